@@ -1,0 +1,151 @@
+//! What can go wrong, said once.
+//!
+//! Every message states the rule, what was expected, what was got and what to do. A call that
+//! returns an error has changed nothing.
+
+use std::fmt::Display;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// `h % gz != 0`, or `gz = 0`.
+    #[error(
+        "group size {group_size} does not divide hidden size {hidden_size}: \
+         the hidden axis is split into groups of equal size; \
+         choose a group size that divides {hidden_size}"
+    )]
+    GroupSize {
+        /// `gz`, elements per group.
+        group_size: usize,
+        /// `h`, elements per token.
+        hidden_size: usize,
+    },
+
+    /// A scalar setting outside its range.
+    #[error("{name} must be {rule}, got {got}")]
+    Setting {
+        /// The setting, as it is called in the configuration.
+        name: &'static str,
+        /// The rule, in words.
+        rule: &'static str,
+        /// The value that was given.
+        got: f64,
+    },
+
+    /// An id that is not a row of the table.
+    #[error(
+        "token id {id} at position [{batch}, {position}] is outside the vocabulary: \
+         ids must be below {vocab_size}; use the tokenizer that the table was made for"
+    )]
+    TokenId {
+        /// The id.
+        id: usize,
+        /// Its row in the batch.
+        batch: usize,
+        /// Its place in the sequence.
+        position: usize,
+        /// `v`, rows of the whole table.
+        vocab_size: usize,
+    },
+
+    /// `v % w != 0`, or `w = 0`.
+    #[error(
+        "world size {world_size} does not divide vocabulary size {vocab_size}: \
+         every rank owns the same number of rows; pad the vocabulary to a multiple of {world_size}"
+    )]
+    WorldSize {
+        /// `w`, the number of ranks.
+        world_size: usize,
+        /// `v`, rows of the whole table.
+        vocab_size: usize,
+    },
+
+    /// `r >= w`.
+    #[error("rank {rank} does not exist in a world of {world_size}: ranks are 0 to world_size - 1")]
+    Rank {
+        /// `r`.
+        rank: usize,
+        /// `w`.
+        world_size: usize,
+    },
+
+    /// `hd` odd or below 4.
+    #[error(
+        "head size {head_dim} can't be rotated: it must be even, because dimensions turn in pairs, \
+         and at least 4, because the NTK exponent is d / (d - 2)"
+    )]
+    HeadDim {
+        /// `hd`.
+        head_dim: usize,
+    },
+
+    /// A dimension of size 0. dfdx 0.13 has no empty tensors.
+    #[error("{name} of shape {shape:?} is empty: every dimension must be at least 1")]
+    Empty {
+        /// What was empty.
+        name: &'static str,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+
+    /// Two shapes that must agree and do not.
+    #[error("{name} has shape {got:?}, expected {expected:?}")]
+    Shape {
+        /// The tensor with the wrong shape.
+        name: &'static str,
+        /// The shape that would fit.
+        expected: Vec<usize>,
+        /// The shape that was given.
+        got: Vec<usize>,
+    },
+
+    /// More positions than a table may have.
+    #[error(
+        "{rows} positions are too many: a table of angles may have {limit}; \
+         with dynamic = false a long call needs no table, only its own rows"
+    )]
+    TooManyPositions {
+        /// Positions asked for.
+        rows: usize,
+        /// The limit.
+        limit: usize,
+    },
+
+    /// `offset + s` does not fit in `usize`.
+    #[error("offset {offset} + sequence length {length} is larger than the largest usize")]
+    PositionOverflow {
+        /// Position of the first row.
+        offset: usize,
+        /// `s`.
+        length: usize,
+    },
+
+    /// A weight file that can't be written, read, or does not fit the module.
+    #[error("{path}: {reason}")]
+    Weights {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The device refused, for example because it has no memory left.
+    #[error("the device reports: {0}")]
+    Device(String),
+}
+
+impl Error {
+    /// Wraps what a dfdx device reports. (Each device has its own error type.)
+    pub(crate) fn device<E: Display>(error: E) -> Self {
+        Self::Device(error.to_string())
+    }
+}
+
+/// Returns `Ok` if `holds`, else [`Error::Setting`]. `NaN` never holds a comparison.
+pub(crate) fn require(holds: bool, name: &'static str, rule: &'static str, got: f64) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::Setting { name, rule, got }) }
+}

@@ -1,0 +1,417 @@
+//! NTK-aware rotary position embedding: frequencies, tables of angles, and the module that
+//! keeps a table and grows it.
+//!
+//! The rotation itself is [`apply_rotary_pos_emb`]. This file does not know about queries, keys
+//! or attention; a caller rotates both with the same module.
+//!
+//! Angles are built in `f64` and only their cosines and sines are rounded to `f32`. An `f32`
+//! angle at position `n` is wrong by up to `n * 2^-23`; these tables are not.
+
+use crate::error::{Error, Result, require};
+use crate::functional::{Layout, apply_rotary_pos_emb, check_head_dim};
+use crate::tensor::*;
+use const_panic::concat_panic;
+use std::cell::Cell;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// The most positions a table may have. A table of this length with `hd = 128` takes 16 GiB.
+pub const MAX_TABLE_POSITIONS: usize = 1 << 24;
+
+// ANCHOR: frequencies
+/// The base that slows the slowest plane by exactly `ratio` and leaves the fastest as it is.
+///
+/// `base' = base * k^(d / (d - 2))`. It is the same as multiplying `beta = base^(2/d)` by
+/// `c = k^(2 / (d - 2))`. Source: bloc97 2023, "NTK-Aware Scaled RoPE"; Peng et al. 2023, YaRN.
+///
+/// # Errors
+/// A head size that is odd or below 4, `base <= 1`, `ratio < 1`, numbers that are not finite.
+pub fn ntk_base(base: f64, head_dim: usize, ratio: f64) -> Result<f64> {
+    let d = check_head_dim(head_dim)? as f64;
+    require(base.is_finite() && base > 1.0, "base", "finite and above 1", base)?;
+    require(ratio.is_finite() && ratio >= 1.0, "ratio", "finite and at least 1", ratio)?;
+    Ok(base * ratio.powf(d / (d - 2.0)))
+}
+
+/// `theta_i = base'^(-2i / d)` for `i` in `0 .. d/2`, in radians per position.
+///
+/// `theta_0 = 1` is the fastest plane, the last is the slowest. `ratio = 1` is plain RoPE.
+///
+/// # Errors
+/// As for [`ntk_base`].
+pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
+    let base = ntk_base(base, head_dim, ratio)?;
+    let d = head_dim as f64;
+    Ok((0..head_dim / 2).map(|i| base.powf(-2.0 * i as f64 / d)).collect())
+}
+// ANCHOR_END: frequencies
+
+/// The smallest EVEN `k` with `max_seq_len * k >= length`, which is
+/// `2 * ceil(length / (2 * max_seq_len))`.
+///
+/// # Errors
+/// `max_seq_len = 0`, or a `k` that does not fit in `usize`.
+pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
+    require(max_seq_len > 0, "max_seq_len", "at least 1", 0.0)?;
+    let half = length.max(1).div_ceil(max_seq_len.saturating_mul(2));
+    half.checked_mul(2).ok_or(Error::PositionOverflow { offset: 0, length })
+}
+
+/// Cosines and sines of a range of positions, each `[positions, hd]`.
+#[derive(Debug, Clone)]
+pub struct RotaryTables<H: Dim, D: Storage<f32>> {
+    /// `cos(m * theta_i)`.
+    pub cos: Tensor<(usize, H), f32, D>,
+    /// `sin(m * theta_i)`.
+    pub sin: Tensor<(usize, H), f32, D>,
+}
+
+impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
+    /// Tables for `positions`. Each frequency stands twice in a row, where `layout` wants it.
+    ///
+    /// # Errors
+    /// An empty range, one longer than [`MAX_TABLE_POSITIONS`], a number of frequencies that is
+    /// not half of `head_dim`, what the device reports.
+    pub fn new(
+        dev: &D,
+        head_dim: H,
+        frequencies: &[f64],
+        positions: Range<usize>,
+        layout: Layout,
+    ) -> Result<Self> {
+        let hd = check_head_dim(head_dim.size())?;
+        if frequencies.len() != hd / 2 {
+            let (expected, got) = (vec![hd / 2], vec![frequencies.len()]);
+            return Err(Error::Shape { name: "frequencies", expected, got });
+        }
+        let rows = positions.len();
+        if rows == 0 {
+            return Err(Error::Empty { name: "positions", shape: vec![0] });
+        }
+        if rows > MAX_TABLE_POSITIONS {
+            return Err(Error::TooManyPositions { rows, limit: MAX_TABLE_POSITIONS });
+        }
+        let mut cos = Vec::with_capacity(rows * hd);
+        let mut sin = Vec::with_capacity(rows * hd);
+        let mut turns = vec![(0.0, 0.0); hd / 2];
+        for m in positions {
+            for (turn, theta) in turns.iter_mut().zip(frequencies) {
+                let (sin, cos) = (m as f64 * theta).sin_cos(); // the angle in f64
+                *turn = (cos as f32, sin as f32);
+            }
+            for j in 0..hd {
+                let (c, s) = match layout {
+                    Layout::HalfSplit => turns[j % (hd / 2)],
+                    Layout::Interleaved => turns[j / 2],
+                };
+                cos.push(c);
+                sin.push(s);
+            }
+        }
+        Ok(Self {
+            cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
+            sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
+        })
+    }
+
+    /// The rows of `range`.
+    fn rows(&self, range: Range<usize>) -> std::result::Result<Self, D::Err> {
+        Ok(Self {
+            cos: self.cos.clone().try_slice((range.clone(), ..))?,
+            sin: self.sin.clone().try_slice((range, ..))?,
+        })
+    }
+}
+
+/// Settings of a [`NtkAwareRope`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NtkAwareRopeConfig {
+    /// `theta_i = base^(-2i/d)` before NTK. Above 1. Default 10,000.
+    pub base: f64,
+    /// `ms`, the length that the model was trained at. Default 2048.
+    pub max_seq_len: usize,
+    /// `k`, how many times that length the cache covers. Default 1, plain RoPE.
+    pub ratio: usize,
+    /// Whether a call that is longer than the cache replaces `ratio` and the cache for good.
+    /// Default false.
+    pub dynamic: bool,
+}
+
+impl Default for NtkAwareRopeConfig {
+    fn default() -> Self {
+        Self { base: 10_000.0, max_seq_len: 2048, ratio: 1, dynamic: false }
+    }
+}
+
+impl NtkAwareRopeConfig {
+    /// `es = ms * k`, the positions in the cache.
+    fn cached_len(&self) -> Result<usize> {
+        let limit = MAX_TABLE_POSITIONS;
+        match self.max_seq_len.checked_mul(self.ratio) {
+            Some(rows) if rows <= limit => Ok(rows),
+            product => Err(Error::TooManyPositions { rows: product.unwrap_or(usize::MAX), limit }),
+        }
+    }
+
+    fn check(&self, head_dim: usize) -> Result<()> {
+        require(self.max_seq_len >= 1, "max_seq_len", "at least 1", self.max_seq_len as f64)?;
+        require(self.ratio >= 1, "ratio", "at least 1", self.ratio as f64)?;
+        ntk_base(self.base, head_dim, self.ratio as f64)?;
+        self.cached_len().map(drop)
+    }
+}
+
+/// NTK-aware rotary position embedding in the half-split layout.
+///
+/// `HD`: head size. It must be even and at least 4; if not, it does not compile.
+///
+/// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position
+/// `offset + t`. The output has the input's shape, type and device.
+///
+/// A call that ends past the cache uses `k'`, the smallest even number with
+/// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `dynamic = true`,
+/// [`ModuleMut::try_forward_mut`] replaces `k` and the cache by it. [`Module::try_forward`] has
+/// only `&self` and replaces nothing. The output is the same either way.
+///
+/// There are no weights: nothing is trained and nothing is saved. A copy on another device
+/// builds its table at its first call.
+///
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
+///
+/// let dev = Cpu::default();
+/// let config = NtkAwareRopeConfig { max_seq_len: 2, dynamic: true, ..Default::default() };
+/// let mut rope = NtkAwareRope::<4, _>::new(&dev, config)?;
+/// let x: Tensor<Rank4<1, 1, 1, 4>, f32, _> = dev.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]);
+///
+/// let y = rope.try_forward_mut((x.clone(), 0))?;
+/// assert_eq!(y.array(), x.array()); // position 0 is the identity
+///
+/// rope.try_forward_mut((x, 4))?; // ends at position 5 > 2: k' = 4
+/// assert_eq!((rope.ratio(), rope.cached_len()), (4, 8));
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+///
+/// An odd head size does not compile:
+/// ```compile_fail
+/// use quadrivium::{tensor::Cpu, NtkAwareRope, NtkAwareRopeConfig};
+/// let rope = NtkAwareRope::<5, _>::new(&Cpu::default(), NtkAwareRopeConfig::default());
+/// ```
+#[derive(Clone)]
+pub struct NtkAwareRope<const HD: usize, D: Storage<f32>> {
+    config: NtkAwareRopeConfig,
+    cache: OnceLock<RotaryTables<Const<HD>, D>>,
+    no_weights: NoWeights,
+}
+
+/// dfdx visits a module's fields; this one has no tensors in it.
+#[derive(Debug, Default, Clone, Copy)]
+struct NoWeights;
+
+impl ZeroSizedModule for NoWeights {}
+
+const fn assert_head(head_dim: usize) {
+    if head_dim % 2 != 0 || head_dim < 4 {
+        concat_panic!(
+            "head size ",
+            head_dim,
+            " can't be rotated: it must be even, because dimensions ",
+            "turn in pairs, and at least 4, because the NTK exponent is d / (d - 2)"
+        );
+    }
+}
+
+impl<const HD: usize, D: Storage<f32>> NtkAwareRope<HD, D> {
+    /// The settings. `ratio` changes when a dynamic module grows.
+    pub fn config(&self) -> &NtkAwareRopeConfig {
+        &self.config
+    }
+
+    /// `k`, the NTK ratio of the cache.
+    pub fn ratio(&self) -> usize {
+        self.config.ratio
+    }
+
+    /// `es = ms * k`, the number of positions in the cache.
+    pub fn cached_len(&self) -> usize {
+        self.config.max_seq_len * self.config.ratio
+    }
+
+    fn unbuilt(config: NtkAwareRopeConfig) -> Self {
+        const { assert_head(HD) };
+        Self { config, cache: OnceLock::new(), no_weights: NoWeights }
+    }
+}
+
+impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
+    /// A module with its cache built on `dev`.
+    ///
+    /// # Errors
+    /// `base <= 1`, `max_seq_len = 0`, `ratio = 0`, a cache longer than
+    /// [`MAX_TABLE_POSITIONS`], what the device reports.
+    pub fn new(dev: &D, config: NtkAwareRopeConfig) -> Result<Self> {
+        config.check(HD)?;
+        let rope = Self::unbuilt(config);
+        rope.tables(dev)?;
+        Ok(rope)
+    }
+
+    /// The cached tables, `[es, hd]`, built on `dev` if they are not there yet.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
+        if let Some(tables) = self.cache.get() {
+            return Ok(tables);
+        }
+        let tables = self.build_rows(dev, self.config.ratio, 0..self.cached_len())?;
+        Ok(self.cache.get_or_init(|| tables))
+    }
+
+    fn build_rows(
+        &self,
+        dev: &D,
+        ratio: usize,
+        positions: Range<usize>,
+    ) -> Result<RotaryTables<Const<HD>, D>> {
+        let frequencies = rotary_frequencies(HD, self.config.base, ratio as f64)?;
+        RotaryTables::new(dev, Const, &frequencies, positions, Layout::HalfSplit)
+    }
+
+    // ANCHOR: long_call
+    /// The rows for positions `start..end`, from the cache or, past its end, for this call only.
+    fn rows_for(&self, dev: &D, start: usize, end: usize) -> Result<RotaryTables<Const<HD>, D>> {
+        if end <= self.cached_len() {
+            self.tables(dev)?.rows(start..end).map_err(Error::device)
+        } else {
+            let ratio = ratio_for_length(end, self.config.max_seq_len)?;
+            self.build_rows(dev, ratio, start..end)
+        }
+    }
+
+    /// The module after a call that ends at `end`: `None` if it stays as it is.
+    fn grown(&self, dev: &D, end: usize) -> Result<Option<Self>> {
+        if !self.config.dynamic || end <= self.cached_len() {
+            return Ok(None);
+        }
+        let ratio = ratio_for_length(end, self.config.max_seq_len)?;
+        Self::new(dev, NtkAwareRopeConfig { ratio, ..self.config }).map(Some)
+    }
+    // ANCHOR_END: long_call
+}
+
+/// `offset + s`.
+fn end_position(offset: usize, length: usize) -> Result<usize> {
+    offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })
+}
+
+type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for NtkAwareRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(
+        &self,
+        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+    ) -> Result<Self::Output> {
+        let length = x.shape().1.size();
+        let end = end_position(offset, length)?;
+        let rows = self.rows_for(x.device(), offset, end)?;
+        apply_rotary_pos_emb(x, &rows.cos, &rows.sin)
+    }
+}
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    ModuleMut<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for NtkAwareRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward_mut(
+        &mut self,
+        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+    ) -> Result<Self::Output> {
+        let end = end_position(offset, x.shape().1.size())?;
+        match self.grown(x.device(), end)? {
+            None => self.try_forward((x, offset)),
+            Some(grown) => {
+                let y = grown.try_forward((x, offset))?;
+                *self = grown; // last, so that a call that fails changes nothing
+                Ok(y)
+            }
+        }
+    }
+}
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    Module<Tensor<Heads<B, S, N, HD>, F, D, T>> for NtkAwareRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, x: Tensor<Heads<B, S, N, HD>, F, D, T>) -> Result<Self::Output> {
+        self.try_forward((x, 0))
+    }
+}
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    ModuleMut<Tensor<Heads<B, S, N, HD>, F, D, T>> for NtkAwareRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward_mut(&mut self, x: Tensor<Heads<B, S, N, HD>, F, D, T>) -> Result<Self::Output> {
+        self.try_forward_mut((x, 0))
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for NtkAwareRope<HD, D> {
+    type To<F2: Dtype, D2: Device<F2>> = NtkAwareRope<HD, D2>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
+        visitor: &mut V,
+    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        let config = Cell::new(NtkAwareRopeConfig::default()); // as in GroupRmsNorm
+        visitor.visit_fields(
+            Self::module(
+                "",
+                |rope| {
+                    config.set(rope.config);
+                    &rope.no_weights
+                },
+                |rope| {
+                    config.set(rope.config);
+                    &mut rope.no_weights
+                },
+            ),
+            |_| NtkAwareRope::unbuilt(config.get()),
+        )
+    }
+}
+
+impl<const HD: usize, D: Storage<f32>> fmt::Display for NtkAwareRope<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic } = self.config;
+        let cached = self.cached_len();
+        write!(
+            f,
+            "NtkAwareRope(head_dim={HD}, base={base}, max_seq_len={max_seq_len}, ratio={ratio}, \
+             dynamic={dynamic}, cached_len={cached})"
+        )
+    }
+}
+
+/// Shows the settings, not the tables.
+impl<const HD: usize, D: Storage<f32>> fmt::Debug for NtkAwareRope<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NtkAwareRope")
+            .field("head_dim", &HD)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! The one door to dfdx.
+//!
+//! dfdx 0.13 is the last release of a library that nobody maintains. Everything the crate takes
+//! from it passes through this file, so that a replacement has one file to change. What dfdx
+//! lacks is added here: float types with an arithmetic type, dimensions that are quotients, and
+//! hand-written gradients.
+
+pub use dfdx::dtypes::{Dtype, Unit};
+pub use dfdx::losses;
+pub use dfdx::nn::{self, modules};
+pub use dfdx::nn::{
+    BuildModule, BuildOnDevice, DeviceBuildExt, LoadFromSafetensors, Module, ModuleMut,
+    ModuleVisitor, NonMutableModule, NumParams, ResetParams, SaveToSafetensors, TensorCollection,
+    TensorOptions, ToDevice, ToDtype, ZeroGrads, ZeroSizedModule,
+};
+pub use dfdx::optim;
+pub use dfdx::shapes::{
+    Axes2, Axes3, Axes5, Axis, Const, ConstDim, ConstShape, Dim, HasShape, Rank0, Rank1, Rank2,
+    Rank3, Rank4, Shape,
+};
+#[cfg(feature = "cuda")]
+pub use dfdx::tensor::Cuda;
+pub use dfdx::tensor::{
+    AsArray, AutoDevice, Cache, CopySlice, Cpu, Gradients, HasErr, NoneTape, OnesTensor, OwnedTape,
+    PutTape, SampleTensor, SplitTape, Storage, Synchronize, Tape, Tensor, TensorFrom,
+    TensorFromVec, Trace, WithEmptyTape, ZerosTensor,
+};
+pub use dfdx::tensor_ops::{
+    Backward, BroadcastTo, ChooseFrom, Device, GatherTo, MeanTo, PermuteTo, RealizeTo, ReshapeTo,
+    Roll, SumTo, TryAdd, TryConcatAlong, TryDiv, TryMul, TrySub,
+};
+/// Half precision, with the feature `f16`. dfdx has no bf16.
+#[cfg(feature = "f16")]
+pub use half::f16;
+
+use std::any::Any;
+
+/// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
+pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
+    /// The type to compute in: `f32` for `f16`, else the type itself.
+    type Wide: Float<Wide = Self::Wide>;
+
+    /// Rounds to this type, once.
+    fn from_f64(value: f64) -> Self;
+
+    /// Converts a tensor. Use [`cast`], which copies nothing when the type is right already.
+    fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
+        tensor: Tensor<S, A, D>,
+    ) -> std::result::Result<Tensor<S, Self, D>, D::Err>;
+}
+
+impl Float for f32 {
+    type Wide = f32;
+
+    fn from_f64(value: f64) -> Self {
+        value as f32
+    }
+
+    fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
+        tensor: Tensor<S, A, D>,
+    ) -> std::result::Result<Tensor<S, Self, D>, D::Err> {
+        tensor.try_to_dtype::<f32>()
+    }
+}
+
+impl Float for f64 {
+    type Wide = f64;
+
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+
+    fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
+        tensor: Tensor<S, A, D>,
+    ) -> std::result::Result<Tensor<S, Self, D>, D::Err> {
+        tensor.try_to_dtype::<f64>()
+    }
+}
+
+#[cfg(feature = "f16")]
+impl Float for f16 {
+    type Wide = f32;
+
+    fn from_f64(value: f64) -> Self {
+        f16::from_f64(value)
+    }
+
+    fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
+        tensor: Tensor<S, A, D>,
+    ) -> std::result::Result<Tensor<S, Self, D>, D::Err> {
+        tensor.try_to_dtype::<f32>()?.try_to_dtype::<f16>()
+    }
+}
+
+/// A device that computes in `F` and in its arithmetic type. [`Cpu`] and `Cuda` do.
+pub trait Backend<F: Float>:
+    Device<F> + Device<F::Wide> + Device<f32> + TensorFromVec<bool>
+{
+}
+
+impl<F: Float, D> Backend<F> for D where
+    D: Device<F> + Device<F::Wide> + Device<f32> + TensorFromVec<bool>
+{
+}
+
+/// The same values in another float type. Shares the data if the type is the same.
+///
+/// # Errors
+/// What the device reports.
+pub fn cast<A: Float, B: Float, S: Shape, D: Device<A> + Device<B>>(
+    tensor: &Tensor<S, A, D>,
+) -> std::result::Result<Tensor<S, B, D>, D::Err> {
+    match (tensor as &dyn Any).downcast_ref::<Tensor<S, B, D>>() {
+        Some(same) => Ok(same.clone()),
+        None => B::convert(tensor.clone()),
+    }
+}
+
+/// The dimension `A / B`, known to the compiler. Stable Rust can't write `Const<{ A / B }>`.
+///
+/// Used where a size is derived: `n = v / w` rows per shard.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Quotient<const A: usize, const B: usize>;
+
+impl<const A: usize, const B: usize> Dim for Quotient<A, B> {
+    fn size(&self) -> usize {
+        Self::SIZE
+    }
+
+    fn from_size(size: usize) -> Option<Self> {
+        (size == Self::SIZE).then_some(Self)
+    }
+}
+
+impl<const A: usize, const B: usize> ConstDim for Quotient<A, B> {
+    const SIZE: usize = A / B;
+}
+
+/// Puts a hand-written gradient on the tape of `y`.
+///
+/// When the tape runs backward, `backward` receives `dy`, the gradient of the loss with respect
+/// to `y`, and hands on what it makes of it with [`add_gradient`].
+pub(crate) fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+    tape: &mut T,
+    y: &Tensor<S, F, D>,
+    backward: impl FnOnce(Tensor<S, F, D>, &mut Gradients<F, D>) -> std::result::Result<(), D::Err>
+    + 'static,
+) {
+    let y = y.ghost(); // shape and identity, without holding the data
+    tape.add_backward_op(move |grads| {
+        grads.try_alloc_for(&y)?;
+        let dy = grads.get(&y);
+        backward(dy, grads)
+    });
+}
+
+/// Adds `dx` to the gradient of `x`. `x` must be contiguous.
+///
+/// dfdx shows a gradient's buffer only to its own operations. So the sum is handed in as the
+/// gradient of `<x, total>` with respect to `x`, which is `total` itself, bit for bit.
+pub(crate) fn add_gradient<S: Shape, F: Float, D: Device<F>>(
+    grads: &mut Gradients<F, D>,
+    x: &Tensor<S, F, D>,
+    dx: Tensor<S, F, D>,
+) -> std::result::Result<(), D::Err> {
+    grads.try_alloc_for(x)?;
+    let total = grads.get(x).try_add(dx)?;
+    let product = Trace::<F, D>::leaky_trace(x).try_mul(total)?;
+    let mut handed_in = product.try_sum::<Rank0, _>()?.try_backward()?;
+    std::mem::swap(grads.get_or_alloc_mut(x)?, handed_in.get_or_alloc_mut(x)?);
+    Ok(())
+}

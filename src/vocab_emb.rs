@@ -1,0 +1,381 @@
+//! Vocabulary embeddings: a table with one row per token id, whole or cut over ranks.
+//!
+//! This file holds the tables and their settings. The computations are
+//! [`vocab_embedding`] and [`vocab_shard_embedding`]. Ranks do not talk to each other here: the
+//! sum over them is the caller's, in one process or by an all-reduce.
+
+use crate::error::{Error, Result};
+use crate::functional::{check_rank, vocab_embedding, vocab_shard_embedding};
+use crate::init::{self, Init};
+use crate::tensor::*;
+use const_panic::concat_panic;
+use std::cell::Cell;
+use std::fmt;
+use std::ops::Range;
+
+/// Settings of a [`VocabEmbedding`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VocabEmbeddingConfig {
+    /// Mean of the normal distribution that the table starts from. Default 0.
+    pub init_mean: f64,
+    /// Its standard deviation. Default 1.
+    pub init_std: f64,
+    /// Seed of the table. Default 42.
+    pub init_seed: u64,
+}
+
+impl Default for VocabEmbeddingConfig {
+    fn default() -> Self {
+        Self { init_mean: 0.0, init_std: 1.0, init_seed: 42 }
+    }
+}
+
+impl VocabEmbeddingConfig {
+    fn init(&self) -> Init {
+        Init::Normal { mean: self.init_mean, std: self.init_std, seed: self.init_seed }
+    }
+}
+
+/// An embedding table: `y[i, j] = weight[ids[i, j]]`.
+///
+/// - `V`: vocabulary size, rows of the table.
+/// - `M`: embedding dimension, `e` in the formulas.
+///
+/// Input `[b, s]` ids (`usize`), output `[b, s, M]`.
+///
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{VocabEmbedding, VocabEmbeddingConfig};
+///
+/// let dev = Cpu::default();
+/// let embedding = VocabEmbedding::<10, 4, f32, _>::new(&dev, VocabEmbeddingConfig::default())?;
+/// let ids = dev.tensor([[7, 0, 7]]);
+/// let y = embedding.try_forward(ids)?;
+/// assert_eq!(y.array()[0][0], embedding.weight.array()[7]);
+///
+/// let error = embedding.try_forward(dev.tensor([[1, 10]])).unwrap_err();
+/// assert!(error.to_string().starts_with("token id 10 at position [0, 1] is outside"));
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct VocabEmbedding<const V: usize, const M: usize, F: Dtype, D: Storage<F>> {
+    /// The table, `[v, e]`.
+    pub weight: Tensor<Rank2<V, M>, F, D>,
+    config: VocabEmbeddingConfig,
+}
+
+impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, M, F, D> {
+    /// An embedding with its table drawn from the settings.
+    ///
+    /// # Errors
+    /// A mean or standard deviation that is not finite, a negative standard deviation, what the
+    /// device reports.
+    pub fn new(dev: &D, config: VocabEmbeddingConfig) -> Result<Self> {
+        config.init().check()?;
+        let weight = dev.try_zeros().map_err(Error::device)?;
+        let mut embedding = Self { weight, config };
+        embedding.reset_parameters()?;
+        Ok(embedding)
+    }
+
+    /// Draws the table anew. The same seed gives the same table.
+    ///
+    /// # Errors
+    /// What the device reports; then the table is as it was.
+    pub fn reset_parameters(&mut self) -> Result<()> {
+        self.config.init().fill(&mut self.weight)
+    }
+}
+
+impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> VocabEmbedding<V, M, F, D> {
+    /// The settings.
+    pub fn config(&self) -> &VocabEmbeddingConfig {
+        &self.config
+    }
+}
+
+impl<const V: usize, const M: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    Module<Tensor<(B, S), usize, D, T>> for VocabEmbedding<V, M, F, D>
+{
+    type Output = Tensor<(B, S, Const<M>), F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
+        vocab_embedding(ids, &self.weight)
+    }
+}
+
+impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> NonMutableModule
+    for VocabEmbedding<V, M, F, D>
+{
+}
+
+impl<const V: usize, const M: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
+    for VocabEmbedding<V, M, F, D>
+{
+    type To<F2: Dtype, D2: Device<F2>> = VocabEmbedding<V, M, F2, D2>;
+
+    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
+        visitor: &mut Vis,
+    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
+        let config = Cell::new(VocabEmbeddingConfig::default()); // as in GroupRmsNorm
+        init::prepare_reset(config.get().init());
+        visitor.visit_fields(
+            Self::tensor(
+                "weight",
+                |embedding| {
+                    config.set(embedding.config);
+                    &embedding.weight
+                },
+                |embedding| {
+                    config.set(embedding.config);
+                    init::prepare_reset(embedding.config.init());
+                    &mut embedding.weight
+                },
+                TensorOptions::reset_with(init::reset),
+            ),
+            |weight| VocabEmbedding { weight, config: config.get() },
+        )
+    }
+}
+
+impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Display
+    for VocabEmbedding<V, M, F, D>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VocabEmbedding(vocab_size={V}, embedding_dim={M})")
+    }
+}
+
+/// Shows the settings, not the table.
+impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Debug
+    for VocabEmbedding<V, M, F, D>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VocabEmbedding")
+            .field("vocab_size", &V)
+            .field("embedding_dim", &M)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Settings of a [`ParallelVocabEmbedding`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ParallelVocabEmbeddingConfig {
+    /// `r`, which shard this is. Default 0.
+    pub rank: usize,
+    /// Mean of the normal distribution that the shard starts from. Default 0.
+    pub init_mean: f64,
+    /// Its standard deviation. Default 1.
+    pub init_std: f64,
+    /// The shard's seed is `init_base_seed + rank`, so that no two shards are alike. Default 42.
+    pub init_base_seed: u64,
+}
+
+impl Default for ParallelVocabEmbeddingConfig {
+    fn default() -> Self {
+        Self { rank: 0, init_mean: 0.0, init_std: 1.0, init_base_seed: 42 }
+    }
+}
+
+impl ParallelVocabEmbeddingConfig {
+    fn init(&self) -> Init {
+        let seed = self.init_base_seed.wrapping_add(self.rank as u64);
+        Init::Normal { mean: self.init_mean, std: self.init_std, seed }
+    }
+}
+
+/// One rank's shard of an embedding table that is cut over `W` ranks.
+///
+/// - `V`: vocabulary size of the whole table. `W` must divide it; if not, it does not compile.
+/// - `M`: embedding dimension.
+/// - `W`: world size, the number of ranks.
+///
+/// Rank `r` owns the ids `[r * n, (r + 1) * n)` with `n = V / W`. Other ids give a zero vector
+/// and send no gradient. The sum over the ranks is the lookup in the whole table.
+///
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
+///
+/// let dev = Cpu::default();
+/// let config = ParallelVocabEmbeddingConfig { rank: 1, ..Default::default() };
+/// let shard = ParallelVocabEmbedding::<10, 4, 2, f32, _>::new(&dev, config)?;
+/// assert_eq!(shard.owned_ids(), 5..10);
+/// let y = shard.try_forward(dev.tensor([[7, 0]]))?.as_vec();
+/// let row = 7 - 5;
+/// assert_eq!(y[..4], shard.weight.as_vec()[row * 4..][..4]);
+/// assert_eq!(y[4..], [0.0; 4]); // rank 0 owns id 0
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+///
+/// A world size that does not divide the vocabulary does not compile:
+/// ```compile_fail
+/// use quadrivium::{tensor::Cpu, ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
+/// let config = ParallelVocabEmbeddingConfig::default();
+/// let shard = ParallelVocabEmbedding::<7, 4, 2, f32, _>::new(&Cpu::default(), config);
+/// ```
+#[derive(Clone)]
+pub struct ParallelVocabEmbedding<
+    const V: usize,
+    const M: usize,
+    const W: usize,
+    F: Dtype,
+    D: Storage<F>,
+> {
+    /// This rank's rows, `[n, e]`. Row `i` is for id `rank * n + i`.
+    pub weight: Tensor<(Quotient<V, W>, Const<M>), F, D>,
+    config: ParallelVocabEmbeddingConfig,
+}
+
+const fn assert_shards(vocab_size: usize, world_size: usize) {
+    if world_size == 0 {
+        concat_panic!("world size is 0, but there is at least 1 rank");
+    }
+    if vocab_size % world_size != 0 {
+        concat_panic!(
+            "world size ",
+            world_size,
+            " does not divide vocabulary size ",
+            vocab_size,
+            ": pad the vocabulary to a multiple of ",
+            world_size
+        );
+    }
+}
+
+impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>>
+    ParallelVocabEmbedding<V, M, W, F, D>
+{
+    /// A shard with its rows drawn from the settings.
+    ///
+    /// # Errors
+    /// A rank that is not below `W`; a mean or standard deviation that is not finite, a negative
+    /// standard deviation; what the device reports.
+    pub fn new(dev: &D, config: ParallelVocabEmbeddingConfig) -> Result<Self> {
+        const { assert_shards(V, W) };
+        check_rank(config.rank, W)?;
+        config.init().check()?;
+        let weight = dev.try_zeros().map_err(Error::device)?;
+        let mut shard = Self { weight, config };
+        shard.reset_parameters()?;
+        Ok(shard)
+    }
+
+    /// Draws the rows anew. The same base seed and rank give the same rows.
+    ///
+    /// # Errors
+    /// What the device reports; then the rows are as they were.
+    pub fn reset_parameters(&mut self) -> Result<()> {
+        self.config.init().fill(&mut self.weight)
+    }
+}
+
+impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>>
+    ParallelVocabEmbedding<V, M, W, F, D>
+{
+    /// The settings.
+    pub fn config(&self) -> &ParallelVocabEmbeddingConfig {
+        &self.config
+    }
+
+    /// The ids whose rows this rank holds.
+    pub fn owned_ids(&self) -> Range<usize> {
+        shard_range(self.config.rank, V / W)
+    }
+}
+
+/// `[r * n, (r + 1) * n)`: the ids that rank `r` owns when each rank owns `n`.
+pub fn shard_range(rank: usize, rows_per_shard: usize) -> Range<usize> {
+    rank * rows_per_shard..(rank + 1) * rows_per_shard
+}
+
+/// The smallest multiple of `world_size` that is at least `vocab_size`.
+///
+/// `const`, so that it can stand in a type: `const V: usize = padded_vocab_size(100_277, 4);`
+///
+/// # Panics
+/// If `world_size` is 0 or the result is larger than the largest `usize`; at compile time where
+/// it stands in a type.
+pub const fn padded_vocab_size(vocab_size: usize, world_size: usize) -> usize {
+    vocab_size.next_multiple_of(world_size)
+}
+
+impl<const V: usize, const M: usize, const W: usize, B: Dim, S: Dim, F, D, T>
+    Module<Tensor<(B, S), usize, D, T>> for ParallelVocabEmbedding<V, M, W, F, D>
+where
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+{
+    type Output = Tensor<(B, S, Const<M>), F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
+        const { assert_shards(V, W) };
+        vocab_shard_embedding(ids, &self.weight, self.config.rank, W)
+    }
+}
+
+impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> NonMutableModule
+    for ParallelVocabEmbedding<V, M, W, F, D>
+{
+}
+
+impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
+    for ParallelVocabEmbedding<V, M, W, F, D>
+{
+    type To<F2: Dtype, D2: Device<F2>> = ParallelVocabEmbedding<V, M, W, F2, D2>;
+
+    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
+        visitor: &mut Vis,
+    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
+        const { assert_shards(V, W) };
+        let config = Cell::new(ParallelVocabEmbeddingConfig::default()); // as in GroupRmsNorm
+        init::prepare_reset(config.get().init());
+        visitor.visit_fields(
+            Self::tensor(
+                "weight",
+                |shard| {
+                    config.set(shard.config);
+                    &shard.weight
+                },
+                |shard| {
+                    config.set(shard.config);
+                    init::prepare_reset(shard.config.init());
+                    &mut shard.weight
+                },
+                TensorOptions::reset_with(init::reset),
+            ),
+            |weight| ParallelVocabEmbedding { weight, config: config.get() },
+        )
+    }
+}
+
+impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Display
+    for ParallelVocabEmbedding<V, M, W, F, D>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rank, ids) = (self.config.rank, self.owned_ids());
+        write!(
+            f,
+            "ParallelVocabEmbedding(vocab_size={V}, embedding_dim={M}, \
+             world_size={W}, rank={rank}, owned_ids={ids:?})"
+        )
+    }
+}
+
+/// Shows the settings, not the rows.
+impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Debug
+    for ParallelVocabEmbedding<V, M, W, F, D>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParallelVocabEmbedding")
+            .field("vocab_size", &V)
+            .field("embedding_dim", &M)
+            .field("world_size", &W)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! Weights in `.safetensors` files, checked before a byte is changed.
+//!
+//! dfdx's own loader panics when a file holds another float type, and leaves a module half
+//! loaded when a later tensor is missing. This one reads, checks everything, and only then
+//! writes. Files are those of PyTorch and of dfdx: little-endian, one entry a tensor. Settings
+//! and RoPE's cache are not saved.
+
+use crate::error::{Error, Result};
+use crate::tensor::nn::tensor_collection::{
+    RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName, ViewTensorRef,
+};
+use crate::tensor::*;
+use safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
+use std::path::Path;
+
+/// A float type that a `.safetensors` file can hold.
+pub trait Stored: Float {
+    /// Its name in the file.
+    const DTYPE: FileDtype;
+
+    /// Its little-endian bytes.
+    fn write(self, bytes: &mut Vec<u8>);
+
+    /// From its little-endian bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+macro_rules! stored {
+    ($float:ty, $dtype:expr, $size:literal) => {
+        impl Stored for $float {
+            const DTYPE: FileDtype = $dtype;
+
+            fn write(self, bytes: &mut Vec<u8>) {
+                bytes.extend(self.to_le_bytes());
+            }
+
+            fn read(bytes: &[u8]) -> Self {
+                let mut word = [0; $size];
+                word.copy_from_slice(bytes);
+                <$float>::from_le_bytes(word)
+            }
+        }
+    };
+}
+
+stored!(f32, FileDtype::F32, 4);
+stored!(f64, FileDtype::F64, 8);
+#[cfg(feature = "f16")]
+stored!(f16, FileDtype::F16, 2);
+
+/// Writes all weights of `module` to `path`.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
+    module: &M,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let mut collected = Collect { tensors: Vec::new() };
+    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collected })
+        .map_err(Error::device::<D::Err>)?;
+    let views = collected
+        .tensors
+        .iter()
+        .map(|t| Ok((&t.name, TensorView::new(F::DTYPE, t.shape.clone(), &t.bytes)?)))
+        .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+        .map_err(|e| refuse(path, e))?;
+    safetensors::serialize_to_file(views, &None, path).map_err(|e| refuse(path, e))
+}
+
+/// Reads all weights of `module` from `path`. Entries of the file that the module does not have
+/// are left alone.
+///
+/// # Errors
+/// A file that can't be read, a tensor that is missing or has another float type or shape. Then
+/// no weight has changed.
+pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
+    module: &mut M,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| refuse(path, e))?;
+    let mut check = Check { file: &file };
+    M::iter_tensors(&mut RecursiveWalker { m: (&*module, String::new()), f: &mut check })
+        .map_err(|reason| refuse(path, reason))?;
+    let mut load = Load { file: &file };
+    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut load })
+        .map_err(|reason| refuse(path, reason))?;
+    Ok(())
+}
+
+fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
+    Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
+}
+
+struct Collected {
+    name: String,
+    shape: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+struct Collect {
+    tensors: Vec<Collected>,
+}
+
+impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Collect {
+    type Viewer = (ViewTensorRef, ViewTensorName);
+    type Err = D::Err;
+    type E2 = F;
+    type D2 = D;
+
+    fn visit<S: Shape>(
+        &mut self,
+        _: TensorOptions<S, F, D>,
+        (tensor, name): (&Tensor<S, F, D>, String),
+    ) -> std::result::Result<Option<Tensor<S, F, D>>, D::Err> {
+        let mut bytes = Vec::new();
+        tensor.as_vec().into_iter().for_each(|x| x.write(&mut bytes));
+        let shape = tensor.shape().concrete().into();
+        self.tensors.push(Collected { name, shape, bytes });
+        Ok(None)
+    }
+}
+
+struct Check<'a> {
+    file: &'a SafeTensors<'a>,
+}
+
+impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Check<'_> {
+    type Viewer = (ViewTensorRef, ViewTensorName);
+    type Err = String;
+    type E2 = F;
+    type D2 = D;
+
+    fn visit<S: Shape>(
+        &mut self,
+        _: TensorOptions<S, F, D>,
+        (tensor, name): (&Tensor<S, F, D>, String),
+    ) -> std::result::Result<Option<Tensor<S, F, D>>, String> {
+        let names = || self.file.names().into_iter().cloned().collect::<Vec<_>>().join(", ");
+        let stored = (self.file.tensor(&name))
+            .map_err(|_| format!("no tensor is called {name:?}; the file has: {}", names()))?;
+        let expected: Vec<usize> = tensor.shape().concrete().into();
+        if stored.shape() != expected {
+            return Err(format!("{name:?} has shape {:?}, expected {expected:?}", stored.shape()));
+        }
+        if stored.dtype() != F::DTYPE {
+            let (got, expected) = (stored.dtype(), F::DTYPE);
+            return Err(format!("{name:?} holds {got:?}, expected {expected:?}: convert the file"));
+        }
+        Ok(None)
+    }
+}
+
+struct Load<'a> {
+    file: &'a SafeTensors<'a>,
+}
+
+impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
+    type Viewer = (ViewTensorMut, ViewTensorName);
+    type Err = String;
+    type E2 = F;
+    type D2 = D;
+
+    fn visit<S: Shape>(
+        &mut self,
+        _: TensorOptions<S, F, D>,
+        (tensor, name): (&mut Tensor<S, F, D>, String),
+    ) -> std::result::Result<Option<Tensor<S, F, D>>, String> {
+        let stored = self.file.tensor(&name).map_err(|e| e.to_string())?;
+        let size = std::mem::size_of::<F>();
+        let values: Vec<F> = stored.data().chunks_exact(size).map(F::read).collect();
+        *tensor = tensor.clone().try_contiguous().map_err(|e| e.to_string())?;
+        tensor.copy_from(&values);
+        Ok(None)
+    }
+}

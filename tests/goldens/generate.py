@@ -1,0 +1,472 @@
+"""Golden numbers for the Rust tests, computed by PyTorch.
+
+python generate.py           rewrites the .safetensors files next to this script
+python generate.py --check   recomputes them, compares bit for bit, exits 1 on a difference
+
+Every forward pass is written the way a PyTorch user writes it.
+Every gradient comes from autograd.
+Letters: b batch, s sequence length, h hidden size, gz elements per group, v vocabulary,
+e embedding dim, w ranks, nh heads, hd head dim.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+# One instruction set for everybody, so that the last bits do not depend on the processor.
+# PyTorch reads this when it starts. AVX2 and AVX-512 processors both honour it.
+os.environ["ATEN_CPU_CAPABILITY"] = "avx2"
+
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+
+HERE = Path(__file__).resolve().parent
+DTYPES = {"f16": torch.float16, "f32": torch.float32, "f64": torch.float64}
+
+
+def randn(gen, *shape, dtype=torch.float32):
+    """Standard normal test data from a private generator."""
+    return torch.randn(*shape, generator=gen, dtype=dtype)
+
+
+def leaf(tensor, dtype=None):
+    """A copy that autograd follows."""
+    return tensor.detach().to(dtype or tensor.dtype).clone().requires_grad_()
+
+
+# ---------------------------------------------------------------- init: initial values
+
+# The short labels keep dots out of the case names.
+UNIFORM_RANGES = {
+    "unit": (0.0, 1.0),  # the raw draw
+    "sym": (-1.0, 1.0),  # hi - lo is a power of two: exact
+    "half": (-0.5, 0.5),  # hi - lo is one: exact
+    "frac": (0.3, 0.9),  # hi - lo is no power of two: the multiply-add rounds
+}
+NORMAL_MOMENTS = {
+    "std": (0.0, 1.0),  # the raw draw
+    "shift": (0.5, 0.02),  # scale and shift
+}
+
+
+def init_cases():
+    """The list of initial-value cases."""
+    cases = []
+
+    def uniform(label, seed, shape, dtype="f32"):
+        low, high = UNIFORM_RANGES[label]
+        add("uniform", label, seed, shape, dtype, low=low, high=high)
+
+    def normal(label, seed, shape, dtype="f32"):
+        mean, std = NORMAL_MOMENTS[label]
+        add("normal", label, seed, shape, dtype, mean=mean, std=std)
+
+    def add(kind, label, seed, shape, dtype, **numbers):
+        size = "x".join(str(d) for d in shape)
+        tail = "" if dtype == "f32" else f"_{dtype}"
+        n = 1
+        for d in shape:
+            n *= d
+        cases.append(
+            dict(name=f"{kind}_{label}_seed{seed}_n{size}{tail}", kind=kind, seed=seed, n=n)
+            | dict(shape=list(shape), dtype=dtype)
+            | numbers
+        )
+
+    # 42 is the usual seed, 0 the smallest. 2^32 + 7 must act like 7: only 32 bits count.
+    for seed in (42, 0, 2**32 + 7):
+        # 1, 12, 15: normal_ draws one by one. 16: one whole block.
+        # 17, 30: the last 16 slots are drawn again. 1000: past the first 624 outputs.
+        for n in (1, 12, 15, 16, 17, 30, 1000):
+            for label in UNIFORM_RANGES:
+                uniform(label, seed, (n,))
+            for label in NORMAL_MOMENTS:
+                normal(label, seed, (n,))
+    # Long draws: many state refills, and the rare roundings.
+    uniform("sym", 42, (100_000,))
+    uniform("frac", 42, (100_000,))
+    normal("std", 42, (100_000,))
+    # Two dimensions: only the number of elements counts (21 and 20 here).
+    normal("std", 42, (7, 3))
+    normal("std", 42, (4, 5))
+    # Double tensors: other draws (53 bits, two outputs each), below and above 16 elements.
+    for n in (12, 30):
+        uniform("sym", 42, (n,), "f64")
+        normal("std", 42, (n,), "f64")
+    return cases
+
+
+def init_draw(case, shape):
+    """What a user gets from manual_seed and torch.nn.init."""
+    values = torch.empty(shape, dtype=DTYPES[case["dtype"]])
+    torch.manual_seed(case["seed"])
+    if case["kind"] == "uniform":
+        return torch.nn.init.uniform_(values, case["low"], case["high"])
+    return torch.nn.init.normal_(values, case["mean"], case["std"])
+
+
+def make_init(case):
+    values = init_draw(case, case["shape"])
+    # The shape does not matter.
+    assert torch.equal(values.flatten(), init_draw(case, [case["n"]]))
+    # The high bits of the seed do not matter.
+    low_bits = case | {"seed": case["seed"] % 2**32}
+    assert torch.equal(values, init_draw(low_bits, case["shape"]))
+    return {"values": values}
+
+
+# ---------------------------------------------------------------- norm: GroupRMSNorm
+
+
+def norm_cases():
+    """The list of GroupRMSNorm cases. `data` says how x is made."""
+
+    def case(name, b, s, h, gz, eps, seed, dtype="f32", data="normal"):
+        return dict(name=name, b=b, s=s, h=h, gz=gz, eps=eps, dtype=dtype, seed=seed, data=data)
+
+    return [
+        # One group: plain RMSNorm, taken from torch.nn.functional.rms_norm.
+        case("plain", 2, 3, 8, 8, 1e-5, seed=1),
+        # The usual case: two groups.
+        case("two_groups", 2, 3, 8, 4, 1e-5, seed=2),
+        # Groups of one element: y is almost the sign of x, dx almost nothing.
+        case("singles", 2, 3, 8, 1, 1e-5, seed=3),
+        # Sizes that are no power of two.
+        case("odd_sizes", 1, 5, 12, 3, 1e-6, seed=4),
+        # More rows and more groups: dweight sums over six rows.
+        case("many_groups", 3, 2, 64, 16, 1e-5, seed=5),
+        # Plain RMSNorm over a longer row: the error of a long sum.
+        case("wide", 1, 4, 128, 128, 1e-6, seed=6),
+        # Small x and a large eps: eps wins, so its place in the formula shows.
+        case("eps_matters", 2, 3, 8, 4, 1e-2, seed=7, data="small"),
+        # Rows from 1e-6 to 1e4: no loss at either end.
+        case("row_scales", 2, 3, 8, 4, 1e-5, seed=8, data="row_scales"),
+        # Double precision from end to end.
+        case("double", 2, 3, 8, 4, 1e-5, seed=9, dtype="f64"),
+        # Half precision: the square of 300 is too large for it, so f32 inside.
+        case("half", 2, 3, 8, 4, 1e-5, seed=10, dtype="f16", data="large"),
+    ]
+
+
+def wide_dtype(case):
+    """Test data is drawn in f64 for an f64 case, else in f32."""
+    return torch.float64 if case["dtype"] == "f64" else torch.float32
+
+
+def norm_input(case, gen):
+    """x of one case, in the dtype of the case."""
+    b, s, h = case["b"], case["s"], case["h"]
+    x = randn(gen, b, s, h, dtype=wide_dtype(case))
+    if case["data"] == "small":
+        x = x * 1e-2
+    elif case["data"] == "row_scales":
+        scales = torch.logspace(-6, 4, b * s)
+        x = x * scales.reshape(b, s, 1)
+    elif case["data"] == "large":
+        x[0, 0, 0], x[0, 1, 5], x[1, 0, 2], x[1, 2, 7] = 300.0, -300.0, -300.0, 300.0
+        x[1, 1, :4] = 300.0  # a whole group
+    return x.to(DTYPES[case["dtype"]])
+
+
+def group_rms_norm(x, weight, gz, eps):
+    """Divide each group by the root of its mean square, multiply by the weight, cast once."""
+    compute = torch.float32 if x.dtype == torch.float16 else x.dtype
+    xc, wc = x.to(compute), weight.to(compute)
+    if gz == x.shape[-1]:
+        return F.rms_norm(xc, (gz,), wc, eps).to(x.dtype)
+    groups = xc.unflatten(-1, (-1, gz))
+    normed = groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + eps)
+    return (normed.flatten(-2) * wc).to(x.dtype)
+
+
+def norm_run(x, weight, dy, case, dtype):
+    """Forward and backward in one dtype."""
+    x, weight = leaf(x, dtype), leaf(weight, dtype)
+    y = group_rms_norm(x, weight, case["gz"], case["eps"])
+    y.backward(dy.to(dtype))
+    return y.detach(), x.grad, weight.grad
+
+
+def make_norm(case):
+    dtype = DTYPES[case["dtype"]]
+    gen = torch.Generator().manual_seed(case["seed"])
+    # The weight is the first draw after the seed. It stays far from one.
+    weight = torch.nn.init.uniform_(torch.empty(case["h"]), -2.0, 2.0, generator=gen).to(dtype)
+    x = norm_input(case, gen)
+    dy = randn(gen, *x.shape, dtype=wide_dtype(case)).to(dtype)
+    y, dx, dweight = norm_run(x, weight, dy, case, dtype)
+    out = dict(x=x, weight=weight, dy=dy, y=y, dx=dx, dweight=dweight)
+    if dtype == torch.float32:
+        out["y64"], out["dx64"], out["dweight64"] = norm_run(x, weight, dy, case, torch.float64)
+    return out
+
+
+# ---------------------------------------------------------------- vocab_emb: VocabEmbedding
+
+# Duplicates, the first row, the last row, and rows that nobody looks up.
+EMBEDDING_IDS = {
+    11: [[0, 10, 3, 3, 1, 0, 9], [10, 3, 5, 7, 3, 0, 1]],
+    12: [[0, 11, 3, 3, 2, 4, 0], [7, 9, 5, 3, 8, 6, 11]],  # both sides of every rank edge
+    32: [[0, 31, 3, 3, 16, 0, 30], [31, 3, 15, 17, 3, 0, 1]],
+    100: [[0, 99, 64, 64, 1, 0, 98], [99, 64, 50, 7, 64, 0, 1]],
+}
+
+
+def vocab_emb_cases():
+    """The list of VocabEmbedding cases."""
+    return [
+        # Small and odd-sized: 55 elements, so the table has a redrawn tail.
+        dict(name="small", v=11, e=5, seed=42, mean=0.0, std=1.0, dtype="f32"),
+        # Mean and std as in a real model, another seed.
+        dict(name="scaled", v=32, e=16, seed=7, mean=0.1, std=0.02, dtype="f32"),
+        # A larger table, 800 elements: most rows are never used.
+        dict(name="sparse", v=100, e=8, seed=42, mean=0.0, std=1.0, dtype="f32"),
+        # A double table: other draws than the f32 one.
+        dict(name="double", v=11, e=5, seed=42, mean=0.0, std=1.0, dtype="f64"),
+    ]
+
+
+def normal_table(rows, e, seed, mean, std, dtype):
+    """An embedding table with PyTorch's initial values."""
+    torch.manual_seed(seed)
+    return torch.nn.init.normal_(torch.empty(rows, e, dtype=DTYPES[dtype]), mean, std)
+
+
+def make_vocab_emb(case):
+    table = leaf(normal_table(*(case[k] for k in ("v", "e", "seed", "mean", "std", "dtype"))))
+    ids = torch.tensor(EMBEDDING_IDS[case["v"]], dtype=torch.int64)
+    gen = torch.Generator().manual_seed(1000 + case["seed"])
+    dy = randn(gen, *ids.shape, case["e"], dtype=table.dtype)
+    y = F.embedding(ids, table)
+    y.backward(dy)
+    return dict(table=table.detach(), ids=ids, dy=dy, y=y.detach(), dtable=table.grad)
+
+
+# ---------------------------------------------------------------- parallel_vocab_emb
+
+
+def parallel_vocab_emb_cases():
+    """The list of ParallelVocabEmbedding cases: rank r draws its rows with seed + r."""
+    common = dict(v=12, e=5, seed=42, mean=0.0, std=1.0, dtype="f32")
+    return [
+        dict(name="w1", w=1) | common,  # one rank: the plain embedding
+        dict(name="w2", w=2) | common,  # 30 elements a rank
+        dict(name="w3", w=3) | common,  # 20 elements a rank
+        dict(name="w4", w=4) | common,  # 15 elements a rank: the short way to draw normals
+    ]
+
+
+def make_parallel_vocab_emb(case):
+    v, e, w = case["v"], case["e"], case["w"]
+    rows = v // w
+    ids = torch.tensor(EMBEDDING_IDS[v], dtype=torch.int64)
+    gen = torch.Generator().manual_seed(2000)  # the same dy for every w
+    dy = randn(gen, *ids.shape, e)
+    out = dict(ids=ids, dy=dy)
+    tables, grads, ys = [], [], []
+    for r in range(w):
+        table = leaf(normal_table(rows, e, case["seed"] + r, case["mean"], case["std"], case["dtype"]))
+        foreign = (ids < r * rows) | (ids >= (r + 1) * rows)
+        local = (ids - r * rows).masked_fill(foreign, 0)
+        y = F.embedding(local, table).masked_fill(foreign.unsqueeze(-1), 0.0)
+        y.backward(dy)
+        out |= {f"table_{r}": table.detach(), f"y_{r}": y.detach(), f"dtable_{r}": table.grad}
+        tables.append(table.detach())
+        grads.append(table.grad)
+        ys.append(y.detach())
+    out["y_sum"] = torch.stack(ys).sum(0)
+    # The ranks together are one embedding with the stacked table.
+    full = leaf(torch.cat(tables))
+    y = F.embedding(ids, full)
+    y.backward(dy)
+    assert torch.equal(out["y_sum"], y)
+    assert torch.equal(torch.cat(grads), full.grad)
+    return out
+
+
+# ---------------------------------------------------------------- rope: rotary positions
+
+
+def rope_cases():
+    """The list of rotary cases."""
+
+    def case(name, b, s, nh, hd, base, max_seq_len, ratio, offset, seed):
+        return dict(name=name, b=b, s=s, nh=nh, hd=hd, base=base, max_seq_len=max_seq_len) | dict(
+            ratio=ratio, offset=offset, k_used=ratio_used(max_seq_len, ratio, offset + s), seed=seed
+        )
+
+    return [
+        # The smallest head with two planes, no stretching.
+        case("small", 2, 6, 3, 4, 10000, 16, 1, 0, seed=1),
+        # Stretched four times, and a decoding offset.
+        case("stretched_offset", 1, 8, 2, 8, 10000, 16, 4, 5, seed=2),
+        # A large base and a head of 64.
+        case("large_base", 2, 5, 2, 64, 500000, 32, 2, 3, seed=3),
+        # The usual head of 128.
+        case("head128", 1, 4, 2, 128, 10000, 64, 1, 0, seed=4),
+        # Longer than the cache: 40 > 16, so the ratio becomes 4.
+        case("long_call", 1, 40, 1, 8, 10000, 16, 1, 0, seed=5),
+        # Far positions: float32 angles are visibly off. Also a long call, ratio 490.
+        case("far", 1, 4, 1, 64, 10000, 2048, 1, 1_000_000, seed=6),
+        # Near the end of a stretched cache, still inside it.
+        case("near_end", 1, 3, 2, 128, 10000, 8192, 2, 16000, seed=7),
+    ]
+
+
+def ratio_used(max_seq_len, ratio, length):
+    """The given ratio if the cache is long enough, else the smallest even one that is."""
+    if length <= max_seq_len * ratio:
+        return ratio
+    k = 2
+    while max_seq_len * k < length:
+        k += 2
+    return k
+
+
+def rotate_half(x):
+    """(-second half, first half) of the last axis."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat((-second, first), dim=-1)
+
+
+def apply_rotary(x, cos, sin):
+    """Half-split layout. cos and sin are [s, hd] and repeat for every head."""
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return x * cos + rotate_half(x) * sin
+
+
+def cos_sin(angles):
+    """Both halves of a head use the same angles."""
+    doubled = torch.cat((angles, angles), dim=-1)
+    return doubled.cos(), doubled.sin()
+
+
+def angles_f32(case):
+    """The usual code: a changed base, and float32 everywhere."""
+    d, k = case["hd"], case["k_used"]
+    base = case["base"] * k ** (d / (d - 2))
+    inv_freq = 1.0 / (base ** (torch.arange(0, d, 2).float() / d))
+    positions = torch.arange(case["offset"], case["offset"] + case["s"]).float()
+    return torch.outer(positions, inv_freq)
+
+
+def angles_f64(case):
+    """theta_i = (c * beta)^-i, written as base^(-2i/d) * c^-i, all in float64."""
+    d, k = case["hd"], case["k_used"]
+    i = torch.arange(d // 2, dtype=torch.float64)
+    c = torch.tensor(k, dtype=torch.float64) ** (2 / (d - 2))
+    theta = torch.tensor(case["base"], dtype=torch.float64) ** (-2 * i / d) * c ** (-i)
+    positions = torch.arange(case["offset"], case["offset"] + case["s"], dtype=torch.float64)
+    return torch.outer(positions, theta)
+
+
+def rope_run(x, dy, cos, sin):
+    """Forward and backward in the dtype of cos and sin."""
+    x = leaf(x, cos.dtype)
+    y = apply_rotary(x, cos, sin)
+    y.backward(dy.to(cos.dtype))
+    return y.detach(), x.grad
+
+
+def interleaved(x, angles):
+    """Adjacent-pair layout as a complex product: (x_0 + i x_1) times e^(i angle)."""
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    turn = torch.polar(torch.ones_like(angles), angles).unsqueeze(1)
+    return torch.view_as_real(pairs * turn).flatten(-2)
+
+
+def make_rope(case):
+    gen = torch.Generator().manual_seed(case["seed"])
+    shape = [case[k] for k in ("b", "s", "nh", "hd")]
+    x, dy = randn(gen, *shape), randn(gen, *shape)
+    y, dx = rope_run(x, dy, *cos_sin(angles_f32(case)))
+    angles = angles_f64(case)
+    cos64, sin64 = cos_sin(angles)
+    y64, dx64 = rope_run(x, dy, cos64, sin64)
+    return dict(
+        x=x, dy=dy, y=y, dx=dx, y64=y64, dx64=dx64, cos64=cos64, sin64=sin64
+    ) | {"y64_interleaved": interleaved(x.double(), angles)}
+
+
+# ---------------------------------------------------------------- files
+
+FILES = {
+    "init": (init_cases, make_init),
+    "norm": (norm_cases, make_norm),
+    "vocab_emb": (vocab_emb_cases, make_vocab_emb),
+    "parallel_vocab_emb": (parallel_vocab_emb_cases, make_parallel_vocab_emb),
+    "rope": (rope_cases, make_rope),
+}
+
+
+def compute(stem):
+    """The tensors and the metadata of one file."""
+    list_cases, make = FILES[stem]
+    cases = list_cases()
+    tensors = {}
+    for case in cases:
+        for what, tensor in make(case).items():
+            name = f"{case['name']}.{what}"
+            assert name not in tensors, f"two tensors are called {name}"
+            assert tensor.isfinite().all(), f"{name} is not finite"
+            tensors[name] = tensor.contiguous()
+    return tensors, {"cases": json.dumps(cases)}
+
+
+def same_bits(a, b):
+    """Equal dtype, shape and bits. Minus zero is not plus zero."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
+
+
+def check(stem):
+    """A list of lines, one for each difference between the file and a fresh run."""
+    path = HERE / f"{stem}.safetensors"
+    if not path.exists():
+        return [f"{path.name}: missing"]
+    want, metadata = compute(stem)
+    with safe_open(path, framework="pt") as file:
+        found_metadata = file.metadata()
+        found = {name: file.get_tensor(name) for name in file.keys()}
+    lines = []
+    if found_metadata != metadata:
+        lines.append(f"{path.name}: the case list differs")
+    for name in sorted(want.keys() | found.keys()):
+        if name not in found:
+            lines.append(f"{path.name}: {name} is missing")
+        elif name not in want:
+            lines.append(f"{path.name}: {name} is not expected")
+        elif not same_bits(want[name], found[name]):
+            a, b = want[name], found[name]
+            if a.shape == b.shape and a.dtype == b.dtype:
+                why = f"by at most {(a.double() - b.double()).abs().max().item():.3g}"
+            else:
+                why = "in dtype or shape"
+            lines.append(f"{path.name}: {name} differs {why}")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write or check the golden files.")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    if parser.parse_args().check:
+        lines = [line for stem in FILES for line in check(stem)]
+        print("\n".join(lines) or "all golden files match")
+        sys.exit(1 if lines else 0)
+    for stem in FILES:
+        tensors, metadata = compute(stem)
+        path = HERE / f"{stem}.safetensors"
+        save_file(tensors, path, metadata=metadata)
+        print(f"{path.name}: {len(tensors)} tensors, {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
