@@ -62,10 +62,11 @@ fn rms_forward<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
 ) -> Raw<(Tensor<(B, S, H), W, D>, RmsSaved<B, S, H, W, D>), D> {
     let (b, s, h) = *x.shape();
     let groups = (b, s, h.size() / group_size, group_size);
+    let (size, eps) = (<W as Float>::from_f64(group_size as f64), <W as Float>::from_f64(eps));
 
     let x = x.try_reshape_like(&groups)?; //                            [b, s, g, gz]
-    let mean_square = x.clone().try_square()?.try_mean::<_, Axis<3>>()?; // [b, s, g]
-    let eps = <W as Float>::from_f64(eps);
+    let sum = x.clone().try_square()?.try_sum::<_, Axis<3>>()?; //       [b, s, g]
+    let mean_square = sum.try_div(size)?; //                             [b, s, g]
     let rms = mean_square.try_add(eps)?.try_sqrt()?; //                 [b, s, g]
     let divisor = rms.clone().try_broadcast_like::<_, Axis<3>>(&groups)?; //          [b, s, g, gz]
     let xhat = x.try_div(divisor)?.try_reshape_like(&(b, s, h))?; //    [b, s, h]
@@ -92,7 +93,8 @@ fn rms_backward<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
     let dxhat = dy.try_mul(gamma.try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, h))?)?; //  [b, s, h]
     let dxhat = dxhat.try_reshape_like(&groups)?; //                    [b, s, g, gz]
     let xhat = xhat.try_reshape_like(&groups)?; //                      [b, s, g, gz]
-    let along = dxhat.clone().try_mul(xhat.clone())?.try_mean::<_, Axis<3>>()?; // [b, s, g]
+    let along = dxhat.clone().try_mul(xhat.clone())?.try_sum::<_, Axis<3>>()?; // [b, s, g]
+    let along = along.try_div(<W as Float>::from_f64(group_size as f64))?; // [b, s, g]
     let along = xhat.try_mul(along.try_broadcast_like::<_, Axis<3>>(&groups)?)?; //   [b, s, g, gz]
     let dx = dxhat.try_sub(along)?.try_div(rms.try_broadcast_like::<_, Axis<3>>(&groups)?)?;
 
@@ -135,6 +137,7 @@ pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, 
     ids: Tensor<(B, S), usize, D, T>,
     table: &Tensor<(V, M), F, D>,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
+    not_empty("table", table.shape())?;
     let (ids, tape) = ids.split_tape();
     checked_ids(&ids, table.shape().0.size())?;
     let table = table.clone().put_tape(tape); // the gather below records its own gradient
@@ -167,17 +170,18 @@ pub fn vocab_shard_embedding<
     world_size: usize,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
     let (n, e) = *shard.shape();
+    not_empty("shard", shard.shape())?;
     check_rank(rank, world_size)?;
     let vocab_size = n.size().saturating_mul(world_size);
     let (ids, tape) = ids.split_tape();
     let (b, s) = *ids.shape();
     let ids = checked_ids(&ids, vocab_size)?;
 
-    let first = rank * n.size();
-    let owned = |id: usize| first <= id && id < first + n.size();
-    let mask: Vec<bool> = ids.iter().map(|&id| owned(id)).collect();
-    // A foreign id needs some row to look up; the mask throws it away.
-    let rows: Vec<usize> = ids.iter().map(|&id| if owned(id) { id - first } else { 0 }).collect();
+    let n_rows = n.size();
+    let mask: Vec<bool> = ids.iter().map(|id| id / n_rows == rank).collect();
+    // Counted from the start of the owner's shard. For a foreign id this is some row, to have one
+    // to look up; the mask throws it away.
+    let rows: Vec<usize> = ids.iter().map(|id| id % n_rows).collect();
 
     let run = || -> Raw<_, D> {
         let dev = shard.device();
@@ -474,7 +478,7 @@ pub(crate) fn check_head_dim(head_dim: usize) -> Result<usize> {
     if head_dim >= 4 && head_dim % 2 == 0 { Ok(head_dim) } else { Err(Error::HeadDim { head_dim }) }
 }
 
-fn not_empty<S: Shape>(name: &'static str, shape: &S) -> Result<()> {
+pub(crate) fn not_empty<S: Shape>(name: &'static str, shape: &S) -> Result<()> {
     let shape: Vec<usize> = shape.concrete().into();
     if shape.contains(&0) { Err(Error::Empty { name, shape }) } else { Ok(()) }
 }

@@ -1,14 +1,17 @@
 //! Initial values: the numbers PyTorch gives for the same seed, on the CPU.
 //!
 //! Source: the behaviour of `torch.manual_seed`, `torch.nn.init.uniform_` and
-//! `torch.nn.init.normal_` in PyTorch 2.15, as `tests/goldens` records it. The generator is
-//! MT19937 (Matsumoto and Nishimura 1998), seeded with the low 32 bits of the seed. No ambient
-//! random state is read or changed.
+//! `torch.nn.init.normal_` in PyTorch 2.15 on a CPU with AVX2, as `tests/goldens` records it.
+//! The generator is MT19937 (Matsumoto and Nishimura 1998), seeded with the low 32 bits of the
+//! seed. No ambient random state is read or changed.
 //!
-//! Tables of every float type start from the same `f32` draws, rounded to their type.
+//! `f32` and `f64` tables are drawn as PyTorch draws them: uniform values are equal bit for bit.
+//! Normal values differ in their last bits, because PyTorch takes logarithm and sine in `f32`.
+//! An `f16` table is the `f32` table rounded. (PyTorch's own `f16` draws differ in the last 16
+//! values of a table whose size is not a multiple of 16.)
 
-use crate::error::{Result, require};
-use crate::tensor::{Device, Float, ReshapeTo, Shape, Tensor};
+use crate::error::{Error, Result, require};
+use crate::tensor::{Device, Float, HasShape, ReshapeTo, Shape, Tensor};
 use rand_mt::Mt;
 use std::cell::Cell;
 
@@ -57,10 +60,15 @@ impl Init {
     }
 
     /// The first `n` values, in the order in which a table of any shape is filled.
-    pub fn values(&self, n: usize) -> Vec<f32> {
+    pub fn values<F: Float>(&self, n: usize) -> Vec<F> {
+        F::draw(self, n)
+    }
+
+    pub(crate) fn draw<T: Draw>(&self, n: usize) -> Vec<T> {
         match *self {
-            Init::Uniform { low, high, seed } => uniform(n, low, high, seed),
-            Init::Normal { mean, std, seed } => normal(n, mean, std, seed),
+            // The low 32 bits of the seed start the generator.
+            Init::Uniform { low, high, seed } => uniform(n, low, high, &mut Mt::new(seed as u32)),
+            Init::Normal { mean, std, seed } => normal(n, mean, std, &mut Mt::new(seed as u32)),
         }
     }
 
@@ -72,7 +80,6 @@ impl Init {
         &self,
         table: &mut Tensor<S, F, D>,
     ) -> Result<()> {
-        use crate::error::Error;
         self.check()?;
         self.write(table).map_err(Error::device)
     }
@@ -81,9 +88,7 @@ impl Init {
         &self,
         table: &mut Tensor<S, F, D>,
     ) -> std::result::Result<(), D::Err> {
-        use crate::tensor::HasShape;
-        let values = self.values(table.shape().num_elements());
-        let values: Vec<F> = values.iter().map(|&x| Float::from_f64(f64::from(x))).collect();
+        let values: Vec<F> = self.values(table.shape().num_elements());
         // `copy_from` writes memory in its physical order, and keeps the tensor's identity,
         // by which optimizers know it.
         *table = table.clone().try_contiguous()?;
@@ -92,78 +97,98 @@ impl Init {
     }
 }
 
-/// The low 32 bits of the seed start the generator.
-fn generator(seed: u64) -> Mt {
-    Mt::new(seed as u32)
+/// A type that PyTorch draws in. A table of `f16` is drawn in `f32` and rounded.
+pub(crate) trait Draw: num_traits::Float {
+    /// The nearest value to `x`.
+    fn nearest(x: f64) -> Self;
+
+    /// One draw from `[0, 1)`, exact in this type.
+    fn unit(mt: &mut Mt) -> Self;
 }
 
-/// One draw from `[0, 1)` with 24 bits, exact in `f32`.
-fn unit_f32(mt: &mut Mt) -> f32 {
-    (mt.next_u32() & 0x00FF_FFFF) as f32 * (-24.0f32).exp2()
-}
+impl Draw for f32 {
+    fn nearest(x: f64) -> Self {
+        x as f32
+    }
 
-/// One draw from `[0, 1)` with 53 bits: two words, the first is the high one.
-fn unit_f64(mt: &mut Mt) -> f64 {
-    let high = u64::from(mt.next_u32());
-    let low = u64::from(mt.next_u32());
-    (((high << 32) | low) & ((1 << 53) - 1)) as f64 * (-53.0f64).exp2()
-}
-
-fn uniform(n: usize, low: f64, high: f64, seed: u64) -> Vec<f32> {
-    let (low, high) = (low as f32, high as f32);
-    let mut mt = generator(seed);
-    (0..n).map(|_| unit_f32(&mut mt) * (high - low) + low).collect()
-}
-
-/// Normal values. PyTorch has two algorithms, and the size of the table chooses.
-fn normal(n: usize, mean: f64, std: f64, seed: u64) -> Vec<f32> {
-    let mut mt = generator(seed);
-    if n < 16 {
-        normal_short(n, mean, std, &mut mt)
-    } else {
-        normal_long(n, mean as f32, std as f32, &mut mt)
+    /// 24 bits of one word.
+    fn unit(mt: &mut Mt) -> Self {
+        (mt.next_u32() & 0x00FF_FFFF) as f32 * (-24.0f32).exp2()
     }
 }
 
-/// Fewer than 16 values: Box-Muller in double precision, two values a pair of draws.
-fn normal_short(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<f32> {
+impl Draw for f64 {
+    fn nearest(x: f64) -> Self {
+        x
+    }
+
+    /// 53 bits of two words; the first is the high one.
+    fn unit(mt: &mut Mt) -> Self {
+        let high = u64::from(mt.next_u32());
+        let low = u64::from(mt.next_u32());
+        (((high << 32) | low) & ((1 << 53) - 1)) as f64 * (-53.0f64).exp2()
+    }
+}
+
+/// `u * (high - low) + low`, rounded once. What rounds up to `high` becomes `low`.
+fn uniform<T: Draw>(n: usize, low: f64, high: f64, mt: &mut Mt) -> Vec<T> {
+    let (low, high) = (T::nearest(low), T::nearest(high));
+    let value = |mt: &mut Mt| {
+        let x = T::unit(mt).mul_add(high - low, low);
+        if x == high { low } else { x }
+    };
+    (0..n).map(|_| value(mt)).collect()
+}
+
+/// Normal values. PyTorch has two algorithms, and the size of the table chooses.
+fn normal<T: Draw>(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<T> {
+    if n < 16 {
+        normal_short(n, mean, std, mt).into_iter().map(T::nearest).collect()
+    } else {
+        normal_long(n, T::nearest(mean), T::nearest(std), mt)
+    }
+}
+
+/// Fewer than 16 values: Box-Muller in double precision, two values for each two draws.
+fn normal_short(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<f64> {
     let mut values = Vec::with_capacity(n + 1);
     while values.len() < n {
-        let u1 = unit_f64(mt);
-        let u2 = unit_f64(mt);
+        let u1 = f64::unit(mt);
+        let u2 = f64::unit(mt);
         let radius = (-2.0 * (-u2).ln_1p()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * u1).sin_cos();
-        values.push((radius * cos * std + mean) as f32);
-        values.push((radius * sin * std + mean) as f32);
+        values.push((radius * cos).mul_add(std, mean));
+        values.push((radius * sin).mul_add(std, mean));
     }
     values.truncate(n);
     values
 }
 
 /// 16 values or more: all uniforms first, then Box-Muller in blocks of 16, `j` with `j + 8`.
-fn normal_long(n: usize, mean: f32, std: f32, mt: &mut Mt) -> Vec<f32> {
-    let mut values: Vec<f32> = (0..n).map(|_| unit_f32(mt)).collect();
+fn normal_long<T: Draw>(n: usize, mean: T, std: T, mt: &mut Mt) -> Vec<T> {
+    let mut values: Vec<T> = (0..n).map(|_| T::unit(mt)).collect();
     for block in values.chunks_exact_mut(16) {
         box_muller_16(block, mean, std);
     }
     if n % 16 != 0 {
         // The tail does not fill a block: draw the LAST 16 values anew.
         let tail = &mut values[n - 16..];
-        tail.fill_with(|| unit_f32(mt));
+        tail.fill_with(|| T::unit(mt));
         box_muller_16(tail, mean, std);
     }
     values
 }
 
-fn box_muller_16(block: &mut [f32], mean: f32, std: f32) {
+fn box_muller_16<T: Draw>(block: &mut [T], mean: T, std: T) {
+    let wide = |x: T| x.to_f64().unwrap_or(f64::NAN);
     for j in 0..8 {
-        let u1 = 1.0 - block[j]; // (0, 1], so that the logarithm is finite
+        let u1 = T::one() - block[j]; // (0, 1], so that the logarithm is finite
         let u2 = block[j + 8];
-        let radius = (-2.0 * f64::from(u1).ln()).sqrt();
-        let angle = std::f32::consts::TAU * u2; // in f32, as PyTorch does
-        let (sin, cos) = f64::from(angle).sin_cos();
-        block[j] = (radius * cos) as f32 * std + mean;
-        block[j + 8] = (radius * sin) as f32 * std + mean;
+        let radius = (-2.0 * wide(u1).ln()).sqrt();
+        let angle = T::nearest(std::f64::consts::TAU) * u2; // rounded to T, as PyTorch does
+        let (sin, cos) = wide(angle).sin_cos();
+        block[j] = T::nearest(radius * cos).mul_add(std, mean);
+        block[j + 8] = T::nearest(radius * sin).mul_add(std, mean);
     }
 }
 

@@ -78,6 +78,9 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>
 }
 
 const fn assert_groups(hidden_size: usize, group_size: usize) {
+    if hidden_size == 0 {
+        concat_panic!("hidden size is 0, but a token has at least 1 element");
+    }
     if group_size == 0 {
         concat_panic!("group size is 0, but a group has at least 1 element");
     }

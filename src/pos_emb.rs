@@ -8,7 +8,7 @@
 //! angle at position `n` is wrong by up to `n * 2^-23`; these tables are not.
 
 use crate::error::{Error, Result, require};
-use crate::functional::{Layout, apply_rotary_pos_emb, check_head_dim};
+use crate::functional::{Layout, apply_rotary_pos_emb, check_head_dim, not_empty};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
@@ -302,8 +302,10 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     // ANCHOR_END: long_call
 }
 
-/// `offset + s`.
-fn end_position(offset: usize, length: usize) -> Result<usize> {
+/// `offset + s`, of an input that has rows.
+fn end_position<S: Shape>(x: &S, offset: usize) -> Result<usize> {
+    not_empty("x", x)?;
+    let length = x.concrete()[1];
     offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })
 }
 
@@ -319,8 +321,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
         &self,
         (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
     ) -> Result<Self::Output> {
-        let length = x.shape().1.size();
-        let end = end_position(offset, length)?;
+        let end = end_position(x.shape(), offset)?;
         let rows = self.rows_for(x.device(), offset, end)?;
         apply_rotary_pos_emb(x, &rows.cos, &rows.sin)
     }
@@ -336,7 +337,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
         &mut self,
         (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
     ) -> Result<Self::Output> {
-        let end = end_position(offset, x.shape().1.size())?;
+        let end = end_position(x.shape(), offset)?;
         match self.grown(x.device(), end)? {
             None => self.try_forward((x, offset)),
             Some(grown) => {

@@ -33,6 +33,7 @@ pub use dfdx::tensor_ops::{
 #[cfg(feature = "f16")]
 pub use half::f16;
 
+use crate::init::Init;
 use std::any::Any;
 
 /// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
@@ -43,6 +44,9 @@ pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
     /// Rounds to this type, once.
     fn from_f64(value: f64) -> Self;
 
+    /// The first `n` initial values in this type. Use [`Init::values`].
+    fn draw(init: &Init, n: usize) -> Vec<Self>;
+
     /// Converts a tensor. Use [`cast`], which copies nothing when the type is right already.
     fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
         tensor: Tensor<S, A, D>,
@@ -51,6 +55,10 @@ pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
 
 impl Float for f32 {
     type Wide = f32;
+
+    fn draw(init: &Init, n: usize) -> Vec<Self> {
+        init.draw::<f32>(n)
+    }
 
     fn from_f64(value: f64) -> Self {
         value as f32
@@ -66,6 +74,10 @@ impl Float for f32 {
 impl Float for f64 {
     type Wide = f64;
 
+    fn draw(init: &Init, n: usize) -> Vec<Self> {
+        init.draw::<f64>(n)
+    }
+
     fn from_f64(value: f64) -> Self {
         value
     }
@@ -80,6 +92,10 @@ impl Float for f64 {
 #[cfg(feature = "f16")]
 impl Float for f16 {
     type Wide = f32;
+
+    fn draw(init: &Init, n: usize) -> Vec<Self> {
+        init.draw::<f32>(n).into_iter().map(f16::from_f32).collect()
+    }
 
     fn from_f64(value: f64) -> Self {
         f16::from_f64(value)

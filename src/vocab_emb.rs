@@ -64,6 +64,12 @@ pub struct VocabEmbedding<const V: usize, const M: usize, F: Dtype, D: Storage<F
     config: VocabEmbeddingConfig,
 }
 
+const fn assert_table(vocab_size: usize, embedding_dim: usize) {
+    if vocab_size == 0 || embedding_dim == 0 {
+        concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is empty");
+    }
+}
+
 impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, M, F, D> {
     /// An embedding with its table drawn from the settings.
     ///
@@ -71,6 +77,7 @@ impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, 
     /// A mean or standard deviation that is not finite, a negative standard deviation, what the
     /// device reports.
     pub fn new(dev: &D, config: VocabEmbeddingConfig) -> Result<Self> {
+        const { assert_table(V, M) };
         config.init().check()?;
         let weight = dev.try_zeros().map_err(Error::device)?;
         let mut embedding = Self { weight, config };
@@ -118,6 +125,7 @@ impl<const V: usize, const M: usize, F: Float, D: Backend<F>> TensorCollection<F
     fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
         visitor: &mut Vis,
     ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
+        const { assert_table(V, M) };
         let config = Cell::new(VocabEmbeddingConfig::default()); // as in GroupRmsNorm
         init::prepare_reset(config.get().init());
         visitor.visit_fields(
@@ -229,7 +237,8 @@ pub struct ParallelVocabEmbedding<
     config: ParallelVocabEmbeddingConfig,
 }
 
-const fn assert_shards(vocab_size: usize, world_size: usize) {
+const fn assert_shards(vocab_size: usize, embedding_dim: usize, world_size: usize) {
+    assert_table(vocab_size, embedding_dim);
     if world_size == 0 {
         concat_panic!("world size is 0, but there is at least 1 rank");
     }
@@ -254,7 +263,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>>
     /// A rank that is not below `W`; a mean or standard deviation that is not finite, a negative
     /// standard deviation; what the device reports.
     pub fn new(dev: &D, config: ParallelVocabEmbeddingConfig) -> Result<Self> {
-        const { assert_shards(V, W) };
+        const { assert_shards(V, M, W) };
         check_rank(config.rank, W)?;
         config.init().check()?;
         let weight = dev.try_zeros().map_err(Error::device)?;
@@ -313,7 +322,7 @@ where
     type Error = Error;
 
     fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
-        const { assert_shards(V, W) };
+        const { assert_shards(V, M, W) };
         vocab_shard_embedding(ids, &self.weight, self.config.rank, W)
     }
 }
@@ -331,7 +340,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>> Te
     fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
         visitor: &mut Vis,
     ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        const { assert_shards(V, W) };
+        const { assert_shards(V, M, W) };
         let config = Cell::new(ParallelVocabEmbeddingConfig::default()); // as in GroupRmsNorm
         init::prepare_reset(config.get().init());
         visitor.visit_fields(

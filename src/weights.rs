@@ -81,7 +81,8 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
 ) -> Result<()> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|e| refuse(path, e))?;
+    let file = SafeTensors::deserialize(&bytes)
+        .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;
     let mut check = Check { file: &file };
     M::iter_tensors(&mut RecursiveWalker { m: (&*module, String::new()), f: &mut check })
         .map_err(|reason| refuse(path, reason))?;

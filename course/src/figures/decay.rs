@@ -1,0 +1,100 @@
+//! Figure 5: the bound that is quoted when someone says "inner products decay with distance".
+
+use super::*;
+use crate::error::Error;
+use crate::steps::HEAD_DIM;
+use crate::steps::rope::BASE;
+use quadrivium::pos_emb::rotary_frequencies;
+
+/// The title.
+pub const QUESTION: &str = "Does the bound on q·k fall with distance?";
+
+/// Distances that are shown.
+const DISTANCES: usize = 512;
+
+/// The averaged bound of Su et al. 2021, section 3.4.3, at distances `0 ..= distances`.
+///
+/// `1/(d/2) * sum_i |S_i|` with `S_i = sum_(j < i) e^(i m theta_j)` and `i` from 1 to `d/2`. It
+/// bounds an average from above. A single product may well grow with distance.
+pub fn averaged_bound(frequencies: &[f64], distances: usize) -> Vec<f64> {
+    let bound_at = |m: usize| {
+        let (mut re, mut im, mut sum) = (0.0, 0.0, 0.0);
+        for theta in frequencies {
+            let (sin, cos) = (m as f64 * theta).sin_cos();
+            re += cos;
+            im += sin;
+            sum += f64::hypot(re, im);
+        }
+        sum / frequencies.len() as f64
+    };
+    (0..=distances).map(bound_at).collect()
+}
+
+/// The bound with and without NTK; `ratio` is `k'`.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn draw(out: &Path, ratio: usize) -> Result<()> {
+    let bound = |ratio: f64| -> Result<Vec<f64>> {
+        let frequencies = rotary_frequencies(HEAD_DIM, BASE, ratio).map_err(Error::from)?;
+        Ok(averaged_bound(&frequencies, DISTANCES))
+    };
+    let (plain, slowed) = (bound(1.0)?, bound(ratio as f64)?);
+    save(out, QUESTION, (900, 460), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_right(24)
+            .x_label_area_size(48)
+            .y_label_area_size(66)
+            .build_cartesian_2d(0.0..DISTANCES as f64, 0.0..18.0)?;
+        chart
+            .configure_mesh()
+            .x_desc("distance m - n, positions")
+            .y_desc("averaged bound (no unit)")
+            .x_labels(9)
+            .x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&|y| format!("{y:.0}"))
+            .axis_desc_style(axis_font())
+            .label_style(small_font())
+            .bold_line_style(PALE)
+            .light_line_style(TRANSPARENT)
+            .axis_style(INK)
+            .draw()?;
+        for (values, name, color) in [
+            (&slowed, format!("with NTK, k' = {ratio}"), VERMILLION),
+            (&plain, "without NTK".to_string(), BLUE),
+        ] {
+            let points = values.iter().enumerate().map(|(m, &y)| (m as f64, y));
+            chart.draw_series(LineSeries::new(points, color.stroke_width(2)))?.label(name).legend(
+                move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)),
+            );
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .margin(14)
+            .label_font(small_font())
+            .background_style(WHITE)
+            .border_style(PALE)
+            .draw()?;
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_distance_0_all_planes_agree() {
+        // |S_i| = i, so the mean over i = 1 .. d/2 is (d/2 + 1)/2.
+        let frequencies = rotary_frequencies(HEAD_DIM, BASE, 1.0).unwrap();
+        assert_eq!(averaged_bound(&frequencies, 0), [16.5]);
+    }
+
+    #[test]
+    fn it_is_no_law() {
+        let frequencies = rotary_frequencies(HEAD_DIM, BASE, 1.0).unwrap();
+        let bound = averaged_bound(&frequencies, DISTANCES);
+        assert!(bound.windows(2).any(|pair| pair[0] < pair[1]), "it also rises");
+    }
+}

@@ -1,0 +1,160 @@
+//! Reads the text and turns it into token ids.
+//!
+//! The tokenizer is cl100k_base, a byte-pair vocabulary of 100,277 ids. Special tokens are not
+//! recognised: `<|endoftext|>` in a file is plain text here, because a file is not trusted.
+
+use crate::error::{Error, Result};
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::Path;
+
+/// The number of ids of cl100k_base: the largest id is 100,276.
+pub const TOKENIZER_IDS: usize = 100_277;
+
+/// The tour uses at most this many tokens, so that it stays quick.
+pub const MAX_TOKENS: usize = 4096;
+
+/// At most this much of a file is read. The longest token of cl100k_base has 128 bytes, so
+/// [`MAX_TOKENS`] tokens never need more.
+pub const MAX_BYTES: usize = MAX_TOKENS * 128;
+
+/// The text that the tour uses if it gets no other: the course's own prose.
+const OWN_PROSE: &str = include_str!("../../README.md");
+
+/// A text and what to call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What to call it in messages.
+    pub name: String,
+    /// The text.
+    pub content: String,
+    /// Whether the file is longer than [`MAX_BYTES`], and the rest was not read.
+    pub cut: bool,
+}
+
+impl Text {
+    /// The course's own prose.
+    pub fn own_prose() -> Self {
+        Self { name: "the course's own prose".into(), content: OWN_PROSE.into(), cut: false }
+    }
+
+    /// The beginning of a file, at most [`MAX_BYTES`].
+    ///
+    /// # Errors
+    /// A file that can't be read or is not UTF-8.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = printable(&path.display().to_string());
+        let unreadable =
+            |e: std::io::Error| Error::Unreadable { name: name.clone(), reason: e.to_string() };
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let mut bytes = Vec::new();
+        // One byte more than is used, to know whether there is more.
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        let cut = bytes.len() > MAX_BYTES;
+        bytes.truncate(MAX_BYTES);
+        let content = match String::from_utf8(bytes) {
+            Ok(content) => content,
+            Err(error) => {
+                let (at, cut_letter) =
+                    (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
+                if !(cut && cut_letter) {
+                    return Err(Error::NotUtf8 { name, at });
+                }
+                // The cut went through a letter: it is not part of the text.
+                let mut bytes = error.into_bytes();
+                bytes.truncate(at);
+                String::from_utf8(bytes).map_err(|_| Error::NotUtf8 { name: name.clone(), at })?
+            }
+        };
+        Ok(Self { name, content, cut })
+    }
+}
+
+/// The tokens of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tokens {
+    /// Ids, each below [`TOKENIZER_IDS`], at most [`MAX_TOKENS`].
+    pub ids: Vec<usize>,
+    /// The text of each token. A token may be part of a letter; then it shows as `U+FFFD`.
+    pub pieces: Vec<String>,
+    /// Tokens that were read but are not used.
+    pub dropped: usize,
+}
+
+/// Splits a text into tokens.
+///
+/// # Errors
+/// Fewer than 2 tokens; a text that the tokenizer gives up on.
+pub fn tokenize(text: &Text) -> Result<Tokens> {
+    let bpe = tiktoken_rs::cl100k_base().map_err(|e| Error::Tokenizer(e.to_string()))?;
+    // `encode` reports an error where `encode_ordinary` panics: on runs of white space that
+    // are too long for its regular expression.
+    let (mut ranks, _) =
+        bpe.encode(&text.content, &HashSet::new()).map_err(|e| Error::Tokenizer(e.to_string()))?;
+    if ranks.len() < 2 {
+        return Err(Error::TooShort { name: text.name.clone(), tokens: ranks.len() });
+    }
+    let dropped = ranks.len().saturating_sub(MAX_TOKENS);
+    ranks.truncate(MAX_TOKENS);
+    let piece = |&rank: &u32| {
+        let bytes = bpe.decode_bytes(&[rank]).map_err(|e| Error::Tokenizer(e.to_string()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let pieces = ranks.iter().map(piece).collect::<Result<_>>()?;
+    let ids = ranks.iter().map(|&rank| rank as usize).collect();
+    Ok(Tokens { ids, pieces, dropped })
+}
+
+/// The text with control characters written out, so that a file can't steer the terminal.
+pub fn printable(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\'' | '"' | '\\' => out.push(c),
+            _ => out.extend(c.escape_debug()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(content: &str) -> Text {
+        Text { name: "a test".into(), content: content.into(), cut: false }
+    }
+
+    #[test]
+    fn known_ids() {
+        // As OpenAI's own tiktoken gives them.
+        let tokens = tokenize(&text("hello world")).unwrap();
+        assert_eq!(tokens.ids, [15339, 1917]);
+        assert_eq!(tokens.pieces, ["hello", " world"]);
+    }
+
+    #[test]
+    fn special_tokens_are_plain_text() {
+        assert!(tokenize(&text("<|endoftext|>")).unwrap().ids.len() > 1);
+    }
+
+    #[test]
+    fn pieces_make_the_text() {
+        let own = Text::own_prose();
+        let tokens = tokenize(&own).unwrap();
+        assert!(own.content.starts_with(&tokens.pieces.concat()));
+        assert!(tokens.ids.iter().all(|&id| id < TOKENIZER_IDS));
+    }
+
+    #[test]
+    fn too_short_is_an_error() {
+        for content in ["", "a"] {
+            assert!(matches!(tokenize(&text(content)), Err(Error::TooShort { .. })));
+        }
+    }
+
+    #[test]
+    fn control_characters_are_written_out() {
+        assert_eq!(printable("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+    }
+}

@@ -1,0 +1,154 @@
+//! NtkAwareRope as a machine: the cache, the offset, the long call and the dynamic switch.
+
+use crate::support::*;
+use proptest::prelude::*;
+use quadrivium::pos_emb::{MAX_TABLE_POSITIONS, ratio_for_length};
+use quadrivium::tensor::*;
+use quadrivium::{Error, NtkAwareRope, NtkAwareRopeConfig};
+
+type Rope = NtkAwareRope<8, Dev>;
+
+/// Training length 6, ratio 4: the cache holds 24 positions.
+const CONFIG: NtkAwareRopeConfig =
+    NtkAwareRopeConfig { base: 10_000.0, max_seq_len: 6, ratio: 4, dynamic: false };
+
+fn rope(dynamic: bool) -> Rope {
+    Rope::new(&dev(), NtkAwareRopeConfig { dynamic, ..CONFIG }).unwrap()
+}
+
+fn input(length: usize) -> Tensor<(usize, usize, usize, Const<8>), f32, Dev> {
+    let wave: Vec<f32> = (0..length * 8).map(|i| (1.7 * i as f32).sin()).collect();
+    tensor(&wave, (1, length, 1, Const))
+}
+
+fn call(rope: &mut Rope, offset: usize, length: usize) -> Vec<f32> {
+    rope.forward_mut((input(length), offset)).as_vec()
+}
+
+/// What a module that was built with this ratio gives: the meaning of "uses k".
+fn with_ratio(ratio: usize, offset: usize, length: usize) -> Vec<f32> {
+    let config = NtkAwareRopeConfig { ratio, ..CONFIG };
+    Rope::new(&dev(), config).unwrap().forward((input(length), offset)).as_vec()
+}
+
+fn cache_bits(rope: &Rope) -> Vec<u32> {
+    let tables = rope.tables(&dev()).unwrap();
+    [tables.cos.as_vec(), tables.sin.as_vec()].concat().iter().map(|x| x.to_bits()).collect()
+}
+
+/// Where a call ends, and the ratio it uses: at es, es + 1, ms k', ms k' + 1.
+const ENDS: [(usize, usize); 6] = [(1, 4), (24, 4), (25, 6), (36, 6), (37, 8), (48, 8)];
+
+/// A static module uses k' for the long call only: k and the cache stay, bit for bit.
+#[test]
+fn a_static_module_forgets_the_long_call() {
+    for (end, ratio) in ENDS {
+        for length in [1, end] {
+            let mut rope = rope(false);
+            let before = cache_bits(&rope);
+            let y = call(&mut rope, end - length, length);
+            assert_same_bits(&y, &with_ratio(ratio, end - length, length));
+            assert_eq!((rope.ratio(), rope.cached_len()), (4, 24), "end {end}");
+            assert_eq!(cache_bits(&rope), before, "end {end}");
+        }
+    }
+}
+
+/// A dynamic module keeps k' and its cache. The long call's own output is the same.
+#[test]
+fn a_dynamic_module_grows_for_good() {
+    for (end, ratio) in ENDS {
+        for length in [1, end] {
+            let mut rope = rope(true);
+            let y = call(&mut rope, end - length, length);
+            assert_same_bits(&y, &with_ratio(ratio, end - length, length));
+            assert_eq!((rope.ratio(), rope.cached_len()), (ratio, 6 * ratio), "end {end}");
+            let fresh = Rope::new(&dev(), NtkAwareRopeConfig { ratio, ..CONFIG }).unwrap();
+            assert_eq!(cache_bits(&rope), cache_bits(&fresh), "end {end}");
+            // Every later call uses it, short ones too.
+            assert_same_bits(&call(&mut rope, 2, 5), &with_ratio(ratio, 2, 5));
+            assert_eq!(rope.ratio(), ratio);
+        }
+    }
+}
+
+/// `&self` can't replace anything: `forward` on a dynamic module gives the same output, once.
+#[test]
+fn a_shared_reference_never_grows() {
+    let rope = rope(true);
+    assert_same_bits(&rope.forward((input(30), 0)).as_vec(), &with_ratio(6, 0, 30));
+    assert_eq!(rope.ratio(), 4);
+}
+
+/// Any sequence of calls: each uses the ratio that the rules give, and leaves the state they give.
+#[test]
+fn any_sequence_of_calls_follows_the_rules() {
+    let calls = proptest::collection::vec((0..40usize, 1..20usize), 1..6);
+    forall((calls, any::<bool>()), |(calls, dynamic)| {
+        let mut rope = rope(dynamic);
+        let mut ratio = 4;
+        for (offset, length) in calls {
+            let end = offset + length;
+            let used = if end <= 6 * ratio { ratio } else { 2 * end.div_ceil(12) };
+            let y = call(&mut rope, offset, length);
+            assert_same_bits(&y, &with_ratio(used, offset, length));
+            if dynamic {
+                ratio = used;
+            }
+            assert_eq!(rope.ratio(), ratio);
+        }
+    });
+}
+
+/// Row `t` of a call is a call of its own at `offset + t`: decoding token by token gives the
+/// bits of the whole, for every batch row alike.
+#[test]
+fn the_offset_is_a_position() {
+    let rope = rope(false);
+    let x: Tensor<(usize, usize, usize, Const<8>), f32, Dev> =
+        dev().sample_normal_like(&(2, 10, 3, Const));
+    for offset in [0, 1, 14] {
+        let whole = rope.forward((x.clone(), offset)).as_vec();
+        for t in 0..10 {
+            let token = x.clone().slice((.., t..t + 1, .., ..));
+            let alone = rope.forward((token, offset + t)).as_vec();
+            for b in 0..2 {
+                let at = (b * 10 + t) * 24;
+                assert_same_bits(&alone[b * 24..][..24], &whole[at..at + 24]);
+            }
+        }
+    }
+    assert_same_bits(&rope.forward(x.clone()).as_vec(), &rope.forward((x, 0)).as_vec());
+}
+
+/// k' is even, reaches, and no smaller even number does.
+#[test]
+fn the_ratio_is_the_smallest_even_one_that_reaches() {
+    fn law(length: u32, max_seq_len: u16) -> bool {
+        let (length, ms) = (length as usize + 1, usize::from(max_seq_len) + 1);
+        let k = ratio_for_length(length, ms).unwrap();
+        k % 2 == 0 && ms * k >= length && (k == 2 || ms * (k - 2) < length)
+    }
+    quickcheck::quickcheck(law as fn(u32, u16) -> bool);
+    let ends = [(1, 2), (12, 2), (13, 4), (24, 4), (25, 6)];
+    for (length, k) in ends {
+        assert_eq!(ratio_for_length(length, 6), Ok(k));
+    }
+    assert!(ratio_for_length(1, 0).is_err());
+    assert!(ratio_for_length(usize::MAX, 1).is_err());
+    assert_eq!(ratio_for_length(usize::MAX, usize::MAX), Ok(2));
+}
+
+/// A call that fails changes nothing: here, growing would need too large a table.
+#[test]
+fn a_refused_call_changes_nothing() {
+    let mut rope = rope(true);
+    let before = cache_bits(&rope);
+    let error = rope.try_forward_mut((input(1), MAX_TABLE_POSITIONS)).unwrap_err();
+    assert!(matches!(error, Error::TooManyPositions { .. }), "{error}");
+    let error = rope.try_forward_mut((input(2), usize::MAX)).unwrap_err();
+    assert_eq!(error, Error::PositionOverflow { offset: usize::MAX, length: 2 });
+    assert_eq!((rope.ratio(), cache_bits(&rope)), (4, before));
+    // Without growing, the same position is no problem: it needs one row.
+    rope.try_forward((input(1), MAX_TABLE_POSITIONS)).unwrap();
+}

@@ -1,0 +1,34 @@
+//! The reference, proved. Read the files in their order.
+//!
+//! Properties run on fixed seeds. `PROPTEST_CASES` sets how many inputs, `PROPTEST_RNG_SEED`
+//! draws others, and a failure prints the shrunken input.
+#![allow(missing_docs)]
+
+mod oracle;
+mod support;
+
+#[path = "12_dfdx_canary.rs"]
+mod dfdx_canary;
+#[path = "08_half_precision.rs"]
+#[cfg(feature = "f16")]
+mod half_precision;
+#[path = "01_init.rs"]
+mod init;
+#[path = "07_modules.rs"]
+mod modules;
+#[path = "02_norm.rs"]
+mod norm;
+#[path = "04_parallel_vocab_emb.rs"]
+mod parallel_vocab_emb;
+#[path = "10_pytorch.rs"]
+mod pytorch;
+#[path = "09_refusals.rs"]
+mod refusals;
+#[path = "05_rope.rs"]
+mod rope;
+#[path = "06_rope_calls.rs"]
+mod rope_calls;
+#[path = "11_snapshots.rs"]
+mod snapshots;
+#[path = "03_vocab_emb.rs"]
+mod vocab_emb;

@@ -1,0 +1,66 @@
+//! The components as plain `f64` loops, straight from their formulas.
+//!
+//! Nothing here is shared with the library.
+
+/// Forward and backward of GroupRMSNorm.
+pub struct Norm {
+    pub y: Vec<f64>,
+    pub dx: Vec<f64>,
+    pub dgamma: Vec<f64>,
+    /// `(|gamma dy| + |xhat| mean(|gamma dy xhat|)) / rms`: how large the terms of `dx` are.
+    pub dx_scale: Vec<f64>,
+    /// Sum over rows of `|dy xhat|`.
+    pub dgamma_scale: Vec<f64>,
+}
+
+pub fn norm(x: &[f64], gamma: &[f64], dy: &[f64], group_size: usize, eps: f64) -> Norm {
+    let h = gamma.len();
+    let mut out = Norm {
+        y: vec![0.0; x.len()],
+        dx: vec![0.0; x.len()],
+        dgamma: vec![0.0; h],
+        dx_scale: vec![0.0; x.len()],
+        dgamma_scale: vec![0.0; h],
+    };
+    for start in (0..x.len()).step_by(group_size) {
+        let group = start..start + group_size;
+        let mean = |f: &dyn Fn(usize) -> f64| group.clone().map(f).sum::<f64>() / group_size as f64;
+        let rms = (mean(&|i| x[i] * x[i]) + eps).sqrt();
+        let xhat = |i: usize| x[i] / rms;
+        let along = mean(&|i| gamma[i % h] * dy[i] * xhat(i));
+        let along_abs = mean(&|i| (gamma[i % h] * dy[i] * xhat(i)).abs());
+        for i in group.clone() {
+            out.y[i] = xhat(i) * gamma[i % h];
+            out.dx[i] = (gamma[i % h] * dy[i] - xhat(i) * along) / rms;
+            out.dx_scale[i] = ((gamma[i % h] * dy[i]).abs() + xhat(i).abs() * along_abs) / rms;
+            out.dgamma[i % h] += dy[i] * xhat(i);
+            out.dgamma_scale[i % h] += (dy[i] * xhat(i)).abs();
+        }
+    }
+    out
+}
+
+/// Gradient of an embedding table: each row gets the sum of the gradients that looked it up.
+pub fn embedding_gradient(ids: &[usize], dy: &[f64], vocab_size: usize, dim: usize) -> Vec<f64> {
+    let mut grad = vec![0.0; vocab_size * dim];
+    for (token, &id) in ids.iter().enumerate() {
+        for j in 0..dim {
+            grad[id * dim + j] += dy[token * dim + j];
+        }
+    }
+    grad
+}
+
+/// One head at one position, half-split layout. `turn = 1` is forward, `-1` is backward.
+pub fn rotate(x: &[f64], position: f64, base: f64, ratio: f64, turn: f64) -> Vec<f64> {
+    let d = x.len();
+    let beta = base.powf(2.0 / d as f64) * ratio.powf(2.0 / (d as f64 - 2.0));
+    let mut y = vec![0.0; d];
+    for i in 0..d / 2 {
+        let angle = turn * position * beta.powi(-(i as i32));
+        let (a, b) = (x[i], x[i + d / 2]);
+        y[i] = a * angle.cos() - b * angle.sin();
+        y[i + d / 2] = a * angle.sin() + b * angle.cos();
+    }
+    y
+}

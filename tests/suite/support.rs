@@ -1,0 +1,105 @@
+//! What the tests share: the device, tensors from slices, comparisons, the property runner.
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
+use quadrivium::tensor::*;
+use std::fmt::Debug;
+
+/// The device of the whole suite, named here and nowhere else. `Cuda` with the feature `cuda`.
+pub type Dev = AutoDevice;
+
+pub fn dev() -> Dev {
+    Dev::default()
+}
+
+/// Half an ulp of 1: the relative error of one rounding in `f32`.
+pub const U32: f64 = 1.0 / (1u64 << 24) as f64;
+/// The same in `f64`.
+pub const U64: f64 = f64::EPSILON / 2.0;
+
+pub fn tensor<S: Shape, F: Float>(values: &[F], shape: S) -> Tensor<S, F, Dev>
+where
+    Dev: Device<F>,
+{
+    dev().tensor_from_vec(values.to_vec(), shape)
+}
+
+pub fn ids<S: Shape>(values: &[usize], shape: S) -> Tensor<S, usize, Dev> {
+    dev().tensor_from_vec(values.to_vec(), shape)
+}
+
+pub fn widen(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&x| f64::from(x)).collect()
+}
+
+/// Runs `y` backward with `dy` as the gradient of the loss with respect to `y`.
+pub fn backward<S: Shape, F: Float>(
+    y: Tensor<S, F, Dev, OwnedTape<F, Dev>>,
+    dy: &[F],
+) -> Gradients<F, Dev>
+where
+    Dev: Device<F>,
+{
+    let dy = tensor(dy, *y.shape());
+    (y * dy).sum::<Rank0, _>().backward()
+}
+
+/// Every bit alike. `NaN` equals `NaN` of the same bits.
+#[track_caller]
+pub fn assert_same_bits(got: &[f32], want: &[f32]) {
+    assert_eq!(got.len(), want.len(), "lengths differ");
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        assert!(
+            g.to_bits() == w.to_bits(),
+            "index {i}: got {g:?} ({:#010x}), want {w:?} ({:#010x})",
+            g.to_bits(),
+            w.to_bits()
+        );
+    }
+}
+
+/// `|got - want| <= bound(i)` for every `i`, also when a value is `NaN`.
+#[track_caller]
+pub fn assert_within(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) {
+    assert_eq!(got.len(), want.len(), "lengths differ");
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let (error, bound) = ((g - w).abs(), bound(i));
+        assert!(error <= bound, "index {i}: got {g:e}, want {w:e}: off by {error:e} > {bound:e}");
+    }
+}
+
+/// Runs `property` on inputs from `strategy`; assertions in it fail it.
+///
+/// The seed is fixed, so that a run can be repeated. On a failure the input is shrunk and shown.
+#[track_caller]
+pub fn forall<S: Strategy>(strategy: S, property: impl Fn(S::Value))
+where
+    S::Value: Debug,
+{
+    let mut config =
+        Config { max_shrink_time: 10_000, failure_persistence: None, ..Config::default() };
+    if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
+        config.rng_seed = RngSeed::Fixed(42);
+    }
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 64;
+    }
+    let outcome = TestRunner::new(config.clone()).run(&strategy, |input| {
+        property(input);
+        Ok::<(), TestCaseError>(())
+    });
+    if let Err(failure) = outcome {
+        let (seed, cases) = (config.rng_seed, config.cases);
+        panic!("{failure}\nreplay with PROPTEST_RNG_SEED={seed} PROPTEST_CASES={cases}");
+    }
+}
+
+/// A float that is neither tiny nor huge, or exactly zero.
+pub fn value() -> impl Strategy<Value = f32> {
+    use proptest::prelude::*;
+    prop_oneof![9 => -4.0f32..4.0, 1 => Just(0.0f32)]
+}
+
+pub fn values(n: usize) -> impl Strategy<Value = Vec<f32>> {
+    proptest::collection::vec(value(), n)
+}
