@@ -84,7 +84,9 @@ pub enum Error {
     },
 
     /// A dimension of size 0. dfdx 0.13 has no empty tensors.
-    #[error("{name} of shape {shape:?} is empty: every dimension must be at least 1")]
+    #[error(
+        "{name} has shape {shape:?}: every dimension must be at least 1; skip the call instead"
+    )]
     Empty {
         /// What was empty.
         name: &'static str,
@@ -93,7 +95,7 @@ pub enum Error {
     },
 
     /// Two shapes that must agree and do not.
-    #[error("{name} has shape {got:?}, expected {expected:?}")]
+    #[error("{name} must have shape {expected:?} to fit the other arguments, got {got:?}")]
     Shape {
         /// The tensor with the wrong shape.
         name: &'static str,

@@ -1,4 +1,71 @@
-//! lib
+//! The front end of a Transformer, as a course: four components, each a dfdx module whose shapes
+//! the compiler checks, each with its proof in `tests/`.
+//!
+//! | Component | File | It computes |
+//! | --- | --- | --- |
+//! | [`VocabEmbedding`] | [`vocab_emb`] | one row of a table for each token id |
+//! | [`ParallelVocabEmbedding`] | [`vocab_emb`] | the same, the table cut over ranks |
+//! | [`GroupRmsNorm`] | [`norm`] | each group of a token divided by its root mean square |
+//! | [`NtkAwareRope`] | [`pos_emb`] | queries and keys turned by their position |
+//!
+//! The modules hold weights and settings. What they compute is in [`functional`], forward and
+//! backward side by side; read that file first. [`init`] draws PyTorch's numbers. [`tensor`] is
+//! the one door to dfdx.
+//!
+//! It does not contain attention, a training loop, or communication between ranks.
+//!
+//! # Letters
+//!
+//! Every tensor line says its shape in these letters:
+//!
+//! | | | | |
+//! | --- | --- | --- | --- |
+//! | `b` | batch | `v` | vocabulary size |
+//! | `s` | sequence length | `e` | embedding dimension (`M` in types) |
+//! | `h` | hidden size | `w` | world size, the number of ranks |
+//! | `gz` | group size, elements per group | `r` | rank |
+//! | `g` | `h / gz`, groups | `n` | `v / w`, rows of a shard |
+//! | `nh` | heads | `ms` | training length, `max_seq_len` |
+//! | `hd` | head size (`d` in formulas) | `k` | NTK ratio |
+//! | | | `es` | `ms * k`, cached positions |
+//!
+//! # Example
+//!
+//! Three tokens on their way to attention:
+//!
+//! ```
+//! use quadrivium::tensor::*;
+//! use quadrivium::{GroupRmsNorm, NtkAwareRope, NtkAwareRopeConfig, VocabEmbedding};
+//!
+//! let dev = Cpu::default();
+//! let embedding = VocabEmbedding::<50, 16, f32, _>::new(&dev, Default::default())?;
+//! let norm = GroupRmsNorm::<16, 8, f32, _>::new(&dev, Default::default())?;
+//! let rope = NtkAwareRope::<8, _>::new(&dev, NtkAwareRopeConfig::default())?;
+//!
+//! let ids = dev.tensor([[7, 42, 7]]); //                           [b, s]
+//! let x = norm.try_forward(embedding.try_forward(ids)?)?; //       [b, s, h]
+//! let heads: Tensor<Rank4<1, 3, 2, 8>, f32, _> = x.reshape(); //   [b, s, nh, hd]
+//! let turned = rope.try_forward(heads.clone())?; //                [b, s, nh, hd]
+//!
+//! let (before, after) = (heads.array(), turned.array());
+//! assert_eq!(before[0][0], after[0][0]); // position 0 is not turned
+//! assert_eq!(before[0][0], before[0][2]); // the same token, the same row
+//! assert_ne!(after[0][0], after[0][2]); // but not at the same position
+//! # Ok::<(), quadrivium::Error>(())
+//! ```
+//!
+//! # Features
+//!
+//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once.
+//! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
+//!
+//! # Errors and panics
+//!
+//! Functions that return [`Result`](error::Result) do not panic, whatever they are given. A
+//! call that fails has changed nothing. dfdx's `forward` is `try_forward` with an `unwrap`.
+//! The modules report [`Error`]; a dfdx tuple needs one error type for all its modules, so put
+//! these beside dfdx's own modules in a struct, not in a tuple.
+
 pub mod builder;
 pub mod error;
 pub mod functional;
@@ -8,9 +75,15 @@ pub mod pos_emb;
 pub mod tensor;
 pub mod vocab_emb;
 pub mod weights;
+
 pub use error::Error;
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use pos_emb::{NtkAwareRope, NtkAwareRopeConfig};
 pub use vocab_emb::{
     ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, VocabEmbedding, VocabEmbeddingConfig,
 };
+
+/// The README's example is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -32,8 +32,8 @@ pub enum Error {
 
     /// Fewer than two tokens.
     #[error(
-        "{name} gives {tokens} token(s), but the tour needs at least 2, because RoPE compares \
-         positions; give a longer text after --text"
+        "{name} is too short: the tour needs at least 2 tokens, because RoPE compares positions, \
+         and this text has {tokens}; give a longer text after --text"
     )]
     TooShort {
         /// The file.

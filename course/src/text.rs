@@ -19,7 +19,8 @@ pub const MAX_TOKENS: usize = 4096;
 pub const MAX_BYTES: usize = MAX_TOKENS * 128;
 
 /// The text that the tour uses if it gets no other: the course's own prose.
-const OWN_PROSE: &str = include_str!("../../README.md");
+const OWN_PROSE: &str =
+    concat!(include_str!("../../README.md"), "\n", include_str!("../../CONTRIBUTING.md"));
 
 /// A text and what to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,8 +76,8 @@ impl Text {
 pub struct Tokens {
     /// Ids, each below [`TOKENIZER_IDS`], at most [`MAX_TOKENS`].
     pub ids: Vec<usize>,
-    /// The text of each token. A token may be part of a letter; then it shows as `U+FFFD`.
-    pub pieces: Vec<String>,
+    /// The bytes of each token, which together are the text. A token may be part of a letter.
+    pub pieces: Vec<Vec<u8>>,
     /// Tokens that were read but are not used.
     pub dropped: usize,
 }
@@ -96,11 +97,9 @@ pub fn tokenize(text: &Text) -> Result<Tokens> {
     }
     let dropped = ranks.len().saturating_sub(MAX_TOKENS);
     ranks.truncate(MAX_TOKENS);
-    let piece = |&rank: &u32| {
-        let bytes = bpe.decode_bytes(&[rank]).map_err(|e| Error::Tokenizer(e.to_string()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let pieces = ranks.iter().map(piece).collect::<Result<_>>()?;
+    let pieces = (ranks.iter().map(|&rank| bpe.decode_bytes(&[rank])))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|e| Error::Tokenizer(e.to_string()))?;
     let ids = ranks.iter().map(|&rank| rank as usize).collect();
     Ok(Tokens { ids, pieces, dropped })
 }
@@ -117,6 +116,16 @@ pub fn printable(text: &str) -> String {
     out
 }
 
+/// A token as a reader can see it: spaces as `␣`, part of a letter as its bytes, at most 20
+/// characters.
+pub fn visible(piece: &[u8]) -> String {
+    let shown = match std::str::from_utf8(piece) {
+        Ok(text) => printable(text).replace(' ', "␣"),
+        Err(_) => piece.iter().map(|byte| format!("\\x{byte:02X}")).collect(),
+    };
+    console::truncate_str(&shown, 20, "…").into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +139,7 @@ mod tests {
         // As OpenAI's own tiktoken gives them.
         let tokens = tokenize(&text("hello world")).unwrap();
         assert_eq!(tokens.ids, [15339, 1917]);
-        assert_eq!(tokens.pieces, ["hello", " world"]);
+        assert_eq!(tokens.pieces, [&b"hello"[..], b" world"]);
     }
 
     #[test]
@@ -142,7 +151,7 @@ mod tests {
     fn pieces_make_the_text() {
         let own = Text::own_prose();
         let tokens = tokenize(&own).unwrap();
-        assert!(own.content.starts_with(&tokens.pieces.concat()));
+        assert!(own.content.as_bytes().starts_with(&tokens.pieces.concat()));
         assert!(tokens.ids.iter().all(|&id| id < TOKENIZER_IDS));
     }
 
@@ -151,6 +160,13 @@ mod tests {
         for content in ["", "a"] {
             assert!(matches!(tokenize(&text(content)), Err(Error::TooShort { .. })));
         }
+    }
+
+    #[test]
+    fn tokens_can_be_seen() {
+        assert_eq!(visible(b" the"), "␣the");
+        assert_eq!(visible(&[0xE6, 0x98]), "\\xE6\\x98");
+        assert_eq!(visible(&[b' '; 128]).chars().count(), 20);
     }
 
     #[test]

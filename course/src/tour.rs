@@ -9,7 +9,9 @@ use crate::steps::norm::{self, Normed};
 use crate::steps::rope::{LONGEST_TRAINING, training_length};
 use crate::steps::*;
 use crate::terminal::{Terminal, thousands, time};
-use crate::text::{MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize};
+use crate::text::{
+    MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible,
+};
 use console::{measure_text_width, style};
 use indicatif::{ProgressBar, ProgressStyle};
 use quadrivium::tensor::Cpu;
@@ -190,7 +192,7 @@ fn introduce(terminal: &mut Terminal, text: &Text, tokens: &Tokens) -> Result<()
     let different = tokens.ids.iter().collect::<BTreeSet<_>>().len();
     let (count, different) = (thousands(tokens.ids.len()), thousands(different));
     let name = &text.name;
-    terminal.entry("text", &format!("{name}: {count} tokens, {different} different ids"))?;
+    terminal.entry("text", &format!("{name}: {count} tokens ({different} different)"))?;
     if tokens.dropped > 0 || text.cut {
         let dropped = thousands(tokens.dropped);
         let more = if text.cut { " or more" } else { "" };
@@ -223,9 +225,7 @@ fn introduce(terminal: &mut Terminal, text: &Text, tokens: &Tokens) -> Result<()
 fn first_tokens(tokens: &Tokens) -> String {
     let mut out = String::new();
     for (piece, id) in tokens.pieces.iter().zip(&tokens.ids) {
-        // `wrap` breaks at spaces; a token's own spaces must not be lost there.
-        let piece = printable(piece).replace(' ', "␣");
-        let next = format!("{piece}={id} ");
+        let next = format!("{}={id} ", visible(piece));
         if measure_text_width(&out) + measure_text_width(&next) > 120 {
             break;
         }
@@ -236,11 +236,13 @@ fn first_tokens(tokens: &Tokens) -> String {
 
 fn load(ids: &[usize]) -> String {
     let share = |n: usize| 100.0 * n as f64 / ids.len() as f64;
-    let ranks: Vec<String> = (parallel::load(ids).iter().enumerate())
-        .map(|(rank, &n)| format!("rank {rank}: {} ({:.0}%)", thousands(n), share(n)))
+    let ranks: Vec<String> = (parallel::load(ids).iter())
+        .map(|&n| format!("{} ({:.0}%)", thousands(n), share(n)))
         .collect();
     format!(
-        "{}. Frequent tokens have low ids, so equal shards do not mean equal work.",
+        "tokens on ranks 0 to {}: {}. Frequent tokens have low ids, so equal shards do not mean \
+         equal work.",
+        WORLD_SIZE - 1,
         ranks.join(", ")
     )
 }
@@ -256,6 +258,7 @@ fn range_of_rms(normed: &Normed) -> String {
 
 fn explain_long_call(terminal: &mut Terminal, tokens: usize, long: &LongCall) -> Result<()> {
     let LongCall { training_length, ratio, fixed, dynamic, slowest_wavelength, .. } = long;
+    let just_past = &long.ratio_just_past;
     let what = format!(
         "The text has {tokens} tokens, the training length is {training_length}. The module \
          chooses k' = {ratio}, the smallest even number with {training_length} k' >= {tokens}, and \
@@ -274,6 +277,13 @@ fn explain_long_call(terminal: &mut Terminal, tokens: usize, long: &LongCall) ->
             "k = {k0}, {cached0} cached positions; after the call k = {k1}, {cached1} cached"
         );
         terminal.entry(name, &note)?;
+    }
+    if ratio != just_past {
+        let note = format!(
+            "Past the cache, row by row is another computation: each call chooses its own k'. The \
+             row at position {training_length} alone would get k' = {just_past}, not {ratio}."
+        );
+        terminal.entry("caution", &note)?;
     }
     Ok(())
 }

@@ -30,21 +30,18 @@ fn file(folder: &Path, name: &str, content: impl AsRef<[u8]>) -> String {
     file.to_str().unwrap().to_string()
 }
 
-fn findings(output: &Output) -> Vec<Value> {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
 fn json_of(folder: &Path, text: &str) -> Vec<Value> {
     let text = file(folder, "text.txt", text);
     let output = course(&["tour", "--json", "--no-figures", "--text", &text]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stderr.is_empty());
-    findings(&output)
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn every_invariant_holds_on_a_text() {
-    let findings = json_of(&folder("holds"), TEXT);
+fn every_invariant_holds_and_another_text_gives_other_numbers() {
+    let folder = folder("holds");
+    let findings = json_of(&folder, TEXT);
     assert!(findings.len() >= 16);
     let mut names = BTreeSet::new();
     for finding in &findings {
@@ -55,22 +52,10 @@ fn every_invariant_holds_on_a_text() {
         names.insert(format!("{}/{}", finding["component"], finding["invariant"]));
     }
     assert_eq!(names.len(), findings.len(), "names are unique");
-}
 
-#[test]
-fn the_own_prose_holds() {
-    let output = course(&["tour", "--json", "--no-figures"]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(findings(&output).iter().all(|f| f["holds"] == true));
-}
-
-#[test]
-fn another_text_gives_other_numbers() {
-    let folder = folder("another");
-    let (one, other) = (json_of(&folder, TEXT), json_of(&folder, &TEXT[100..]));
-    // What is not a count of exceptions is measured on the tokens.
+    // What is not a count of exceptions is measured on the tokens. No word is in both texts.
     let mut measured = 0;
-    for (one, other) in one.iter().zip(&other) {
+    for (one, other) in findings.iter().zip(json_of(&folder, "Arma virumque cano, Troiae qui")) {
         assert_eq!(one["bound"], other["bound"], "bounds come from sizes, not from the text");
         if one["measured"] != 0.0 {
             assert_ne!(one["measured"], other["measured"], "{one}");
@@ -78,13 +63,19 @@ fn another_text_gives_other_numbers() {
         }
     }
     assert!(measured >= 7);
-    assert_eq!(one, json_of(&folder, TEXT), "the same text gives the same numbers");
+}
+
+#[test]
+fn the_own_prose_holds() {
+    let output = course(&["tour", "--no-figures"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("invariants hold."));
 }
 
 #[test]
 fn short_texts_work() {
     let folder = folder("short");
-    for text in ["a b", "a b c", "1 2 3 4 5", "名前", "a\u{0}\u{1b}[31m\u{202e}b"] {
+    for text in ["a b", "a\u{0}\u{1b}[31m\u{202e}名前"] {
         assert!(json_of(&folder, text).len() >= 16);
     }
 }
@@ -159,6 +150,7 @@ fn printed_lines_fit_in_80_columns() {
     assert!(printed.contains("4,096 tokens") && printed.contains("are left out"));
     let path = folder.to_str().unwrap();
     for line in printed.lines() {
+        // A path is one word, and is not cut.
         let fits = console::measure_text_width(line) <= 80 || line.contains(path);
         assert!(fits, "{line}");
         assert!(!line.contains('\u{1b}'), "colours are for a terminal");
@@ -178,17 +170,14 @@ fn no_arguments_print_help() {
 fn a_reader_that_goes_away() {
     let folder = folder("closed");
     let text = file(&folder, "text.txt", TEXT);
-    for more in [&["--no-figures"][..], &["--no-figures", "--json"]] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_course"))
-            .args(["tour", "--text", &text])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take()); // the reader goes at once
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(0));
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
+    let mut child = Command::new(env!("CARGO_BIN_EXE_course"))
+        .args(["tour", "--no-figures", "--text", &text])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take()); // the reader goes at once
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::steps::rope::BASE;
 use crate::steps::{HEAD_DIM, PLANES};
+use crate::terminal::thousands;
 use quadrivium::pos_emb::rotary_frequencies;
 use std::f64::consts::TAU;
 
@@ -40,7 +41,10 @@ pub fn draw(out: &Path) -> Result<()> {
 
 fn one_clock(area: &Area, plane: usize, theta: f64, axis: u32) -> Painted {
     let turn = TAU / theta;
-    let unit = if turn < 100.0 { format!("{turn:.1}") } else { format!("{turn:.0}") };
+    let positions = match turn {
+        turn if turn < 100.0 => format!("{turn:.1}"),
+        turn => thousands(turn.round() as usize),
+    };
     let name = match plane {
         0 => " (fastest)",
         _ if plane == PLANES - 1 => " (slowest)",
@@ -48,30 +52,30 @@ fn one_clock(area: &Area, plane: usize, theta: f64, axis: u32) -> Painted {
     };
     let style = small_font();
     let mut chart = ChartBuilder::on(area)
-        .caption(format!("plane {plane}{name}: one turn in {unit} positions"), style)
+        .caption(format!("plane {plane}{name}: one turn in {positions} positions"), style)
         .margin_right(20)
+        .margin_top(8)
         .x_label_area_size(axis)
         .y_label_area_size(76)
-        .build_cartesian_2d(0.0..POSITIONS as f64, 0.0..TAU)?;
+        .build_cartesian_2d(0.0..POSITIONS as f64, 0.0..1.0)?;
     chart
         .configure_mesh()
         .disable_mesh()
         .x_desc("position m")
-        .y_desc("angle, rad")
+        .y_desc("angle, turns")
         .x_labels(9)
         .y_labels(3)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
+        .y_label_formatter(&|y| format!("{y:.1}"))
         .axis_desc_style(axis_font())
         .label_style(small_font())
         .axis_style(INK)
         .draw()?;
-    // One line a turn: a line from 2 pi back to 0 would look like a movement.
+    // One line a turn: a line from 1 back to 0 would look like a movement.
     for n in 0..=(POSITIONS as f64 / turn) as usize {
         let (start, end) = (n as f64 * turn, ((n + 1) as f64 * turn).min(POSITIONS as f64));
-        let angle = |m: f64| (m - start) * theta;
         chart.draw_series(LineSeries::new(
-            [(start, 0.0), (end, angle(end))],
+            [(start, 0.0), (end, (end - start) / turn)],
             BLUE.stroke_width(2),
         ))?;
     }

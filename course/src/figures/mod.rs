@@ -14,6 +14,7 @@ pub mod shards;
 pub mod wavelengths;
 
 use crate::error::{Error, Result};
+use crate::text::printable;
 use crate::tour::Tour;
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
@@ -62,10 +63,10 @@ pub fn draw_all(folder: &Path, tour: &Tour) -> Result<Vec<(PathBuf, &'static str
     let file = add("wavelengths.svg", wavelengths::QUESTION);
     wavelengths::draw(&file, long.ratio, trained, text)?;
     decay::draw(&add("decay.svg", decay::QUESTION), long.ratio)?;
-    let (before, after) = (heads.q.as_vec(), heads.k.as_vec());
+    let (q, k) = (heads.q.as_vec(), heads.k.as_vec());
     let (turned_q, turned_k) = (long.turned.q.as_vec(), long.turned.k.as_vec());
     let file = add("products.svg", products::QUESTION);
-    products::draw(&file, (&before, &after), (&turned_q, &turned_k))?;
+    products::draw(&file, &tokens.ids, (&q, &k), (&turned_q, &turned_k))?;
     Ok(files)
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn save(
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
-    Error::Figure { path: path.display().to_string(), reason: reason.to_string() }
+    Error::Figure { path: printable(&path.display().to_string()), reason: reason.to_string() }
 }
 
 /// The font of axis names.

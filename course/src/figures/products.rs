@@ -5,18 +5,32 @@ use crate::steps::{HEAD_DIM, HIDDEN, dot};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// The title.
-pub const QUESTION: &str = "What do queries and keys see once they have turned?";
+pub const QUESTION: &str = "Does the same token still give the same product once it has turned?";
 
 /// The first tokens of the text, so that a cell is still a visible square.
 const SHOWN: usize = 40;
 
-/// Each pair is `(q, k)` of shape `[1, s, nh, hd]`: as they are, and turned.
+/// `ids` are the tokens; each pair is `(q, k)` of shape `[1, s, nh, hd]`: as they are, and turned.
 ///
-/// The products are those of the first head, divided by `sqrt(hd)`, as attention does.
+/// The products are those of the first head, divided by `sqrt(hd)`, as attention does. Frames
+/// show the columns of one token that occurs several times.
 ///
 /// # Errors
 /// A file that can't be written.
-pub fn draw(out: &Path, plain: (&[f32], &[f32]), turned: (&[f32], &[f32])) -> Result<()> {
+pub fn draw(
+    out: &Path,
+    ids: &[usize],
+    plain: (&[f32], &[f32]),
+    turned: (&[f32], &[f32]),
+) -> Result<()> {
+    let marked = most_frequent(&ids[..ids.len().min(SHOWN)]);
+    let captions = match marked.len() {
+        0 => ["before".to_string(), "after".to_string()],
+        n => [
+            format!("before: {n} times one token, equal columns"),
+            "after: the columns differ".to_string(),
+        ],
+    };
     let plain = products(plain);
     let turned = products(turned);
     let largest = plain.iter().chain(&turned).flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
@@ -24,8 +38,8 @@ pub fn draw(out: &Path, plain: (&[f32], &[f32]), turned: (&[f32], &[f32])) -> Re
     save(out, QUESTION, (960, 500), |area| {
         let (left, rest) = area.split_horizontally(430);
         let (right, scale) = rest.split_horizontally(430);
-        heat_map(&left, "before: the position does not matter", &plain, limit)?;
-        heat_map(&right, "after: it does", &turned, limit)?;
+        heat_map(&left, &captions[0], &plain, limit, &marked)?;
+        heat_map(&right, &captions[1], &turned, limit, &marked)?;
         color_scale(&scale, limit)
     })
 }
@@ -40,6 +54,19 @@ fn products((q, k): (&[f32], &[f32])) -> Vec<Vec<f64>> {
         .collect()
 }
 
+/// Where the most frequent id stands; nothing if no id occurs twice. Of several, the first.
+fn most_frequent(ids: &[usize]) -> Vec<usize> {
+    let places = |id: usize| (0..ids.len()).filter(move |&t| ids[t] == id).collect::<Vec<_>>();
+    let mut best = Vec::new();
+    for &id in ids {
+        let places = places(id);
+        if places.len() > best.len().max(1) {
+            best = places;
+        }
+    }
+    best
+}
+
 /// Blue below 0, white at 0, vermillion above.
 fn color(x: f64) -> RGBColor {
     let RGBColor(r, g, b) = if x < 0.0 { BLUE } else { VERMILLION };
@@ -47,7 +74,13 @@ fn color(x: f64) -> RGBColor {
     RGBColor(mix(r), mix(g), mix(b))
 }
 
-fn heat_map(area: &Area, title: &str, values: &[Vec<f64>], limit: f64) -> Painted {
+fn heat_map(
+    area: &Area,
+    title: &str,
+    values: &[Vec<f64>],
+    limit: f64,
+    marked: &[usize],
+) -> Painted {
     let size = values.len() as f64;
     let mut chart = ChartBuilder::on(area)
         .caption(title, axis_font())
@@ -74,6 +107,10 @@ fn heat_map(area: &Area, title: &str, values: &[Vec<f64>], limit: f64) -> Painte
             Rectangle::new([corner, (corner.0 + 1.0, corner.1 + 1.0)], color(x / limit).filled())
         }))?;
     }
+    chart.draw_series(marked.iter().map(|&n| {
+        let corner = (n as f64, 0.0);
+        Rectangle::new([corner, (corner.0 + 1.0, size)], INK)
+    }))?;
     Ok(())
 }
 
@@ -92,4 +129,21 @@ fn color_scale(area: &Area, limit: f64) -> Painted {
     }
     area.draw(&Text::new("q·k/√hd", (0, top - 26), small_font()))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_frequent_id_is_found() {
+        assert_eq!(most_frequent(&[5, 7, 5, 7, 7]), [1, 3, 4]);
+        assert!(most_frequent(&[1, 2, 3]).is_empty());
+    }
+
+    #[test]
+    fn colors_at_the_ends() {
+        assert_eq!(color(0.0), WHITE);
+        assert_eq!((color(-1.0), color(1.0)), (BLUE, VERMILLION));
+    }
 }

@@ -40,7 +40,7 @@ fn along_the_text(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
         .draw()?;
-    let chosen: Vec<usize> = spread(before.len(), 1000).collect();
+    let chosen: Vec<usize> = spread(before.len(), 600).collect();
     let at = |i: usize| (i / GROUPS) as f64;
     chart
         .draw_series(chosen.iter().map(|&i| Circle::new((at(i), before[i]), 2, BLUE.filled())))?
@@ -88,7 +88,7 @@ fn against_eps(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .draw_series(LineSeries::new(steps.map(|r| (r, curve(r))), INK.stroke_width(1)))?
         .label("r / sqrt(r² + eps), eps = 1e-5")
         .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], INK));
-    let chosen = spread(before.len(), 1000);
+    let chosen = spread(before.len(), 600);
     chart
         .draw_series(chosen.map(|i| TriangleMarker::new((before[i], after[i]), 3, VERMILLION)))?
         .label("groups of this text")

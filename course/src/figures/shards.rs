@@ -3,6 +3,8 @@
 use super::*;
 use crate::steps::parallel::{load, owners};
 use crate::steps::{SHARD_ROWS, TABLE_ROWS, WORLD_SIZE};
+use crate::terminal::thousands;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// The title.
 pub const QUESTION: &str = "Do equal shards of the table mean equal work?";
@@ -22,7 +24,7 @@ pub fn draw(out: &Path, ids: &[usize]) -> Result<()> {
 fn ids_along_the_text(area: &Area, ids: &[usize]) -> Painted {
     let owners = owners(ids);
     let mut chart = ChartBuilder::on(area)
-        .margin_right(14)
+        .margin_right(62) // room for the names of the ranks
         .x_label_area_size(46)
         .y_label_area_size(84)
         .build_cartesian_2d(-0.5..ids.len() as f64 - 0.5, 0.0..TABLE_ROWS as f64)?;
@@ -33,7 +35,7 @@ fn ids_along_the_text(area: &Area, ids: &[usize]) -> Painted {
         .y_desc("token id")
         .x_labels(8)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
+        .y_label_formatter(&|y| thousands(y.round() as usize))
         .axis_desc_style(axis_font())
         .label_style(small_font())
         .axis_style(INK)
@@ -47,6 +49,13 @@ fn ids_along_the_text(area: &Area, ids: &[usize]) -> Painted {
         spread(ids.len(), 1500)
             .map(|t| Circle::new((t as f64, ids[t] as f64), 2, FOUR[owners[t]].filled())),
     )?;
+    for rank in 0..WORLD_SIZE {
+        let middle = (rank as f64 + 0.5) * SHARD_ROWS as f64;
+        let (x, y) = chart.backend_coord(&(end, middle));
+        let (left, top) = area.get_base_pixel();
+        let beside = small_font().pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(format!("rank {rank}"), (x - left + 8, y - top), beside))?;
+    }
     Ok(())
 }
 
@@ -66,7 +75,7 @@ fn tokens_of_each_rank(area: &Area, ids: &[usize]) -> Painted {
         .y_desc("tokens that the rank owns")
         .x_labels(WORLD_SIZE)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.0}"))
+        .y_label_formatter(&|y| thousands(y.round() as usize))
         .axis_desc_style(axis_font())
         .label_style(small_font())
         .axis_style(INK)
@@ -76,10 +85,7 @@ fn tokens_of_each_rank(area: &Area, ids: &[usize]) -> Painted {
         let (x, y) = (rank as f64, n as f64);
         let bar = Rectangle::new([(x - 0.35, 0.0), (x + 0.35, y)], FOUR[rank].filled());
         chart.draw_series([bar])?;
-        let above = small_font().pos(plotters::style::text_anchor::Pos::new(
-            plotters::style::text_anchor::HPos::Center,
-            plotters::style::text_anchor::VPos::Bottom,
-        ));
+        let above = small_font().pos(Pos::new(HPos::Center, VPos::Bottom));
         chart.draw_series([Text::new(n.to_string(), (x, y), above)])?;
     }
     let line =

@@ -4,6 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::steps::rope::BASE;
 use crate::steps::{HEAD_DIM, PLANES};
+use crate::terminal::thousands;
 use quadrivium::pos_emb::rotary_frequencies;
 use std::f64::consts::TAU;
 
@@ -33,7 +34,7 @@ pub fn draw(out: &Path, ratio: usize, trained: usize, text: usize) -> Result<()>
             .y_desc("positions for one turn (log scale)")
             .x_labels(16)
             .x_label_formatter(&|x| format!("{x:.0}"))
-            .y_label_formatter(&|y| format!("{y:.0}"))
+            .y_label_formatter(&|y| thousands(y.round() as usize))
             .axis_desc_style(axis_font())
             .label_style(small_font())
             .bold_line_style(PALE)
@@ -47,7 +48,7 @@ pub fn draw(out: &Path, ratio: usize, trained: usize, text: usize) -> Result<()>
             let line = ends.map(|x| (x, length as f64));
             chart
                 .draw_series(DashedLineSeries::new(line, 8, 5, color.stroke_width(2)))?
-                .label(format!("{name}: {length} positions"))
+                .label(format!("{name}: {} positions", thousands(length)))
                 .legend(move |(x, y)| {
                     DashedPathElement::new([(x, y), (x + 18, y)], 8, 5, color.stroke_width(2))
                 });

@@ -4,7 +4,8 @@ use super::heads::QueriesKeys;
 use super::rope::{BASE, Rope, TURN_BOUND, module, planes, training_length};
 use super::*;
 use crate::finding::Claim;
-use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
+use quadrivium::functional::Layout;
+use quadrivium::pos_emb::{RotaryTables, ratio_for_length, rotary_frequencies};
 use std::f64::consts::{PI, TAU};
 
 /// What the long call gives, and what there is to say about it.
@@ -22,6 +23,8 @@ pub struct LongCall {
     pub dynamic: [(usize, usize); 2],
     /// Positions for one full turn of the slowest plane, before and after.
     pub slowest_wavelength: [f64; 2],
+    /// The ratio that a call would choose which ends just past the cache.
+    pub ratio_just_past: usize,
 }
 
 const RATIO: Claim = Claim {
@@ -34,15 +37,15 @@ const RATIO: Claim = Claim {
 const SLOWEST: Claim = Claim {
     component: "rope",
     invariant: "slowest-plane-slowed",
-    words: "The slowest plane turns k' times more slowly, at every token: its longest clock is \
-            stretched by just what the text is too long.",
-    formula: "angle of plane d/2 - 1 at position m is m theta / k', within 3 sqrt(2) u",
+    words: "The slowest plane turns k' times more slowly, at every token. The angles are read off \
+            the turned queries.",
+    formula: "angle of plane d/2 - 1 at position m is m theta / k', up to 3 sqrt(2) u",
 };
 const FASTEST: Claim = Claim {
     component: "rope",
     invariant: "fastest-plane-kept",
     words: "The fastest plane, which tells neighbours apart, turns as before.",
-    formula: "angle of plane 0 at position m is m, modulo 2 pi, within 3 sqrt(2) u",
+    formula: "angle of plane 0 at position m is m, modulo 2 pi, up to 3 sqrt(2) u",
 };
 const RELATIVE: Claim = Claim {
     component: "rope",
@@ -101,14 +104,17 @@ pub fn run(dev: &Cpu, heads: &QueriesKeys) -> Result<Step<LongCall>> {
         let expected = fresh_tables(dev, ratio, training_length)?;
         let cache_errors = usize::from(state(&dynamic) != (ratio, ratio * training_length))
             + different_bits(&tables(dev, &dynamic)?, &expected);
-        let mut findings = vec![RATIO.exceptions(ratio.abs_diff(counted), "difference")];
-        findings.extend(angles);
-        findings.extend([
+        let (same, first) = (same.as_vec(), turned.q.as_vec());
+        let [slow, fast] = angles;
+        let findings = vec![
+            RATIO.measured(ratio.abs_diff(counted) as f64, 0.0, "difference"),
+            slow,
+            fast,
             relative_position(dev, &dynamic, heads)?,
-            SAME.exceptions(different_bits(&same.as_vec(), &turned.q.as_vec()), "values"),
-            STATIC.exceptions(cache_changes, "values"),
-            DYNAMIC.exceptions(cache_errors, "values"),
-        ]);
+            SAME.exceptions(different_bits(&same, &first), first.len(), "values"),
+            STATIC.exceptions(cache_changes, cache_before.len() + 1, "values"),
+            DYNAMIC.exceptions(cache_errors, expected.len() + 1, "values"),
+        ];
         Ok((findings, slowest))
     })?;
 
@@ -119,6 +125,7 @@ pub fn run(dev: &Cpu, heads: &QueriesKeys) -> Result<Step<LongCall>> {
         fixed: [fixed_before, state(&fixed)],
         dynamic: [dynamic_before, state(&dynamic)],
         slowest_wavelength,
+        ratio_just_past: ratio_for_length(training_length + 1, training_length)?,
     };
     Ok(Step { output, findings, forward, checks })
 }
@@ -138,8 +145,8 @@ fn tables(dev: &Cpu, rope: &Rope) -> Result<Vec<f32>> {
 fn fresh_tables(dev: &Cpu, ratio: usize, training_length: usize) -> Result<Vec<f32>> {
     let frequencies = rotary_frequencies(HEAD_DIM, BASE, ratio as f64)?;
     let positions = 0..ratio * training_length;
-    let layout = quadrivium::functional::Layout::HalfSplit;
-    let tables = RotaryTables::new(dev, Const::<HEAD_DIM>, &frequencies, positions, layout)?;
+    let head_dim = Const::<HEAD_DIM>;
+    let tables = RotaryTables::new(dev, head_dim, &frequencies, positions, Layout::HalfSplit)?;
     Ok([tables.cos.as_vec(), tables.sin.as_vec()].concat())
 }
 

@@ -126,11 +126,11 @@ fn check(dev: &Cpu, rope: &Rope, x: &QueriesKeys, y: &QueriesKeys) -> Result<Vec
     }
 
     Ok(vec![
-        IDENTITY.exceptions(moved, "values"),
+        IDENTITY.exceptions(moved, 2 * HIDDEN, "values"),
         LENGTH.measured(length_error, TURN_BOUND, "relative"),
-        LAYOUTS.exceptions(different_bits(&other, &turned_q), "values"),
-        COMPLEX.exceptions(different_bits(&complex, &turned_q), "values"),
-        DECODING.exceptions(different_bits(&decoded, &turned_q), "values"),
+        LAYOUTS.exceptions(different_bits(&other, &turned_q), q.len(), "values"),
+        COMPLEX.exceptions(different_bits(&complex, &turned_q), q.len(), "values"),
+        DECODING.exceptions(different_bits(&decoded, &turned_q), q.len(), "values"),
     ])
 }
 
