@@ -30,15 +30,15 @@ pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F
 ) -> Result<Tensor<(B, S, H), F, D, T>> {
     check_norm(x.shape(), weight.shape(), group_size, eps)?;
     let run = || -> Raw<_, D> {
-        let (x, mut tape) = x.try_contiguous()?.split_tape();
-        let weight = weight.clone().try_contiguous()?;
-        let gamma = cast::<F, F::Wide, _, _>(&weight)?;
-        let (y, saved) = rms_forward(cast(&x)?, gamma, group_size, eps)?;
-        let y: Tensor<_, F, D> = cast(&y)?;
+        let (x, tape) = x.try_contiguous()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+        let mut tape = tape.merge(weight_tape);
+        let (y, saved) = rms_forward(cast(&x)?, cast(&weight)?, group_size, eps)?;
+        let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {
             let (dx, dgamma) = rms_backward(cast(&dy)?, saved)?;
-            add_gradient(grads, &x, cast(&dx)?)?;
-            add_gradient(grads, &weight, cast(&dgamma)?)
+            add_gradient(grads, &x, cast::<F::Wide, F, _, _>(&dx)?)?;
+            add_gradient(grads, &weight, cast::<F::Wide, F, _, _>(&dgamma)?)
         });
         Ok(y.put_tape(tape))
     };
@@ -62,16 +62,14 @@ fn rms_forward<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
 ) -> Raw<(Tensor<(B, S, H), W, D>, RmsSaved<B, S, H, W, D>), D> {
     let (b, s, h) = *x.shape();
     let groups = (b, s, h.size() / group_size, group_size);
-    let (size, eps) = (<W as Float>::from_f64(group_size as f64), <W as Float>::from_f64(eps));
 
-    let x = x.try_reshape_like(&groups)?; //                            [b, s, g, gz]
-    let sum = x.clone().try_square()?.try_sum::<_, Axis<3>>()?; //       [b, s, g]
-    let mean_square = sum.try_div(size)?; //                             [b, s, g]
-    let rms = mean_square.try_add(eps)?.try_sqrt()?; //                 [b, s, g]
-    let divisor = rms.clone().try_broadcast_like::<_, Axis<3>>(&groups)?; //          [b, s, g, gz]
-    let xhat = x.try_div(divisor)?.try_reshape_like(&(b, s, h))?; //    [b, s, h]
-    let scale = gamma.clone().try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, h))?; //       [b, s, h]
-    let y = xhat.clone().try_mul(scale)?; //                            [b, s, h]
+    let x = x.try_reshape_like(&groups)?; //                                  [b, s, g, gz]
+    let sum = x.clone().try_square()?.try_sum::<_, Axis<3>>()?; //            [b, s, g]
+    let mean_square = sum.try_div(W::nearest(group_size as f64))?; //         [b, s, g]
+    let rms = mean_square.try_add(W::nearest(eps))?.try_sqrt()?; //           [b, s, g]
+    let xhat = x.try_div(over_groups(&rms, &groups)?)?; //                    [b, s, g, gz]
+    let xhat = xhat.try_reshape_like(&(b, s, h))?; //                         [b, s, h]
+    let y = xhat.clone().try_mul(over_rows(&gamma, &(b, s, h))?)?; //         [b, s, h]
 
     Ok((y, RmsSaved { xhat, rms, gamma, group_size }))
 }
@@ -88,19 +86,37 @@ fn rms_backward<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
     let (b, s, h) = *dy.shape();
     let groups = (b, s, h.size() / group_size, group_size);
 
-    let dgamma = dy.clone().try_mul(xhat.clone())?.try_sum::<_, Axes2<0, 1>>()?; // [h]
+    let dgamma = dy.clone().try_mul(xhat.clone())?; //                        [b, s, h]
+    let dgamma = dgamma.try_sum::<_, Axes2<0, 1>>()?; //                      [h]
 
-    let dxhat = dy.try_mul(gamma.try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, h))?)?; //  [b, s, h]
-    let dxhat = dxhat.try_reshape_like(&groups)?; //                    [b, s, g, gz]
-    let xhat = xhat.try_reshape_like(&groups)?; //                      [b, s, g, gz]
-    let along = dxhat.clone().try_mul(xhat.clone())?.try_sum::<_, Axis<3>>()?; // [b, s, g]
-    let along = along.try_div(<W as Float>::from_f64(group_size as f64))?; // [b, s, g]
-    let along = xhat.try_mul(along.try_broadcast_like::<_, Axis<3>>(&groups)?)?; //   [b, s, g, gz]
-    let dx = dxhat.try_sub(along)?.try_div(rms.try_broadcast_like::<_, Axis<3>>(&groups)?)?;
+    let dxhat = dy.try_mul(over_rows(&gamma, &(b, s, h))?)?; //               [b, s, h]
+    let dxhat = dxhat.try_reshape_like(&groups)?; //                          [b, s, g, gz]
+    let xhat = xhat.try_reshape_like(&groups)?; //                            [b, s, g, gz]
+    let along = dxhat.clone().try_mul(xhat.clone())?; //                      [b, s, g, gz]
+    let along = along.try_sum::<_, Axis<3>>()?; //                            [b, s, g]
+    let along = along.try_div(W::nearest(group_size as f64))?; //             [b, s, g]
+    let along = xhat.try_mul(over_groups(&along, &groups)?)?; //              [b, s, g, gz]
+    let dx = dxhat.try_sub(along)?.try_div(over_groups(&rms, &groups)?)?; //  [b, s, g, gz]
 
     Ok((dx.try_reshape_like(&(b, s, h))?, dgamma))
 }
 // ANCHOR_END: norm_backward
+
+/// One number a group, `[b, s, g]`, seen as `[b, s, g, gz]`. Nothing is copied.
+fn over_groups<B: Dim, S: Dim, W: Float, D: Device<W>>(
+    per_group: &Tensor<(B, S, usize), W, D>,
+    groups: &(B, S, usize, usize),
+) -> Raw<Tensor<(B, S, usize, usize), W, D>, D> {
+    per_group.clone().try_broadcast_like::<_, Axis<3>>(groups)
+}
+
+/// One number an element, `[h]`, seen as `[b, s, h]`. Nothing is copied.
+fn over_rows<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
+    gamma: &Tensor<(H,), W, D>,
+    shape: &(B, S, H),
+) -> Raw<Tensor<(B, S, H), W, D>, D> {
+    gamma.clone().try_broadcast_like::<_, Axes2<0, 1>>(shape)
+}
 
 fn check_norm<B: Dim, S: Dim, H: Dim>(
     x: &(B, S, H),
@@ -141,7 +157,7 @@ pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, 
     let (ids, tape) = ids.split_tape();
     checked_ids(&ids, table.shape().0.size())?;
     let table = table.clone().put_tape(tape); // the gather below records its own gradient
-    table.try_gather(ids).map_err(Error::device) // [b, s, e]
+    table.try_gather(ids).map_err(Error::device) //                           [b, s, e]
 }
 // ANCHOR_END: embedding
 
@@ -185,14 +201,14 @@ pub fn vocab_shard_embedding<
 
     let run = || -> Raw<_, D> {
         let dev = shard.device();
-        let rows = dev.try_tensor_from_vec(rows, (b, s))?; //              [b, s]
-        let mask = dev.try_tensor_from_vec(mask, (b, s))?; //              [b, s]
-        let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //  [b, s, e]
-        let zero: Tensor<(M,), F, D> = dev.try_zeros_like(&(e,))?; //      [e]
+        let rows = dev.try_tensor_from_vec(rows, (b, s))?; //                 [b, s]
+        let mask = dev.try_tensor_from_vec(mask, (b, s))?; //                 [b, s]
+        let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //     [b, s, e]
+        let zero: Tensor<(M,), F, D> = dev.try_zeros_like(&(e,))?; //         [e]
         let zero = zero.try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, e))?; // [b, s, e]
-        let looked_up = shard.clone().put_tape(tape).try_gather(rows)?; // [b, s, e]
+        let looked_up = shard.clone().put_tape(tape).try_gather(rows)?; //    [b, s, e]
         // Zeros are written, not multiplied: a NaN in row 0 must not leak.
-        mask.try_choose(looked_up, zero) //                                [b, s, e]
+        mask.try_choose(looked_up, zero) //                                   [b, s, e]
     };
     run().map_err(Error::device)
 }
@@ -306,10 +322,10 @@ fn rotate_forward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     sin: &Tensor<(usize, H), W, D>,
     layout: Layout,
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
-    let turned = quarter_turn(x.clone(), layout)?; //           [b, s, nh, hd]
-    let cos = over_heads(cos, x.shape())?; //                   [b, s, nh, hd]
-    let sin = over_heads(sin, x.shape())?; //                   [b, s, nh, hd]
-    x.try_mul(cos)?.try_add(turned.try_mul(sin)?) //            [b, s, nh, hd]
+    let turned = quarter_turn(x.clone(), layout)?; //                         [b, s, nh, hd]
+    let cos = over_heads(cos, x.shape())?; //                                 [b, s, nh, hd]
+    let sin = over_heads(sin, x.shape())?; //                                 [b, s, nh, hd]
+    x.try_mul(cos)?.try_add(turned.try_mul(sin)?) //                          [b, s, nh, hd]
 }
 // ANCHOR_END: rope_forward
 
@@ -321,10 +337,10 @@ fn rotate_backward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     sin: &Tensor<(usize, H), W, D>,
     layout: Layout,
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
-    let cos = over_heads(cos, dy.shape())?; //                  [b, s, nh, hd]
-    let sin = over_heads(sin, dy.shape())?; //                  [b, s, nh, hd]
+    let cos = over_heads(cos, dy.shape())?; //                                [b, s, nh, hd]
+    let sin = over_heads(sin, dy.shape())?; //                                [b, s, nh, hd]
     let turned = quarter_turn(dy.clone().try_mul(sin)?, layout)?;
-    dy.try_mul(cos)?.try_sub(turned) //                         [b, s, nh, hd]
+    dy.try_mul(cos)?.try_sub(turned) //                                       [b, s, nh, hd]
 }
 // ANCHOR_END: rope_backward
 
@@ -348,7 +364,7 @@ fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
         Layout::Interleaved => j % 2 == 0,
     };
     let signs = (0..hd).map(|j| if is_first(j) { -W::ONE } else { W::ONE }).collect();
-    let signs = swapped.device().try_tensor_from_vec(signs, (h,))?; // [hd]
+    let signs = swapped.device().try_tensor_from_vec(signs, (h,))?; //        [hd]
     let shape = *swapped.shape();
     swapped.try_mul(signs.try_broadcast_like::<_, Axes3<0, 1, 2>>(&shape)?)
 }
@@ -358,7 +374,7 @@ fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     table: &Tensor<(usize, H), W, D>,
     shape: &(B, S, N, H),
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
-    let table = table.clone().try_reshape_like(&(shape.1, shape.3))?; // [s, hd]
+    let table = table.clone().try_reshape_like(&(shape.1, shape.3))?; //      [s, hd]
     table.try_broadcast_like::<_, Axes2<0, 2>>(shape)
 }
 

@@ -41,8 +41,8 @@ pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
     /// The type to compute in: `f32` for `f16`, else the type itself.
     type Wide: Float<Wide = Self::Wide>;
 
-    /// Rounds to this type, once.
-    fn from_f64(value: f64) -> Self;
+    /// The nearest value of this type.
+    fn nearest(value: f64) -> Self;
 
     /// The first `n` initial values in this type. Use [`Init::values`].
     fn draw(init: &Init, n: usize) -> Vec<Self>;
@@ -60,7 +60,7 @@ impl Float for f32 {
         init.draw::<f32>(n)
     }
 
-    fn from_f64(value: f64) -> Self {
+    fn nearest(value: f64) -> Self {
         value as f32
     }
 
@@ -78,7 +78,7 @@ impl Float for f64 {
         init.draw::<f64>(n)
     }
 
-    fn from_f64(value: f64) -> Self {
+    fn nearest(value: f64) -> Self {
         value
     }
 
@@ -97,7 +97,7 @@ impl Float for f16 {
         init.draw::<f32>(n).into_iter().map(f16::from_f32).collect()
     }
 
-    fn from_f64(value: f64) -> Self {
+    fn nearest(value: f64) -> Self {
         f16::from_f64(value)
     }
 

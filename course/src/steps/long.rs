@@ -96,18 +96,18 @@ pub fn run(dev: &Cpu, heads: &QueriesKeys) -> Result<Step<LongCall>> {
 
     let (findings, slowest_wavelength) = timed(&mut checks, || -> Result<_> {
         let same = dynamic.try_forward_mut(heads.q.clone())?;
-        let ratio = dynamic.ratio();
-        let (angles, slowest) = angle_findings(heads, &turned, ratio)?;
-        let counted = (1..).map(|i| 2 * i).find(|k| k * training_length >= tokens).unwrap_or(0);
+        // What the module must find is counted here, and all else is compared with the count.
+        let k = (1..).map(|i| 2 * i).find(|k| k * training_length >= tokens).unwrap_or(0);
+        let (angles, slowest) = angle_findings(heads, &turned, k)?;
         let cache_changes = usize::from(state(&fixed) != fixed_before)
             + different_bits(&tables(dev, &fixed)?, &cache_before);
-        let expected = fresh_tables(dev, ratio, training_length)?;
-        let cache_errors = usize::from(state(&dynamic) != (ratio, ratio * training_length))
+        let expected = fresh_tables(dev, k, training_length)?;
+        let cache_errors = usize::from(state(&dynamic) != (k, k * training_length))
             + different_bits(&tables(dev, &dynamic)?, &expected);
         let (same, first) = (same.as_vec(), turned.q.as_vec());
         let [slow, fast] = angles;
         let findings = vec![
-            RATIO.measured(ratio.abs_diff(counted) as f64, 0.0, "difference"),
+            RATIO.measured(dynamic.ratio().abs_diff(k) as f64, 0.0, "difference"),
             slow,
             fast,
             relative_position(dev, &dynamic, heads)?,
