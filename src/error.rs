@@ -142,7 +142,7 @@ pub enum Error {
 
 impl Error {
     /// Wraps what a dfdx device reports. (Each device has its own error type.)
-    pub(crate) fn device<E: Display>(error: E) -> Self {
+    pub fn device<E: Display>(error: E) -> Self {
         Self::Device(error.to_string())
     }
 }

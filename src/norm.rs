@@ -104,11 +104,20 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
     /// reports.
     pub fn new(dev: &D, config: GroupRmsNormConfig) -> Result<Self> {
         const { assert_groups(H, GZ) };
-        config.check()?;
         let weight = dev.try_zeros().map_err(Error::device)?;
-        let mut norm = Self { weight, config };
+        let mut norm = Self::with_weight(weight, config)?;
         norm.reset_parameters()?;
         Ok(norm)
+    }
+
+    /// A norm with a given weight, `[h]`. Nothing is drawn.
+    ///
+    /// # Errors
+    /// Settings that [`GroupRmsNorm::new`] would refuse.
+    pub fn with_weight(weight: Tensor<Rank1<H>, F, D>, config: GroupRmsNormConfig) -> Result<Self> {
+        const { assert_groups(H, GZ) };
+        config.check()?;
+        Ok(Self { weight, config })
     }
 
     /// Draws the weight anew. The same seed gives the same weight.

@@ -27,7 +27,7 @@ pub use dfdx::tensor::{
 };
 pub use dfdx::tensor_ops::{
     Backward, BroadcastTo, ChooseFrom, Device, GatherTo, MeanTo, PermuteTo, RealizeTo, ReshapeTo,
-    Roll, SumTo, TryAdd, TryConcatAlong, TryDiv, TryMul, TrySub,
+    Roll, SumTo, TryAdd, TryConcatAlong, TryDiv, TryMatMul, TryMul, TrySub,
 };
 /// Half precision, with the feature `f16`. dfdx has no bf16.
 #[cfg(feature = "f16")]

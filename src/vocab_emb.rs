@@ -78,11 +78,22 @@ impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, 
     /// device reports.
     pub fn new(dev: &D, config: VocabEmbeddingConfig) -> Result<Self> {
         const { assert_table(V, M) };
-        config.init().check()?;
         let weight = dev.try_zeros().map_err(Error::device)?;
-        let mut embedding = Self { weight, config };
+        let mut embedding = Self::with_weight(weight, config)?;
         embedding.reset_parameters()?;
         Ok(embedding)
+    }
+
+    /// An embedding with a given table, `[v, e]`. Nothing is drawn.
+    ///
+    /// # Errors
+    /// Settings that [`VocabEmbedding::new`] would refuse.
+    pub fn with_weight(
+        weight: Tensor<Rank2<V, M>, F, D>,
+        config: VocabEmbeddingConfig,
+    ) -> Result<Self> {
+        config.init().check()?;
+        Ok(Self { weight, config })
     }
 
     /// Draws the table anew. The same seed gives the same table.
@@ -264,12 +275,24 @@ impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>>
     /// standard deviation; what the device reports.
     pub fn new(dev: &D, config: ParallelVocabEmbeddingConfig) -> Result<Self> {
         const { assert_shards(V, M, W) };
-        check_rank(config.rank, W)?;
-        config.init().check()?;
         let weight = dev.try_zeros().map_err(Error::device)?;
-        let mut shard = Self { weight, config };
+        let mut shard = Self::with_weight(weight, config)?;
         shard.reset_parameters()?;
         Ok(shard)
+    }
+
+    /// A shard with given rows, `[n, e]`. Nothing is drawn.
+    ///
+    /// # Errors
+    /// Settings that [`ParallelVocabEmbedding::new`] would refuse.
+    pub fn with_weight(
+        weight: Tensor<(Quotient<V, W>, Const<M>), F, D>,
+        config: ParallelVocabEmbeddingConfig,
+    ) -> Result<Self> {
+        const { assert_shards(V, M, W) };
+        check_rank(config.rank, W)?;
+        config.init().check()?;
+        Ok(Self { weight, config })
     }
 
     /// Draws the rows anew. The same base seed and rank give the same rows.
@@ -291,13 +314,22 @@ impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>>
 
     /// The ids whose rows this rank holds.
     pub fn owned_ids(&self) -> Range<usize> {
-        shard_range(self.config.rank, V / W)
+        let (rank, rows) = (self.config.rank, V / W);
+        rank * rows..(rank + 1) * rows
     }
 }
 
-/// `[r * n, (r + 1) * n)`: the ids that rank `r` owns when each rank owns `n`.
-pub fn shard_range(rank: usize, rows_per_shard: usize) -> Range<usize> {
-    rank * rows_per_shard..(rank + 1) * rows_per_shard
+/// `[r * n, (r + 1) * n)` with `n = v / w`: the ids that rank `r` owns.
+///
+/// # Errors
+/// A world size that does not divide the vocabulary size; a rank that is not below it.
+pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<Range<usize>> {
+    if world_size == 0 || vocab_size % world_size != 0 {
+        return Err(Error::WorldSize { world_size, vocab_size });
+    }
+    check_rank(rank, world_size)?;
+    let rows = vocab_size / world_size;
+    Ok(rank * rows..(rank + 1) * rows)
 }
 
 /// The smallest multiple of `world_size` that is at least `vocab_size`.

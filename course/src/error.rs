@@ -1,7 +1,5 @@
 //! Why a command stops. Every message says what to do.
 
-use std::fmt::Display;
-
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -65,15 +63,11 @@ pub enum Error {
     /// A component refused. On checked input it should not: this is a bug.
     #[error("a component refused its input: {0}")]
     Component(#[from] quadrivium::Error),
-
-    /// dfdx refused outside a component.
-    #[error("the device reports: {0}")]
-    Device(String),
 }
 
 impl Error {
     /// Wraps what a dfdx device reports.
-    pub(crate) fn device<E: Display>(error: E) -> Self {
-        Self::Device(error.to_string())
+    pub(crate) fn device<E: std::fmt::Display>(error: E) -> Self {
+        quadrivium::Error::device(error).into()
     }
 }

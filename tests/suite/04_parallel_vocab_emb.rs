@@ -82,7 +82,7 @@ fn gradients_are_slices_of_the_whole_gradient() {
             for (rank, shard) in shards.iter().enumerate() {
                 let got = backward(shard.forward(traced()), &dy).get(&shard.weight).as_vec();
                 let owned = shard.owned_ids();
-                assert_eq!(owned, shard_range(rank, V / W));
+                assert_eq!(Ok(owned.clone()), shard_range(V, W, rank));
                 assert_eq!(got, full[owned.start * M..owned.end * M]);
             }
         });
@@ -157,17 +157,28 @@ fn a_rank_outside_the_world_is_an_error() {
     }
 }
 
-/// The integer laws, for all sizes: ranges are disjoint, in order, and cover the vocabulary.
+/// The integer laws, for all sizes: each id has one owner, `id / n`; what does not divide is
+/// refused, and so is a rank that does not exist.
 #[test]
 fn shard_ranges_partition_the_vocabulary() {
     fn law(rows: u16, world: u8, id: u32) -> bool {
         let (rows, world) = (usize::from(rows) + 1, usize::from(world) + 1);
         let id = id as usize % (rows * world);
-        let owners: Vec<usize> =
-            (0..world).filter(|&r| shard_range(r, rows).contains(&id)).collect();
-        owners == [id / rows]
+        let owns = |&rank: &usize| shard_range(rows * world, world, rank).unwrap().contains(&id);
+        (0..world).filter(owns).collect::<Vec<_>>() == [id / rows]
     }
     quickcheck::quickcheck(law as fn(u16, u8, u32) -> bool);
+
+    fn refusals(vocab_size: u16, world: u8, rank: u8) -> bool {
+        let (vocab_size, world_size, rank) = (vocab_size.into(), world.into(), rank.into());
+        let got = shard_range(vocab_size, world_size, rank).err();
+        if world_size == 0 || vocab_size % world_size != 0 {
+            got == Some(Error::WorldSize { world_size, vocab_size })
+        } else {
+            got == (rank >= world_size).then_some(Error::Rank { rank, world_size })
+        }
+    }
+    quickcheck::quickcheck(refusals as fn(u16, u8, u8) -> bool);
 }
 
 #[test]

@@ -194,15 +194,23 @@ fn the_layouts_differ_by_a_permutation() {
     });
 }
 
+/// The permutation sends `i` to `2i` and `i + d/2` to `2i + 1`, for every head size, and its
+/// inverse undoes it.
 #[test]
-fn the_permutation_has_an_inverse() {
-    forall(cases(8), |case| {
-        let x = case.tensor::<8>();
-        let there = half_split_to_interleaved(x.clone()).unwrap();
-        let first: Vec<f32> = [0, 4, 1, 5, 2, 6, 3, 7].iter().map(|&i| case.x[i]).collect();
-        assert_same_bits(&there.as_vec()[..8], &first);
-        assert_same_bits(&interleaved_to_half_split(there).unwrap().as_vec(), &case.x);
-    });
+fn the_permutation_interleaves_the_halves() {
+    fn law(half: u8, heads: u8) -> bool {
+        let (half, heads) = (usize::from(half % 60) + 2, usize::from(heads % 3) + 1);
+        let numbers: Vec<f32> = (0..2 * half * heads).map(|i| i as f32).collect();
+        let x = tensor(&numbers, (1usize, 1usize, heads, 2 * half));
+        let there = half_split_to_interleaved(x).unwrap();
+        let moved = there.as_vec().chunks(2 * half).enumerate().all(|(head, row)| {
+            let first = 2 * half * head;
+            let at = |i: usize| (first + i) as f32;
+            (0..half).all(|i| row[2 * i] == at(i) && row[2 * i + 1] == at(i + half))
+        });
+        moved && interleaved_to_half_split(there).unwrap().as_vec() == numbers
+    }
+    quickcheck::quickcheck(law as fn(u8, u8) -> bool);
 }
 
 /// The complex form is the same arithmetic in the same order, gradients by dfdx itself.
@@ -242,13 +250,17 @@ fn the_gradient_is_the_transpose_for_any_table() {
 /// Linear in `x`; and `|dx| = |dy|`, because the transpose of a rotation is a rotation.
 #[test]
 fn the_rotation_is_linear_and_its_gradient_keeps_lengths() {
-    forall((cases(8), values(8)), |(case, _)| {
+    forall(cases(8), |case| {
         let rope = rope::<8>(10_000.0, case.ratio);
         let x = case.tensor::<8>();
         let y = rope.forward((x.leaky_trace(), case.offset));
         let doubled: Vec<f32> = y.as_vec().iter().map(|y| -2.0 * y).collect();
-        let again = rope.forward((x.clone() * -2.0, case.offset)).as_vec();
-        assert_eq!(again, doubled);
+        assert_eq!(rope.forward((x.clone() * -2.0, case.offset)).as_vec(), doubled);
+        let z = tensor(&case.dy, *x.shape());
+        let together = rope.forward((x.clone() + z.clone(), case.offset));
+        let apart = y.with_empty_tape().split_tape().0 + rope.forward((z, case.offset));
+        // Values of at most 4, sums of at most 8: a rounding before or three after the turn.
+        assert_within(&widen(&together.as_vec()), &widen(&apart.as_vec()), |_| 64.0 * U32);
         let dx = backward(y, &case.dy).get(&x).as_vec();
         for (dx, dy) in dx.chunks(8).zip(case.dy.chunks(8)) {
             assert!((length(dx) - length(dy)).abs() <= 8.0 * U32 * length(dy));

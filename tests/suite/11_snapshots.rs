@@ -179,7 +179,7 @@ fn messages() {
         vocab_embedding(ids(&[1, 2, 3, 6], (2, 2)), &table).unwrap_err(),
         vocab_embedding(ids(&[], (0, 2)), &table).unwrap_err(),
         vocab_shard_embedding(ids(&[1], (1, 1)), &table, 2, 2).unwrap_err(),
-        Error::WorldSize { world_size: 2, vocab_size: 7 },
+        vocab_emb::shard_range(7, 2, 0).unwrap_err(),
         ntk_base(10_000.0, 7, 1.0).unwrap_err(),
         rope(NtkAwareRopeConfig { base: 1.0, ..default }),
         rope(NtkAwareRopeConfig { ratio: 0, ..default }),

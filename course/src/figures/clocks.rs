@@ -65,7 +65,7 @@ fn one_clock(area: &Area, plane: usize, theta: f64, axis: u32) -> Painted {
         .y_desc("angle, turns")
         .x_labels(9)
         .y_labels(3)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&whole)
         .y_label_formatter(&|y| format!("{y:.1}"))
         .axis_desc_style(axis_font())
         .label_style(small_font())

@@ -14,6 +14,7 @@ pub mod shards;
 pub mod wavelengths;
 
 use crate::error::{Error, Result};
+use crate::terminal::thousands;
 use crate::text::printable;
 use crate::tour::Tour;
 use plotters::coord::Shift;
@@ -21,7 +22,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
 
-/// Bluish black, for text and axes.
+/// Almost black, for text and axes.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 /// For grids.
 pub const PALE: RGBColor = RGBColor(0xDD, 0xDD, 0xDD);
@@ -106,6 +107,15 @@ pub(crate) fn small_font() -> TextStyle<'static> {
     ("sans-serif", 16).into_font().color(&INK)
 }
 
+/// The label of an axis that counts. Between whole numbers there is none.
+pub(crate) fn whole(x: &f64) -> String {
+    let nearest = x.round();
+    if (x - nearest).abs() > 1e-9 || nearest < 0.0 {
+        return String::new();
+    }
+    thousands(nearest as usize)
+}
+
 /// At most `limit` numbers of `0 .. n`, evenly spread: more points would only hide each other.
 pub(crate) fn spread(n: usize, limit: usize) -> impl Iterator<Item = usize> {
     let used = n.min(limit);
@@ -115,6 +125,11 @@ pub(crate) fn spread(n: usize, limit: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_are_whole_numbers() {
+        assert_eq!([0.0, 0.5, 1200.0, -1.0].map(|x| whole(&x)), ["0", "", "1,200", ""]);
+    }
 
     #[test]
     fn spread_covers_the_range() {

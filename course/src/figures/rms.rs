@@ -32,7 +32,7 @@ fn along_the_text(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .x_desc("token (position in the text)")
         .y_desc("RMS of a group (log scale)")
         .x_labels(6)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&whole)
         .y_label_formatter(&|y| format!("{y}"))
         .axis_desc_style(axis_font())
         .label_style(small_font())

@@ -34,8 +34,8 @@ fn ids_along_the_text(area: &Area, ids: &[usize]) -> Painted {
         .x_desc("token (position in the text)")
         .y_desc("token id")
         .x_labels(8)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| thousands(y.round() as usize))
+        .x_label_formatter(&whole)
+        .y_label_formatter(&whole)
         .axis_desc_style(axis_font())
         .label_style(small_font())
         .axis_style(INK)
@@ -74,26 +74,26 @@ fn tokens_of_each_rank(area: &Area, ids: &[usize]) -> Painted {
         .x_desc("rank")
         .y_desc("tokens that the rank owns")
         .x_labels(WORLD_SIZE)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| thousands(y.round() as usize))
+        .x_label_formatter(&whole)
+        .y_label_formatter(&whole)
         .axis_desc_style(axis_font())
         .label_style(small_font())
         .axis_style(INK)
         .draw()?;
     let fair = ids.len() as f64 / WORLD_SIZE as f64;
-    for (rank, &n) in load.iter().enumerate() {
-        let (x, y) = (rank as f64, n as f64);
-        let bar = Rectangle::new([(x - 0.35, 0.0), (x + 0.35, y)], FOUR[rank].filled());
-        chart.draw_series([bar])?;
-        let above = small_font().pos(Pos::new(HPos::Center, VPos::Bottom));
-        chart.draw_series([Text::new(n.to_string(), (x, y), above)])?;
-    }
     let line =
         DashedLineSeries::new([(-0.5, fair), (WORLD_SIZE as f64 - 0.5, fair)], 6, 4, INK.into());
     chart
         .draw_series(line)?
         .label("equal work")
         .legend(|(x, y)| DashedPathElement::new([(x, y), (x + 16, y)], 6, 4, INK));
+    for (rank, &n) in load.iter().enumerate() {
+        let (x, y) = (rank as f64, n as f64);
+        let bar = Rectangle::new([(x - 0.35, 0.0), (x + 0.35, y)], FOUR[rank].filled());
+        chart.draw_series([bar])?;
+        let above = small_font().pos(Pos::new(HPos::Center, VPos::Bottom));
+        chart.draw_series([Text::new(thousands(n), (x, y), above)])?;
+    }
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperRight)

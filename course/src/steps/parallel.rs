@@ -18,6 +18,13 @@ const OWNER: Claim = Claim {
             The others give zeros.",
     formula: "E_r[t] != 0 if and only if r = floor(id_t / n)",
 };
+const EDGES: Claim = Claim {
+    component: "parallel",
+    invariant: "edges-of-shards",
+    words: "The same for the first and the last id of every shard, where mistakes hide. The text \
+            may not have these ids.",
+    formula: "id = r n and id = (r + 1) n - 1 belong to rank r alone",
+};
 const SLICES: Claim = Claim {
     component: "parallel",
     invariant: "gradient-slices",
@@ -79,13 +86,11 @@ fn check(
     // `!=` and not bits: a rank adds +0, which turns a -0 of the table into +0.
     let wrong_sums = (x.as_vec().iter().zip(sum.as_vec())).filter(|(x, sum)| *x != sum).count();
 
-    let parts: Vec<Vec<f32>> = parts.iter().map(|part| part.as_vec()).collect(); // [s, e] each
-    let wrong_owners = (owners(ids).iter().enumerate())
-        .filter(|&(t, &owner)| {
-            let gives = |rank: usize| parts[rank][t * HIDDEN..][..HIDDEN].iter().any(|&x| x != 0.0);
-            (0..WORLD_SIZE).any(|rank| gives(rank) != (rank == owner))
-        })
-        .count();
+    let edges: Vec<usize> =
+        (0..WORLD_SIZE).flat_map(|rank| [rank * SHARD_ROWS, (rank + 1) * SHARD_ROWS - 1]).collect();
+    let edge_ids = ids_tensor(dev, &edges)?;
+    let at_edges = (tables.shards.iter().map(|shard| shard.try_forward(edge_ids.clone())))
+        .collect::<std::result::Result<Vec<_>, _>>()?;
 
     let dy = gradient_from_above(dev, ids.len())?;
     let y = tables.whole.try_forward(ids_tensor(dev, ids)?.leaky_traced())?;
@@ -108,10 +113,23 @@ fn check(
 
     Ok(vec![
         SUM.exceptions(wrong_sums, ids.len() * HIDDEN, "values"),
-        OWNER.exceptions(wrong_owners, ids.len(), "tokens"),
+        OWNER.exceptions(wrong_owners(ids, parts), ids.len(), "tokens"),
+        EDGES.exceptions(wrong_owners(&edges, &at_edges), edges.len(), "ids"),
         SLICES.exceptions(wrong_slices, whole.len(), "values"),
         REFUSED.exceptions(not_refused, PROBES * WORLD_SIZE, "answers"),
     ])
+}
+
+/// How many tokens have a vector from another rank than their owner, or none from their owner.
+fn wrong_owners(ids: &[usize], parts: &[Hidden]) -> usize {
+    let parts: Vec<Vec<f32>> = parts.iter().map(|part| part.as_vec()).collect(); // [s, e] each
+    let gives = |rank: usize, t: usize| {
+        let row = &parts[rank][t * HIDDEN..][..HIDDEN];
+        row.iter().any(|&x| x != 0.0)
+    };
+    let is_wrong =
+        |t: usize, owner: usize| (0..WORLD_SIZE).any(|rank| gives(rank, t) != (rank == owner));
+    owners(ids).iter().enumerate().filter(|&(t, &owner)| is_wrong(t, owner)).count()
 }
 
 #[cfg(test)]

@@ -25,8 +25,8 @@ pub struct Tables {
     pub shards: Vec<Shard>,
 }
 
-/// How often [`draw`] calls `on_progress`: once a table.
-pub const DRAWN_TABLES: usize = WORLD_SIZE + 1;
+/// How often [`draw`] calls `on_progress`: once a shard.
+pub const DRAWN_TABLES: usize = WORLD_SIZE;
 
 /// Draws the shards, and sets the whole table to the shards one under another.
 ///
@@ -43,12 +43,9 @@ pub fn draw(dev: &Cpu, mut on_progress: impl FnMut()) -> Result<Tables> {
         shards.push(shard);
         on_progress();
     }
-    // The table that `new` draws is replaced. Its own seed would give other numbers than the
-    // shards have, since each rank has a seed of its own.
-    let config = VocabEmbeddingConfig { init_std: INIT_STD, ..Default::default() };
-    let mut whole = Whole::new(dev, config)?;
-    whole.weight = dev.try_tensor_from_vec(rows, (Const, Const)).map_err(Error::device)?;
-    on_progress();
+    // A table of its own seed would have other numbers: each rank has a seed of its own.
+    let rows = dev.try_tensor_from_vec(rows, (Const, Const)).map_err(Error::device)?;
+    let whole = Whole::with_weight(rows, VocabEmbeddingConfig::default())?;
     Ok(Tables { whole, shards })
 }
 
