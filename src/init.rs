@@ -42,19 +42,21 @@ impl Init {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// A range that is not finite or runs backward; a mean that is not finite; a negative or
-    /// not finite standard deviation.
+    /// A number that is not finite in `f32`; a range that runs backward or is wider than the
+    /// largest `f32`; a negative standard deviation.
     pub fn check(&self) -> Result<()> {
+        let finite = |x: f64| (x as f32).is_finite();
         match *self {
             Init::Uniform { low, high, .. } => {
-                require(low.is_finite(), "init_range.0", "finite", low)?;
-                let rule = "finite and not below init_range.0";
-                require(high.is_finite() && low <= high, "init_range.1", rule, high)
+                require(finite(low), "init_range.0", "finite in f32", low)?;
+                let rule = "finite in f32 and not below init_range.0";
+                require(finite(high) && low <= high, "init_range.1", rule, high)?;
+                require(finite(high - low), "the width of init_range", "finite in f32", high - low)
             }
             Init::Normal { mean, std, .. } => {
-                require(mean.is_finite(), "init_mean", "finite", mean)?;
-                let rule = "finite and at least 0";
-                require(std.is_finite() && std >= 0.0, "init_std", rule, std)
+                require(finite(mean), "init_mean", "finite in f32", mean)?;
+                let rule = "finite in f32 and at least 0";
+                require(finite(std) && std >= 0.0, "init_std", rule, std)
             }
         }
     }

@@ -8,10 +8,11 @@ use quadrivium::{Error, NtkAwareRope, NtkAwareRopeConfig};
 
 type Rope = NtkAwareRope<8, Dev>;
 
-/// Training length 6, ratio 4: the cache holds 24 positions.
+/// Training length 6.
 const CONFIG: NtkAwareRopeConfig =
     NtkAwareRopeConfig { base: 10_000.0, max_seq_len: 6, ratio: 4, dynamic: false };
 
+/// A module with ratio 4, whose cache holds 24 positions.
 fn rope(dynamic: bool) -> Rope {
     Rope::new(&dev(), NtkAwareRopeConfig { dynamic, ..CONFIG }).unwrap()
 }
@@ -36,40 +37,61 @@ fn cache_bits(rope: &Rope) -> Vec<u32> {
     [tables.cos.as_vec(), tables.sin.as_vec()].concat().iter().map(|x| x.to_bits()).collect()
 }
 
-/// Where a call ends, and the ratio it uses: at es, es + 1, ms k', ms k' + 1.
-const ENDS: [(usize, usize); 6] = [(1, 4), (24, 4), (25, 6), (36, 6), (37, 8), (48, 8)];
+/// `(k, end, k used)`: calls that end at es, es + 1, ms k' and ms k' + 1. With an odd k, a call
+/// that ends at es shows whether the cache was used: k' would be even.
+const CALLS: [(usize, usize, usize); 14] = [
+    (1, 1, 1),
+    (1, 6, 1),
+    (1, 7, 2),
+    (1, 12, 2),
+    (1, 13, 4),
+    (3, 18, 3),
+    (3, 19, 4),
+    (3, 24, 4),
+    (3, 25, 6),
+    (4, 24, 4),
+    (4, 25, 6),
+    (4, 36, 6),
+    (4, 37, 8),
+    (4, 48, 8),
+];
+
+/// Makes each of the calls, short and long, on a fresh module: `check` gets the module and its
+/// cache from before the call, the module after it, and the ratio that the call used.
+fn each_call(dynamic: bool, check: impl Fn(&Rope, Vec<u32>, &mut Rope, usize)) {
+    for (ratio, end, used) in CALLS {
+        for length in [1, end] {
+            let config = NtkAwareRopeConfig { ratio, dynamic, ..CONFIG };
+            let mut rope = Rope::new(&dev(), config).unwrap();
+            let (before, bits) = (rope.clone(), cache_bits(&rope));
+            let y = call(&mut rope, end - length, length);
+            assert_same_bits(&y, &with_ratio(used, end - length, length));
+            check(&before, bits, &mut rope, used);
+        }
+    }
+}
 
 /// A static module uses k' for the long call only: k and the cache stay, bit for bit.
 #[test]
 fn a_static_module_forgets_the_long_call() {
-    for (end, ratio) in ENDS {
-        for length in [1, end] {
-            let mut rope = rope(false);
-            let before = cache_bits(&rope);
-            let y = call(&mut rope, end - length, length);
-            assert_same_bits(&y, &with_ratio(ratio, end - length, length));
-            assert_eq!((rope.ratio(), rope.cached_len()), (4, 24), "end {end}");
-            assert_eq!(cache_bits(&rope), before, "end {end}");
-        }
-    }
+    each_call(false, |before, bits, after, _| {
+        assert_eq!(after.config(), before.config());
+        assert_eq!(after.cached_len(), before.cached_len());
+        assert_eq!(cache_bits(after), bits);
+    });
 }
 
 /// A dynamic module keeps k' and its cache. The long call's own output is the same.
 #[test]
 fn a_dynamic_module_grows_for_good() {
-    for (end, ratio) in ENDS {
-        for length in [1, end] {
-            let mut rope = rope(true);
-            let y = call(&mut rope, end - length, length);
-            assert_same_bits(&y, &with_ratio(ratio, end - length, length));
-            assert_eq!((rope.ratio(), rope.cached_len()), (ratio, 6 * ratio), "end {end}");
-            let fresh = Rope::new(&dev(), NtkAwareRopeConfig { ratio, ..CONFIG }).unwrap();
-            assert_eq!(cache_bits(&rope), cache_bits(&fresh), "end {end}");
-            // Every later call uses it, short ones too.
-            assert_same_bits(&call(&mut rope, 2, 5), &with_ratio(ratio, 2, 5));
-            assert_eq!(rope.ratio(), ratio);
-        }
-    }
+    each_call(true, |_, _, after, used| {
+        assert_eq!((after.ratio(), after.cached_len()), (used, 6 * used));
+        let fresh = Rope::new(&dev(), NtkAwareRopeConfig { ratio: used, ..CONFIG }).unwrap();
+        assert_eq!(cache_bits(after), cache_bits(&fresh));
+        // Every later call uses it, short ones too.
+        assert_same_bits(&call(after, 2, 4), &with_ratio(used, 2, 4));
+        assert_eq!(after.ratio(), used);
+    });
 }
 
 /// `&self` can't replace anything: `forward` on a dynamic module gives the same output, once.
@@ -84,9 +106,10 @@ fn a_shared_reference_never_grows() {
 #[test]
 fn any_sequence_of_calls_follows_the_rules() {
     let calls = proptest::collection::vec((0..40usize, 1..20usize), 1..6);
-    forall((calls, any::<bool>()), |(calls, dynamic)| {
-        let mut rope = rope(dynamic);
-        let mut ratio = 4;
+    forall((calls, any::<bool>(), 1..6usize), |(calls, dynamic, first)| {
+        let config = NtkAwareRopeConfig { dynamic, ratio: first, ..CONFIG };
+        let mut rope = Rope::new(&dev(), config).unwrap();
+        let mut ratio = first;
         for (offset, length) in calls {
             let end = offset + length;
             let used = if end <= 6 * ratio { ratio } else { 2 * end.div_ceil(12) };
