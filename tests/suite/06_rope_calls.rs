@@ -2,7 +2,8 @@
 
 use crate::support::*;
 use proptest::prelude::*;
-use quadrivium::pos_emb::{MAX_TABLE_POSITIONS, ratio_for_length};
+use quadrivium::functional::{Layout, apply_rotary_pos_emb};
+use quadrivium::pos_emb::*;
 use quadrivium::tensor::*;
 use quadrivium::{Error, NtkAwareRope, NtkAwareRopeConfig};
 
@@ -26,10 +27,13 @@ fn call(rope: &mut Rope, offset: usize, length: usize) -> Vec<f32> {
     rope.forward_mut((input(length), offset)).as_vec()
 }
 
-/// What a module that was built with this ratio gives: the meaning of "uses k".
+/// The rotation with this ratio, without a module: the meaning of "uses k".
 fn with_ratio(ratio: usize, offset: usize, length: usize) -> Vec<f32> {
-    let config = NtkAwareRopeConfig { ratio, ..CONFIG };
-    Rope::new(&dev(), config).unwrap().forward((input(length), offset)).as_vec()
+    let frequencies = rotary_frequencies(8, CONFIG.base, ratio as f64).unwrap();
+    let positions = offset..offset + length;
+    let tables = RotaryTables::new(&dev(), Const, &frequencies, positions, Layout::HalfSplit);
+    let RotaryTables { cos, sin } = tables.unwrap();
+    apply_rotary_pos_emb(input(length), &cos, &sin).unwrap().as_vec()
 }
 
 fn cache_bits(rope: &Rope) -> Vec<u32> {
