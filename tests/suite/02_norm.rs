@@ -358,6 +358,16 @@ fn strides_do_not_matter() {
     let once: Tensor<Rank1<4>, f32, Dev> = copied.get(&copy).sum::<_, Axes2<0, 1>>();
     let (got, want) = (widen(&grads.get(&row).as_vec()), widen(&(once * 2.0).as_vec()));
     assert_within(&got, &want, |_| 1e-5); // another order of summation
+
+    // One number as the scale of all elements, used twice.
+    let scale: Tensor<Rank0, f64, Dev> = dev().tensor(3.0);
+    let gamma = scale.clone().broadcast_like::<_, Axis<0>>(&(4usize,));
+    let x = tensor(&[1.0f64, 2.0, -2.0, 1.0], (1usize, 1usize, 4usize));
+    let norm = |x| group_rms_norm(x, &gamma, 2, 0.0).unwrap();
+    let twice = norm(x.leaky_trace()) + norm(x.leaky_trace());
+    let got = twice.sum::<Rank0, _>().backward().get(&scale).as_vec()[0];
+    let want = 2.0 * (3.0 - 1.0) / 2.5f64.sqrt(); // twice the sum of xhat
+    assert!((got - want).abs() <= 1e-14, "{got} and {want}");
 }
 
 /// A gradient is added to what other uses of the same tensor sent: `2x + norm(2x)`, the residual
