@@ -3,6 +3,7 @@
 use crate::oracle;
 use crate::support::*;
 use proptest::prelude::*;
+use quadrivium::functional::vocab_embedding;
 use quadrivium::tensor::*;
 use quadrivium::{Error, VocabEmbedding, VocabEmbeddingConfig};
 
@@ -120,4 +121,7 @@ fn empty_input_is_an_error() {
         let error = embedding.try_forward(empty).unwrap_err();
         assert_eq!(error, Error::Empty { name: "ids", shape: vec![shape.0, shape.1] });
     }
+    let table = tensor::<_, f32>(&[], (3usize, 0usize));
+    let error = vocab_embedding(ids(&[0], (1, 1)), &table).unwrap_err();
+    assert_eq!(error, Error::Empty { name: "table", shape: vec![3, 0] });
 }

@@ -268,6 +268,24 @@ fn the_rotation_is_linear_and_its_gradient_keeps_lengths() {
     });
 }
 
+/// One head seen at many places and used twice: its gradient is the sum over all of them.
+#[test]
+fn a_broadcast_input_collects_its_gradient() {
+    let rope = rope::<4>(10_000.0, 1);
+    let head = tensor(&[1.0f64, -2.0, 0.5, 3.0], (Const::<4>,));
+    let wide = head
+        .leaky_trace()
+        .broadcast_like::<_, Axes3<0, 1, 2>>(&(1usize, 5usize, 1usize, Const::<4>));
+    let twice = rope.forward(wide.with_empty_tape()) + rope.forward(wide);
+    let got = twice.sum::<Rank0, _>().backward().get(&head).as_vec();
+    let mut want = vec![0.0; 4];
+    for position in 0..5 {
+        let back = oracle::rotate(&[2.0; 4], f64::from(position), 10_000.0, 1.0, -1.0);
+        want.iter_mut().zip(back).for_each(|(sum, dx)| *sum += dx);
+    }
+    assert_within(&got, &want, |_| 40.0 * U32); // 10 terms of 2 entries of the f32 tables
+}
+
 /// `cos^2 + sin^2 = 1`, halves are equal, and the tables stay within 1e-7 of the truth at
 /// positions where `f32` angles are long lost.
 #[test]
