@@ -83,12 +83,11 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;
-    let mut check = Check { file: &file };
-    M::iter_tensors(&mut RecursiveWalker { m: (&*module, String::new()), f: &mut check })
-        .map_err(|reason| refuse(path, reason))?;
-    let mut load = Load { file: &file };
-    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut load })
-        .map_err(|reason| refuse(path, reason))?;
+    for write in [false, true] {
+        let mut load = Load { file: &file, write };
+        M::iter_tensors(&mut RecursiveWalker { m: (&mut *module, String::new()), f: &mut load })
+            .map_err(|reason| refuse(path, reason))?;
+    }
     Ok(())
 }
 
@@ -125,38 +124,10 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Collect {
     }
 }
 
-struct Check<'a> {
-    file: &'a SafeTensors<'a>,
-}
-
-impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Check<'_> {
-    type Viewer = (ViewTensorRef, ViewTensorName);
-    type Err = String;
-    type E2 = F;
-    type D2 = D;
-
-    fn visit<S: Shape>(
-        &mut self,
-        _: TensorOptions<S, F, D>,
-        (tensor, name): (&Tensor<S, F, D>, String),
-    ) -> std::result::Result<Option<Tensor<S, F, D>>, String> {
-        let names = || self.file.names().into_iter().cloned().collect::<Vec<_>>().join(", ");
-        let stored = (self.file.tensor(&name))
-            .map_err(|_| format!("no tensor is called {name:?}; the file has: {}", names()))?;
-        let expected: Vec<usize> = tensor.shape().concrete().into();
-        if stored.shape() != expected {
-            return Err(format!("{name:?} has shape {:?}, expected {expected:?}", stored.shape()));
-        }
-        if stored.dtype() != F::DTYPE {
-            let (got, expected) = (stored.dtype(), F::DTYPE);
-            return Err(format!("{name:?} holds {got:?}, expected {expected:?}: convert the file"));
-        }
-        Ok(None)
-    }
-}
-
+/// Checks each tensor against the file, and then copies it if `write`.
 struct Load<'a> {
     file: &'a SafeTensors<'a>,
+    write: bool,
 }
 
 impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
@@ -170,11 +141,23 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
         _: TensorOptions<S, F, D>,
         (tensor, name): (&mut Tensor<S, F, D>, String),
     ) -> std::result::Result<Option<Tensor<S, F, D>>, String> {
-        let stored = self.file.tensor(&name).map_err(|e| e.to_string())?;
-        let size = std::mem::size_of::<F>();
-        let values: Vec<F> = stored.data().chunks_exact(size).map(F::read).collect();
-        *tensor = tensor.clone().try_contiguous().map_err(|e| e.to_string())?;
-        tensor.copy_from(&values);
+        let names = || self.file.names().into_iter().cloned().collect::<Vec<_>>().join(", ");
+        let stored = (self.file.tensor(&name))
+            .map_err(|_| format!("no tensor is called {name:?}; the file has: {}", names()))?;
+        let expected: Vec<usize> = tensor.shape().concrete().into();
+        if stored.shape() != expected {
+            return Err(format!("{name:?} has shape {:?}, expected {expected:?}", stored.shape()));
+        }
+        if stored.dtype() != F::DTYPE {
+            let (got, expected) = (stored.dtype(), F::DTYPE);
+            return Err(format!("{name:?} holds {got:?}, expected {expected:?}: convert the file"));
+        }
+        if self.write {
+            let words = stored.data().chunks_exact(std::mem::size_of::<F>());
+            let values: Vec<F> = words.map(F::read).collect();
+            *tensor = tensor.clone().try_contiguous().map_err(|e| e.to_string())?;
+            tensor.copy_from(&values);
+        }
         Ok(None)
     }
 }
