@@ -73,10 +73,22 @@ pub enum Error {
         world_size: usize,
     },
 
-    /// `hd` odd or below 4.
+    /// A table that the device can't address.
+    #[error(
+        "a table of {elements} elements is too large for this device: its addresses end at {limit}; \
+         cut the vocabulary over more ranks"
+    )]
+    TableTooLarge {
+        /// `v * e`.
+        elements: usize,
+        /// The most elements.
+        limit: usize,
+    },
+
+    /// `hd` odd, below 4 or above 65,536.
     #[error(
         "head size {head_dim} can't be rotated: it must be even, because dimensions turn in pairs, \
-         and at least 4, because the NTK exponent is d / (d - 2)"
+         at least 4, because the NTK exponent is d / (d - 2), and at most 65536"
     )]
     HeadDim {
         /// `hd`.
@@ -107,8 +119,8 @@ pub enum Error {
 
     /// More positions than a table may have.
     #[error(
-        "{rows} positions are too many: a table of angles may have {limit}; \
-         with dynamic = false a long call needs no table, only its own rows"
+        "{rows} positions are too many: a table of angles may have {limit}; use a smaller \
+         max_seq_len or ratio (with dynamic = false, a call past the table works without one)"
     )]
     TooManyPositions {
         /// Positions asked for.

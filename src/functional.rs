@@ -4,8 +4,8 @@
 //! the compiler refuses for a module is an [`Error`] for a function.
 //!
 //! Every function takes a tensor with a tape or without. With a tape, the gradient that stands
-//! under the forward pass is recorded. Arithmetic is in `f32` or better; the result is rounded
-//! to the input's type once.
+//! under the forward pass is recorded. Norm and rotation compute in `f32` or better and round to
+//! the input's type once. Embeddings copy rows.
 
 use crate::error::{Error, Result, require};
 use crate::tensor::*;
@@ -20,15 +20,16 @@ type Raw<T, D> = std::result::Result<T, <D as HasErr>::Err>;
 /// Normalization"; in groups: Dao and Gu 2024, Mamba-2.
 ///
 /// # Errors
-/// A group size that does not divide `h`, an `eps` that is negative or not finite, a `weight`
-/// of another length, an empty input.
+/// A group size that does not divide `h`; an `eps` that is negative, not finite, or rounds to 0;
+/// a `weight` of another length; an empty input. (With `eps = 0` a group of zeros gives NaN.)
 pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
     weight: &Tensor<(H,), F, D>,
     group_size: usize,
     eps: f64,
 ) -> Result<Tensor<(B, S, H), F, D, T>> {
-    check_norm(x.shape(), weight.shape(), group_size, eps)?;
+    check_norm(x.shape(), weight.shape(), group_size)?;
+    check_eps::<F::Wide>(eps)?;
     let run = || -> Raw<_, D> {
         let (x, tape) = x.try_contiguous()?.split_tape();
         let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
@@ -122,20 +123,20 @@ fn check_norm<B: Dim, S: Dim, H: Dim>(
     x: &(B, S, H),
     weight: &(H,),
     group_size: usize,
-    eps: f64,
 ) -> Result<()> {
     not_empty("x", x)?;
     let hidden_size = x.2.size();
     if group_size == 0 || hidden_size % group_size != 0 {
         return Err(Error::GroupSize { group_size, hidden_size });
     }
-    same_shape("weight", &[hidden_size], &[weight.0.size()])?;
-    check_eps(eps)
+    same_shape("weight", &[hidden_size], &[weight.0.size()])
 }
 
-/// `eps` is added to a mean of squares, so it may not be negative.
-pub(crate) fn check_eps(eps: f64) -> Result<()> {
-    require(eps.is_finite() && eps >= 0.0, "eps", "finite and at least 0", eps)
+/// `eps` is added to a mean of squares in `W`, so it may be neither negative nor lost there.
+pub(crate) fn check_eps<W: Float>(eps: f64) -> Result<()> {
+    let held = W::nearest(eps);
+    let holds = held.is_finite() && (eps == 0.0 || held > W::zero());
+    require(holds, "eps", "0, or a positive number that its float type can hold", eps)
 }
 
 // ANCHOR: embedding
@@ -145,19 +146,38 @@ pub(crate) fn check_eps(eps: f64) -> Result<()> {
 /// are copied, not computed, so they are bit-equal to the table. The gradient of a row is the
 /// sum of the gradients at the places that looked it up, and 0 if none did.
 ///
-/// On a GPU the ids are copied to the host once, to check them.
+/// The ids are checked on the host, so a GPU sends them there once a call. The gradient is added
+/// up in the table's own type: in `f16`, more than 2048 equal ids are not counted right.
 ///
 /// # Errors
-/// An id that is not below `v`, with its place. An empty `ids`: dfdx has no empty tensors.
+/// An id that is not below `v`, with its place. An empty `ids` or table: dfdx has no empty
+/// tensors. On a GPU, a table of `2^32` elements or more.
 pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     ids: Tensor<(B, S), usize, D, T>,
     table: &Tensor<(V, M), F, D>,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
-    not_empty("table", table.shape())?;
+    let (v, _) = *table.shape();
+    check_table("table", table)?;
     let (ids, tape) = ids.split_tape();
-    checked_ids(&ids, table.shape().0.size())?;
-    let table = table.clone().put_tape(tape); // the gather below records its own gradient
-    table.try_gather(ids).map_err(Error::device) //                           [b, s, e]
+    let rows = checked_ids(&ids, v.size())?;
+    look_up(table, tape, rows, *ids.shape()).map_err(Error::device) // [b, s, e]
+}
+
+/// The rows of `table`, `[b, s, e]`. The gradient is dfdx's own: a scatter-add.
+///
+/// The rows are looked up as one list. For a matrix of ids, dfdx's GPU code multiplies token
+/// number and table size in 32 bits, and silently gives other rows.
+fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
+    table: &Tensor<(V, M), F, D>,
+    tape: T,
+    rows: Vec<usize>,
+    (b, s): (B, S),
+) -> Raw<Tensor<(B, S, M), F, D, T>, D> {
+    let (_, e) = *table.shape();
+    let list = (b.size() * s.size(),);
+    let rows = table.device().try_tensor_from_vec(rows, list)?; //            [b s]
+    let found: Tensor<(usize, M), F, D, T> = table.clone().put_tape(tape).try_gather(rows)?;
+    found.try_reshape_like(&(b, s, e)) //                                     [b, s, e]
 }
 // ANCHOR_END: embedding
 
@@ -170,7 +190,7 @@ pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, 
 ///
 /// # Errors
 /// A rank that is not below `world_size`; an id that is not below `n * world_size`, on every
-/// rank alike; an empty `ids`.
+/// rank alike; an empty `ids` or shard; on a GPU, a shard of `2^32` elements or more.
 pub fn vocab_shard_embedding<
     B: Dim,
     S: Dim,
@@ -186,7 +206,7 @@ pub fn vocab_shard_embedding<
     world_size: usize,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
     let (n, e) = *shard.shape();
-    not_empty("shard", shard.shape())?;
+    check_table("shard", shard)?;
     check_rank(rank, world_size)?;
     let vocab_size = n.size().saturating_mul(world_size);
     let (ids, tape) = ids.split_tape();
@@ -201,12 +221,11 @@ pub fn vocab_shard_embedding<
 
     let run = || -> Raw<_, D> {
         let dev = shard.device();
-        let rows = dev.try_tensor_from_vec(rows, (b, s))?; //                 [b, s]
         let mask = dev.try_tensor_from_vec(mask, (b, s))?; //                 [b, s]
         let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //     [b, s, e]
         let zero: Tensor<(M,), F, D> = dev.try_zeros_like(&(e,))?; //         [e]
         let zero = zero.try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, e))?; // [b, s, e]
-        let looked_up = shard.clone().put_tape(tape).try_gather(rows)?; //    [b, s, e]
+        let looked_up = look_up(shard, tape, rows, (b, s))?; //               [b, s, e]
         // Zeros are written, not multiplied: a NaN in row 0 must not leak.
         mask.try_choose(looked_up, zero) //                                   [b, s, e]
     };
@@ -216,6 +235,19 @@ pub fn vocab_shard_embedding<
 
 pub(crate) fn check_rank(rank: usize, world_size: usize) -> Result<()> {
     if rank < world_size { Ok(()) } else { Err(Error::Rank { rank, world_size }) }
+}
+
+/// Refuses an empty table, and one that dfdx's GPU code can't address: it counts in 32 bits.
+fn check_table<V: Dim, M: Dim, F: Float, D: Device<F>>(
+    name: &'static str,
+    table: &Tensor<(V, M), F, D>,
+) -> Result<()> {
+    not_empty(name, table.shape())?;
+    let elements = table.shape().num_elements();
+    match largest_table::<D>() {
+        Some(limit) if elements > limit => Err(Error::TableTooLarge { elements, limit }),
+        _ => Ok(()),
+    }
 }
 
 /// The ids on the host, once all are known to be below `vocab_size`.
@@ -254,7 +286,7 @@ pub enum Layout {
 /// Source: Su et al. 2021, "RoFormer"; the layout is that of GPT-NeoX and Llama.
 ///
 /// # Errors
-/// A head size that is odd or below 4, tables of another shape, an empty input.
+/// A head size that is odd, below 4 or above 65,536; tables of another shape; an empty input.
 pub fn apply_rotary_pos_emb<
     B: Dim,
     S: Dim,
@@ -381,7 +413,8 @@ fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
 // ANCHOR: rope_complex
 /// [`apply_rotary_pos_emb`] in complex numbers: `z = x_i + i x_{i + d/2}` becomes `z * e^(i m t)`.
 ///
-/// The slow and obvious form, for reading and for testing the other. The gradient is dfdx's own.
+/// The slow and obvious form, for reading and for testing the other, in `f32` and `f64`. The
+/// gradient is dfdx's own.
 /// Shapes and tables are those of [`apply_rotary_pos_emb`]; only their first halves are used.
 ///
 /// # Errors
@@ -392,7 +425,7 @@ pub fn apply_rotary_pos_emb_complex<B: Dim, S: Dim, N: Dim, H: Dim, F, D, T>(
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>>
 where
-    F: Float,
+    F: Float<Wide = F>,
     D: Backend<F>,
     T: Tape<F, D>,
 {
@@ -490,8 +523,15 @@ fn check_heads<B: Dim, S: Dim, N: Dim, H: Dim>(x: &(B, S, N, H)) -> Result<usize
     check_head_dim(x.3.size())
 }
 
+/// The largest head size. Real ones are below 1000.
+const MAX_HEAD_DIM: usize = 1 << 16;
+
 pub(crate) fn check_head_dim(head_dim: usize) -> Result<usize> {
-    if head_dim >= 4 && head_dim % 2 == 0 { Ok(head_dim) } else { Err(Error::HeadDim { head_dim }) }
+    if (4..=MAX_HEAD_DIM).contains(&head_dim) && head_dim % 2 == 0 {
+        Ok(head_dim)
+    } else {
+        Err(Error::HeadDim { head_dim })
+    }
 }
 
 pub(crate) fn not_empty<S: Shape>(name: &'static str, shape: &S) -> Result<()> {

@@ -77,24 +77,30 @@ impl Init {
     /// Fills `table` with its values. Nothing is drawn from the device's own generator.
     ///
     /// # Errors
-    /// What [`Init::check`] or the device reports; then `table` is as it was.
+    /// What [`Init::check`] or the device reports; a value that is not finite in the table's type.
+    /// Then `table` is as it was.
     pub fn fill<S: Shape, F: Float, D: Device<F>>(
         &self,
         table: &mut Tensor<S, F, D>,
     ) -> Result<()> {
         self.check()?;
-        self.write(table).map_err(Error::device)
+        let values: Vec<F> = self.values(table.shape().num_elements());
+        if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+            let got = num_traits::Float::abs(*value).to_f64().unwrap_or(f64::NAN);
+            let rule = "finite in the table's float type: use a smaller init_range or init_std";
+            return Err(Error::Setting { name: "every initial value", rule, got });
+        }
+        Self::write(&values, table).map_err(Error::device)
     }
 
     fn write<S: Shape, F: Float, D: Device<F>>(
-        &self,
+        values: &[F],
         table: &mut Tensor<S, F, D>,
     ) -> std::result::Result<(), D::Err> {
-        let values: Vec<F> = self.values(table.shape().num_elements());
         // `copy_from` writes memory in its physical order, and keeps the tensor's identity,
         // by which optimizers know it.
         *table = table.clone().try_contiguous()?;
-        table.copy_from(&values);
+        table.copy_from(values);
         Ok(())
     }
 }
@@ -195,7 +201,8 @@ fn box_muller_16<T: Draw>(block: &mut [T], mean: T, std: T) {
 }
 
 thread_local! {
-    static NEXT_RESET: Cell<Option<Init>> = const { Cell::new(None) };
+    static NEXT_RESET: Cell<Init> =
+        const { Cell::new(Init::Normal { mean: 0.0, std: 1.0, seed: 42 }) };
 }
 
 /// Says how the next table that dfdx resets on this thread is filled.
@@ -203,15 +210,13 @@ thread_local! {
 /// dfdx resets a table through a plain function, which can't know the module's settings. The
 /// module leaves them here when dfdx reaches for its table, which is just before.
 pub(crate) fn prepare_reset(init: Init) {
-    NEXT_RESET.set(Some(init));
+    NEXT_RESET.set(init);
 }
 
 /// The function that dfdx calls. See [`prepare_reset`].
 pub(crate) fn reset<S: Shape, F: Float, D: Device<F>>(
     table: &mut Tensor<S, F, D>,
 ) -> std::result::Result<(), D::Err> {
-    match NEXT_RESET.take() {
-        Some(init) => init.write(table),
-        None => Ok(()),
-    }
+    let values: Vec<F> = NEXT_RESET.get().values(table.shape().num_elements());
+    Init::write(&values, table)
 }

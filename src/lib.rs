@@ -63,6 +63,12 @@
 //!
 //! Functions that return [`Result`](error::Result) do not panic, whatever they are given. A
 //! call that fails has changed nothing. dfdx's `forward` is `try_forward` with an `unwrap`.
+//! Memory is the exception: a CPU that has none left ends the process, as in all Rust programs,
+//! and on a GPU dfdx unwraps what the driver reports.
+//!
+//! On a CPU, the same input gives the same bits, whatever the number of threads. On a GPU, dfdx
+//! adds up in no fixed order, so last bits may differ from run to run.
+//!
 //! The modules report [`Error`]; a dfdx tuple needs one error type for all its modules, so put
 //! these beside dfdx's own modules in a struct, not in a tuple.
 

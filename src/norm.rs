@@ -1,7 +1,7 @@
 //! GroupRMSNorm: each group of the hidden axis divided by its root mean square.
 //!
 //! This file holds the weight and its settings. The computation is
-//! [`group_rms_norm`](crate::functional::group_rms_norm). It does not centre, has no bias, and
+//! [`group_rms_norm`]. It does not centre, has no bias, and
 //! keeps no running statistics.
 
 use crate::error::{Error, Result};
@@ -33,11 +33,6 @@ impl GroupRmsNormConfig {
     fn init(&self) -> Init {
         let (low, high) = self.init_range;
         Init::Uniform { low, high, seed: self.init_seed }
-    }
-
-    fn check(&self) -> Result<()> {
-        check_eps(self.eps)?;
-        self.init().check()
     }
 }
 
@@ -100,8 +95,8 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
     /// A norm with its weight drawn from the settings.
     ///
     /// # Errors
-    /// An `eps` that is negative or not finite, a range that runs backward, what the device
-    /// reports.
+    /// An `eps` that is negative, not finite, or rounds to 0; a range that runs backward; what the
+    /// device reports.
     pub fn new(dev: &D, config: GroupRmsNormConfig) -> Result<Self> {
         const { assert_groups(H, GZ) };
         let weight = dev.try_zeros().map_err(Error::device)?;
@@ -116,7 +111,9 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
     /// Settings that [`GroupRmsNorm::new`] would refuse.
     pub fn with_weight(weight: Tensor<Rank1<H>, F, D>, config: GroupRmsNormConfig) -> Result<Self> {
         const { assert_groups(H, GZ) };
-        config.check()?;
+        check_eps::<F::Wide>(config.eps)?;
+        config.init().check()?;
+        let weight = weight.try_contiguous().map_err(Error::device)?;
         Ok(Self { weight, config })
     }
 

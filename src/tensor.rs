@@ -1,7 +1,7 @@
 //! The one door to dfdx.
 //!
 //! dfdx 0.13 is the last release of a library that nobody maintains. Everything the crate takes
-//! from it passes through this file, so that a replacement has one file to change. What dfdx
+//! from it passes through this file, so that it is known what is used. What dfdx
 //! lacks is added here: float types with an arithmetic type, dimensions that are quotients, and
 //! hand-written gradients.
 
@@ -36,8 +36,17 @@ pub use half::f16;
 use crate::init::Init;
 use std::any::Any;
 
+mod sealed {
+    /// Only this crate implements [`super::Float`]: PyTorch's draws are known for its types only.
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+    #[cfg(feature = "f16")]
+    impl Sealed for super::f16 {}
+}
+
 /// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
-pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
+pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display {
     /// The type to compute in: `f32` for `f16`, else the type itself.
     type Wide: Float<Wide = Self::Wide>;
 
@@ -45,9 +54,11 @@ pub trait Float: Dtype + num_traits::Float + std::fmt::Display {
     fn nearest(value: f64) -> Self;
 
     /// The first `n` initial values in this type. Use [`Init::values`].
+    #[doc(hidden)]
     fn draw(init: &Init, n: usize) -> Vec<Self>;
 
     /// Converts a tensor. Use [`cast`], which copies nothing when the type is right already.
+    #[doc(hidden)]
     fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
         tensor: Tensor<S, A, D>,
     ) -> std::result::Result<Tensor<S, Self, D>, D::Err>;
@@ -94,7 +105,15 @@ impl Float for f16 {
     type Wide = f32;
 
     fn draw(init: &Init, n: usize) -> Vec<Self> {
-        init.draw::<f32>(n).into_iter().map(f16::from_f32).collect()
+        let values = init.draw::<f32>(n).into_iter().map(f16::from_f32);
+        match *init {
+            // Rounding to f16 may reach the end of the range again.
+            Init::Uniform { low, high, .. } => {
+                let (low, high) = (f16::from_f64(low), f16::from_f64(high));
+                values.map(|x| if x == high { low } else { x }).collect()
+            }
+            Init::Normal { .. } => values.collect(),
+        }
     }
 
     fn nearest(value: f64) -> Self {
@@ -104,7 +123,7 @@ impl Float for f16 {
     fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
         tensor: Tensor<S, A, D>,
     ) -> std::result::Result<Tensor<S, Self, D>, D::Err> {
-        tensor.try_to_dtype::<f32>()?.try_to_dtype::<f16>()
+        tensor.try_to_dtype::<f64>()?.try_to_dtype::<f16>() // exact, then one rounding
     }
 }
 
@@ -132,7 +151,7 @@ pub fn cast<A: Float, B: Float, S: Shape, D: Device<A> + Device<B>>(
     }
 }
 
-/// The dimension `A / B`, known to the compiler. Stable Rust can't write `Const<{ A / B }>`.
+/// The dimension `A / B`, rounded down, known to the compiler. Stable Rust can't write `Const<{ A / B }>`.
 ///
 /// Used where a size is derived: `n = v / w` rows per shard.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -150,6 +169,17 @@ impl<const A: usize, const B: usize> Dim for Quotient<A, B> {
 
 impl<const A: usize, const B: usize> ConstDim for Quotient<A, B> {
     const SIZE: usize = A / B;
+}
+
+/// The most elements that a table may have on `D`, if there is a limit.
+///
+/// dfdx's GPU code computes addresses in 32 bits and gives other rows past that, silently.
+pub(crate) fn largest_table<D: 'static>() -> Option<usize> {
+    #[cfg(feature = "cuda")]
+    if std::any::TypeId::of::<D>() == std::any::TypeId::of::<Cuda>() {
+        return Some(u32::MAX as usize);
+    }
+    None
 }
 
 /// Puts a hand-written gradient on the tape of `y`.
@@ -172,8 +202,8 @@ pub(crate) fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
 
 /// Adds `dx` to the gradient of `x`. `x` must be contiguous.
 ///
-/// dfdx shows a gradient's buffer only to its own operations. So the sum is handed in as the
-/// gradient of `<x, total>` with respect to `x`, which is `total` itself, bit for bit.
+/// On a GPU, only dfdx's own operations can write into a gradient. So the sum is handed in as
+/// the gradient of `<x, total>` with respect to `x`, which is `total` itself.
 pub(crate) fn add_gradient<S: Shape, F: Float, D: Device<F>>(
     grads: &mut Gradients<F, D>,
     x: &Tensor<S, F, D>,

@@ -68,6 +68,11 @@ const fn assert_table(vocab_size: usize, embedding_dim: usize) {
     if vocab_size == 0 || embedding_dim == 0 {
         concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is empty");
     }
+    // No allocation is larger than isize::MAX bytes; 8 bytes is the largest element.
+    match vocab_size.checked_mul(embedding_dim) {
+        Some(elements) if elements <= isize::MAX as usize / 8 => {}
+        _ => concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is too large"),
+    }
 }
 
 impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, M, F, D> {
@@ -92,7 +97,9 @@ impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, 
         weight: Tensor<Rank2<V, M>, F, D>,
         config: VocabEmbeddingConfig,
     ) -> Result<Self> {
+        const { assert_table(V, M) };
         config.init().check()?;
+        let weight = weight.try_contiguous().map_err(Error::device)?;
         Ok(Self { weight, config })
     }
 
@@ -292,6 +299,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>>
         const { assert_shards(V, M, W) };
         check_rank(config.rank, W)?;
         config.init().check()?;
+        let weight = weight.try_contiguous().map_err(Error::device)?;
         Ok(Self { weight, config })
     }
 
@@ -340,7 +348,12 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
 /// If `world_size` is 0 or the result is larger than the largest `usize`; at compile time where
 /// it stands in a type.
 pub const fn padded_vocab_size(vocab_size: usize, world_size: usize) -> usize {
-    vocab_size.next_multiple_of(world_size)
+    match vocab_size.checked_next_multiple_of(world_size) {
+        Some(padded) => padded,
+        None => {
+            panic!("world size is 0, or the padded vocabulary is larger than the largest usize")
+        }
+    }
 }
 
 impl<const V: usize, const M: usize, const W: usize, B: Dim, S: Dim, F, D, T>

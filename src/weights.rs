@@ -66,7 +66,11 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .map(|t| Ok((&t.name, TensorView::new(F::DTYPE, t.shape.clone(), &t.bytes)?)))
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
-    safetensors::serialize_to_file(views, &None, path).map_err(|e| refuse(path, e))
+    let bytes = safetensors::serialize(views, &None).map_err(|e| refuse(path, e))?;
+    // Beside the old file first, so that a full disk does not cost it.
+    let new = path.with_added_extension("new");
+    std::fs::write(&new, bytes).map_err(|e| refuse(&new, e))?;
+    std::fs::rename(&new, path).map_err(|e| refuse(path, e))
 }
 
 /// Reads all weights of `module` from `path`. Entries of the file that the module does not have

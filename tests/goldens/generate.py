@@ -49,6 +49,7 @@ UNIFORM_RANGES = {
     "sym": (-1.0, 1.0),  # hi - lo is a power of two: exact
     "half": (-0.5, 0.5),  # hi - lo is one: exact
     "frac": (0.3, 0.9),  # hi - lo is no power of two: the multiply-add rounds
+    "narrow": (1.0, 1.0 + 2.0**-23),  # half of the sums round up to hi, and become lo
 }
 NORMAL_MOMENTS = {
     "std": (0.0, 1.0),  # the raw draw
@@ -99,7 +100,11 @@ def init_cases():
     # Double tensors: other draws (53 bits, two outputs each), below and above 16 elements.
     for n in (12, 30):
         uniform("sym", 42, (n,), "f64")
+        uniform("frac", 42, (n,), "f64")
         normal("std", 42, (n,), "f64")
+    # Half tensors: the f32 draws, rounded; what rounds up to hi becomes lo.
+    for label in ("unit", "sym", "frac"):
+        uniform(label, 42, (1000,), "f16")
     return cases
 
 

@@ -26,13 +26,11 @@ fn every_row_is_bit_equal_to_the_table() {
         let embedding = embedding::<V, M>();
         let table = embedding.weight.as_vec();
         forall(calls(V), |(shape, tokens)| {
-            let input = ids(&tokens, shape);
-            let y = embedding.forward(input.clone());
+            let y = embedding.forward(ids(&tokens, shape));
             assert_eq!(y.shape().concrete(), [shape.0, shape.1, M]);
             for (row, &id) in y.as_vec().chunks(M).zip(&tokens) {
                 assert_same_bits(row, &table[id * M..][..M]);
             }
-            assert_eq!(input.as_vec(), tokens, "the ids were changed");
         });
     }
     check::<11, 5>();
@@ -47,6 +45,20 @@ fn a_row_is_copied_not_computed() {
     let table = [f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE / 2.0, 1.0, 2.0, 3.0, 4.0];
     embedding.weight = tensor(&table, (Const, Const));
     assert_same_bits(&embedding.forward(ids(&[0, 1], (1, 2))).as_vec(), &table);
+}
+
+/// Token number times table size passes `2^32` here, where dfdx's GPU code for a matrix of ids
+/// wraps.
+#[test]
+fn a_long_sequence_in_a_large_table() {
+    const V: usize = 50_257;
+    let rows: Vec<f32> = (0..V * 16).map(|i| (i % 9_973) as f32).collect();
+    let table = tensor(&rows, (V, 16usize));
+    let tokens: Vec<usize> = (0..6_000).map(|i| i * 7_919 % V).collect();
+    let y = vocab_embedding(ids(&tokens, (2, 3_000)), &table).unwrap().as_vec();
+    for (row, id) in y.chunks(16).zip(&tokens) {
+        assert_same_bits(row, &rows[id * 16..][..16]);
+    }
 }
 
 /// The gradient against loops; a row that no token looked up gets exactly 0.
@@ -117,8 +129,7 @@ fn the_edges_of_the_vocabulary() {
 fn empty_input_is_an_error() {
     let embedding = embedding::<11, 5>();
     for shape in [(0, 3), (3, 0), (0, 0)] {
-        let Ok(empty) = dev().try_tensor_from_vec(Vec::<usize>::new(), shape) else { continue };
-        let error = embedding.try_forward(empty).unwrap_err();
+        let error = embedding.try_forward(ids(&[], shape)).unwrap_err();
         assert_eq!(error, Error::Empty { name: "ids", shape: vec![shape.0, shape.1] });
     }
     let table = tensor::<_, f32>(&[], (3usize, 0usize));

@@ -151,12 +151,12 @@ fn the_offset_is_a_position() {
 /// k' is even, reaches, and no smaller even number does.
 #[test]
 fn the_ratio_is_the_smallest_even_one_that_reaches() {
-    fn law(length: u32, max_seq_len: u16) -> bool {
+    fn smallest(length: u32, max_seq_len: u16) -> bool {
         let (length, ms) = (length as usize + 1, usize::from(max_seq_len) + 1);
         let k = ratio_for_length(length, ms).unwrap();
         k % 2 == 0 && ms * k >= length && (k == 2 || ms * (k - 2) < length)
     }
-    quickcheck::quickcheck(law as fn(u32, u16) -> bool);
+    law(smallest as fn(u32, u16) -> bool);
     let ends = [(1, 2), (12, 2), (13, 4), (24, 4), (25, 6)];
     for (length, k) in ends {
         assert_eq!(ratio_for_length(length, 6), Ok(k));

@@ -76,6 +76,28 @@ fn adam_learns_through_all_modules() {
     assert!(losses[199] < 1e-3 * losses[0], "{} -> {}", losses[0], losses[199]);
 }
 
+/// Two backward passes into the same gradients add up; an average of weights moves the weights.
+#[test]
+fn gradients_accumulate_and_weights_average() {
+    let mut model = (embedding(1), norm(2));
+    let pass = |model: &(_, GroupRmsNorm<4, 2, f32, Dev>), grads| {
+        let (embedding, norm): (&VocabEmbedding<6, 4, f32, Dev>, _) = (&model.0, &model.1);
+        let x = embedding.forward(ids(&[0, 5], (1, 2)).traced(grads));
+        norm.forward(x).sum::<Rank0, _>().backward()
+    };
+    let once = pass(&model, model.alloc_grads());
+    let twice = pass(&model, pass(&model, model.alloc_grads()));
+    let doubled: Vec<f32> = once.get(&model.1.weight).as_vec().iter().map(|g| 2.0 * g).collect();
+    assert_same_bits(&twice.get(&model.1.weight).as_vec(), &doubled);
+
+    let other = (embedding(3), norm(4));
+    let halfway =
+        |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect::<Vec<_>>();
+    let want = halfway(&model.1.weight.as_vec(), &other.1.weight.as_vec());
+    nn::ModelEMA::<f32, Dev>::ema(&mut model, &other, 0.5);
+    assert_eq!(model.1.weight.as_vec(), want);
+}
+
 /// Conversions keep the settings, alone and in a tuple. (dfdx's own LayerNorm loses its eps.)
 #[test]
 fn converting_keeps_values_and_settings() {

@@ -93,8 +93,8 @@ fn largest(values: &[f64]) -> f64 {
 }
 
 /// Same seed, same numbers. Uniform: bit for bit, for every range and size, in f32 and f64.
-/// Normal: to `1e-6 std` and one rounding of the sum with the mean; PyTorch takes its f32
-/// logarithm and sine to a few ulps only.
+/// Normal: to `1e-6 std`, and one rounding of the mean; PyTorch takes its f32 logarithm and sine to
+/// a few ulps only.
 #[test]
 fn initial_values() {
     let goldens = Goldens::open("init");
@@ -104,7 +104,7 @@ fn initial_values() {
         match init {
             Init::Uniform { .. } => assert_same_bits(&got, &want),
             Init::Normal { std, mean, .. } => {
-                let bound = 1e-6 * std + 2.0 * U32 * (mean.abs() + 5.0 * std);
+                let bound = 1e-6 * std + 2.0 * U32 * mean.abs();
                 assert_within(&widen(&got), &widen(&want), |_| bound);
             }
         }
@@ -117,9 +117,17 @@ fn initial_values() {
             Init::Normal { .. } => assert_within(&got, &want, |_| 8.0 * U64),
         }
     }
+    #[cfg(feature = "f16")]
+    for case in goldens.cases("f16") {
+        let want = case.bytes("values", FileDtype::F16).into_iter().map(f16::from_le_bytes);
+        let got: Vec<f16> = case.init().values(case.size("n"));
+        assert_eq!(got, want.collect::<Vec<_>>(), "{}", case.name);
+    }
+    let count = |dtype| goldens.cases(dtype).count();
+    assert_eq!((count("f32"), count("f64"), count("f16")), (152, 6, 3));
     for n in [1, 12, 15, 16, 17, 30, 1000, 100_000] {
         let tested = goldens.cases("f32").filter(|case| case.size("n") == n).count();
-        assert!(tested >= 2, "no goldens of {n} values");
+        assert!(tested >= if n == 100_000 { 3 } else { 18 }, "{tested} cases of {n} values");
     }
 }
 
@@ -137,7 +145,8 @@ fn modules_start_from_the_same_numbers() {
     }
 }
 
-/// Forward within 2e-6 of each value; gradients within 1e-5 of the size of their terms. (In a
+/// Forward within 2e-6 of each value: the promise, though two sums of 128 may differ by more in
+/// the worst case. Gradients within 1e-5 of the size of their terms. (In a
 /// group of one the terms of `dx` cancel to 1e-5 of their size, in PyTorch as here.)
 fn norm<const H: usize, const GZ: usize>(case: &Case) {
     let (b, s) = (case.size("b"), case.size("s"));
@@ -188,6 +197,7 @@ fn group_rms_norm() {
 #[test]
 fn group_rms_norm_in_f64() {
     let goldens = Goldens::open("norm");
+    assert_eq!(goldens.cases("f64").count(), 1);
     for case in goldens.cases("f64") {
         let config = GroupRmsNormConfig { eps: case.number("eps"), ..Default::default() };
         let mut norm = GroupRmsNorm::<8, 4, f64, _>::new(&dev(), config).unwrap();
@@ -210,6 +220,7 @@ fn group_rms_norm_in_f64() {
 #[cfg(feature = "f16")]
 fn group_rms_norm_in_f16() {
     let goldens = Goldens::open("norm");
+    assert_eq!(goldens.cases("f16").count(), 1);
     for case in goldens.cases("f16") {
         let read = |what: &str| -> Vec<f16> {
             case.bytes(what, FileDtype::F16).into_iter().map(f16::from_le_bytes).collect()
@@ -250,7 +261,10 @@ fn embedding<const V: usize, const M: usize>(case: &Case) {
     assert_same_bits(&y.as_vec(), &case.f32("y"));
     let grads = backward(y, &case.f32("dy")).get(&embedding.weight).as_vec();
     let want = case.f32("dtable");
-    assert_within(&widen(&grads), &widen(&want), |_| 1e-5);
+    let abs: Vec<f64> = widen(&case.f32("dy")).iter().map(|x| x.abs()).collect();
+    let terms = oracle::embedding_gradient(&tokens, &abs, V, M);
+    // Two sums of at most 14 terms, in two orders.
+    assert_within(&widen(&grads), &widen(&want), |i| 28.0 * U32 * terms[i]);
     for id in (0..V).filter(|id| !tokens.contains(id)) {
         assert_eq!(grads[id * M..][..M], [0.0; M]);
     }
@@ -259,6 +273,7 @@ fn embedding<const V: usize, const M: usize>(case: &Case) {
 #[test]
 fn vocab_embedding() {
     let goldens = Goldens::open("vocab_emb");
+    assert_eq!((goldens.cases("f32").count(), goldens.cases("f64").count()), (3, 1));
     for case in goldens.cases("f32") {
         match (case.size("v"), case.size("e")) {
             (11, 5) => embedding::<11, 5>(&case),
@@ -291,7 +306,8 @@ fn parallel<const W: usize>(case: &Case) {
         assert_eq!(y.as_vec(), read("y"));
         sum.iter_mut().zip(y.as_vec()).for_each(|(sum, y)| *sum += y);
         let grads = backward(y, &case.f32("dy")).get(&shard.weight).as_vec();
-        assert_within(&widen(&grads), &widen(&read("dtable")), |_| 1e-5);
+        let largest_sum = 14.0 * largest(&widen(&case.f32("dy")));
+        assert_within(&widen(&grads), &widen(&read("dtable")), |_| 28.0 * U32 * largest_sum);
     }
     assert_eq!(sum, case.f32("y_sum"));
 }
@@ -299,6 +315,7 @@ fn parallel<const W: usize>(case: &Case) {
 #[test]
 fn parallel_vocab_embedding() {
     let goldens = Goldens::open("parallel_vocab_emb");
+    assert_eq!(goldens.cases("f32").count(), 4);
     for case in goldens.cases("f32") {
         match case.size("w") {
             1 => parallel::<1>(&case),

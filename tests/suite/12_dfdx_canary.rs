@@ -50,9 +50,9 @@ fn rust_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 #[test]
 fn a_tapeless_clone_is_a_constant() {
     let x = wave();
-    let taped = x.leaky_trace() * 1.0;
-    let constant: Tensor<_, f32, Dev> = tensor(&taped.as_vec(), (Const::<2>, Const::<3>));
-    let grads = (taped * constant).sum::<Rank0, _>().backward();
+    let (data, tape) = (x.leaky_trace() * 1.0).split_tape();
+    let constant = data.clone() * 1.0;
+    let grads = (data.put_tape(tape) * constant).sum::<Rank0, _>().backward();
     assert_eq!(grads.get(&x).as_vec(), x.as_vec()); // x, where the slope of x^2 is 2x
 
     let taped = x.leaky_trace() * 1.0;

@@ -94,6 +94,13 @@ where
     }
 }
 
+/// Checks an integer law on 200 inputs from a fixed seed, with quickcheck.
+#[track_caller]
+pub fn law<L: quickcheck::Testable>(law: L) {
+    let random = quickcheck::Gen::from_size_and_seed(100, 42);
+    quickcheck::QuickCheck::new().rng(random).tests(200).quickcheck(law);
+}
+
 /// A float that is neither tiny nor huge, or exactly zero.
 pub fn value() -> impl Strategy<Value = f32> {
     use proptest::prelude::*;
