@@ -1,5 +1,5 @@
 //! Each component, forward and forward + backward, beside a plain copy of the bytes that its
-//! output has. The last lines are the ratios to that copy: no component can be faster.
+//! output has. The last lines are the ratios to that copy.
 //!
 //! `cargo bench` runs all; `cargo bench -- norm` runs one group. The device's allocation cache is
 //! on, as it would be in training.

@@ -3,6 +3,7 @@
 //! Every message states the rule, what was expected, what was got and what to do. A call that
 //! returns an error has changed nothing.
 
+use crate::tensor::optim::OptimizerUpdateError;
 use std::fmt::Display;
 
 /// The result of everything in this crate that can fail.
@@ -147,6 +148,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// An optimizer that did not get a gradient for every weight.
+    #[error(
+        "the optimizer refused: {0}; trace the input of every module that it updates, \
+         each with its own `trace`"
+    )]
+    Update(String),
+
     /// The device refused, for example because it has no memory left.
     #[error("the device reports: {0}")]
     Device(String),
@@ -156,6 +164,17 @@ impl Error {
     /// Wraps what a dfdx device reports. (Each device has its own error type.)
     pub fn device<E: Display>(error: E) -> Self {
         Self::Device(error.to_string())
+    }
+}
+
+impl<E: Display> From<OptimizerUpdateError<E>> for Error {
+    fn from(error: OptimizerUpdateError<E>) -> Self {
+        match error {
+            OptimizerUpdateError::DeviceError(error) => Self::device(error),
+            OptimizerUpdateError::UnusedParams(unused) => {
+                Self::Update(format!("{} weights have no gradient", unused.ids.len()))
+            }
+        }
     }
 }
 

@@ -14,7 +14,11 @@
 //!
 //! It does not contain attention, a training loop, or communication between ranks.
 //!
-//! # Letters
+//! # Words and letters
+//!
+//! A *tape* is dfdx's record of what was computed; a gradient is found by running it backward. A
+//! *rank* is one of several processes that share a model; a *shard* is its part of a table. A
+//! *plane* is a pair of dimensions that RoPE turns together.
 //!
 //! Every tensor line says its shape in these letters:
 //!
@@ -28,6 +32,9 @@
 //! | `nh` | heads | `ms` | training length, `max_seq_len` |
 //! | `hd` | head size (`d` in formulas) | `k` | NTK ratio |
 //! | | | `es` | `ms * k`, cached positions |
+//!
+//! As type parameters: `B`, `S`, `H`, `V`, `M`, `N`, `W` are sizes, `F` is the float type, `D` the
+//! device, `T` the tape.
 //!
 //! # Example
 //!
@@ -44,13 +51,48 @@
 //!
 //! let ids = dev.tensor([[7, 42, 7]]); //                           [b, s]
 //! let x = norm.try_forward(embedding.try_forward(ids)?)?; //       [b, s, h]
-//! let heads: Tensor<Rank4<1, 3, 2, 8>, f32, _> = x.reshape(); //   [b, s, nh, hd]
+//! let heads = x.reshape::<Rank4<1, 3, 2, 8>>(); //                 [b, s, nh, hd]
 //! let turned = rope.try_forward(heads.clone())?; //                [b, s, nh, hd]
 //!
 //! let (before, after) = (heads.array(), turned.array());
 //! assert_eq!(before[0][0], after[0][0]); // position 0 is not turned
 //! assert_eq!(before[0][0], before[0][2]); // the same token, the same row
 //! assert_ne!(after[0][0], after[0][2]); // but not at the same position
+//! # Ok::<(), quadrivium::Error>(())
+//! ```
+//!
+//! # Training
+//!
+//! The tape travels with the tensors. Trace the ids once for each forward pass. Use a tensor twice
+//! with `with_empty_tape`: a clone would be a constant.
+//!
+//! ```
+//! use quadrivium::tensor::optim::{Optimizer, Sgd, SgdConfig};
+//! use quadrivium::tensor::*;
+//! use quadrivium::{GroupRmsNorm, NtkAwareRope, VocabEmbedding};
+//!
+//! let dev = Cpu::default();
+//! let mut model = (
+//!     VocabEmbedding::<50, 16, f32, _>::new(&dev, Default::default())?,
+//!     GroupRmsNorm::<16, 8, f32, _>::new(&dev, Default::default())?,
+//! );
+//! let rope = NtkAwareRope::<8, _>::new(&dev, Default::default())?;
+//! let mut sgd = Sgd::new(&model, SgdConfig { lr: 0.1, ..Default::default() });
+//!
+//! let grads = model.alloc_grads();
+//! let ids = dev.tensor([[7, 42, 7]]); // a batch of one
+//! let x = model.try_forward(ids.traced(grads))?.reshape::<Rank4<1, 3, 2, 8>>();
+//! let q = rope.try_forward((x.with_empty_tape(), 0))?; // queries at positions 0, 1, 2
+//! let k = rope.try_forward((x, 1))?; // keys one position on
+//! let loss = (q * k).mean::<Rank0, _>();
+//!
+//! let before = model.0.weight.as_vec();
+//! let mut grads = loss.backward();
+//! sgd.update(&mut model, &grads)?;
+//! model.zero_grads(&mut grads);
+//! let after = model.0.weight.as_vec();
+//! assert_ne!(after[42 * 16..43 * 16], before[42 * 16..43 * 16]);
+//! assert_eq!(after[..16], before[..16]); // id 0 was not in the text
 //! # Ok::<(), quadrivium::Error>(())
 //! ```
 //!

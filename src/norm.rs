@@ -17,7 +17,8 @@ use std::fmt;
 pub struct GroupRmsNormConfig {
     /// Added to the mean square, inside the root. Default `1e-5`.
     pub eps: f64,
-    /// The weight starts uniform on `[low, high)`. Default `(-1.0, 1.0)`.
+    /// The weight starts uniform on `[low, high)`. Default `(-1.0, 1.0)`, so that no two elements
+    /// have the same scale and a mix-up shows. (PyTorch's `RMSNorm` starts at 1.)
     pub init_range: (f64, f64),
     /// Seed of the weight. Default 42.
     pub init_seed: u64,
@@ -39,8 +40,8 @@ impl GroupRmsNormConfig {
 /// Root mean square normalization in groups: `y = x / sqrt(mean(x^2) + eps) * weight`.
 ///
 /// - `H`: hidden size, elements per token.
-/// - `GZ`: group size, ELEMENTS per group. It must divide `H`; if not, it does not compile.
-///   `GZ = H` is plain RMSNorm.
+/// - `GZ`: group size, ELEMENTS per group. It must divide `H`; if not, it does not compile (`cargo
+///   build` says so; `cargo check` and editors do not look at sizes). `GZ = H` is plain RMSNorm.
 ///
 /// Input and output are `[b, s, H]`; `b` and `s` may be `Const` or run-time sizes.
 ///

@@ -219,7 +219,9 @@ impl ParallelVocabEmbeddingConfig {
 /// - `W`: world size, the number of ranks.
 ///
 /// Rank `r` owns the ids `[r * n, (r + 1) * n)` with `n = V / W`. Other ids give a zero vector
-/// and send no gradient. The sum over the ranks is the lookup in the whole table.
+/// and send no gradient. The sum over the ranks is the lookup in the table that their rows make
+/// together. Each rank draws its rows from a seed of its own, so that table is not the one that
+/// [`VocabEmbedding::new`] draws. To cut a given table, see the second example.
 ///
 /// ```
 /// use quadrivium::tensor::*;
@@ -233,6 +235,21 @@ impl ParallelVocabEmbeddingConfig {
 /// let row = 7 - 5;
 /// assert_eq!(y[..4], shard.weight.as_vec()[row * 4..][..4]);
 /// assert_eq!(y[4..], [0.0; 4]); // rank 0 owns id 0
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+///
+/// Rank 1's half of a table of 10 rows:
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, VocabEmbedding};
+///
+/// let dev = Cpu::default();
+/// let whole = VocabEmbedding::<10, 4, f32, _>::new(&dev, Default::default())?;
+/// let config = ParallelVocabEmbeddingConfig { rank: 1, ..Default::default() };
+/// let rows = whole.weight.clone().slice((5..10, ..)).realize();
+/// let shard = ParallelVocabEmbedding::<10, 4, 2, f32, _>::with_weight(rows, config)?;
+/// let ids = dev.tensor([[7]]);
+/// assert_eq!(shard.try_forward(ids.clone())?.array(), whole.try_forward(ids)?.array());
 /// # Ok::<(), quadrivium::Error>(())
 /// ```
 ///

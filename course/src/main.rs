@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// The command of the course Quadrivium.
 ///
-/// Four components make the front end of every modern Transformer: GroupRMSNorm, two vocabulary
+/// Four components make a front end of a Transformer: GroupRMSNorm, two vocabulary
 /// embeddings and NTK-aware RoPE. This command shows them at work.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]

@@ -76,6 +76,9 @@ pub fn run(options: &Options) -> Result<bool> {
         style(format!("{failed} of {total} invariants do not hold.")).red().bold()
     };
     terminal.line(&format!("  {verdict} {seconds} in all."))?;
+    let next = "src/functional.rs has the four computations, tests/suite their tests. The figures \
+                are SVG files: open them in a browser.";
+    terminal.entry("next", next)?;
     if options.json {
         let json = serde_json::to_string_pretty(&tour.findings).map_err(std::io::Error::from)?;
         Terminal::stdout().line(&json)?;
@@ -210,7 +213,7 @@ fn introduce(terminal: &mut Terminal, text: &Text, tokens: &Tokens) -> Result<()
     let padding = TABLE_ROWS - TOKENIZER_IDS;
     let note = format!(
         "cl100k_base, {} ids. The table has {} rows, so that {WORLD_SIZE} ranks can share it; the \
-         last {padding} belong to no token.",
+         last {padding} are padding.",
         thousands(TOKENIZER_IDS),
         thousands(TABLE_ROWS)
     );

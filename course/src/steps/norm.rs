@@ -41,7 +41,7 @@ const RMS: Claim = Claim {
     invariant: "rms-one-per-group",
     words: "Every group leaves with root mean square 1, but for eps. How much eps takes away is \
             known exactly.",
-    formula: "mean(xhat^2) = ms/(ms + eps), ms = mean(x^2); bound 2 (gz/2 + 4) u",
+    formula: "mean(xhat^2) = q/(q + eps), q = mean(x^2); bound 2 (gz/2 + 4) u",
 };
 const BOUNDED: Claim = Claim {
     component: "norm",
@@ -75,7 +75,7 @@ const GRADIENT: Claim = Claim {
     invariant: "gradient-identity",
     words: "A longer x gives almost the same y, so the gradient has almost no part along x. What \
             is left is due to eps, and is known exactly.",
-    formula: "x . dx = (xhat . gamma dy) eps/(ms + eps); bound (3 gz + 18) u",
+    formula: "x . dx = (xhat . gamma dy) eps/(q + eps), q = mean(x^2); bound (3 gz + 18) u",
 };
 
 /// Normalizes `x`.
