@@ -34,7 +34,7 @@ pub use dfdx::tensor_ops::{
 pub use half::f16;
 
 use crate::init::Init;
-use std::any::Any;
+use std::any::{Any, TypeId};
 
 mod sealed {
     /// Only this crate implements [`super::Float`]: PyTorch's draws are known for its types only.
@@ -175,11 +175,8 @@ impl<const A: usize, const B: usize> ConstDim for Quotient<A, B> {
 ///
 /// dfdx's GPU code computes addresses in 32 bits and gives other rows past that, silently.
 pub(crate) fn largest_table<D: 'static>() -> Option<usize> {
-    #[cfg(feature = "cuda")]
-    if std::any::TypeId::of::<D>() == std::any::TypeId::of::<Cuda>() {
-        return Some(u32::MAX as usize);
-    }
-    None
+    let on_cpu = TypeId::of::<D>() == TypeId::of::<Cpu>();
+    if on_cpu { None } else { Some(u32::MAX as usize) }
 }
 
 /// Puts a hand-written gradient on the tape of `y`.

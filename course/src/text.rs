@@ -1,7 +1,7 @@
 //! Reads the text and turns it into token ids.
 //!
-//! The tokenizer is cl100k_base, a byte-pair vocabulary whose ids end at 100,276. Special tokens are not
-//! recognised: `<|endoftext|>` in a file is plain text here, because a file is not trusted.
+//! The tokenizer is cl100k_base, a byte-pair vocabulary whose ids end at 100,276. Special tokens
+//! are not recognised: `<|endoftext|>` in a file is plain text here, because a file is not trusted.
 
 use crate::error::{Error, Result};
 use std::collections::HashSet;
