@@ -206,18 +206,18 @@ pub fn vocab_shard_embedding<
     world_size: usize,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
     let (n, e) = *shard.shape();
+    let n = n.size();
     check_table("shard", shard)?;
     check_rank(rank, world_size)?;
-    let vocab_size = n.size().saturating_mul(world_size);
+    let vocab_size = n.saturating_mul(world_size);
     let (ids, tape) = ids.split_tape();
     let (b, s) = *ids.shape();
     let ids = checked_ids(&ids, vocab_size)?;
 
-    let n_rows = n.size();
-    let mask: Vec<bool> = ids.iter().map(|id| id / n_rows == rank).collect();
+    let mask: Vec<bool> = ids.iter().map(|id| id / n == rank).collect();
     // Counted from the start of the owner's shard. For a foreign id this is some row, to have one
     // to look up; the mask throws it away.
-    let rows: Vec<usize> = ids.iter().map(|id| id % n_rows).collect();
+    let rows: Vec<usize> = ids.iter().map(|id| id % n).collect();
 
     let run = || -> Raw<_, D> {
         let dev = shard.device();
@@ -243,7 +243,8 @@ fn check_table<V: Dim, M: Dim, F: Float, D: Device<F>>(
     table: &Tensor<(V, M), F, D>,
 ) -> Result<()> {
     not_empty(name, table.shape())?;
-    let elements = table.shape().num_elements();
+    let sizes = table.shape().concrete();
+    let elements = sizes[0].saturating_mul(sizes[1]);
     match largest_table::<D>() {
         Some(limit) if elements > limit => Err(Error::TableTooLarge { elements, limit }),
         _ => Ok(()),

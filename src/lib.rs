@@ -1,5 +1,5 @@
-//! The front end of a Transformer, as a course: four components, each a dfdx module whose shapes
-//! the compiler checks, each with its proof in `tests/`.
+//! A front end of a Transformer, as a course: four components, each a dfdx module whose shapes the
+//! compiler checks, each with its tests in `tests/suite`.
 //!
 //! | Component | File | It computes |
 //! | --- | --- | --- |
@@ -10,7 +10,7 @@
 //!
 //! The modules hold weights and settings. What they compute is in [`functional`], forward and
 //! backward side by side; read that file first. [`init`] draws PyTorch's numbers. [`tensor`] is
-//! the one door to dfdx.
+//! the one place where dfdx is imported.
 //!
 //! It does not contain attention, a training loop, or communication between ranks.
 //!
@@ -22,7 +22,7 @@
 //!
 //! Every tensor line says its shape in these letters:
 //!
-//! | | | | |
+//! | Letter | Meaning | Letter | Meaning |
 //! | --- | --- | --- | --- |
 //! | `b` | batch | `v` | vocabulary size |
 //! | `s` | sequence length | `e` | embedding dimension (`M` in types) |

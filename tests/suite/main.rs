@@ -1,4 +1,4 @@
-//! The reference, proved. Read the files in their order.
+//! The tests of the components. Read the files in their order.
 //!
 //! Properties run on fixed seeds. `PROPTEST_CASES` sets how many inputs, `PROPTEST_RNG_SEED`
 //! draws others, and a failure prints the shrunken input.

@@ -86,7 +86,7 @@ fn against_eps(area: &Area, before: &[f64], after: &[f64]) -> Painted {
     let steps = (0..=200).map(|i| widest * f64::from(i) / 200.0);
     chart
         .draw_series(LineSeries::new(steps.map(|r| (r, curve(r))), INK.stroke_width(1)))?
-        .label("r / sqrt(r² + eps), eps = 1e-5")
+        .label(format!("r / sqrt(r² + eps), eps = {eps:e}"))
         .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], INK));
     let chosen = spread(before.len(), 600);
     chart
