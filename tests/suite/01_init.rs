@@ -78,6 +78,19 @@ fn resetting_restores_the_first_weights() {
     assert_eq!(grads.get(&known).as_vec(), [1.0; 4]);
 }
 
+/// A weight that was given as one number for all elements gets memory of its own at once, so that
+/// a reset fills the tensor that an optimizer knows.
+#[test]
+fn a_broadcast_weight_keeps_its_identity_when_it_is_reset() {
+    let one: Tensor<Rank0, f32, Dev> = dev().tensor(1.0);
+    let mut norm =
+        GroupRmsNorm::<4, 2, f32, _>::with_weight(one.broadcast(), Default::default()).unwrap();
+    let known = norm.weight.clone();
+    norm.reset_parameters().unwrap();
+    let grads = (norm.weight.leaky_trace() * 1.0).sum::<Rank0, _>().backward();
+    assert_eq!(grads.get(&known).as_vec(), [1.0; 4]);
+}
+
 /// A module that dfdx builds has the documented defaults, whatever was built before it.
 #[test]
 fn a_built_module_has_the_default_settings() {

@@ -170,6 +170,18 @@ fn rope_accepts_exactly_what_fits() {
     });
 }
 
+/// The edges of what fits, one by one.
+#[test]
+fn the_edges_of_heads_and_bases() {
+    assert!(rotary_frequencies(65_536, 10_000.0, 1.0).is_ok());
+    assert_eq!(
+        rotary_frequencies(65_538, 10_000.0, 1.0).unwrap_err(),
+        Error::HeadDim { head_dim: 65_538 }
+    );
+    assert!(ntk_base(1e300, 4, 1e3).is_ok());
+    assert!(ntk_base(1e300, 4, 1e5).is_err(), "1e310 is no f64");
+}
+
 /// An empty or mismatched input is refused through the modules as through the functions.
 #[test]
 fn modules_refuse_empty_input() {
