@@ -58,19 +58,18 @@ fn one_clock(area: &Area, plane: usize, theta: f64, axis: u32) -> Painted {
         .x_label_area_size(axis)
         .y_label_area_size(76)
         .build_cartesian_2d(0.0..POSITIONS as f64, 0.0..1.0)?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_desc("position m")
-        .y_desc("angle, turns")
-        .x_labels(9)
-        .y_labels(3)
-        .x_label_formatter(&whole)
-        .y_label_formatter(&|y| format!("{y:.1}"))
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_desc("position m")
+            .y_desc("angle, turns")
+            .x_labels(9)
+            .y_labels(3)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&|y| format!("{y:.1}")),
+    )
+    .draw()?;
     // One line a turn: a line from 1 back to 0 would look like a movement.
     for n in 0..=(POSITIONS as f64 / turn) as usize {
         let (start, end) = (n as f64 * turn, ((n + 1) as f64 * turn).min(POSITIONS as f64));

@@ -46,19 +46,16 @@ pub fn draw(out: &Path, ratio: usize) -> Result<()> {
             .x_label_area_size(48)
             .y_label_area_size(66)
             .build_cartesian_2d(0.0..DISTANCES as f64, 0.0..18.0)?;
-        chart
-            .configure_mesh()
-            .x_desc("distance m - n, positions")
-            .y_desc("averaged bound (no unit)")
-            .x_labels(9)
-            .x_label_formatter(&whole)
-            .y_label_formatter(&whole)
-            .axis_desc_style(axis_font())
-            .label_style(small_font())
-            .bold_line_style(PALE)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .draw()?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("distance m - n, positions")
+                .y_desc("averaged bound (no unit)")
+                .x_labels(9)
+                .x_label_formatter(&whole)
+                .y_label_formatter(&whole),
+        )
+        .draw()?;
         for (values, name, color) in [
             (&slowed, format!("with NTK, k' = {ratio}"), VERMILLION),
             (&plain, "without NTK".to_string(), BLUE),

@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 use crate::terminal::thousands;
 use crate::text::printable;
 use crate::tour::Tour;
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::Ranged;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,17 @@ pub const FOUR: [RGBColor; 4] = [BLUE, ORANGE, GREEN, PURPLE];
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// What plotters reports, of whatever kind.
 pub type Painted = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// Axes as all figures have them: small dark labels, and pale lines where there is a grid.
+fn axes<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
+    mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
+) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
+    mesh.axis_desc_style(axis_font())
+        .label_style(small_font())
+        .bold_line_style(PALE)
+        .light_line_style(TRANSPARENT)
+        .axis_style(INK)
+}
 
 /// Draws every figure of a tour into `folder`. Returns the files and their questions.
 ///

@@ -88,19 +88,18 @@ fn heat_map(
         .x_label_area_size(46)
         .y_label_area_size(58)
         .build_cartesian_2d(0.0..size, size..0.0)?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_desc("key's position n")
-        .y_desc("query's position m")
-        .x_labels(5)
-        .y_labels(5)
-        .x_label_formatter(&whole)
-        .y_label_formatter(&whole)
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_desc("key's position n")
+            .y_desc("query's position m")
+            .x_labels(5)
+            .y_labels(5)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&whole),
+    )
+    .draw()?;
     for (m, row) in values.iter().enumerate() {
         chart.draw_series(row.iter().enumerate().map(|(n, x)| {
             let corner = (n as f64, m as f64);

@@ -27,19 +27,16 @@ fn along_the_text(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .x_label_area_size(46)
         .y_label_area_size(62)
         .build_cartesian_2d(-0.5..tokens as f64 - 0.5, (0.003..3.0).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("token (position in the text)")
-        .y_desc("RMS of a group (log scale)")
-        .x_labels(6)
-        .x_label_formatter(&whole)
-        .y_label_formatter(&|y| format!("{y}"))
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .bold_line_style(PALE)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .x_desc("token (position in the text)")
+            .y_desc("RMS of a group (log scale)")
+            .x_labels(6)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&|y| format!("{y}")),
+    )
+    .draw()?;
     let chosen: Vec<usize> = spread(before.len(), 600).collect();
     let at = |i: usize| (i / GROUPS) as f64;
     chart
@@ -70,19 +67,16 @@ fn against_eps(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .x_label_area_size(46)
         .y_label_area_size(58)
         .build_cartesian_2d(0.0..widest, 0.0..1.1)?;
-    chart
-        .configure_mesh()
-        .x_desc("RMS of a group before")
-        .y_desc("RMS after, without gamma")
-        .x_labels(6)
-        .x_label_formatter(&|x| format!("{x:.3}"))
-        .y_label_formatter(&|y| format!("{y:.1}"))
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .bold_line_style(PALE)
-        .light_line_style(TRANSPARENT)
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .x_desc("RMS of a group before")
+            .y_desc("RMS after, without gamma")
+            .x_labels(6)
+            .x_label_formatter(&|x| format!("{x:.3}"))
+            .y_label_formatter(&|y| format!("{y:.1}")),
+    )
+    .draw()?;
     let steps = (0..=200).map(|i| widest * f64::from(i) / 200.0);
     chart
         .draw_series(LineSeries::new(steps.map(|r| (r, curve(r))), INK.stroke_width(1)))?

@@ -28,18 +28,17 @@ fn ids_along_the_text(area: &Area, ids: &[usize]) -> Painted {
         .x_label_area_size(46)
         .y_label_area_size(84)
         .build_cartesian_2d(-0.5..ids.len() as f64 - 0.5, 0.0..TABLE_ROWS as f64)?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_desc("token (position in the text)")
-        .y_desc("token id")
-        .x_labels(8)
-        .x_label_formatter(&whole)
-        .y_label_formatter(&whole)
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_desc("token (position in the text)")
+            .y_desc("token id")
+            .x_labels(8)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&whole),
+    )
+    .draw()?;
     let end = ids.len() as f64 - 0.5;
     for rank in 1..WORLD_SIZE {
         let edge = (rank * SHARD_ROWS) as f64;
@@ -68,18 +67,17 @@ fn tokens_of_each_rank(area: &Area, ids: &[usize]) -> Painted {
         .x_label_area_size(46)
         .y_label_area_size(64)
         .build_cartesian_2d(-0.5..WORLD_SIZE as f64 - 0.5, 0.0..most as f64 * 1.12)?;
-    chart
-        .configure_mesh()
-        .disable_mesh()
-        .x_desc("rank")
-        .y_desc("tokens that the rank owns")
-        .x_labels(WORLD_SIZE)
-        .x_label_formatter(&whole)
-        .y_label_formatter(&whole)
-        .axis_desc_style(axis_font())
-        .label_style(small_font())
-        .axis_style(INK)
-        .draw()?;
+    axes(
+        chart
+            .configure_mesh()
+            .disable_mesh()
+            .x_desc("rank")
+            .y_desc("tokens that the rank owns")
+            .x_labels(WORLD_SIZE)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&whole),
+    )
+    .draw()?;
     let fair = ids.len() as f64 / WORLD_SIZE as f64;
     let line =
         DashedLineSeries::new([(-0.5, fair), (WORLD_SIZE as f64 - 0.5, fair)], 6, 4, INK.into());

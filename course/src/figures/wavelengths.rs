@@ -28,19 +28,16 @@ pub fn draw(out: &Path, ratio: usize, trained: usize, text: usize) -> Result<()>
             .x_label_area_size(48)
             .y_label_area_size(96)
             .build_cartesian_2d(-0.5..PLANES as f64 - 0.5, (1.0..top).log_scale())?;
-        chart
-            .configure_mesh()
-            .x_desc("plane i (0 is the fastest)")
-            .y_desc("positions for one turn (log scale)")
-            .x_labels(16)
-            .x_label_formatter(&whole)
-            .y_label_formatter(&whole)
-            .axis_desc_style(axis_font())
-            .label_style(small_font())
-            .bold_line_style(PALE)
-            .light_line_style(TRANSPARENT)
-            .axis_style(INK)
-            .draw()?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("plane i (0 is the fastest)")
+                .y_desc("positions for one turn (log scale)")
+                .x_labels(16)
+                .x_label_formatter(&whole)
+                .y_label_formatter(&whole),
+        )
+        .draw()?;
         let ends = [-0.5, PLANES as f64 - 0.5];
         for (length, name, color) in
             [(text, "length of the text", PURPLE), (trained, "training length", GREEN)]
