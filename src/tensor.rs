@@ -1,9 +1,8 @@
-//! The one door to dfdx.
+//! The one place where dfdx is imported.
 //!
-//! dfdx 0.13 is the last release of a library that nobody maintains. Everything the crate takes
-//! from it passes through this file, so that it is known what is used. What dfdx
-//! lacks is added here: float types with an arithmetic type, dimensions that are quotients, and
-//! hand-written gradients.
+//! dfdx 0.13 is from 2023, and there is no newer release. Everything the crate takes from it passes
+//! through this file, so that it is known what is used. What dfdx lacks is added here: float types
+//! with an arithmetic type, dimensions that are quotients, and hand-written gradients.
 
 pub use dfdx::dtypes::{Dtype, Unit};
 pub use dfdx::losses;
@@ -151,9 +150,10 @@ pub fn cast<A: Float, B: Float, S: Shape, D: Device<A> + Device<B>>(
     }
 }
 
-/// The dimension `A / B`, rounded down, known to the compiler. Stable Rust can't write `Const<{ A / B }>`.
+/// The dimension `A / B`, rounded down, known to the compiler.
 ///
-/// Used where a size is derived: `n = v / w` rows per shard.
+/// Stable Rust can't write `Const<{ A / B }>`. Used where a size is derived: `n = v / w` rows per
+/// shard.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Quotient<const A: usize, const B: usize>;
 

@@ -1,4 +1,5 @@
-//! Initial values. PyTorch's numbers are compared in `10_pytorch.rs`; here is what else is promised.
+//! Initial values. PyTorch's numbers are compared in `10_pytorch.rs`; here is what else is
+//! promised.
 
 use crate::support::*;
 use quadrivium::init::Init;

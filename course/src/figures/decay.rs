@@ -65,14 +65,7 @@ pub fn draw(out: &Path, ratio: usize) -> Result<()> {
                 move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)),
             );
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .margin(14)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
+        legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperRight)).draw()?;
         Ok(())
     })
 }

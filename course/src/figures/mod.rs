@@ -17,9 +17,9 @@ use crate::error::{Error, Result};
 use crate::terminal::thousands;
 use crate::text::printable;
 use crate::tour::Tour;
-use plotters::chart::MeshStyle;
-use plotters::coord::Shift;
+use plotters::chart::{MeshStyle, SeriesLabelStyle};
 use plotters::coord::ranged1d::Ranged;
+use plotters::coord::{CoordTranslate, Shift};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,13 @@ fn axes<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
         .bold_line_style(PALE)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
+}
+
+/// A legend in a pale frame.
+fn legend<'m, 'a, 'b, B: DrawingBackend + 'a, C: CoordTranslate>(
+    labels: &'m mut SeriesLabelStyle<'a, 'b, B, C>,
+) -> &'m mut SeriesLabelStyle<'a, 'b, B, C> {
+    labels.margin(14).label_font(small_font()).background_style(WHITE).border_style(PALE)
 }
 
 /// Draws every figure of a tour into `folder`. Returns the files and their questions.

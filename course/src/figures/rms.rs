@@ -87,13 +87,6 @@ fn against_eps(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .draw_series(chosen.map(|i| TriangleMarker::new((before[i], after[i]), 3, VERMILLION)))?
         .label("groups of this text")
         .legend(|(x, y)| TriangleMarker::new((x + 8, y), 5, VERMILLION));
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
-        .margin(14)
-        .label_font(small_font())
-        .background_style(WHITE)
-        .border_style(PALE)
-        .draw()?;
+    legend(chart.configure_series_labels().position(SeriesLabelPosition::LowerRight)).draw()?;
     Ok(())
 }

@@ -58,14 +58,7 @@ pub fn draw(out: &Path, ratio: usize, trained: usize, text: usize) -> Result<()>
             .draw_series(plain.iter().map(|&p| Circle::new(p, 4, BLUE.filled())))?
             .label("without NTK")
             .legend(|(x, y)| Circle::new((x + 9, y), 4, BLUE.filled()));
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .margin(14)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
+        legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft)).draw()?;
         Ok(())
     })
 }

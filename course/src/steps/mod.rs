@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// `w`: the ranks that share the table.
 pub const WORLD_SIZE: usize = 4;
-/// `v`: rows of the table, the tokenizer's ids and 3 rows that no token has.
+/// `v`: rows of the table, the tokenizer's ids and 3 rows of padding.
 pub const TABLE_ROWS: usize = padded_vocab_size(TOKENIZER_IDS, WORLD_SIZE);
 /// `n = v / w`: rows of one rank.
 pub const SHARD_ROWS: usize = TABLE_ROWS / WORLD_SIZE;
