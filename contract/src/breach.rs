@@ -1,0 +1,193 @@
+//! What is wrong when an invariant does not hold, and the comparisons that find it.
+
+use crate::party::Reply;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// How an invariant was broken.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Breach {
+    /// The call that gave the wrong answer, such as `forward`.
+    pub call: String,
+    /// The input, shrunk if it was a random one, with its shapes.
+    pub input: String,
+    /// What was wrong with the answer.
+    pub fault: Fault,
+}
+
+/// What was wrong with an answer.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fault {
+    /// Values that are too far from what they should be.
+    Differs {
+        /// How many differ.
+        count: usize,
+        /// Out of how many.
+        total: usize,
+        /// Where the first one is, in row-major order of `shape`.
+        index: Vec<usize>,
+        /// What it should be.
+        expected: f64,
+        /// What it is. NaN becomes `null` in JSON.
+        got: f64,
+        /// The largest allowed difference at this place.
+        tolerance: f64,
+        /// Where the tolerance, or the expectation, comes from.
+        why: String,
+    },
+    /// The answer has another number of values.
+    Length {
+        /// Shape of the right answer.
+        shape: Vec<usize>,
+        /// Number of values in the answer.
+        got: usize,
+    },
+    /// Good input was refused.
+    Refused {
+        /// The party's words.
+        words: String,
+    },
+    /// Bad input was accepted.
+    Accepted {
+        /// What should have been refused.
+        rule: String,
+    },
+    /// The call panicked.
+    Panicked {
+        /// The panic's message, and its place if known.
+        message: String,
+    },
+    /// A statement that is not about one value.
+    Broken {
+        /// What is wrong, as expected and got.
+        what: String,
+    },
+}
+
+/// What a check says: it holds, perhaps with a remark, or it is broken.
+pub type Verdict = Result<Option<String>, Box<Breach>>;
+
+/// The result of a step of a check.
+pub type Step<T = ()> = Result<T, Box<Breach>>;
+
+impl Breach {
+    /// A breach in `call`. The input is filled in by [`Breach::on`].
+    pub fn new(call: &str, fault: Fault) -> Box<Self> {
+        Box::new(Self { call: call.to_string(), input: String::new(), fault })
+    }
+
+    /// The breach with its input described.
+    pub fn on(mut self: Box<Self>, input: impl std::fmt::Display) -> Box<Self> {
+        if self.input.is_empty() {
+            self.input = input.to_string();
+        }
+        self
+    }
+}
+
+/// Makes a call that must be answered. A panic and a refusal are breaches.
+pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
+    match guarded(call, ask)? {
+        Ok(values) => Ok(values),
+        Err(refusal) => Err(Breach::new(call, Fault::Refused { words: refusal.0 })),
+    }
+}
+
+/// Makes a call that must be refused, for the reason `rule`. Gives the party's words.
+pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
+    match guarded(call, ask)? {
+        Err(refusal) => Ok(refusal.0),
+        Ok(_) => Err(Breach::new(call, Fault::Accepted { rule: rule.to_string() })),
+    }
+}
+
+fn guarded<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<Reply<T>> {
+    catch_unwind(AssertUnwindSafe(ask)).map_err(|payload| {
+        let message = crate::panics::message(&*payload);
+        Breach::new(call, Fault::Panicked { message })
+    })
+}
+
+/// Compares an answer with what it should be, `tolerance(i)` apart at most. NaN is never right.
+pub fn within(
+    call: &str,
+    shape: &[usize],
+    got: &[f32],
+    expected: &[f64],
+    tolerance: impl Fn(usize) -> f64,
+    why: &str,
+) -> Step {
+    let got: Vec<f64> = got.iter().map(|&value| f64::from(value)).collect();
+    within_f64(call, shape, &got, expected, tolerance, why)
+}
+
+/// [`within`] for answers in `f64`.
+pub fn within_f64(
+    call: &str,
+    shape: &[usize],
+    got: &[f64],
+    expected: &[f64],
+    tolerance: impl Fn(usize) -> f64,
+    why: &str,
+) -> Step {
+    same_length(call, shape, got.len())?;
+    let wrong = |&i: &usize| {
+        let (got, expected) = (got[i], expected[i]);
+        // Written so that a NaN is wrong, and an infinity is right where it is expected.
+        got != expected && !((got - expected).abs() <= tolerance(i))
+    };
+    let wrong: Vec<usize> = (0..got.len()).filter(wrong).collect();
+    let Some(&first) = wrong.first() else { return Ok(()) };
+    let fault = Fault::Differs {
+        count: wrong.len(),
+        total: got.len(),
+        index: index_of(first, shape),
+        expected: expected[first],
+        got: got[first],
+        tolerance: tolerance(first),
+        why: why.to_string(),
+    };
+    Err(Breach::new(call, fault))
+}
+
+/// Compares an answer bit by bit. Zeros of either sign are equal; NaN is right where it is
+/// expected.
+pub fn same_values(call: &str, shape: &[usize], got: &[f32], expected: &[f32], why: &str) -> Step {
+    same_length(call, shape, got.len())?;
+    let differ = |(g, e): (&f32, &f32)| g != e && !(g.is_nan() && e.is_nan());
+    let count = got.iter().zip(expected).filter(|&pair| differ(pair)).count();
+    let Some(first) = got.iter().zip(expected).position(differ) else { return Ok(()) };
+    let fault = Fault::Differs {
+        count,
+        total: got.len(),
+        index: index_of(first, shape),
+        expected: f64::from(expected[first]),
+        got: f64::from(got[first]),
+        tolerance: 0.0,
+        why: why.to_string(),
+    };
+    Err(Breach::new(call, fault))
+}
+
+/// A statement that must be true.
+pub fn holds(call: &str, condition: bool, what: impl FnOnce() -> String) -> Step {
+    if condition { Ok(()) } else { Err(Breach::new(call, Fault::Broken { what: what() })) }
+}
+
+fn same_length(call: &str, shape: &[usize], got: usize) -> Step {
+    if got == shape.iter().product::<usize>() {
+        return Ok(());
+    }
+    Err(Breach::new(call, Fault::Length { shape: shape.to_vec(), got }))
+}
+
+/// Place `flat` of a row-major array.
+fn index_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
+    let mut index: Vec<usize> = Vec::with_capacity(shape.len());
+    for &size in shape.iter().rev() {
+        index.push(flat % size);
+        flat /= size;
+    }
+    index.reverse();
+    index
+}

@@ -1,0 +1,98 @@
+//! What the course knows about each component: invariants, bugs, correct variants, probes.
+
+use crate::breach::{Breach, Verdict};
+use crate::run::Run;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// One thing that a component promises.
+pub struct Invariant<P: ?Sized> {
+    /// Stable name, such as `norm/eps-inside-root`.
+    pub id: &'static str,
+    /// The promise in one sentence.
+    pub sentence: &'static str,
+    /// The promise as a formula, in Unicode.
+    pub formula: &'static str,
+    /// Where to read about it: a chapter of the book and a section in it.
+    pub chapter: &'static str,
+    /// Points.
+    pub weight: u32,
+    /// Why it stays although every bug that it catches is caught by another as well. `None` if
+    /// some bug is caught by it alone.
+    pub stays: Option<&'static str>,
+    /// The check.
+    pub check: fn(&P, &Run) -> Verdict,
+}
+
+impl<P: ?Sized> Invariant<P> {
+    /// Runs the check. A panic in it is a breach too: some answer was stranger than it expected.
+    pub fn judge(&self, party: &P, run: &Run) -> Verdict {
+        catch_unwind(AssertUnwindSafe(|| (self.check)(party, run))).unwrap_or_else(|payload| {
+            let message = crate::panics::message(&*payload);
+            Err(Breach::new("check", crate::breach::Fault::Panicked { message }))
+        })
+    }
+}
+
+/// A wrong implementation that compiles, has the right shapes and looks fine.
+pub struct Bug<P: ?Sized> {
+    /// Stable name, such as `norm/eps-outside-root`.
+    pub id: &'static str,
+    /// What the code does wrong, as the report says it: "The code ...".
+    pub misconception: &'static str,
+    /// How it comes about, and why it is not seen.
+    pub story: &'static str,
+    /// Where it happened in a real project.
+    pub source: Option<&'static str>,
+    /// The invariant by whose name it is known.
+    pub named_by: &'static str,
+    /// The wrong implementation.
+    pub party: fn() -> Box<P>,
+}
+
+/// A right implementation that is written differently. No invariant may refuse it.
+pub struct Variant<P: ?Sized> {
+    /// Stable name, such as `norm/reciprocal-root`.
+    pub id: &'static str,
+    /// How it is written.
+    pub about: &'static str,
+    /// The implementation.
+    pub party: fn() -> Box<P>,
+}
+
+/// One answer to a fixed question. The diagnosis compares them between parties.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Probe {
+    /// The call, as in [`Breach::call`].
+    pub call: &'static str,
+    /// The answer as numbers, the words of a refusal, or nothing for a panic.
+    pub answer: Option<Result<Vec<f64>, String>>,
+}
+
+impl Probe {
+    /// Asks, and keeps whatever comes.
+    pub fn ask(call: &'static str, ask: impl FnOnce() -> crate::party::Reply<Vec<f64>>) -> Self {
+        let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
+        Self { call, answer: answer.map(|reply| reply.map_err(|refusal| refusal.0)) }
+    }
+}
+
+/// A component of the course. Implemented by its party's trait object.
+pub trait Component: 'static {
+    /// First part of all ids.
+    const NAME: &'static str;
+
+    /// What it promises, the most telling first.
+    fn invariants() -> &'static [Invariant<Self>];
+
+    /// The known bugs.
+    fn bugs() -> &'static [Bug<Self>];
+
+    /// The correct variants.
+    fn variants() -> &'static [Variant<Self>];
+
+    /// The oracle, as a party.
+    fn oracle() -> Box<Self>;
+
+    /// Answers to fixed questions whose inputs make every term matter.
+    fn probes(party: &Self) -> Vec<Probe>;
+}

@@ -1,0 +1,21 @@
+//! The components as plain `f64` loops, straight from their formulas.
+//!
+//! Each component is a trait of small steps with default bodies; [`Oracle`] takes them all as they
+//! are. A known bug ([`crate::museum`]) is the same loops with one step written wrong. Nothing
+//! here is shared with any party that is judged.
+
+pub mod norm;
+pub mod random;
+
+/// The party that takes every step as the formula has it. Answers are rounded to `f32` once.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Oracle;
+
+/// Makes a party of loops: `Loops(Oracle)` is the oracle, `Loops(SomeBug)` a bug.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Loops<L>(pub L);
+
+/// The nearest value of `f16`, as `f32`.
+pub fn to_f16(x: f64) -> f32 {
+    half::f16::from_f64(x).to_f32()
+}

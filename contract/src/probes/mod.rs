@@ -1,0 +1,3 @@
+//! Fixed questions whose inputs make every term matter. The diagnosis compares the answers.
+
+mod norm;

@@ -1,0 +1,88 @@
+//! How the random inputs of a check are drawn, and shrunk when one breaks it.
+
+use crate::breach::{Breach, Fault, Step};
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
+use quickcheck::{Arbitrary, Gen};
+use std::fmt::{Debug, Display};
+
+/// How to run a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// Seed of the random inputs.
+    pub seed: u64,
+    /// Random inputs per property.
+    pub cases: u32,
+    /// Whether to look for a smaller input that breaks the property.
+    pub shrink: bool,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { seed: 42, cases: 32, shrink: true }
+    }
+}
+
+impl Run {
+    /// Checks `law` on random inputs, with proptest. `Display` of an input is what a report shows.
+    pub fn forall<S>(&self, inputs: S, law: impl Fn(&S::Value) -> Step) -> Step
+    where
+        S: Strategy,
+        S::Value: Debug + Display,
+    {
+        let config = Config {
+            cases: self.cases,
+            rng_seed: RngSeed::Fixed(self.seed),
+            failure_persistence: None,
+            max_shrink_iters: if self.shrink { 2000 } else { 0 },
+            max_shrink_time: 2000, // milliseconds
+            ..Config::default()
+        };
+        let outcome = TestRunner::new(config)
+            .run(&inputs, |input| law(&input).map_err(|_| TestCaseError::fail("broken")));
+        match outcome {
+            Ok(()) => Ok(()),
+            // The runner keeps a message only, so the shrunk input is judged once more.
+            Err(TestError::Fail(_, input)) => match law(&input) {
+                Err(breach) => Err(breach.on(&input)),
+                Ok(()) => Err(Breach::new("", unsteady()).on(&input)),
+            },
+            Err(TestError::Abort(reason)) => {
+                unreachable!("the strategies reject nothing: {reason}")
+            }
+        }
+    }
+
+    /// Checks `law` on random whole numbers or tuples of them, with quickcheck's generators and
+    /// shrinkers. (Its runner takes no law that borrows, and the laws here borrow the party.)
+    pub fn integers<A: Arbitrary + Debug>(&self, law: impl Fn(&A) -> Step) -> Step {
+        let mut random = Gen::from_size_and_seed(100, self.seed);
+        for _ in 0..self.cases * 4 {
+            let input = A::arbitrary(&mut random);
+            if let Err(breach) = law(&input) {
+                let (input, breach) = self.smallest(input, breach, &law);
+                return Err(breach.on(format!("{input:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The smallest input that still breaks `law`, going down from `input`.
+    fn smallest<A: Arbitrary>(
+        &self,
+        mut input: A,
+        mut breach: Box<Breach>,
+        law: impl Fn(&A) -> Step,
+    ) -> (A, Box<Breach>) {
+        while self.shrink {
+            let smaller = input.shrink().find_map(|next| Some((law(&next).err()?, next)));
+            let Some((its_breach, next)) = smaller else { break };
+            (input, breach) = (next, its_breach);
+        }
+        (input, breach)
+    }
+}
+
+fn unsteady() -> Fault {
+    Fault::Broken { what: "the same input was answered differently the second time".to_string() }
+}

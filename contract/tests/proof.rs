@@ -1,0 +1,33 @@
+//! The contract is proved: it accepts the oracle and every correct variant, and catches every
+//! known bug, by name, under every seed.
+
+use contract::component::Component;
+use contract::matrix::{self, Matrix};
+use contract::party::*;
+use contract::run::Run;
+
+fn oracle_keeps_it<P: Component + ?Sized>() {
+    for invariant in P::invariants() {
+        if let Err(breach) = invariant.judge(&P::oracle(), &Run::default()) {
+            panic!("{}: {breach:#?}", invariant.id);
+        }
+    }
+}
+
+fn proved<P: Component + ?Sized>() -> Matrix {
+    oracle_keeps_it::<P>();
+    let matrix = matrix::matrix::<P>(matrix::SEEDS);
+    assert_eq!(matrix.survivors(), [""; 0], "bugs that pass");
+    assert_eq!(matrix.rejected(), [""; 0], "correct variants that are refused");
+    assert_eq!(matrix.misnamed(), [""; 0], "bugs that their own invariant does not catch");
+    assert_eq!(matrix.idle(), [""; 0], "invariants without a use");
+    for (column, (id, stays)) in matrix.invariants.iter().enumerate() {
+        assert!(stays.is_none() || matrix.alone(column) == 0, "{id} catches a bug alone by now");
+    }
+    matrix
+}
+
+#[test]
+fn norm() {
+    proved::<dyn GroupRmsNorm>();
+}
