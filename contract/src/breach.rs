@@ -133,8 +133,9 @@ pub fn within_f64(
     same_length(call, shape, got.len())?;
     let wrong = |&i: &usize| {
         let (got, expected) = (got[i], expected[i]);
-        // Written so that a NaN is wrong, and an infinity is right where it is expected.
-        got != expected && !((got - expected).abs() <= tolerance(i))
+        // A NaN is wrong, and an infinity is right where it is expected.
+        let close = (got - expected).abs() <= tolerance(i);
+        got != expected && !close
     };
     let wrong: Vec<usize> = (0..got.len()).filter(wrong).collect();
     let Some(&first) = wrong.first() else { return Ok(()) };

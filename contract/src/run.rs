@@ -74,12 +74,14 @@ impl Run {
         mut breach: Box<Breach>,
         law: impl Fn(&A) -> Step,
     ) -> (A, Box<Breach>) {
-        while self.shrink {
+        if !self.shrink {
+            return (input, breach);
+        }
+        loop {
             let smaller = input.shrink().find_map(|next| Some((law(&next).err()?, next)));
-            let Some((its_breach, next)) = smaller else { break };
+            let Some((its_breach, next)) = smaller else { return (input, breach) };
             (input, breach) = (next, its_breach);
         }
-        (input, breach)
     }
 }
 
