@@ -4,7 +4,7 @@ use crate::party::Reply;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Breach {
     /// The call that gave the wrong answer, such as `forward`.
     pub call: String,
@@ -15,7 +15,7 @@ pub struct Breach {
 }
 
 /// What was wrong with an answer.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Fault {
     /// Values that are too far from what they should be.

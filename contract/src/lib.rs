@@ -10,12 +10,14 @@
 //! - [`museum`] and [`variants`]: wrong implementations that the invariants must catch, and right
 //!   ones that they must not refuse.
 //! - [`matrix`]: which bug is caught by which invariant.
+//! - [`tasks`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
 //! - [`diagnosis`]: which known bug a wrong implementation behaves like.
 
 pub mod breach;
 pub mod component;
 mod describe;
 pub mod diagnosis;
+pub mod grade;
 pub mod laws;
 pub mod matrix;
 pub mod menu;
@@ -24,5 +26,7 @@ pub mod oracle;
 pub mod panics;
 pub mod party;
 mod probes;
+pub mod report;
 pub mod run;
+pub mod tasks;
 pub mod variants;

@@ -1,0 +1,198 @@
+//! Grading: a task's invariants on a party, and what came out.
+
+use crate::breach::{Breach, Fault};
+use crate::component::Component;
+use crate::diagnosis;
+use crate::panics;
+use crate::run::Run;
+use crate::tasks::{Grading, Task};
+use serde::{Deserialize, Serialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What came out for one task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grade {
+    /// Number of the task.
+    pub task: String,
+    /// Whether everything holds.
+    pub passed: bool,
+    /// Whether the task was begun. A `todo!()` was not.
+    pub begun: bool,
+    /// Points that the task is worth.
+    pub points: u32,
+    /// Ids of the invariants that hold.
+    pub held: Vec<String>,
+    /// What is broken, the most telling first.
+    pub broken: Vec<Broken>,
+    /// Remarks on what holds.
+    pub remarks: Vec<String>,
+    /// The known bug that the code behaves like.
+    pub misconception: Option<Misconception>,
+}
+
+/// One broken promise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Broken {
+    /// Id of the invariant, or the name of another rule.
+    pub id: String,
+    /// The rule in words.
+    pub sentence: String,
+    /// The rule as a formula.
+    pub formula: String,
+    /// Where to read about it.
+    pub chapter: String,
+    /// How it was broken.
+    pub breach: Breach,
+}
+
+/// A known bug.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Misconception {
+    /// Id of the bug.
+    pub bug: String,
+    /// What such code does: "The code ...".
+    pub does: String,
+    /// How it comes about.
+    pub story: String,
+}
+
+impl Grade {
+    /// The grade of a task in which nothing was found wrong so far.
+    pub fn new(task: &Task) -> Self {
+        Self {
+            task: task.number.to_string(),
+            passed: true,
+            begun: true,
+            points: task.points(),
+            held: Vec::new(),
+            broken: Vec::new(),
+            remarks: Vec::new(),
+            misconception: None,
+        }
+    }
+
+    /// The grade of a task whose code breaks a rule that is not an invariant: it does not end, it
+    /// ends the process, it has the wrong types.
+    pub fn failed(task: &Task, rule: &str, sentence: &str, what: impl Into<String>) -> Self {
+        let breach = Breach::new("", Fault::Broken { what: what.into() });
+        let mut grade = Self::new(task);
+        grade.fail(rule, sentence, breach);
+        grade
+    }
+
+    /// Adds a broken rule that is not an invariant.
+    pub fn fail(&mut self, rule: &str, sentence: &str, breach: Box<Breach>) {
+        self.passed = false;
+        self.begun &= !is_todo(&breach);
+        self.broken.push(Broken {
+            id: rule.to_string(),
+            sentence: sentence.to_string(),
+            formula: String::new(),
+            chapter: String::new(),
+            breach: *breach,
+        });
+    }
+}
+
+/// Whether the code is still the `todo!()` of the stub.
+fn is_todo(breach: &Breach) -> bool {
+    matches!(&breach.fault, Fault::Panicked { message } if message.starts_with("not yet implemented"))
+}
+
+/// Grades a party by the invariants of a task.
+pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -> Grade {
+    let mut grade = Grade::new(task);
+    let Grading::Invariants { ids, calls, .. } = task.grading else { return grade };
+    for invariant in P::invariants().iter().filter(|invariant| ids.contains(&invariant.id)) {
+        match invariant.judge(party, run) {
+            Ok(remark) => {
+                grade.held.push(invariant.id.to_string());
+                grade.remarks.extend(remark);
+            }
+            Err(breach) => {
+                grade.passed = false;
+                grade.begun &= !is_todo(&breach);
+                grade.broken.push(Broken {
+                    id: invariant.id.to_string(),
+                    sentence: invariant.sentence.to_string(),
+                    formula: invariant.formula.to_string(),
+                    chapter: invariant.chapter.to_string(),
+                    breach: *breach,
+                });
+                if !grade.begun {
+                    return grade; // nothing to judge yet
+                }
+            }
+        }
+    }
+    if !grade.passed {
+        if let Some(diagnosis) = diagnosis::diagnose(party, calls) {
+            let bug = diagnosis.bug;
+            // The invariant that carries the bug's name goes to the front.
+            grade.broken.sort_by_key(|broken| broken.id != bug.named_by);
+            grade.misconception = Some(Misconception {
+                bug: bug.id.to_string(),
+                does: bug.misconception.to_string(),
+                story: bug.story.to_string(),
+            });
+        }
+    }
+    grade
+}
+
+/// Grades an invariant that the learner wrote, by the known bugs that it catches.
+///
+/// It must accept the oracle and all correct variants. An `Err` and a panic both refuse.
+pub fn by_bugs<P: Component + ?Sized>(
+    task: &Task,
+    property: impl Fn(&P) -> Result<(), String>,
+) -> Grade {
+    let Grading::Property { needed } = task.grading else { return Grade::new(task) };
+    let refuses = |party: &P| -> Option<String> {
+        match catch_unwind(AssertUnwindSafe(|| property(party))) {
+            Ok(verdict) => verdict.err(),
+            Err(payload) => Some(panics::message(&*payload)),
+        }
+    };
+    let rule = "property/accepts-what-is-right";
+    let sentence = "A right implementation is accepted, however it is written.";
+    if let Some(words) = refuses(&P::oracle()) {
+        let mut grade = Grade::new(task);
+        let breach = if words.starts_with("not yet implemented") {
+            Breach::new("property", Fault::Panicked { message: words })
+        } else {
+            let what = format!("it refuses the oracle, plain f64 loops. It says: {words}");
+            Breach::new("property", Fault::Broken { what })
+        };
+        grade.fail(rule, sentence, breach);
+        return grade;
+    }
+    for variant in P::variants() {
+        if let Some(words) = refuses(&(variant.party)()) {
+            let what = format!(
+                "it refuses a correct variant ({}: {}). It says: {words}\n\
+                 Is the tolerance tighter than f32 rounding?",
+                variant.id, variant.about
+            );
+            return Grade::failed(task, rule, sentence, what);
+        }
+    }
+    let (caught, missed): (Vec<_>, Vec<_>) =
+        P::bugs().iter().partition(|bug| refuses(&(bug.party)()).is_some());
+    if caught.len() < needed {
+        let missed = missed.iter().take(5);
+        let missed: Vec<String> =
+            missed.map(|bug| format!("  {}: code that {}", bug.id, bug.misconception)).collect();
+        let what = format!(
+            "it catches {} of {} known bugs, and {needed} are asked for. It misses, for example:\n{}",
+            caught.len(),
+            P::bugs().len(),
+            missed.join("\n")
+        );
+        return Grade::failed(task, "property/catches-bugs", "Wrong implementations are refused.", what);
+    }
+    let mut grade = Grade::new(task);
+    let (caught, all) = (caught.len(), P::bugs().len());
+    grade.remarks.push(format!("your invariant catches {caught} of {all} known bugs"));
+    grade
+}

@@ -1,0 +1,122 @@
+//! A failure as the learner reads it.
+
+use crate::breach::{Breach, Fault};
+use crate::grade::{Broken, Grade};
+use crate::tasks::Task;
+
+/// Width of the label column.
+const LABEL: usize = 11;
+/// Lines of text are broken before this column.
+const WIDTH: usize = 92;
+
+/// The report on a task: its first broken promise in full, the others by name.
+pub fn report(task: &Task, grade: &Grade) -> String {
+    let mut lines = vec![format!("Task {}  {}", task.number, task.title), String::new()];
+    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
+    let file = format!("exercises/src/{}", task.file());
+    let Some((first, others)) = grade.broken.split_first() else {
+        row("passed", &format!("{} points, {file}", grade.points));
+        grade.remarks.iter().for_each(|remark| row("remark", remark));
+        return lines.join("\n");
+    };
+    if !grade.begun {
+        row("to do", &format!("{file}: fill in task {}", task.region));
+    } else {
+        row("broken", &format!("{}\n{}", first.id, first.sentence));
+        row("formula", &first.formula);
+        row("input", &first.breach.input);
+        row("result", &result(&first.breach));
+        match &grade.misconception {
+            Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
+            None => row("perhaps", "No known bug behaves like this."),
+        }
+        let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
+        row("also", &ids.join(", "));
+        if !grade.held.is_empty() {
+            row("but", &format!("{} other invariants of this task hold", grade.held.len()));
+        }
+    }
+    row("file", &file);
+    row("read", chapter(task, first));
+    row("again", &format!("cargo test -p exercises {}", task.number));
+    row("hint", &format!("cargo course hint {}", task.number));
+    lines.join("\n")
+}
+
+fn chapter<'a>(task: &'a Task, broken: &'a Broken) -> &'a str {
+    if broken.chapter.is_empty() { task.chapter } else { &broken.chapter }
+}
+
+/// What was wrong with the answer, in words.
+pub fn result(breach: &Breach) -> String {
+    let call = &breach.call;
+    match &breach.fault {
+        Fault::Differs { count, total, index, expected, got, tolerance, why } => {
+            let off = (got - expected).abs();
+            let exactly = if *tolerance == 0.0 { "exactly" } else { "at most" };
+            format!(
+                "{call}: {count} of {total} values differ, the first at {index:?}\n\
+                 expected {}\n\
+                 got      {}\n\
+                 off by   {off:.2e}, allowed is {exactly} {tolerance:.2e}: {why}",
+                number(*expected),
+                number(*got),
+            )
+        }
+        Fault::Length { shape, got } => {
+            format!("{call}: expected {shape:?} values, got {got}")
+        }
+        Fault::Refused { words } => {
+            format!("{call}: this input is good, but it was refused: {words}")
+        }
+        Fault::Accepted { rule } => {
+            format!("{call}: this input must be refused, but it was accepted: {rule}")
+        }
+        Fault::Panicked { message } => format!("{call}: panicked: {message}"),
+        Fault::Broken { what } if call.is_empty() => what.clone(),
+        Fault::Broken { what } => format!("{call}: {what}"),
+    }
+}
+
+/// A number with the digits that `f32` has, and no more.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || (1e-4..1e6).contains(&size) {
+        format!("{value:.8}")
+    } else {
+        format!("{value:.8e}")
+    }
+}
+
+/// A label and its text beside it. Nothing if the text is empty.
+fn labelled(label: &str, text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    if text.is_empty() {
+        return lines;
+    }
+    for line in text.lines().flat_map(wrapped) {
+        let label = if lines.is_empty() { label } else { "" };
+        lines.push(format!("{label:LABEL$}{line}"));
+    }
+    lines
+}
+
+/// One line of text as lines that fit, broken at spaces.
+fn wrapped(text: &str) -> Vec<String> {
+    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
+    let mut lines = vec![indent.clone()];
+    // Only the text's own indentation and single spaces between words: numbers stay aligned.
+    for word in text.trim_start().split(' ') {
+        let last = lines.last_mut().expect("there is a line");
+        let fits = LABEL + last.chars().count() + 1 + word.chars().count() <= WIDTH;
+        if last.len() == indent.len() {
+            last.push_str(word);
+        } else if fits {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(format!("{indent}{word}"));
+        }
+    }
+    lines
+}

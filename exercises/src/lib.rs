@@ -1,0 +1,22 @@
+//! The exercises. Each file is a component of the course; each `todo!()` in it is a task.
+//!
+//! 1. [`norm`]: GroupRMSNorm
+//! 2. [`vocab_emb`]: VocabEmbedding
+//! 3. [`parallel_vocab_emb`]: ParallelVocabEmbedding
+//! 4. [`pos_emb`]: NTK-aware RoPE
+//!
+//! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
+//!
+//! Letters, the same everywhere: `b` batch, `s` sequence length, `h` hidden size, `gz` group size,
+//! `g = h / gz` number of groups, `v` vocabulary size, `e` embedding dimension, `w` world size,
+//! `r` rank, `n = v / w` rows per rank, `nh` heads, `hd` head size, `ms` training length, `k` NTK
+//! ratio, `es = ms * k` cached length.
+
+// Unfinished exercises have arguments that nothing reads yet.
+#![allow(unused_variables, unused_imports, unused_mut, clippy::type_complexity)]
+
+pub mod norm;
+pub mod parallel_vocab_emb;
+pub mod pos_emb;
+pub mod prelude;
+pub mod vocab_emb;

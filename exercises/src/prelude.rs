@@ -1,0 +1,9 @@
+//! What the exercises need of dfdx, and a few short names.
+
+pub use contract::party;
+pub use quadrivium::tensor::*;
+pub use rand_mt::Mt;
+pub use std::ops::Range;
+
+/// A result whose error says what was wrong with the input.
+pub type Result<T> = std::result::Result<T, String>;

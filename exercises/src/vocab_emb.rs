@@ -1,0 +1,116 @@
+//! Tasks 2.1 to 2.6: VocabEmbedding.
+//!
+//! A table with one row per token id: `y[i, j] = table[ids[i, j]]`.
+
+use crate::prelude::*;
+
+/// Task 2.1. `n` values, normal with `mean` and `std`: the numbers that PyTorch draws from `seed`.
+///
+/// PyTorch has two ways, and `n` chooses. Both start `Mt::new(..)` with the LOW 32 bits of the
+/// seed. `std` is the standard deviation, not the variance.
+///
+/// **`n >= 16`.** Fill ALL `n` places with uniforms first: one word each, its low 24 bits times
+/// `2⁻²⁴`, as in task 1.1 on `[0, 1)`. Then turn each full block of 16 into normal values,
+/// place `j` together with place `j + 8`:
+///
+/// ```text
+/// u1 = 1 - d[j]        u2 = d[j + 8]
+/// radius = sqrt(-2 ln u1)        angle = f32(2π) · u2        (the angle in f32)
+/// d[j]     = radius · cos(angle) · std + mean
+/// d[j + 8] = radius · sin(angle) · std + mean
+/// ```
+///
+/// If 16 does not divide `n`, draw 16 FRESH uniforms into the LAST 16 places and turn those.
+///
+/// **`n < 16`.** In `f64`. A uniform takes two words, the first is the high one: of these 64 bits
+/// the low 53, times `2⁻⁵³`. Each two values take two uniforms:
+///
+/// ```text
+/// radius = sqrt(-2 ln(1 - u2))        angle = 2π · u1
+/// radius · cos(angle) · std + mean,   then   radius · sin(angle) · std + mean
+/// ```
+pub fn normal(n: usize, mean: f32, std: f32, seed: u64) -> Vec<f32> {
+    // task 2.1: begin
+    todo!("task 2.1")
+    // task 2.1: end
+}
+
+/// Task 2.2. Refuses ids that are not rows of a table of `vocab_size` rows.
+///
+/// `ids` are those of a batch `[b, s]`, one row after the other. The error names the first bad id,
+/// its place `[row, column]`, and the vocabulary size. (dfdx would panic on a CPU, and stop the
+/// whole GPU: so check first.)
+pub fn check_ids(ids: &[usize], [b, s]: [usize; 2], vocab_size: usize) -> Result<()> {
+    // task 2.2: begin
+    todo!("task 2.2")
+    // task 2.2: end
+}
+
+/// An embedding table of `V` rows of `E` elements.
+#[derive(Clone)]
+pub struct VocabEmbedding<const V: usize, const E: usize, D: Device<f32>> {
+    /// `[v, e]`.
+    pub weight: Tensor<Rank2<V, E>, f32, D>,
+}
+
+impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
+    /// A table with these rows.
+    pub fn new(weight: Tensor<Rank2<V, E>, f32, D>) -> Self {
+        Self { weight }
+    }
+
+    /// Task 2.3. The rows of the ids, `[b, s]` to `[b, s, e]`.
+    ///
+    /// The ids carry the tape: `ids.split_tape()` gives both, and the table must get it, or no
+    /// gradient reaches the table. dfdx's `gather` takes the rows; its gradient adds up repeated
+    /// ids by itself. Refuse bad ids with [`check_ids`].
+    fn lookup<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tensor<(B, S, Const<E>), f32, D, T>> {
+        // task 2.3: begin
+        todo!("task 2.3")
+        // task 2.3: end
+    }
+
+    // Task 2.5, about types. `forward` gives what `lookup` gives, but it forgets the width: its last
+    // dimension is a `usize`. So vectors of 5 can be handed to a norm of 8, and only the run shows it.
+    // Change its result type (and its body) so that the compiler knows the width.
+
+    /// The rows of the ids, `[b, s]` to `[b, s, e]`.
+    // task 2.5: begin
+    pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tensor<(B, S, usize), f32, D, T>> {
+        let rows = self.lookup(ids)?; //                                    [b, s, e]
+        let (b, s, _) = *rows.shape();
+        Ok(rows.reshape_like(&(b, s, E)))
+    }
+    // task 2.5: end
+}
+
+/// Task 2.4. The gradient of a table of `vocab_size` rows by hand, `[v, e]`, in plain numbers.
+///
+/// `ids` are `[b s]`, `dy` is `[b s, e]`, row-major. Row `i` gets the sum of the rows of `dy` whose id
+/// is `i`, and 0 if there is none:
+///
+/// ```text
+/// dtable[i] = Σ over the places t with ids[t] = i of dy[t]
+/// ```
+pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usize) -> Vec<f32> {
+    // task 2.4: begin
+    todo!("task 2.4")
+    // task 2.4: end
+}
+
+/// Task 2.6. An invariant of your own.
+///
+/// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
+/// with it, or `Ok`. You are graded by the known bugs that you catch, and you may not refuse a right
+/// one. You may look at its lookup, its gradient, its first values, and what it refuses.
+pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
+    // task 2.6: begin
+    todo!("task 2.6")
+    // task 2.6: end
+}

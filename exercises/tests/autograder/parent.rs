@@ -1,0 +1,141 @@
+//! The process that the learner starts: one child per task, then points and a report.
+
+use crate::child;
+use contract::grade::Grade;
+use contract::report::report;
+use contract::tasks::{TASKS, Task};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wait_timeout::ChildExt;
+
+/// Where to write all grades as JSON.
+const JSON: &str = "QUADRIVIUM_JSON";
+/// Time limit of a task in seconds.
+const SECONDS: &str = "QUADRIVIUM_SECONDS";
+const DEFAULT_SECONDS: u64 = 20;
+
+/// Lines of the learner's own output that are shown.
+const PRINTED: usize = 20;
+
+type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
+
+/// Grades the tasks that the arguments select, in the manner of `cargo test`.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let grades = Grades::default();
+    let trials = TASKS.iter().enumerate().map(|(place, task)| {
+        let grades = grades.clone();
+        Trial::test(format!("{} {}", task.number, task.name), move || {
+            let grade = grade(task);
+            let passed = grade.passed;
+            let line = headline(&grade);
+            grades.lock().expect("no test panics").insert(place, grade);
+            if passed { Ok(()) } else { Err(Failed::from(line)) }
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let grades = grades.lock().expect("no test panics");
+    if !grades.is_empty() {
+        summary(&grades);
+    }
+    if let Err(error) = write_json(&grades) {
+        eprintln!("error: the grades can't be written as JSON: {error}");
+        return ExitCode::from(2);
+    }
+    conclusion.exit_code()
+}
+
+/// A failure in one line.
+fn headline(grade: &Grade) -> String {
+    match grade.broken.first() {
+        Some(_) if !grade.begun => "to do".to_string(),
+        Some(broken) => broken.id.clone(),
+        None => String::new(),
+    }
+}
+
+/// Points, progress, and the report on the first failure.
+fn summary(grades: &BTreeMap<usize, Grade>) {
+    let passed = grades.values().filter(|grade| grade.passed);
+    let points: u32 = passed.clone().map(|grade| grade.points).sum();
+    let all: u32 = grades.values().map(|grade| grade.points).sum();
+    println!("{} of {} tasks done, {points} of {all} points", passed.count(), grades.len());
+    // Code that is wrong is more urgent than code that is not there.
+    let failed = || grades.iter().filter(|(_, grade)| !grade.passed);
+    if let Some((place, grade)) = failed().find(|(_, grade)| grade.begun).or(failed().next()) {
+        println!("\n{}\n", report(&TASKS[*place], grade));
+    }
+    if failed().count() == grades.len() && failed().all(|(_, grade)| !grade.begun) {
+        println!("All red is how it starts: each task that you fill in turns green.");
+    }
+    for grade in grades.values().filter(|grade| grade.passed) {
+        grade.remarks.iter().for_each(|remark| println!("Task {}: {remark}", grade.task));
+    }
+}
+
+fn write_json(grades: &BTreeMap<usize, Grade>) -> std::io::Result<()> {
+    let Some(path) = std::env::var_os(JSON) else { return Ok(()) };
+    let grades: Vec<&Grade> = grades.values().collect();
+    std::fs::write(path, serde_json::to_vec_pretty(&grades)?)
+}
+
+/// Grades a task in a process of its own.
+fn grade(task: &'static Task) -> Grade {
+    let lost = |what: String| {
+        let sentence = "The autograder starts a process for each task.";
+        Grade::failed(task, "autograder/process", sentence, what)
+    };
+    run_child(task).unwrap_or_else(|error| lost(format!("it can't be started: {error}")))
+}
+
+fn run_child(task: &'static Task) -> std::io::Result<Grade> {
+    let folder = tempfile::tempdir()?;
+    let (answer, output) = (folder.path().join("grade.json"), folder.path().join("output.txt"));
+    let seconds = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
+    let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
+    let printed = File::create(&output)?;
+    let mut process = Command::new(std::env::current_exe()?)
+        .env(child::TASK, task.number)
+        .env(child::ANSWER, &answer)
+        .stdin(Stdio::null())
+        .stdout(printed.try_clone()?)
+        .stderr(printed)
+        .spawn()?;
+    let Some(status) = process.wait_timeout(Duration::from_secs(seconds))? else {
+        process.kill()?;
+        process.wait()?;
+        let what = format!(
+            "it was stopped after {seconds} seconds. Is there a loop that does not end? \
+             ({SECONDS}=60 sets another limit.)"
+        );
+        return Ok(with_output(
+            Grade::failed(task, "autograder/time", "A task ends within its time limit.", what),
+            &output,
+        ));
+    };
+    let grade = std::fs::read(&answer).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let grade = grade.unwrap_or_else(|| {
+        let what = format!(
+            "the process ended without a grade ({status}): your code ended it, or it ran out of \
+             stack. Look for `exit`, `abort` and endless recursion."
+        );
+        Grade::failed(task, "autograder/no-grade", "A task lets its process live.", what)
+    });
+    Ok(with_output(grade, &output))
+}
+
+/// What the learner's code printed, as a remark.
+fn with_output(mut grade: Grade, output: &std::path::Path) -> Grade {
+    let printed = std::fs::read(output).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed);
+    if !printed.trim().is_empty() {
+        let lines: Vec<&str> = printed.lines().collect();
+        let shown = lines[lines.len().saturating_sub(PRINTED)..].join("\n");
+        grade.remarks.push(format!("your code printed:\n{shown}"));
+    }
+    grade
+}

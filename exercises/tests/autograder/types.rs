@@ -1,0 +1,139 @@
+//! Tasks about types: programs that must compile, and programs that must not.
+//!
+//! `tests/types` holds them, named by task: `1.6-good.rs`, `1.6-bad-*.rs`. Each is compiled as a library
+//! against the learner's crate, with code made for it, because a const assertion runs only then.
+
+use contract::breach::{Breach, Fault};
+use contract::grade::Grade;
+use contract::tasks::Task;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A `rustc` at work on one program.
+struct Compilation {
+    program: PathBuf,
+    process: std::process::Child,
+}
+
+/// Grades a task about types.
+pub fn judge(task: &Task) -> Grade {
+    match compile_all(task) {
+        Ok(results) => grade(task, results),
+        Err(error) => Grade::failed(
+            task,
+            "types/compiler",
+            "The programs of the task are compiled against your crate.",
+            format!("rustc can't be run: {error}"),
+        ),
+    }
+}
+
+fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
+    let mut grade = Grade::new(task);
+    for (program, output) in results {
+        let name = program.file_stem().unwrap_or_default().to_string_lossy().to_string();
+        let source = std::fs::read_to_string(&program).unwrap_or_default();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let compiled = output.status.success();
+        let (rule, sentence, fault) = if name.ends_with("good") {
+            let what = format!("it does not compile:\n{}", first_error(&said));
+            ("types/good-compiles", "What fits still compiles.", (!compiled).then_some(what))
+        } else {
+            // Wrong for the right reason: the sizes, and not a name that is missing.
+            let reason = said.contains("E0080") || said.contains("E0308") || said.contains("E0277");
+            let what = if compiled {
+                Some("it compiles".to_string())
+            } else {
+                (!reason).then(|| format!("it fails for another reason:\n{}", first_error(&said)))
+            };
+            ("types/bad-does-not-compile", "What does not fit does not compile.", what)
+        };
+        match fault {
+            Some(what) => {
+                let breach = Breach::new(&name, Fault::Broken { what });
+                grade.fail(rule, sentence, breach.on(body(&source)));
+            }
+            None => grade.held.push(name),
+        }
+    }
+    // Until something is written, the good program compiles and nothing else is right.
+    grade.begun = grade.passed
+        || grade.held.len() > 1
+        || grade.broken.iter().any(|b| b.id == "types/good-compiles");
+    grade
+}
+
+/// A program without its comments and blank lines.
+fn body(source: &str) -> String {
+    let lines = source.lines().filter(|line| !line.starts_with("//") && !line.trim().is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The first error in what the compiler said.
+fn first_error(said: &str) -> String {
+    let start = said.find("error").unwrap_or(0);
+    said[start..].split("\n\n").next().unwrap_or_default().to_string()
+}
+
+/// Compiles the programs of a task, all at once.
+fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/types");
+    let mut programs: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    programs.retain(|path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(&format!("{}-", task.number)))
+    });
+    programs.sort();
+    let out = tempfile::tempdir()?;
+    let started = programs.into_iter().map(|program| {
+        let process = compiler(&program, out.path())?.spawn()?;
+        Ok(Compilation { program, process })
+    });
+    let started: Vec<Compilation> = started.collect::<io::Result<_>>()?;
+    let ended = started
+        .into_iter()
+        .map(|Compilation { program, process }| Ok((program, process.wait_with_output()?)));
+    ended.collect()
+}
+
+fn compiler(program: &Path, out: &Path) -> io::Result<Command> {
+    // The autograder stands beside the crates that it was built from.
+    let deps = std::env::current_exe()?;
+    let deps = deps.parent().ok_or_else(|| io::Error::other("no folder of built crates"))?;
+    let mut dependency = std::ffi::OsString::from("dependency=");
+    dependency.push(deps);
+    let mut learner = std::ffi::OsString::from("exercises=");
+    learner.push(newest(deps, "libexercises-")?);
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc
+        .args(["--edition=2024", "--crate-type=lib", "--crate-name=program", "--emit=obj"])
+        .args(["--cap-lints=allow", "--color=never"])
+        .arg("--out-dir")
+        .arg(out)
+        .arg("-L")
+        .arg(dependency)
+        .arg("--extern")
+        .arg(learner)
+        .arg(program)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    Ok(rustc)
+}
+
+/// The crate that was built last: it is the one that this program was built with.
+fn newest(deps: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(deps)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        if file.starts_with(name) && file.ends_with(".rlib") {
+            found.push((path.metadata()?.modified()?, path));
+        }
+    }
+    let newest = found.into_iter().max().map(|(_, path)| path);
+    newest.ok_or_else(|| io::Error::other(format!("no {name}*.rlib is built")))
+}
