@@ -27,10 +27,13 @@ pub enum Fault {
         /// Where the first one is, in row-major order of `shape`.
         index: Vec<usize>,
         /// What it should be.
+        #[serde(with = "number")]
         expected: f64,
-        /// What it is. NaN becomes `null` in JSON.
+        /// What it is.
+        #[serde(with = "number")]
         got: f64,
         /// The largest allowed difference at this place.
+        #[serde(with = "number")]
         tolerance: f64,
         /// Where the tolerance, or the expectation, comes from.
         why: String,
@@ -191,4 +194,31 @@ fn index_of(mut flat: usize, shape: &[usize]) -> Vec<usize> {
     }
     index.reverse();
     index
+}
+
+/// Numbers in JSON, which has no NaN and no infinity: these become text.
+mod number {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() {
+            value.serialize(serializer)
+        } else {
+            value.to_string().serialize(serializer)
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Number {
+        Finite(f64),
+        Text(String),
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        match Number::deserialize(deserializer)? {
+            Number::Finite(value) => Ok(value),
+            Number::Text(text) => text.parse().map_err(D::Error::custom),
+        }
+    }
 }

@@ -23,28 +23,94 @@ const ENOUGH: f64 = 0.8;
 /// `calls` limits the questions to some calls of the seam, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis<P>> {
-    diagnose_among(party, calls, P::bugs())
+    closest(&P::probes(party), calls, P::bugs())
 }
 
-/// [`diagnose`] with some of the bugs only.
-pub fn diagnose_among<P: Component + ?Sized>(
-    party: &P,
+/// [`diagnose`] from the answers to [`Component::probes`], among some of the bugs.
+fn closest<P: Component + ?Sized>(
+    answers: &[Probe],
     calls: &[&str],
     bugs: impl IntoIterator<Item = &'static Bug<P>>,
 ) -> Option<Diagnosis<P>> {
-    let answers = P::probes(party);
     let truth = P::probes(&P::oracle());
     let mut fits: Vec<Diagnosis<P>> = bugs
         .into_iter()
         .filter_map(|bug| {
             let wrong = P::probes(&(bug.party)());
-            fit(&answers, &truth, &wrong, calls).map(|fit| Diagnosis { bug, fit })
+            fit(answers, &truth, &wrong, calls).map(|fit| Diagnosis { bug, fit })
         })
         .collect();
     fits.sort_by(|a, b| b.fit.total_cmp(&a.fit));
     let best = fits.first()?;
     let alike = fits.iter().filter(|other| other.fit == best.fit).count();
     (best.fit >= ENOUGH && alike == 1).then(|| fits.swap_remove(0))
+}
+
+/// How well the diagnosis names the bugs of the museum.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Accuracy {
+    /// Bugs that were shown to it.
+    pub shown: usize,
+    /// Named right.
+    pub right: usize,
+    /// Named as another bug: id, and the name it got.
+    pub wrong: Vec<(&'static str, &'static str)>,
+    /// Not named.
+    pub unknown: Vec<&'static str>,
+    /// Bugs that were shown after they had been taken out of the museum, and got a name all the
+    /// same: id, and the name. The right answer is that it does not know.
+    pub strangers_named: Vec<(&'static str, &'static str)>,
+}
+
+impl Accuracy {
+    /// Share of the bugs that were named right.
+    pub fn top1(&self) -> f64 {
+        self.right as f64 / self.shown as f64
+    }
+
+    /// Two accuracies as one.
+    pub fn and(mut self, other: Self) -> Self {
+        self.shown += other.shown;
+        self.right += other.right;
+        self.wrong.extend(other.wrong);
+        self.unknown.extend(other.unknown);
+        self.strangers_named.extend(other.strangers_named);
+        self
+    }
+}
+
+/// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
+/// bug in `f32` arithmetic, off by up to three roundings.
+pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
+    let mut accuracy = Accuracy::default();
+    for bug in P::bugs() {
+        let answers = in_another_hand(P::probes(&(bug.party)()));
+        accuracy.shown += 1;
+        match closest::<P>(&answers, &[], P::bugs()) {
+            Some(named) if named.bug.id == bug.id => accuracy.right += 1,
+            Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
+            None => accuracy.unknown.push(bug.id),
+        }
+        let others = P::bugs().iter().filter(|other| other.id != bug.id);
+        if let Some(named) = closest::<P>(&answers, &[], others) {
+            accuracy.strangers_named.push((bug.id, named.bug.id));
+        }
+    }
+    accuracy
+}
+
+/// The same answers, rounded differently in the last digits of `f32`.
+fn in_another_hand(mut probes: Vec<Probe>) -> Vec<Probe> {
+    let mut turn = 0u32;
+    for probe in &mut probes {
+        if let Some(Ok(values)) = &mut probe.answer {
+            for value in values {
+                turn = (turn + 1) % 7;
+                *value *= 1.0 + (f64::from(turn) - 3.0) * crate::laws::U;
+            }
+        }
+    }
+    probes
 }
 
 /// The share of telling questions that `bug` answers like `party`: those which at least one of

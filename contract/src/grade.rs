@@ -189,7 +189,12 @@ pub fn by_bugs<P: Component + ?Sized>(
             P::bugs().len(),
             missed.join("\n")
         );
-        return Grade::failed(task, "property/catches-bugs", "Wrong implementations are refused.", what);
+        return Grade::failed(
+            task,
+            "property/catches-bugs",
+            "Wrong implementations are refused.",
+            what,
+        );
     }
     let mut grade = Grade::new(task);
     let (caught, all) = (caught.len(), P::bugs().len());

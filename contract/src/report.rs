@@ -28,6 +28,7 @@ pub fn report(task: &Task, grade: &Grade) -> String {
         row("result", &result(&first.breach));
         match &grade.misconception {
             Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
+            None if first.formula.is_empty() => {} // not an invariant
             None => row("perhaps", "No known bug behaves like this."),
         }
         let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();

@@ -93,7 +93,11 @@ pub static TASKS: &[Task] = &[
         title: "GroupRMSNorm: the first gamma",
         region: "1.1",
         chapter: "norm#initial-values",
-        grading: Grading::Invariants { ids: &["norm/initial-gamma"], calls: &["initial_gamma"], by_hand: false },
+        grading: Grading::Invariants {
+            ids: &["norm/initial-gamma"],
+            calls: &["initial_gamma"],
+            by_hand: false,
+        },
     },
     Task {
         number: "1.2",

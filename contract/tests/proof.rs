@@ -2,6 +2,7 @@
 //! known bug, by name, under every seed.
 
 use contract::component::Component;
+use contract::diagnosis;
 use contract::matrix::{self, Matrix};
 use contract::party::*;
 use contract::run::Run;
@@ -24,6 +25,9 @@ fn proved<P: Component + ?Sized>() -> Matrix {
     for (column, (id, stays)) in matrix.invariants.iter().enumerate() {
         assert!(stays.is_none() || matrix.alone(column) == 0, "{id} catches a bug alone by now");
     }
+    let accuracy = diagnosis::accuracy::<P>();
+    assert!(accuracy.top1() >= 0.85, "{:.2}: {accuracy:#?}", accuracy.top1());
+    println!("{accuracy:#?}");
     matrix
 }
 

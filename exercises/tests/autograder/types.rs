@@ -87,8 +87,9 @@ fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
     });
     programs.sort();
     let out = tempfile::tempdir()?;
-    let started = programs.into_iter().map(|program| {
-        let process = compiler(&program, out.path())?.spawn()?;
+    let started = programs.into_iter().enumerate().map(|(i, program)| {
+        // A name of its own for each, so that compilers at work together do not mix their files.
+        let process = compiler(&program, &format!("program_{i}"), out.path())?.spawn()?;
         Ok(Compilation { program, process })
     });
     let started: Vec<Compilation> = started.collect::<io::Result<_>>()?;
@@ -98,7 +99,7 @@ fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
     ended.collect()
 }
 
-fn compiler(program: &Path, out: &Path) -> io::Result<Command> {
+fn compiler(program: &Path, name: &str, out: &Path) -> io::Result<Command> {
     // The autograder stands beside the crates that it was built from.
     let deps = std::env::current_exe()?;
     let deps = deps.parent().ok_or_else(|| io::Error::other("no folder of built crates"))?;
@@ -108,7 +109,7 @@ fn compiler(program: &Path, out: &Path) -> io::Result<Command> {
     learner.push(newest(deps, "libexercises-")?);
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc
-        .args(["--edition=2024", "--crate-type=lib", "--crate-name=program", "--emit=obj"])
+        .args(["--edition=2024", "--crate-type=lib", "--emit=obj", "--crate-name", name])
         .args(["--cap-lints=allow", "--color=never"])
         .arg("--out-dir")
         .arg(out)
