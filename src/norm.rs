@@ -31,7 +31,8 @@ impl Default for GroupRmsNormConfig {
 }
 
 impl GroupRmsNormConfig {
-    fn init(&self) -> Init {
+    /// What the initial values are drawn from.
+    pub fn init(&self) -> Init {
         let (low, high) = self.init_range;
         Init::Uniform { low, high, seed: self.init_seed }
     }

@@ -31,7 +31,8 @@ impl Default for VocabEmbeddingConfig {
 }
 
 impl VocabEmbeddingConfig {
-    fn init(&self) -> Init {
+    /// What the initial values are drawn from.
+    pub fn init(&self) -> Init {
         Init::Normal { mean: self.init_mean, std: self.init_std, seed: self.init_seed }
     }
 }
@@ -206,7 +207,8 @@ impl Default for ParallelVocabEmbeddingConfig {
 }
 
 impl ParallelVocabEmbeddingConfig {
-    fn init(&self) -> Init {
+    /// What the initial values are drawn from.
+    pub fn init(&self) -> Init {
         let seed = self.init_base_seed.wrapping_add(self.rank as u64);
         Init::Normal { mean: self.init_mean, std: self.init_std, seed }
     }

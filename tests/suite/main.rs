@@ -7,6 +7,8 @@
 mod oracle;
 mod support;
 
+#[path = "13_contract.rs"]
+mod contract_kept;
 #[path = "12_dfdx_canary.rs"]
 mod dfdx_canary;
 #[path = "08_half_precision.rs"]
@@ -20,6 +22,7 @@ mod modules;
 mod norm;
 #[path = "04_parallel_vocab_emb.rs"]
 mod parallel_vocab_emb;
+mod parties;
 #[path = "10_pytorch.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]

@@ -1,0 +1,68 @@
+//! The contract and its parties: the library keeps all of it, and so does PyTorch.
+//!
+//! `contract/` holds what each component promises. Its own tests prove it on known bugs and correct
+//! variants; here it meets implementations that it knows nothing of.
+
+use crate::parties::pytorch::PyTorch;
+use crate::parties::reference::Library;
+use contract::component::Component;
+use contract::party::*;
+use contract::run::Run;
+
+/// Every invariant holds, but for those that `apart` names, each with its reason: they must fail, or
+/// the reason is gone.
+fn keeps<P: Component + ?Sized>(party: &P, run: &Run, apart: &[(&str, &str)]) {
+    for (id, _) in apart {
+        assert!(P::invariants().iter().any(|invariant| invariant.id == *id), "no invariant {id}");
+    }
+    for invariant in P::invariants() {
+        let verdict = invariant.judge(party, run);
+        match apart.iter().find(|(id, _)| *id == invariant.id) {
+            None => assert!(verdict.is_ok(), "{}: {:#?}", invariant.id, verdict.unwrap_err()),
+            Some((id, reason)) => {
+                assert!(verdict.is_err(), "{id} holds by now, although {reason}");
+            }
+        }
+    }
+}
+
+/// Without the feature, the library has no half precision.
+const NO_HALF: &[(&str, &str)] = if cfg!(feature = "f16") {
+    &[]
+} else {
+    &[
+        ("norm/half-result-is-half", "this build has no f16"),
+        ("norm/half-does-not-overflow", "this build has no f16"),
+        ("norm/half-rounds-once", "this build has no f16"),
+    ]
+};
+
+#[test]
+fn the_library_keeps_the_contract() {
+    let run = Run::default();
+    keeps::<dyn GroupRmsNorm>(&Library, &run, NO_HALF);
+    keeps::<dyn VocabEmbedding>(&Library, &run, &[]);
+    keeps::<dyn ParallelVocabEmbedding>(&Library, &run, &[]);
+    keeps::<dyn NtkAwareRope>(&Library, &run, &[]);
+}
+
+/// Few random inputs, because each answer is kept in a file.
+const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false };
+
+fn pytorch_keeps(pytorch: &PyTorch) {
+    keeps::<dyn GroupRmsNorm>(pytorch, &FOR_PYTORCH, &[]);
+}
+
+#[test]
+fn pytorch_keeps_the_contract() {
+    pytorch_keeps(&PyTorch::recorded());
+}
+
+/// Asks PyTorch anew and keeps its answers. `tests/goldens/README.md` says how.
+#[test]
+#[ignore = "needs Python with PyTorch"]
+fn record_pytorch() {
+    let pytorch = PyTorch::live();
+    pytorch_keeps(&pytorch);
+    pytorch.save();
+}

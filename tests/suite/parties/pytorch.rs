@@ -1,0 +1,284 @@
+//! PyTorch as a party: `tests/goldens/party.py` answers, and `party.json` keeps the answers.
+//!
+//! The tests replay them and need no Python. A question that was never asked stops the test and says how
+//! to record anew.
+
+use contract::party::*;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// PyTorch, live or as recorded.
+pub struct PyTorch {
+    /// Replies by the hash of their question.
+    replies: RefCell<BTreeMap<String, Value>>,
+    python: Option<RefCell<Python>>,
+}
+
+struct Python {
+    process: Child,
+    replies: BufReader<std::process::ChildStdout>,
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+}
+
+impl PyTorch {
+    /// The recorded PyTorch.
+    pub fn recorded() -> Self {
+        let text = std::fs::read_to_string(folder().join("party.json")).unwrap();
+        Self { replies: RefCell::new(serde_json::from_str(&text).unwrap()), python: None }
+    }
+
+    /// A PyTorch that is asked. `PYTHON` names the interpreter.
+    pub fn live() -> Self {
+        let python = std::env::var("PYTHON").unwrap_or("python3".to_string());
+        let mut process = Command::new(python)
+            .arg(folder().join("party.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("PYTHON names an interpreter with PyTorch");
+        let replies = BufReader::new(process.stdout.take().unwrap());
+        let python = Some(RefCell::new(Python { process, replies }));
+        Self { replies: RefCell::default(), python }
+    }
+
+    /// Keeps all replies so far.
+    pub fn save(&self) {
+        let lines: Vec<String> =
+            self.replies.borrow().iter().map(|(key, reply)| format!("{key:?}:{reply}")).collect();
+        let text = format!("{{\n{}\n}}\n", lines.join(",\n"));
+        std::fs::write(folder().join("party.json"), text).unwrap();
+    }
+
+    /// Asks, and gives `f64` values.
+    fn ask(&self, question: Value) -> Reply<Vec<f64>> {
+        let question = question.to_string();
+        let key = format!("{:016x}", fnv1a(question.as_bytes()));
+        if let Some(python) = &self.python {
+            let reply = python.borrow_mut().ask(&question);
+            self.replies.borrow_mut().insert(key.clone(), reply);
+        }
+        let replies = self.replies.borrow();
+        let Some(reply) = replies.get(&key) else {
+            panic!(
+                "PyTorch was never asked {question}\nThe contract asks other questions than when its \
+                 answers were recorded. tests/goldens/README.md says how to record them anew."
+            );
+        };
+        match reply {
+            Value::String(words) => Err(Refusal(words.clone())),
+            values => Ok(values.as_array().unwrap().iter().map(number).collect()),
+        }
+    }
+
+    fn ask_f32(&self, question: Value) -> Reply<Vec<f32>> {
+        Ok(self.ask(question)?.into_iter().map(|value| value as f32).collect())
+    }
+}
+
+impl Python {
+    /// Values as an array, a refusal as its words.
+    fn ask(&mut self, question: &str) -> Value {
+        let mut reply = String::new();
+        writeln!(self.process.stdin.as_mut().unwrap(), "{question}").unwrap();
+        self.replies.read_line(&mut reply).unwrap();
+        let reply: Value = serde_json::from_str(&reply).expect("a reply in JSON");
+        match &reply["ok"] {
+            Value::Array(values) => values.iter().map(shortest).collect(),
+            _ => reply["refused"].clone(),
+        }
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A value of `f32` in its shortest digits; others as they are.
+fn shortest(value: &Value) -> Value {
+    match value.as_f64() {
+        Some(wide) if f64::from(wide as f32) == wide => {
+            json!((wide as f32).to_string().parse::<f64>().unwrap())
+        }
+        _ => value.clone(),
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| value.as_str().unwrap().parse().unwrap())
+}
+
+/// The hash FNV-1a, which is the same in every version of Rust.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Values as text where JSON has no number for them.
+fn plain(values: &[f32]) -> Vec<Value> {
+    let plain = |&v: &f32| if v.is_finite() { json!(v) } else { json!(v.to_string()) };
+    values.iter().map(plain).collect()
+}
+
+fn norm_question(call: &str, case: &NormCase) -> Value {
+    let NormCase { shape, group_size, eps, gamma, x } = case;
+    let (gamma, x) = (plain(gamma), plain(x));
+    json!({"call": call, "shape": shape, "group_size": group_size, "eps": eps, "gamma": gamma, "x": x})
+}
+
+fn with_dy(mut question: Value, dy: &[f32]) -> Value {
+    question["dy"] = json!(plain(dy));
+    question
+}
+
+impl GroupRmsNorm for PyTorch {
+    fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {
+        let call = "norm.initial_gamma";
+        self.ask_f32(
+            json!({"call": call, "hidden_size": hidden_size, "range": range, "seed": seed}),
+        )
+    }
+
+    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.ask_f32(norm_question("norm.forward", case))
+    }
+
+    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        let mut dx = self.ask_f32(with_dy(norm_question("norm.backward", case), dy))?;
+        let dgamma = dx.split_off(case.x.len());
+        Ok(NormGrads { dx, dgamma })
+    }
+
+    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.ask_f32(norm_question("norm.forward_half", case))
+    }
+}
+
+/// Rows, and after them the ids.
+fn found(mut values: Vec<f64>, ids: usize) -> Found {
+    let ids_after = values.split_off(values.len() - ids);
+    Found {
+        y: values.into_iter().map(|value| value as f32).collect(),
+        ids_after: ids_after.into_iter().map(|id| id as usize).collect(),
+    }
+}
+
+fn lookup_question(call: &str, case: &LookupCase) -> Value {
+    let LookupCase { shape, vocab_size, embedding_dim, table, ids } = case;
+    json!({"call": call, "shape": shape, "vocab_size": vocab_size, "embedding_dim": embedding_dim,
+           "table": plain(table), "ids": ids})
+}
+
+impl VocabEmbedding for PyTorch {
+    fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {
+        let NormalInit { mean, std, seed } = init;
+        self.ask_f32(json!({"call": "embedding.initial_table", "vocab_size": v, "embedding_dim": e,
+                            "mean": mean, "std": std, "seed": seed}))
+    }
+
+    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+        let values = self.ask(lookup_question("embedding.forward", case))?;
+        Ok(found(values, case.ids.len()))
+    }
+
+    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(lookup_question("embedding.backward", case), dy))
+    }
+}
+
+fn shard_question(call: &str, case: &ShardCase) -> Value {
+    let ShardCase { shape, vocab_size, embedding_dim, world_size, rank, shard, ids } = case;
+    json!({"call": call, "shape": shape, "vocab_size": vocab_size, "embedding_dim": embedding_dim,
+           "world_size": world_size, "rank": rank, "shard": plain(shard), "ids": ids})
+}
+
+impl ParallelVocabEmbedding for PyTorch {
+    fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {
+        let call = "parallel.shard_range";
+        let ends =
+            self.ask(json!({"call": call, "vocab_size": v, "world_size": w, "rank": rank}))?;
+        Ok(ends[0] as usize..ends[1] as usize)
+    }
+
+    fn initial_shard(
+        &self,
+        v: usize,
+        e: usize,
+        w: usize,
+        rank: usize,
+        init: NormalInit,
+    ) -> Reply<Vec<f32>> {
+        let NormalInit { mean, std, seed } = init;
+        self.ask_f32(json!({"call": "parallel.initial_shard", "vocab_size": v, "embedding_dim": e,
+                            "world_size": w, "rank": rank, "mean": mean, "std": std, "seed": seed}))
+    }
+
+    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+        Ok(found(self.ask(shard_question("parallel.forward", case))?, case.ids.len()))
+    }
+
+    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(shard_question("parallel.backward", case), dy))
+    }
+}
+
+fn rotate_question(call: &str, case: &RotateCase) -> Value {
+    let RotateCase { shape, tables, x, layout } = case;
+    json!({"call": call, "shape": shape, "cos": plain(&tables.cos), "sin": plain(&tables.sin),
+           "x": plain(x), "layout": format!("{layout:?}")})
+}
+
+impl NtkAwareRope for PyTorch {
+    fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
+        let call = "rope.frequencies";
+        self.ask(json!({"call": call, "head_dim": head_dim, "base": base, "ratio": ratio}))
+    }
+
+    fn tables(
+        &self,
+        head_dim: usize,
+        base: f64,
+        ratio: f64,
+        positions: Range<usize>,
+    ) -> Reply<Tables> {
+        let mut cos = self
+            .ask_f32(json!({"call": "rope.tables", "head_dim": head_dim, "base": base,
+            "ratio": ratio, "start": positions.start, "end": positions.end}))?;
+        let sin = cos.split_off(cos.len() / 2);
+        Ok(Tables { cos, sin })
+    }
+
+    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+        self.ask_f32(rotate_question("rope.rotate", case))
+    }
+
+    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(rotate_question("rope.rotate_backward", case), dy))
+    }
+
+    fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(json!({"call": "rope.to_interleaved", "head_dim": head_dim, "x": plain(x)}))
+    }
+
+    fn to_half_split(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(json!({"call": "rope.to_half_split", "head_dim": head_dim, "x": plain(x)}))
+    }
+
+    fn ratio_for_length(&self, _: usize, _: usize) -> Reply<usize> {
+        Err(Refusal::new("PyTorch has no NTK ratio"))
+    }
+
+    fn build(&self, _: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
+        Err(Refusal::new("PyTorch has no RoPE module"))
+    }
+}
