@@ -3,6 +3,7 @@
 
 use contract::component::Component;
 use contract::diagnosis;
+use contract::diagnosis::diagnose;
 use contract::matrix::{self, Matrix};
 use contract::party::*;
 use contract::run::Run;
@@ -34,4 +35,28 @@ fn proved<P: Component + ?Sized>() -> Matrix {
 #[test]
 fn norm() {
     proved::<dyn GroupRmsNorm>();
+}
+
+#[test]
+fn embedding() {
+    proved::<dyn VocabEmbedding>();
+}
+
+/// Each bug, shown to the diagnosis, is named.
+#[track_caller]
+fn named_by_itself<P: Component + ?Sized>() {
+    let unnamed: Vec<&str> = P::bugs()
+        .iter()
+        .filter(|bug| {
+            let found = diagnose(&*(bug.party)(), &[]);
+            found.is_none_or(|found| found.bug.id != bug.id)
+        })
+        .map(|bug| bug.id)
+        .collect();
+    assert_eq!(unnamed, [""; 0], "bugs that the diagnosis does not tell from another");
+}
+
+#[test]
+fn embedding_diagnosis() {
+    named_by_itself::<dyn VocabEmbedding>();
 }

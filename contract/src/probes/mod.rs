@@ -2,3 +2,4 @@
 
 mod norm;
 mod temp;
+mod vocab_emb;

@@ -22,6 +22,5 @@ macro_rules! temp {
         }
     };
 }
-temp!(VocabEmbedding, "embedding");
 temp!(ParallelVocabEmbedding, "parallel");
 temp!(NtkAwareRope, "rope");
