@@ -31,3 +31,8 @@ fn proved<P: Component + ?Sized>() -> Matrix {
 fn norm() {
     proved::<dyn GroupRmsNorm>();
 }
+
+#[test]
+fn rope() {
+    proved::<dyn NtkAwareRope>();
+}

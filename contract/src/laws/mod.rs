@@ -5,6 +5,7 @@
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
 pub mod norm;
+pub mod rope;
 
 /// The relative error of one rounding in `f32`: half an ulp of 1.
 pub const U: f64 = 1.0 / (1u64 << 24) as f64;

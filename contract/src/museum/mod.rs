@@ -5,3 +5,4 @@
 //! The contract must catch every one.
 
 pub mod norm;
+pub mod rope;

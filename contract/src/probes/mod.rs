@@ -1,3 +1,4 @@
 //! Fixed questions whose inputs make every term matter. The diagnosis compares the answers.
 
 mod norm;
+mod rope;

@@ -2,3 +2,4 @@
 //! another formula. No invariant may refuse one of them.
 
 pub mod norm;
+pub mod rope;
