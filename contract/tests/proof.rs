@@ -60,3 +60,8 @@ fn named_by_itself<P: Component + ?Sized>() {
 fn embedding_diagnosis() {
     named_by_itself::<dyn VocabEmbedding>();
 }
+
+#[test]
+fn rope() {
+    proved::<dyn NtkAwareRope>();
+}

@@ -6,6 +6,7 @@
 
 pub mod norm;
 pub mod random;
+pub mod rope;
 pub mod vocab_emb;
 
 /// The party that takes every step as the formula has it. Answers are rounded to `f32` once.

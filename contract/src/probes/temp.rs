@@ -23,4 +23,3 @@ macro_rules! temp {
     };
 }
 temp!(ParallelVocabEmbedding, "parallel");
-temp!(NtkAwareRope, "rope");

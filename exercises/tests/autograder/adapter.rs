@@ -222,13 +222,29 @@ fn table<const HD: usize>(values: &[f32]) -> Tensor<(usize, Const<HD>), f32, Cpu
     tensor(values, (values.len() / HD, Const::<HD>))
 }
 
+/// Reorders each head: `from` says which dimension of the old head comes to each place.
+fn reordered(hd: usize, x: &[f32], from: impl Fn(usize) -> usize) -> Vec<f32> {
+    x.chunks(hd).flat_map(|head| (0..hd).map(|j| head[from(j)]).collect::<Vec<_>>()).collect()
+}
+
 impl Learner {
-    /// The same rotation in the half-split layout, by the learner's own reordering.
-    fn half_split(&self, case: &RotateCase) -> Reply<RotateCase> {
-        let hd = case.shape[3];
-        let reorder = |values: &[f32]| self.to_half_split(hd, values);
-        let tables = Tables { cos: reorder(&case.tables.cos)?, sin: reorder(&case.tables.sin)? };
-        Ok(RotateCase { tables, x: reorder(&case.x)?, layout: Layout::HalfSplit, ..case.clone() })
+    /// `x` in adjacent pairs: by the learner's function if it is part of the task.
+    fn interleaved(&self, hd: usize, x: &[f32]) -> Vec<f32> {
+        let own = self.to_interleaved(hd, x);
+        own.unwrap_or_else(|_| reordered(hd, x, |j| j / 2 + j % 2 * (hd / 2)))
+    }
+
+    /// The way back.
+    fn half_split(&self, hd: usize, x: &[f32]) -> Vec<f32> {
+        let own = self.to_half_split(hd, x);
+        own.unwrap_or_else(|_| reordered(hd, x, |j| j % (hd / 2) * 2 + j / (hd / 2)))
+    }
+
+    /// The same rotation in the half-split layout, which is the one that the learner writes.
+    fn in_halves(&self, case: &RotateCase) -> RotateCase {
+        let halves = |values: &[f32]| self.half_split(case.shape[3], values);
+        let tables = Tables { cos: halves(&case.tables.cos), sin: halves(&case.tables.sin) };
+        RotateCase { tables, x: halves(&case.x), layout: Layout::HalfSplit, ..case.clone() }
     }
 }
 
@@ -248,8 +264,8 @@ impl NtkAwareRope for Learner {
     fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
         self.may("rotate")?;
         if case.layout == Layout::Interleaved {
-            let y = self.rotate(&self.half_split(case)?)?;
-            return self.to_interleaved(case.shape[3], &y);
+            let y = self.rotate(&self.in_halves(case))?;
+            return Ok(self.interleaved(case.shape[3], &y));
         }
         with_head_dim!(case.shape[3], |HD| {
             let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
@@ -262,9 +278,8 @@ impl NtkAwareRope for Learner {
         self.may("rotate_backward")?;
         let hd = case.shape[3];
         if case.layout == Layout::Interleaved {
-            let half = self.half_split(case)?;
-            let dx = self.rotate_backward(&half, &self.to_half_split(hd, dy)?)?;
-            return self.to_interleaved(hd, &dx);
+            let dx = self.rotate_backward(&self.in_halves(case), &self.half_split(hd, dy))?;
+            return Ok(self.interleaved(hd, &dx));
         }
         with_head_dim!(hd, |HD| {
             let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
