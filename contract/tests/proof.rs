@@ -38,9 +38,18 @@ fn embedding() {
     proved::<dyn VocabEmbedding>();
 }
 
-/// Each bug, shown to the diagnosis, is named.
+#[test]
+fn parallel() {
+    proved::<dyn ParallelVocabEmbedding>();
+}
+
+/// Each bug, shown to the diagnosis, is named. None of them panics: a bug gives wrong answers.
 #[track_caller]
 fn named_by_itself<P: Component + ?Sized>() {
+    for bug in P::bugs() {
+        let answered = P::probes(&(bug.party)()).iter().all(|probe| probe.answer.is_some());
+        assert!(answered, "{} panics", bug.id);
+    }
     let unnamed: Vec<&str> = P::bugs()
         .iter()
         .filter(|bug| {
@@ -55,4 +64,14 @@ fn named_by_itself<P: Component + ?Sized>() {
 #[test]
 fn embedding_diagnosis() {
     named_by_itself::<dyn VocabEmbedding>();
+}
+
+#[test]
+fn parallel_diagnosis() {
+    named_by_itself::<dyn ParallelVocabEmbedding>();
+}
+
+#[test]
+fn norm_diagnosis() {
+    named_by_itself::<dyn GroupRmsNorm>();
 }

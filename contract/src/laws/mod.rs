@@ -5,6 +5,7 @@
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod vocab_emb;
 
 /// The relative error of one rounding in `f32`: half an ulp of 1.

@@ -5,4 +5,5 @@
 //! The contract must catch every one.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod vocab_emb;

@@ -2,4 +2,5 @@
 //! another formula. No invariant may refuse one of them.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod vocab_emb;
