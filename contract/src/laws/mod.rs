@@ -5,6 +5,7 @@
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod rope;
 pub mod vocab_emb;
 

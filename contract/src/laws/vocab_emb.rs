@@ -474,7 +474,7 @@ fn ids_kept(party: &Embedding, _: &Run) -> Verdict {
         let case = row_of(v, e, ids);
         let after = forward(party, &case)?.ids_after;
         holds("forward", after == case.ids, || {
-            format!("the ids are {:?} after the call", crate::describe::List(&after).to_string())
+            format!("the ids are {} after the call", crate::describe::List(&after))
         })
         .map_err(|breach| breach.on(&case))?;
     }

@@ -5,5 +5,6 @@
 //! The contract must catch every one.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod rope;
 pub mod vocab_emb;

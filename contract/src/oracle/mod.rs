@@ -5,6 +5,7 @@
 //! here is shared with any party that is judged.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod random;
 pub mod rope;
 pub mod vocab_emb;

@@ -36,7 +36,7 @@ impl Component for dyn VocabEmbedding {
         for case in cases() {
             let found = || party.forward(&case);
             probes.push(Probe::ask("forward", || Ok(widen(&found()?.y))));
-            probes.push(Probe::ask("forward (ids)", || {
+            probes.push(Probe::ask("forward", || {
                 Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
             }));
             let mut dy: Vec<f32> =
@@ -52,9 +52,9 @@ impl Component for dyn VocabEmbedding {
         let bad = LookupCase { shape: [1, 3], ids: vec![1, 977, 2], ..plain(7, 2, vec![]) };
         let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
         let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
-        probes.push(Probe::ask("forward (words)", || says(words().contains("977"))));
+        probes.push(Probe::ask("forward", || says(words().contains("977"))));
         let number = |words: String| words.contains(|c: char| c.is_ascii_digit());
-        probes.push(Probe::ask("forward (words)", || says(number(words()))));
+        probes.push(Probe::ask("forward", || says(number(words()))));
         probes
     }
 }

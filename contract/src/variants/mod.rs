@@ -2,5 +2,6 @@
 //! another formula. No invariant may refuse one of them.
 
 pub mod norm;
+pub mod parallel_vocab_emb;
 pub mod rope;
 pub mod vocab_emb;

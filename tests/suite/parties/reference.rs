@@ -154,8 +154,9 @@ fn layout(layout: contract::party::Layout) -> functional::Layout {
 type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Dev, T>;
 
 fn rotated<T: Tape<f32, Dev>>(x: Heads<T>, case: &RotateCase) -> Reply<Heads<T>> {
-    let [_, s, _, hd] = case.shape;
-    let (cos, sin) = (tensor(&case.tables.cos, (s, hd)), tensor(&case.tables.sin, (s, hd)));
+    let hd = case.shape[3];
+    let table = |values: &[f32]| tensor(values, (values.len() / hd, hd));
+    let (cos, sin) = (table(&case.tables.cos), table(&case.tables.sin));
     let y = match layout(case.layout) {
         functional::Layout::HalfSplit => apply_rotary_pos_emb(x, &cos, &sin),
         functional::Layout::Interleaved => apply_rotary_pos_emb_interleaved(x, &cos, &sin),
