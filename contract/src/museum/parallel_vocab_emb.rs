@@ -166,7 +166,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         misconception: "rounds v / w down, so that the last ids have no owner",
         story: "Integer division rounds down by itself. The ids at the end give zeros on every \
                 rank, and new tokens are added at the end.",
-        source: Some("text-generation-inference issue 1463"),
+        source: Some("text-generation-inference #1463"),
         named_by: "parallel/uneven-world-refused",
         party: bug!(RestDropped {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
@@ -263,7 +263,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         misconception: "draws every shard from the same seed",
         story: "Each rank runs the same program with the same configuration. Words n ids apart \
                 start as the same vector.",
-        source: Some("ms-swift issue 7944"),
+        source: Some("ms-swift #7944"),
         named_by: "parallel/initial-ranks-differ",
         party: seeds!(SameSeed, |base, _, _| base),
     },
@@ -644,7 +644,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         id: "parallel/one-rank-skips-check",
         misconception: "skips the check of the ids in a world of one",
         story: "The check is part of the mask, and with one rank no mask is needed.",
-        source: Some("Megatron-LM issue 2459; vLLM issue 53977"),
+        source: Some("Megatron-LM #2459; vLLM #53977"),
         named_by: "parallel/id-refused-in-a-world-of-one",
         party: checks_if!(OneSkips, |case| case.world_size > 1),
     },

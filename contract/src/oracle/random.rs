@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Printed by PyTorch 2.15: `torch.manual_seed(42)`, then `rand` or `randn`.
+    /// From PyTorch 2.15, as `tests/goldens` records it: `manual_seed(42)`, then `rand` or `randn`.
     #[test]
     fn the_numbers_of_pytorch() {
         let rand = uniform(4, (0.0, 1.0), 42);
