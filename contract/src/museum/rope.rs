@@ -1,21 +1,19 @@
 //! Bugs of NTK-aware RoPE.
 
 use crate::component::Bug;
-use crate::oracle::rope::{Machine, RopeLoops, each_pair, pick_rows};
-use crate::oracle::{Loops, Oracle, to_f16};
+use crate::oracle::rope::{Machine, RopeLoops, party, pick_rows};
+use crate::oracle::{Oracle, to_f16};
 use crate::party::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
-        #[derive(Clone)]
         struct $name;
         impl RopeLoops for $name { $($steps)* }
-        || -> Box<dyn NtkAwareRope> { Box::new(Loops($name)) }
+        || -> Box<dyn NtkAwareRope> { party($name) }
     }};
 }
 
@@ -30,9 +28,19 @@ fn tables_to_f16(tables: Tables) -> Tables {
     Tables { cos: round(tables.cos), sin: round(tables.sin) }
 }
 
+/// The case with a single row of tables repeated for all rows of `x`.
+fn broadcast(case: &RotateCase) -> RotateCase {
+    let [_, s, _, d] = case.shape;
+    let one = case.tables.cos.len() == d && case.tables.sin.len() == d;
+    if d == 0 || !one || s > case.x.len() {
+        return case.clone();
+    }
+    RotateCase { tables: pick_rows(&case.tables, d, 0..s), ..case.clone() }
+}
+
 /// Keeps tables by head size and number of rows only, whatever the base is.
-#[derive(Clone, Default)]
-struct SharedTables(Rc<RefCell<BTreeMap<(usize, usize), Tables>>>);
+#[derive(Default)]
+struct SharedTables(RefCell<BTreeMap<(usize, usize), Tables>>);
 
 impl RopeLoops for SharedTables {
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
@@ -166,7 +174,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "applies no NTK below ratio 2",
         story: "A guard against rounding: the ratio was thought to be 1 or an even number.",
         source: None,
-        named_by: "rope/ntk-composes",
+        named_by: "rope/ntk-slows-last-plane",
         party: bug!(NtkFromTwo {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 if ratio < 2.0 { base } else { Oracle.ntk_base(base, ratio, d) }
@@ -309,7 +317,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/frequencies-refuse",
         party: bug!(OddHead {
             fn check_head(&self, d: usize) -> Reply<()> {
-                Oracle.check_head(d.next_multiple_of(2))
+                Oracle.check_head(d - d % 2)
             }
         }),
     },
@@ -341,7 +349,8 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
     Bug {
         id: "rope/any-ratio",
         misconception: "accepts ratios below 1",
-        story: "A ratio of 0 makes every frequency but the first infinite, and the cache empty.",
+        story: "The module checks its own, so the function was left open. A ratio of 0 makes every \
+                frequency but the first infinite.",
         source: None,
         named_by: "rope/frequencies-refuse",
         party: bug!(AnyRatio {
@@ -349,7 +358,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 Ok(())
             }
             fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
-                Oracle.check_settings(&RopeSettings { ratio: settings.ratio.max(1), ..*settings })
+                Oracle.check_settings(settings)
             }
         }),
     },
@@ -462,10 +471,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/tables-rows",
         party: bug!(EndInclusive {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
-                Oracle.tables(d, base, ratio, positions.start..positions.end + 1)
-            }
-            fn rotate(&self, case: &RotateCase) -> Vec<f64> {
-                Oracle.rotate(case)
+                Oracle.tables(d, base, ratio, positions.start..positions.end.saturating_add(1))
             }
         }),
     },
@@ -888,7 +894,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         party: bug!(LongerTables {
             fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
                 let [_, s, _, d] = case.shape;
-                let rows = |table: &[f32]| table[..table.len().min(s * d)].to_vec();
+                let rows = |table: &[f32]| table[..table.len().min(s.saturating_mul(d))].to_vec();
                 let tables =
                     Tables { cos: rows(&case.tables.cos), sin: rows(&case.tables.sin) };
                 Oracle.check_rotate(&RotateCase { tables, ..case.clone() })
@@ -903,21 +909,13 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/rotate-table-shape",
         party: bug!(BroadcastTables {
             fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
-                let rows = case.tables.cos.len() / case.shape[3].max(1);
-                if rows == 1 && case.tables.sin.len() == case.tables.cos.len() {
-                    return Ok(());
-                }
-                Oracle.check_rotate(case)
+                Oracle.check_rotate(&broadcast(case))
             }
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
-                let s = case.shape[1];
-                let tables = pick_rows(&case.tables, case.shape[3], 0..s);
-                Oracle.rotate(&RotateCase { tables, ..case.clone() })
+                Oracle.rotate(&broadcast(case))
             }
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
-                let s = case.shape[1];
-                let tables = pick_rows(&case.tables, case.shape[3], 0..s);
-                Oracle.rotate_backward(&RotateCase { tables, ..case.clone() }, dy)
+                Oracle.rotate_backward(&broadcast(case), dy)
             }
         }),
     },
@@ -1113,7 +1111,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/gradient-f64-loops",
         party: bug!(Clipped {
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
-                let dx = each_pair(self, case, dy, |dy, cos, sin| self.turn_back(dy, cos, sin));
+                let dx = Oracle.rotate_backward(case, dy);
                 dx.into_iter().map(|dx| dx.clamp(-2.0, 2.0)).collect()
             }
         }),
@@ -1867,19 +1865,16 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
     },
     Bug {
         id: "rope/unchecked-settings",
-        misconception: "checks nothing when it is built",
+        misconception: "checks nothing but the head size when it is built",
         story: "The checks are in the function for frequencies, and the module has its own loop.",
         source: None,
         named_by: "rope/settings-refused",
         party: bug!(UncheckedSettings {
             fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
-                let head_dim = settings.head_dim.next_multiple_of(2).max(4);
                 let ratio = settings.ratio.max(1);
                 let max_seq_len = settings.max_seq_len.max(1);
                 let base = 10_000.0;
-                Oracle.check_settings(&RopeSettings {
-                    head_dim, base, ratio, max_seq_len, ..*settings
-                })
+                Oracle.check_settings(&RopeSettings { base, ratio, max_seq_len, ..*settings })
             }
         }),
     },
@@ -1891,6 +1886,6 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 right.",
         source: None,
         named_by: "rope/modules-are-apart",
-        party: || Box::new(Loops(SharedTables::default())),
+        party: || party(SharedTables::default()),
     },
 ];

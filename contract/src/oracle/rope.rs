@@ -2,10 +2,12 @@
 
 use super::{Loops, Oracle};
 use crate::party::*;
+use std::fmt;
 use std::ops::Range;
+use std::rc::Rc;
 
-/// The most rows of one table. More is refused, so that no input asks for all memory.
-pub const MAX_ROWS: usize = 1 << 24;
+/// The most values of one table. More is refused, so that no input asks for all memory.
+pub const MAX_CELLS: usize = 1 << 26;
 
 /// A built module: settings that never change, and what it holds now.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,8 +18,21 @@ pub struct Machine {
     pub state: RopeState,
 }
 
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait,
+/// so that it is compiled once and not once a bug.
+pub trait AsLoops {
+    /// Itself.
+    fn as_loops(&self) -> &dyn RopeLoops;
+}
+
+impl<L: RopeLoops> AsLoops for L {
+    fn as_loops(&self) -> &dyn RopeLoops {
+        self
+    }
+}
+
 /// The steps of RoPE. A bug writes one of them wrong. `d` is the head size.
-pub trait RopeLoops: Clone + 'static {
+pub trait RopeLoops: AsLoops {
     // --- frequencies ------------------------------------------------------------------------
 
     /// How far down the scale plane `i` is: 0 is the fastest, 1 would be the base.
@@ -37,32 +52,27 @@ pub trait RopeLoops: Clone + 'static {
 
     /// All of them, the fastest first.
     fn frequencies(&self, d: usize, base: f64, ratio: f64) -> Vec<f64> {
-        (0..d / 2).map(|i| self.frequency(i, d, base, ratio)).collect()
+        frequencies(self.as_loops(), d, base, ratio)
     }
 
     /// Checks a head size.
     fn check_head(&self, d: usize) -> Reply<()> {
-        let good = d >= 4 && d % 2 == 0;
-        good.then_some(()).ok_or(Refusal(format!("head size {d} is not even and at least 4")))
+        require((4..=1 << 16).contains(&d) && d % 2 == 0, &d, "a head size: even, at least 4")
     }
 
     /// Checks a base.
     fn check_base(&self, base: f64) -> Reply<()> {
-        let good = base.is_finite() && base > 1.0;
-        good.then_some(()).ok_or(Refusal(format!("base {base} is not finite and above 1")))
+        require(base.is_finite() && base > 1.0, &base, "a base: finite, above 1")
     }
 
     /// Checks an NTK ratio.
     fn check_ratio(&self, ratio: f64) -> Reply<()> {
-        let good = ratio.is_finite() && ratio >= 1.0;
-        good.then_some(()).ok_or(Refusal(format!("ratio {ratio} is not finite and at least 1")))
+        require(ratio.is_finite() && ratio >= 1.0, &ratio, "a ratio: finite, at least 1")
     }
 
     /// Checks what frequencies are made of.
     fn check(&self, d: usize, base: f64, ratio: f64) -> Reply<()> {
-        self.check_head(d)?;
-        self.check_base(base)?;
-        self.check_ratio(ratio)
+        check(self.as_loops(), d, base, ratio)
     }
 
     // --- tables -----------------------------------------------------------------------------
@@ -74,7 +84,8 @@ pub trait RopeLoops: Clone + 'static {
 
     /// Cosine and sine of an angle.
     fn cos_sin(&self, angle: f64) -> (f64, f64) {
-        (angle.cos(), angle.sin())
+        let (sin, cos) = angle.sin_cos();
+        (cos, sin)
     }
 
     /// The plane that column `j` of a half-split table belongs to.
@@ -84,18 +95,7 @@ pub trait RopeLoops: Clone + 'static {
 
     /// The half-split tables of some positions, rounded to `f32` once.
     fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
-        let frequencies = self.frequencies(d, base, ratio);
-        let mut tables = Tables { cos: Vec::new(), sin: Vec::new() };
-        for position in positions {
-            let turn = |&theta: &f64| self.cos_sin(self.angle(position, theta));
-            let turns: Vec<(f64, f64)> = frequencies.iter().map(turn).collect();
-            for j in 0..d {
-                let (cos, sin) = turns[self.plane(j, d)];
-                tables.cos.push(cos as f32);
-                tables.sin.push(sin as f32);
-            }
-        }
-        tables
+        tables(self.as_loops(), d, base, ratio, positions)
     }
 
     // --- rotation ---------------------------------------------------------------------------
@@ -125,21 +125,17 @@ pub trait RopeLoops: Clone + 'static {
 
     /// Checks that there is one row of tables for each row of `x`.
     fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
-        let [_, s, _, d] = case.shape;
-        self.check_head(d)?;
-        check_length("x", &case.shape, case.x.len())?;
-        check_length("cos", &[s, d], case.tables.cos.len())?;
-        check_length("sin", &[s, d], case.tables.sin.len())
+        check_rotate(self.as_loops(), case)
     }
 
     /// `y`, `[b, s, nh, hd]`.
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
-        each_pair(self, case, &case.x, |x, cos, sin| self.turn(x, cos, sin))
+        rotate(self.as_loops(), case)
     }
 
     /// `dx`, `[b, s, nh, hd]`.
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
-        each_pair(self, case, dy, |dy, cos, sin| self.turn_back(dy, cos, sin))
+        rotate_backward(self.as_loops(), case, dy)
     }
 
     // --- layouts ----------------------------------------------------------------------------
@@ -151,16 +147,12 @@ pub trait RopeLoops: Clone + 'static {
 
     /// Heads of `d` elements, half-split, reordered to adjacent pairs.
     fn to_interleaved(&self, d: usize, x: &[f32]) -> Vec<f32> {
-        (0..x.len()).map(|i| x[i - i % d + self.half_split_place(i % d, d)]).collect()
+        to_interleaved(self.as_loops(), d, x)
     }
 
     /// The inverse.
     fn to_half_split(&self, d: usize, x: &[f32]) -> Vec<f32> {
-        let mut y = vec![0.0; x.len()];
-        for (i, &x) in x.iter().enumerate() {
-            y[i - i % d + self.half_split_place(i % d, d)] = x;
-        }
-        y
+        to_half_split(self.as_loops(), d, x)
     }
 
     // --- long calls -------------------------------------------------------------------------
@@ -172,39 +164,24 @@ pub trait RopeLoops: Clone + 'static {
 
     /// [`RopeLoops::long_ratio`], or a refusal.
     fn ratio_for_length(&self, length: usize, max_seq_len: usize) -> Reply<usize> {
-        if max_seq_len == 0 {
-            return Err(Refusal::new("max_seq_len is 0"));
-        }
-        let too_long = || Refusal(format!("no ratio for {length} positions"));
-        self.long_ratio(length, max_seq_len).ok_or_else(too_long)
+        ratio_for_length(self.as_loops(), length, max_seq_len)
     }
 
     // --- the module -------------------------------------------------------------------------
 
     /// Checks the settings of a module.
     fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
-        self.check(settings.head_dim, settings.base, settings.ratio as f64)?;
-        match settings.max_seq_len.checked_mul(settings.ratio) {
-            Some(rows) if (1..=MAX_ROWS).contains(&rows) => Ok(()),
-            _ => Err(Refusal(format!(
-                "max_seq_len {} times ratio {} is not from 1 to {MAX_ROWS}",
-                settings.max_seq_len, settings.ratio
-            ))),
-        }
+        check_settings(self.as_loops(), settings)
     }
 
     /// What a module holds when its ratio is `settings.ratio`: a cache of `ms * k` rows.
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
-        self.check_settings(settings)?;
-        let &RopeSettings { head_dim, base, max_seq_len, ratio, .. } = settings;
-        let cached_len = max_seq_len * ratio;
-        let tables = self.tables(head_dim, base, ratio as f64, 0..cached_len);
-        Ok(RopeState { ratio, cached_len, tables })
+        fresh(self.as_loops(), settings)
     }
 
     /// The number of positions that a call needs.
     fn end(&self, offset: usize, s: usize) -> Reply<usize> {
-        offset.checked_add(s).ok_or_else(|| Refusal(format!("offset {offset} + {s} overflows")))
+        end(offset, s)
     }
 
     /// Whether the cache has them.
@@ -219,7 +196,7 @@ pub trait RopeLoops: Clone + 'static {
 
     /// The ratio of a long call.
     fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
-        self.ratio_for_length(self.end(offset, s)?, machine.settings.max_seq_len)
+        ratio_of_call(self.as_loops(), machine, offset, s)
     }
 
     /// Rows of the cache. Past its end stands its last row; only a bug asks for that.
@@ -235,56 +212,209 @@ pub trait RopeLoops: Clone + 'static {
 
     /// The rows that a call turns by.
     fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
-        let positions = self.positions(offset, s);
-        if self.fits(self.end(offset, s)?, &machine.state) {
-            return Ok(self.cached_rows(machine, positions));
-        }
-        Ok(self.long_rows(machine, self.ratio_of_call(machine, offset, s)?, positions))
+        rows_of_call(self.as_loops(), machine, offset, s)
     }
 
     /// What a long call with this ratio leaves behind: nothing unless dynamic.
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
-        if !machine.settings.dynamic {
-            return Ok(None);
-        }
-        self.fresh(&RopeSettings { ratio, ..machine.settings }).map(Some)
+        after_long_call(self.as_loops(), machine, ratio)
     }
 
     /// What a call leaves behind, if anything.
     fn after_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Option<RopeState>> {
-        if self.fits(self.end(offset, s)?, &machine.state) {
-            return Ok(None);
-        }
-        self.after_long_call(machine, self.ratio_of_call(machine, offset, s)?)
+        after_call(self.as_loops(), machine, offset, s)
     }
 
     /// Checks a call's input against the module.
     fn check_call(&self, machine: &Machine, case: &RopeCase) -> Reply<()> {
-        let [_, s, _, d] = case.shape;
-        if d != machine.settings.head_dim || s > MAX_ROWS {
-            return Err(Refusal(format!("a module for heads of {d} and {s} rows was not built")));
-        }
-        self.end(case.offset, s)?;
-        check_length("x", &case.shape, case.x.len())
+        check_call(self.as_loops(), machine, case)
     }
 
     /// One call. It changes the module last, so that a refused call changes nothing.
     fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
-        self.check_call(machine, case)?;
-        let RopeCase { shape, offset, x } = case.clone();
-        let tables = self.rows_of_call(machine, offset, shape[1])?;
-        if let Some(state) = self.after_call(machine, offset, shape[1])? {
-            machine.state = state;
-        }
-        Ok(self.rotate(&RotateCase { shape, tables, x, layout: Layout::HalfSplit }))
+        call(self.as_loops(), machine, case)
     }
 }
 
 impl RopeLoops for Oracle {}
 
+// --- what goes over many steps ----------------------------------------------------------------
+// Not inlined: there are well over a hundred bugs, and each would get a copy of its own.
+
+#[inline(never)]
+fn frequencies(loops: &dyn RopeLoops, d: usize, base: f64, ratio: f64) -> Vec<f64> {
+    (0..d / 2).map(|i| loops.frequency(i, d, base, ratio)).collect()
+}
+
+#[inline(never)]
+fn check(loops: &dyn RopeLoops, d: usize, base: f64, ratio: f64) -> Reply<()> {
+    loops.check_head(d)?;
+    loops.check_base(base)?;
+    loops.check_ratio(ratio)
+}
+
+#[inline(never)]
+fn tables(
+    loops: &dyn RopeLoops,
+    d: usize,
+    base: f64,
+    ratio: f64,
+    positions: Range<usize>,
+) -> Tables {
+    let frequencies = loops.frequencies(d, base, ratio);
+    let mut tables = Tables { cos: Vec::new(), sin: Vec::new() };
+    for position in positions {
+        let turn = |&theta: &f64| loops.cos_sin(loops.angle(position, theta));
+        let turns: Vec<(f64, f64)> = frequencies.iter().map(turn).collect();
+        for j in 0..d {
+            let (cos, sin) = turns[loops.plane(j, d)];
+            tables.cos.push(cos as f32);
+            tables.sin.push(sin as f32);
+        }
+    }
+    tables
+}
+
+#[inline(never)]
+fn check_rotate(loops: &dyn RopeLoops, case: &RotateCase) -> Reply<()> {
+    let [_, s, _, d] = case.shape;
+    loops.check_head(d)?;
+    check_length("x", &case.shape, case.x.len())?;
+    check_length("cos", &[s, d], case.tables.cos.len())?;
+    check_length("sin", &[s, d], case.tables.sin.len())
+}
+
+#[inline(never)]
+fn to_interleaved(loops: &dyn RopeLoops, d: usize, x: &[f32]) -> Vec<f32> {
+    (0..x.len()).map(|i| x[i - i % d + loops.half_split_place(i % d, d)]).collect()
+}
+
+#[inline(never)]
+fn to_half_split(loops: &dyn RopeLoops, d: usize, x: &[f32]) -> Vec<f32> {
+    let mut y = vec![0.0; x.len()];
+    for (i, &x) in x.iter().enumerate() {
+        y[i - i % d + loops.half_split_place(i % d, d)] = x;
+    }
+    y
+}
+
+#[inline(never)]
+fn ratio_for_length(loops: &dyn RopeLoops, length: usize, max_seq_len: usize) -> Reply<usize> {
+    if max_seq_len == 0 {
+        return Err(Refusal::new("max_seq_len is 0"));
+    }
+    let too_long = || Refusal(format!("no ratio for {length} positions"));
+    loops.long_ratio(length, max_seq_len).ok_or_else(too_long)
+}
+
+#[inline(never)]
+fn check_settings(loops: &dyn RopeLoops, settings: &RopeSettings) -> Reply<()> {
+    loops.check(settings.head_dim, settings.base, settings.ratio as f64)?;
+    let rows = settings.max_seq_len.saturating_mul(settings.ratio);
+    if rows == 0 {
+        return Err(Refusal::new("max_seq_len is 0"));
+    }
+    check_size(rows, settings.head_dim)
+}
+
+#[inline(never)]
+fn fresh(loops: &dyn RopeLoops, settings: &RopeSettings) -> Reply<RopeState> {
+    loops.check_settings(settings)?;
+    let &RopeSettings { head_dim, base, max_seq_len, ratio, .. } = settings;
+    let cached_len = max_seq_len * ratio;
+    let tables = loops.tables(head_dim, base, ratio as f64, 0..cached_len);
+    Ok(RopeState { ratio, cached_len, tables })
+}
+
+#[inline(never)]
+fn end(offset: usize, s: usize) -> Reply<usize> {
+    offset.checked_add(s).ok_or_else(|| Refusal(format!("offset {offset} + {s} overflows")))
+}
+
+#[inline(never)]
+fn ratio_of_call(
+    loops: &dyn RopeLoops,
+    machine: &Machine,
+    offset: usize,
+    s: usize,
+) -> Reply<usize> {
+    loops.ratio_for_length(loops.end(offset, s)?, machine.settings.max_seq_len)
+}
+
+#[inline(never)]
+fn rows_of_call(
+    loops: &dyn RopeLoops,
+    machine: &Machine,
+    offset: usize,
+    s: usize,
+) -> Reply<Tables> {
+    let positions = loops.positions(offset, s);
+    if loops.fits(loops.end(offset, s)?, &machine.state) {
+        return Ok(loops.cached_rows(machine, positions));
+    }
+    Ok(loops.long_rows(machine, loops.ratio_of_call(machine, offset, s)?, positions))
+}
+
+#[inline(never)]
+fn after_call(
+    loops: &dyn RopeLoops,
+    machine: &Machine,
+    offset: usize,
+    s: usize,
+) -> Reply<Option<RopeState>> {
+    if loops.fits(loops.end(offset, s)?, &machine.state) {
+        return Ok(None);
+    }
+    loops.after_long_call(machine, loops.ratio_of_call(machine, offset, s)?)
+}
+
+#[inline(never)]
+fn after_long_call(
+    loops: &dyn RopeLoops,
+    machine: &Machine,
+    ratio: usize,
+) -> Reply<Option<RopeState>> {
+    if !machine.settings.dynamic {
+        return Ok(None);
+    }
+    loops.fresh(&RopeSettings { ratio, ..machine.settings }).map(Some)
+}
+
+#[inline(never)]
+fn check_call(loops: &dyn RopeLoops, machine: &Machine, case: &RopeCase) -> Reply<()> {
+    let [_, s, _, d] = case.shape;
+    if d != machine.settings.head_dim {
+        return Err(Refusal(format!("the module was not built for heads of {d}")));
+    }
+    check_size(s, d)?;
+    loops.end(case.offset, s)?;
+    check_length("x", &case.shape, case.x.len())
+}
+
+#[inline(never)]
+fn call(loops: &dyn RopeLoops, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
+    loops.check_call(machine, case)?;
+    let RopeCase { shape, offset, x } = case.clone();
+    let tables = loops.rows_of_call(machine, offset, shape[1])?;
+    if let Some(state) = loops.after_call(machine, offset, shape[1])? {
+        machine.state = state;
+    }
+    Ok(loops.rotate(&RotateCase { shape, tables, x, layout: Layout::HalfSplit }))
+}
+
+#[inline(never)]
+fn rotate(loops: &dyn RopeLoops, case: &RotateCase) -> Vec<f64> {
+    each_pair(loops, case, &case.x, |x, cos, sin| loops.turn(x, cos, sin))
+}
+
+#[inline(never)]
+fn rotate_backward(loops: &dyn RopeLoops, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
+    each_pair(loops, case, dy, |dy, cos, sin| loops.turn_back(dy, cos, sin))
+}
+
 /// Walks over all pairs of `values`, which are shaped like `case.x`. What is in no pair stays.
-pub fn each_pair<L: RopeLoops>(
-    loops: &L,
+fn each_pair(
+    loops: &dyn RopeLoops,
     case: &RotateCase,
     values: &[f32],
     turn: impl Fn([f64; 2], [f64; 2], [f64; 2]) -> [f64; 2],
@@ -306,6 +436,7 @@ pub fn each_pair<L: RopeLoops>(
 }
 
 /// Rows of a table, its last row for those past its end.
+#[inline(never)]
 pub fn pick_rows(tables: &Tables, d: usize, rows: Range<usize>) -> Tables {
     let last = (tables.cos.len() / d).saturating_sub(1);
     let pick = |table: &[f32]| -> Vec<f32> {
@@ -314,17 +445,35 @@ pub fn pick_rows(tables: &Tables, d: usize, rows: Range<usize>) -> Tables {
     Tables { cos: pick(&tables.cos), sin: pick(&tables.sin) }
 }
 
+#[inline(never)]
+fn require(good: bool, got: &dyn fmt::Display, rule: &str) -> Reply<()> {
+    if good { Ok(()) } else { Err(Refusal(format!("{got} is not {rule}"))) }
+}
+
+#[inline(never)]
 fn check_length(name: &str, shape: &[usize], got: usize) -> Reply<()> {
     let size = shape.iter().try_fold(1usize, |size, &n| size.checked_mul(n));
     let words = || Refusal(format!("{name} has {got} values, not those of {shape:?}"));
     (size == Some(got)).then_some(()).ok_or_else(words)
 }
 
+#[inline(never)]
+fn check_size(rows: usize, d: usize) -> Reply<()> {
+    let words = || Refusal(format!("a table of {rows} rows is too large"));
+    (rows.saturating_mul(d) <= MAX_CELLS).then_some(()).ok_or_else(words)
+}
+
+#[inline(never)]
 fn round(values: Vec<f64>) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()
 }
 
-impl<L: RopeLoops> NtkAwareRope for Loops<L> {
+/// The party of some loops.
+pub fn party(loops: impl RopeLoops + 'static) -> Box<dyn NtkAwareRope> {
+    Box::new(Loops(Rc::new(loops) as Rc<dyn RopeLoops>))
+}
+
+impl NtkAwareRope for Loops<Rc<dyn RopeLoops>> {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
         self.0.check(head_dim, base, ratio)?;
         Ok(self.0.frequencies(head_dim, base, ratio))
@@ -338,9 +487,7 @@ impl<L: RopeLoops> NtkAwareRope for Loops<L> {
         positions: Range<usize>,
     ) -> Reply<Tables> {
         self.0.check(head_dim, base, ratio)?;
-        if positions.len() > MAX_ROWS {
-            return Err(Refusal(format!("{} rows are more than {MAX_ROWS}", positions.len())));
-        }
+        check_size(positions.len(), head_dim)?;
         Ok(self.0.tables(head_dim, base, ratio, positions))
     }
 
@@ -377,12 +524,12 @@ impl<L: RopeLoops> NtkAwareRope for Loops<L> {
 }
 
 /// A module over some loops.
-struct Built<L> {
-    loops: L,
+struct Built {
+    loops: Rc<dyn RopeLoops>,
     machine: Machine,
 }
 
-impl<L: RopeLoops> RopeModule for Built<L> {
+impl RopeModule for Built {
     fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
         self.loops.call(&mut self.machine, case).map(round)
     }

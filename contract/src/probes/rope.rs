@@ -2,8 +2,8 @@
 
 use crate::component::{Bug, Component, Invariant, Probe, Variant};
 use crate::laws::{self, widen};
-use crate::oracle::rope::RopeLoops;
-use crate::oracle::{Loops, Oracle};
+use crate::oracle::Oracle;
+use crate::oracle::rope::{RopeLoops, party};
 use crate::party::*;
 use crate::{museum, variants};
 
@@ -23,7 +23,7 @@ impl Component for dyn NtkAwareRope {
     }
 
     fn oracle() -> Box<Self> {
-        Box::new(Loops(Oracle))
+        party(Oracle)
     }
 
     fn probes(party: &Self) -> Vec<Probe> {
@@ -50,6 +50,7 @@ fn frequencies(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (8, 10_000.0, 4.0),
         (4, 10_000.0, 3.0),
         (16, 1e6, 2.5),
+        (8, 10_000.0, 1.5),
         (5, 10_000.0, 2.0),
         (2, 10_000.0, 2.0),
         (8, 1.0, 2.0),
@@ -121,9 +122,17 @@ fn rotation(layout: Layout, d: usize, kind: usize) -> RotateCase {
 }
 
 fn ratios(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
-    for (length, max_seq_len) in
-        [(4, 3), (6, 3), (7, 3), (12, 3), (13, 3), (11, 1), (4097, 2048), ((1 << 26) + 1, 2048)]
-    {
+    for (length, max_seq_len) in [
+        (4, 3),
+        (6, 3),
+        (7, 3),
+        (12, 3),
+        (13, 3),
+        (11, 1),
+        (4097, 2048),
+        (9000, 5000),
+        ((1 << 26) + 1, 2048),
+    ] {
         probes.push(Probe::ask("ratio_for_length", || {
             party.ratio_for_length(length, max_seq_len).map(|ratio| vec![ratio as f64])
         }));
@@ -139,7 +148,7 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         ratio,
         dynamic,
     };
-    let scripts: [(RopeSettings, &[(usize, usize)]); 16] = [
+    let scripts: [(RopeSettings, &[(usize, usize)]); 17] = [
         (settings(4, 6, 1, false), &[(0, 6), (1, 3), (5, 1)]),
         (settings(6, 2, 3, false), &[(0, 5), (0, 6)]),
         (settings(4, 3, 1, false), &[(0, 7), (1, 2)]),
@@ -152,6 +161,7 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (settings(4, 3, 1, true), &[(usize::MAX, 2), (0, 2)]),
         (settings(4, 3, 1, false), &[(usize::MAX, 2), (0, 2)]),
         (settings(4, 3, 1, false), &[(20_009, 2)]),
+        (settings(4, 2051, 1, false), &[(2049, 1)]),
         (settings(5, 3, 1, false), &[]),
         (settings(4, 0, 1, false), &[]),
         (settings(4, 3, 0, false), &[]),
@@ -177,7 +187,9 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
                 Ok([vec![ratio as f64, cached_len as f64], both(tables)].concat())
             };
             probes.push(Probe::ask("forward", || last(false)));
-            probes.push(Probe::ask("state", || last(true)));
+            if settings.max_seq_len < 100 {
+                probes.push(Probe::ask("state", || last(true)));
+            }
         }
     }
 }

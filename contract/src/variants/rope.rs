@@ -1,18 +1,17 @@
 //! Correct variants of NTK-aware RoPE.
 
 use crate::component::Variant;
-use crate::oracle::rope::{Machine, RopeLoops};
-use crate::oracle::{Loops, Oracle};
+use crate::oracle::Oracle;
+use crate::oracle::rope::{Machine, RopeLoops, party};
 use crate::party::*;
 use std::ops::Range;
 
 /// A variant: its name, and the steps that it writes in another way.
 macro_rules! variant {
     ($name:ident { $($steps:item)* }) => {{
-        #[derive(Clone)]
         struct $name;
         impl RopeLoops for $name { $($steps)* }
-        || -> Box<dyn NtkAwareRope> { Box::new(Loops($name)) }
+        || -> Box<dyn NtkAwareRope> { party($name) }
     }};
 }
 
@@ -39,6 +38,19 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
             }
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
                 fused(case, dy, -1.0)
+            }
+        }),
+    },
+    Variant {
+        id: "rope/f32-exponentials",
+        about: "frequencies as e^(−ln(base)·2i/d), and angles, in f32",
+        party: variant!(F32Exponentials {
+            fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
+                let base = self.ntk_base(base, ratio, d) as f32;
+                f64::from((-base.ln() * (2.0 * i as f32 / d as f32)).exp())
+            }
+            fn angle(&self, position: usize, theta: f64) -> f64 {
+                f64::from(position as f32 * theta as f32)
             }
         }),
     },

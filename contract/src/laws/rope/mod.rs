@@ -5,12 +5,16 @@ mod frequencies;
 mod module;
 mod rotation;
 
+use crate::breach::Step;
 use crate::component::Invariant;
 use crate::oracle::rope::RopeLoops;
 use crate::party::*;
+use crate::run::Run;
 use frequencies::*;
 use module::*;
+use proptest::strategy::{BoxedStrategy, Strategy};
 use rotation::*;
+use std::fmt::{Debug, Display};
 
 type Rope = dyn NtkAwareRope;
 
@@ -24,7 +28,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "θ₀ = 1,  θ_{i+1} < θ_i",
         chapter: "rope#frequencies",
         weight: 2,
-        stays: None,
+        stays: Some("It says which end is which, what many tutorials have wrong."),
         check: fastest_plane_first,
     },
     Invariant {
@@ -34,7 +38,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "k = 1  ⇒  θ_i = base^(−2i/d)",
         chapter: "rope#frequencies",
         weight: 2,
-        stays: None,
+        stays: Some("Numbers that are known by heart, without NTK in the way."),
         check: plain_frequencies,
     },
     Invariant {
@@ -44,7 +48,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "θ_{d/2−1}(k) = θ_{d/2−1}(1) / k",
         chapter: "rope#ntk",
         weight: 2,
-        stays: None,
+        stays: Some("What NTK is for, in one number."),
         check: ntk_slows_last_plane,
     },
     Invariant {
@@ -54,7 +58,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "θ_{i+1} / θ_i = 1/(c·β),  β = base^(2/d),  c = k^(2/(d−2))",
         chapter: "rope#ntk",
         weight: 2,
-        stays: None,
+        stays: Some("The other half of NTK: the end points alone do not fix the planes between."),
         check: ntk_constant_quotient,
     },
     Invariant {
@@ -63,7 +67,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "θ(base, k₁·k₂) = θ(base·k₁^(d/(d−2)), k₂)",
         chapter: "rope#ntk",
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: it holds for every right NTK, whatever its numbers."),
         check: ntk_composes,
     },
     Invariant {
@@ -72,7 +76,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "θ_i = (base·k^(d/(d−2)))^(−2i/d)",
         chapter: "rope#frequencies",
         weight: 3,
-        stays: None,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
         check: frequencies_f64_loops,
     },
     Invariant {
@@ -92,7 +96,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "C[0, j] = 1,  S[0, j] = 0",
         chapter: "rope#tables",
         weight: 1,
-        stays: None,
+        stays: Some("The row that can be written down without a calculator."),
         check: tables_position_zero,
     },
     Invariant {
@@ -101,7 +105,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "C[1, 0] = cos 1,  S[1, 0] = sin 1",
         chapter: "rope#tables",
         weight: 1,
-        stays: None,
+        stays: Some("The first row that tells radians from degrees, and cos 1 can be looked up."),
         check: tables_position_one,
     },
     Invariant {
@@ -111,7 +115,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "C[t, i] = C[t, i + d/2],  S[t, i] = S[t, i + d/2]",
         chapter: "rope#layouts",
         weight: 2,
-        stays: None,
+        stays: Some("A wrong layout shows here by name; elsewhere it is just a wrong number."),
         check: tables_equal_halves,
     },
     Invariant {
@@ -120,7 +124,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "C² + S² = 1, within 4·2⁻²⁴",
         chapter: "rope#tables",
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: it tells a wrong size from a wrong angle."),
         check: tables_on_circle,
     },
     Invariant {
@@ -129,7 +133,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "tables(a..b)[t] = tables(0..b)[a + t]",
         chapter: "rope#tables",
         weight: 1,
-        stays: None,
+        stays: Some("It looks at the rows alone, whatever stands in them."),
         check: tables_rows,
     },
     Invariant {
@@ -148,7 +152,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "C[t, j] = cos((a + t)·θ_{j mod d/2}),  S likewise",
         chapter: "rope#tables",
         weight: 3,
-        stays: None,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
         check: tables_f64_loops,
     },
     // --- rotate -----------------------------------------------------------------------------
@@ -159,7 +163,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R₁·e₀ = cos 1·e₀ + sin 1·e_{d/2}",
         chapter: "rope#rotation",
         weight: 2,
-        stays: None,
+        stays: Some("It shows layout and sign at once, by numbers that can be checked by hand."),
         check: rotate_unit_vector,
     },
     Invariant {
@@ -168,7 +172,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R₀·x = x",
         chapter: "rope#rotation",
         weight: 1,
-        stays: None,
+        stays: Some("The one position with an exact answer."),
         check: rotate_position_zero,
     },
     Invariant {
@@ -177,7 +181,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "y_i² + y_{i+d/2}² = x_i² + x_{i+d/2}²",
         chapter: "rope#rotation",
         weight: 2,
-        stays: None,
+        stays: Some("It says what a rotation is, without an oracle."),
         check: rotate_keeps_lengths,
     },
     Invariant {
@@ -186,7 +190,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R(2x + z) = 2·R(x) + R(z)",
         chapter: "rope#rotation",
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: it tells what is added or bent from what is turned."),
         check: rotate_linear,
     },
     Invariant {
@@ -196,7 +200,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "x[b, t, n] = x[0, t, 0]  ⇒  y[b, t, n] = y[0, t, 0]",
         chapter: "rope#rotation",
         weight: 2,
-        stays: None,
+        stays: Some("A position that counts along the wrong axis shows here by name."),
         check: rotate_same_for_all,
     },
     Invariant {
@@ -215,7 +219,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R_n·R_m = R_{m+n}",
         chapter: "rope#rotation",
         weight: 1,
-        stays: None,
+        stays: Some("The law from which the relative property follows."),
         check: rotate_composes,
     },
     Invariant {
@@ -225,7 +229,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R₁·e₀ = cos 1·e₀ + sin 1·e₁",
         chapter: "rope#layouts",
         weight: 2,
-        stays: None,
+        stays: Some("The same witness for the second layout, which may be written later."),
         check: rotate_interleaved,
     },
     Invariant {
@@ -235,7 +239,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R_half = P⁻¹ · R_interleaved · P",
         chapter: "rope#layouts",
         weight: 2,
-        stays: None,
+        stays: Some("It ties the two layouts together, which separate witnesses do not."),
         check: layouts_agree,
     },
     Invariant {
@@ -255,7 +259,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "y = x ⊙ C + rotate_half(x) ⊙ S,  rotate_half(x) = (−x[d/2..], x[..d/2])",
         chapter: "rope#rotation",
         weight: 3,
-        stays: None,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
         check: rotate_f64_loops,
     },
     // --- layouts ----------------------------------------------------------------------------
@@ -266,7 +270,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "P: 0, d/2, 1, d/2 + 1, …",
         chapter: "rope#layouts",
         weight: 1,
-        stays: None,
+        stays: Some("The order itself, to be read off: a round trip can't tell which way it went."),
         check: interleaved_order,
     },
     Invariant {
@@ -275,7 +279,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "P⁻¹: 0, 2, 4, …, 1, 3, 5, …",
         chapter: "rope#layouts",
         weight: 1,
-        stays: None,
+        stays: Some("The order itself, to be read off: a round trip can't tell which way it went."),
         check: half_split_order,
     },
     Invariant {
@@ -284,7 +288,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "P⁻¹·P·x = x = P·P⁻¹·x",
         chapter: "rope#layouts",
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle, for any values and every head size."),
         check: layouts_round_trip,
     },
     // --- gradient ---------------------------------------------------------------------------
@@ -295,7 +299,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "R₁ᵀ·e₀ = cos 1·e₀ − sin 1·e_{d/2}",
         chapter: "rope#gradient",
         weight: 2,
-        stays: None,
+        stays: Some("It shows the sign of the turn by numbers that can be checked by hand."),
         check: gradient_turns_back,
     },
     Invariant {
@@ -305,8 +309,17 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "dx_i² + dx_{i+d/2}² = dy_i² + dy_{i+d/2}²",
         chapter: "rope#gradient",
         weight: 1,
-        stays: None,
+        stays: Some("It says why RoPE is kind to training, without an oracle."),
         check: gradient_keeps_lengths,
+    },
+    Invariant {
+        id: "rope/gradient-undoes",
+        sentence: "Turning x and sending the result back through the gradient gives x again.",
+        formula: "Rᵀ·R = 1",
+        chapter: "rope#gradient",
+        weight: 1,
+        stays: Some("Forward and backward against each other: it needs no formula for either."),
+        check: gradient_undoes,
     },
     Invariant {
         id: "rope/gradient-adjoint",
@@ -314,7 +327,10 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "⟨dy, R·x⟩ = ⟨Rᵀ·dy, x⟩",
         chapter: "rope#gradient",
         weight: 2,
-        stays: None,
+        stays: Some(
+            "The definition of a gradient, off the circle too, where the inverse is not the \
+             transpose.",
+        ),
         check: gradient_adjoint,
     },
     Invariant {
@@ -323,7 +339,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "dx = Rᵀ·dy",
         chapter: "rope#gradient",
         weight: 3,
-        stays: None,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
         check: gradient_f64_loops,
     },
     // --- ratio_for_length -------------------------------------------------------------------
@@ -334,7 +350,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "k'(L) = 2·⌈L / (2·ms)⌉;  ms = 3: k'(6) = 2, k'(7) = 4, k'(13) = 6",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("The edges by hand, where every wrong rounding shows."),
         check: long_ratio_edges,
     },
     Invariant {
@@ -354,7 +370,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "es = ms·k,  C, S: [es, d]",
         chapter: "rope#cache",
         weight: 2,
-        stays: None,
+        stays: Some("A wrong cache is named before any call hides or shows it."),
         check: fresh_state,
     },
     Invariant {
@@ -363,7 +379,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "x_t = e_j  ⇒  y_t = cos(t·θ_j)·e_j + sin(t·θ_j)·e_{j+d/2}",
         chapter: "rope#rotation",
         weight: 2,
-        stays: None,
+        stays: Some("The module's first answer, by numbers that can be checked by hand."),
         check: turns_by_position,
     },
     Invariant {
@@ -373,7 +389,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "⟨R_m·q, R_n·k⟩ = ⟨R_{m−n}·q, k⟩",
         chapter: "rope#why",
         weight: 2,
-        stays: None,
+        stays: Some("What RoPE is for, in one formula, without an oracle."),
         check: relative_positions,
     },
     Invariant {
@@ -383,7 +399,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "rope(x)[t] = rope(x[t], offset = t)",
         chapter: "rope#offset",
         weight: 3,
-        stays: None,
+        stays: Some("Decoding with a cache stands and falls with it; no oracle is needed."),
         check: offset_is_position,
     },
     Invariant {
@@ -393,7 +409,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "offset + s = es  ⇒  k stays",
         chapter: "rope#long-calls",
         weight: 1,
-        stays: None,
+        stays: Some("The edge between short and long, from the short side."),
         check: exact_end_uses_cache,
     },
     Invariant {
@@ -402,7 +418,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "L = offset + s;  L > es  ⇒  k' = 2·⌈L / (2·ms)⌉",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("It looks at calls that are long by their offset alone."),
         check: offset_counts_in_length,
     },
     Invariant {
@@ -411,7 +427,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "L > es  ⇒  y_t = R_{offset+t}(k')·x_t",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("The edges of long calls, before anything about what stays."),
         check: long_call_ratio,
     },
     Invariant {
@@ -421,7 +437,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "y(dynamic = true) = y(dynamic = false)",
         chapter: "rope#long-calls",
         weight: 1,
-        stays: None,
+        stays: Some("It compares the module with itself, so that one branch can't drift away."),
         check: long_call_same_either_way,
     },
     Invariant {
@@ -431,7 +447,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "dynamic = false  ⇒  state after = state before",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("One long prompt that changes all later answers was a bug in a real library."),
         check: static_state_stays,
     },
     Invariant {
@@ -441,7 +457,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "dynamic = true, L > es  ⇒  k = k', es = ms·k', C = C(k'), S = S(k')",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("The state itself, before any later call depends on it."),
         check: dynamic_grows,
     },
     Invariant {
@@ -450,7 +466,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "dynamic = true, then L ≤ ms·k'  ⇒  y_t = R_{offset+t}(k')·x_t",
         chapter: "rope#long-calls",
         weight: 2,
-        stays: None,
+        stays: Some("It shows by values, not by a report, that the cache was replaced."),
         check: dynamic_later_calls,
     },
     Invariant {
@@ -460,7 +476,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "k' = 2·⌈L / (2·ms)⌉ for the second long call as for the first",
         chapter: "rope#long-calls",
         weight: 1,
-        stays: None,
+        stays: Some("A first growth that is right says little about the second."),
         check: dynamic_grows_again,
     },
     Invariant {
@@ -469,7 +485,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "L ≤ es  ⇒  k stays",
         chapter: "rope#long-calls",
         weight: 1,
-        stays: None,
+        stays: Some("Some libraries shrink on purpose, so the rule has to be said."),
         check: dynamic_never_shrinks,
     },
     Invariant {
@@ -487,7 +503,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "offset + s ≥ 2⁶⁴  ⇒  no result",
         chapter: "rope#offset",
         weight: 1,
-        stays: None,
+        stays: Some("Wrapped or clamped offsets break it by name."),
         check: overflow_is_refused,
     },
     Invariant {
@@ -514,7 +530,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "calls of A change no result of B",
         chapter: "rope#cache",
         weight: 1,
-        stays: None,
+        stays: Some("It is the only one that has two modules at once."),
         check: modules_are_apart,
     },
     Invariant {
@@ -524,15 +540,30 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         formula: "y_t = R_{offset+t}(k)·x_t, and the state after each call",
         chapter: "rope#cache",
         weight: 3,
-        stays: None,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
         check: module_f64_loops,
     },
 ];
 
+/// [`Run::forall`] with types erased, so that it is compiled once for each type of input.
+fn forall<T: Debug + Display>(
+    run: &Run,
+    inputs: impl Strategy<Value = T> + 'static,
+    law: &dyn Fn(&T) -> Step,
+) -> Step {
+    fn erased<T: Debug + Display>(
+        run: &Run,
+        inputs: BoxedStrategy<T>,
+        law: &dyn Fn(&T) -> Step,
+    ) -> Step {
+        run.forall(inputs, law)
+    }
+    erased(run, inputs.boxed(), law)
+}
+
 /// How large the terms of each value of `y` are: `|x cos| + |partner sin|`.
 fn sizes(case: &RotateCase) -> Vec<f64> {
     /// The oracle with a plus in its turn.
-    #[derive(Clone)]
     struct Terms;
     impl RopeLoops for Terms {
         fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {

@@ -1,6 +1,6 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
-use super::{Rope, sizes};
+use super::{Rope, forall, sizes};
 use crate::breach::*;
 use crate::laws::{U, values, widen};
 use crate::menu;
@@ -33,7 +33,7 @@ impl fmt::Display for Input {
 /// gets `hd` and a number for each plane of each row.
 fn inputs(rows: fn(usize, &[f32]) -> Vec<(f32, f32)>) -> impl Strategy<Value = Input> {
     let layout = prop::sample::select(&LAYOUTS[..]);
-    let sizes = (1..=2usize, 1..=3usize, 1..=3usize, prop::sample::select(&menu::HEAD_DIM[..]));
+    let sizes = (1..=2usize, 1..=2usize, 1..=2usize, prop::sample::select(&menu::HEAD_DIM[..3]));
     (sizes, layout).prop_flat_map(move |((b, s, nh, d), layout)| {
         let n = b * s * nh * d;
         (values(n), values(s * d), values(n)).prop_map(move |(x, numbers, dy)| {
@@ -135,6 +135,12 @@ fn lengths(case: &RotateCase, values: &[f32]) -> Vec<f64> {
     heads.collect()
 }
 
+/// One batch row and one head of it.
+fn small(case: RotateCase) -> RotateCase {
+    let [_, s, _, d] = case.shape;
+    RotateCase { shape: [1, s, 1, d], x: case.x[..s * d].to_vec(), ..case }
+}
+
 /// A unit vector along dimension `j` in every head.
 fn unit(case: RotateCase, j: usize) -> RotateCase {
     let d = case.shape[3];
@@ -166,7 +172,7 @@ fn unit_turned(case: &RotateCase, j: usize, start: usize, sign: f64) -> Vec<f64>
 fn unit_vectors(party: &Rope, layout: Layout) -> Verdict {
     for d in menu::HEAD_DIM {
         for j in 0..d {
-            let case = unit(witness(d, 1, layout), j);
+            let case = unit(small(witness(d, 1, layout)), j);
             let expected = unit_turned(&case, j, 1, 1.0);
             let y = rotate(party, &case)?;
             let why = "x is 1 in one dimension, and row t is at position 1 + t: cos and ±sin of \
@@ -204,7 +210,7 @@ pub(super) fn rotate_position_zero(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
-    run.forall(true_tables(), |Input { case, .. }| {
+    forall(run, true_tables(), &|Input { case, .. }| {
         let expected = lengths(case, &case.x);
         let got = lengths(case, &rotate(party, case)?);
         let [b, s, nh, d] = case.shape;
@@ -217,7 +223,7 @@ pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn rotate_linear(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, dy }| {
+    forall(run, any_tables(), &|Input { case, dy }| {
         let with = |x: Vec<f32>| RotateCase { x, ..case.clone() };
         let sum = with(case.x.iter().zip(dy).map(|(x, z)| 2.0 * x + z).collect());
         let other = with(dy.clone());
@@ -307,7 +313,7 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, .. }| {
+    forall(run, any_tables(), &|Input { case, .. }| {
         let d = case.shape[3];
         let (to, from): (Reorder, Reorder) = match case.layout {
             Layout::HalfSplit => (RopeLoops::to_interleaved, RopeLoops::to_half_split),
@@ -334,7 +340,7 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
 pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, .. }| {
+    forall(run, any_tables(), &|Input { case, .. }| {
         let size = sizes(case);
         let y = rotate(party, case)?;
         let expected = Oracle.rotate(case);
@@ -408,7 +414,7 @@ impl fmt::Display for Heads {
 pub(super) fn layouts_round_trip(party: &Rope, run: &Run) -> Verdict {
     let sizes = (prop::sample::select(&menu::HEAD_DIM[..]), 1..=3usize);
     let heads = sizes.prop_flat_map(|(d, rows)| values(d * rows).prop_map(move |x| Heads { d, x }));
-    run.forall(heads, |Heads { d, x }| {
+    forall(run, heads, &|Heads { d, x }| {
         let to = |x: &[f32]| answer("to_interleaved", || party.to_interleaved(*d, x));
         let from = |x: &[f32]| answer("to_half_split", || party.to_half_split(*d, x));
         let shape = [x.len() / d, *d];
@@ -424,7 +430,7 @@ pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for d in [4, 6] {
             for j in 0..d {
-                let case = witness(d, 1, layout);
+                let case = small(witness(d, 1, layout));
                 let dy = unit(case.clone(), j).x;
                 let expected = unit_turned(&case, j, 1, -1.0);
                 let dx = backward(party, &case, &dy)?;
@@ -439,7 +445,7 @@ pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
-    run.forall(true_tables(), |Input { case, dy }| {
+    forall(run, true_tables(), &|Input { case, dy }| {
         let expected = lengths(case, dy);
         let got = lengths(case, &backward(party, case, dy)?);
         let [b, s, nh, d] = case.shape;
@@ -450,8 +456,23 @@ pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+pub(super) fn gradient_undoes(party: &Rope, run: &Run) -> Verdict {
+    forall(run, true_tables(), &|Input { case, .. }| {
+        let d = case.shape[3];
+        let back = backward(party, case, &rotate(party, case)?)?;
+        let pair = |i: usize| {
+            let mate = i - i % d + partner(i % d, d, case.layout);
+            f64::from(case.x[i].abs()) + f64::from(case.x[mate].abs())
+        };
+        let why = "x, turned and turned back. 12·2⁻²⁴ of its pair: two turns, and rounded tables";
+        let tolerance = |i: usize| 12.0 * U * pair(i);
+        within("rotate_backward", &case.shape, &back, &widen(&case.x), tolerance, why)
+    })?;
+    Ok(None)
+}
+
 pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, dy }| {
+    forall(run, any_tables(), &|Input { case, dy }| {
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
         };
@@ -467,7 +488,7 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, dy }| {
+    forall(run, any_tables(), &|Input { case, dy }| {
         let size = sizes(&RotateCase { x: dy.clone(), ..case.clone() });
         let dx = backward(party, case, dy)?;
         let expected = Oracle.rotate_backward(case, dy);
