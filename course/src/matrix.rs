@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::exercise::check::with_spinner;
+use crate::exercise::show::{fit, width};
 use crate::terminal::Terminal;
 use contract::component::Component;
 use contract::matrix::{Matrix, SEEDS, Summary, matrix};
@@ -27,10 +28,14 @@ pub fn run(json: bool) -> Result<bool> {
         return Ok(summary.is_proof());
     }
     for matrix in &matrices {
-        terminal.heading(matrix.component)?;
         for line in matrix.to_string().lines() {
-            terminal.line(line)?;
+            // Prose may be wrapped. A table may not.
+            let width = if line.starts_with("     it stays") { width() } else { usize::MAX };
+            for line in fit(line, width, 5) {
+                terminal.line(&line)?;
+            }
         }
+        terminal.line("")?;
     }
     terminal.heading("In all")?;
     let Summary { bugs, killed, invariants, idle_invariants, variants, .. } = summary;

@@ -44,7 +44,7 @@ impl fmt::Display for CompileError {
         writeln!(f, "got       {count}{place}")?;
         let to_do = if self.signature {
             "give functions and types the names and arguments of the starter again: the autograder \
-             calls them (`cargo course diff` and `reset` know them)"
+             calls them (`cargo course reset norm` brings a file's starter back and keeps yours)"
         } else {
             "mend the first error, then try again"
         };

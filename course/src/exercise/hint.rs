@@ -36,7 +36,8 @@ pub fn run(words: &str, tier: usize) -> Result<bool> {
     terminal.line(&style(format!("Hint {tier} of {}: {name}", TIERS.len())).dim().to_string())?;
     terminal.line("")?;
     for line in text(task.number, tier).unwrap_or("There is no hint here.").lines() {
-        for line in fit(line, width, 0) {
+        let hang = if line.starts_with("- ") { 2 } else { 0 };
+        for line in fit(line, width, hang) {
             terminal.line(&line)?;
         }
     }

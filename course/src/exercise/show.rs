@@ -29,7 +29,7 @@ pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
         Some(_) => style("to do ").yellow(),
     };
     // 2 + mark + 2 + number + 2 + subject + 2 + points + 2 + reason
-    let subject_width = 44.min(width.saturating_sub(21));
+    let subject_width = 44.min(width.saturating_sub(22));
     let subject = truncate_str(subject(task), subject_width, "…");
     let pad = subject_width.saturating_sub(measure_text_width(&subject));
     let points = style(format!("{:>3} p", task.points())).dim();
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn lines_fit_and_hang() {
         assert_eq!(
-            fit("result     one two three", 20, 11),
+            fit("result     one two three", 23, 11),
             ["result     one two", "           three"]
         );
         assert_eq!(fit("    abcdefghijkl", 10, 2), ["    abcdef", "    ghijkl"]);
