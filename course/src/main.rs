@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Args, Parser, Subcommand};
+use course::exercise::show::{error_lines, error_width};
 use course::exercise::{check, diff, hint, reset};
 use course::{board, matrix, tour};
 use std::io::Write;
@@ -154,7 +155,8 @@ fn main() -> ExitCode {
             let figures = (!no_figures).then_some(out);
             let holds = tour::run(&tour::Options { text, figures, json });
             if let Ok(false) = holds {
-                complain("an invariant does not hold");
+                // `eprintln!` would panic if stderr is closed.
+                let _ = writeln!(std::io::stderr(), "error: an invariant does not hold");
             }
             holds
         }
@@ -170,13 +172,10 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            complain(&error.to_string());
+            for line in error_lines(&error, error_width()) {
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
             ExitCode::from(2)
         }
     }
-}
-
-fn complain(words: &str) {
-    // `eprintln!` would panic if stderr is closed.
-    let _ = writeln!(std::io::stderr(), "error: {words}");
 }

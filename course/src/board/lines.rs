@@ -4,7 +4,7 @@ use super::View;
 use crate::exercise::Workspace;
 use crate::exercise::grading::Grades;
 use crate::exercise::select::{Component, components};
-use crate::exercise::show::{fit, report_lines, score, task_line};
+use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
 use crate::exercise::source::{Source, region};
 use console::{measure_text_width, style};
 use contract::grade::Grade;
@@ -43,12 +43,7 @@ pub fn board(
     }
     lines.push(String::new());
     if let Some(error) = &view.error {
-        let words = format!("error: {error}");
-        let parts = words.lines().flat_map(|line| fit(line, width, 10));
-        lines.extend(parts.enumerate().map(|(row, line)| match row {
-            0 => style(line).red().bold().to_string(),
-            _ => line,
-        }));
+        lines.extend(red_error_lines(error, width));
         return lines;
     }
     match (urgent, &view.grades) {
@@ -79,7 +74,7 @@ fn heading(component: &Component, grades: &Grades, width: usize) -> String {
     let got = points(&mut component.tasks.iter().filter(passed));
     let of = points(&mut component.tasks.iter());
     let full = (BAR * done).checked_div(all).unwrap_or(0);
-    let bar = format!("{}{}", style("━".repeat(full)).green(), style("━".repeat(BAR - full)).dim());
+    let bar = format!("{}{}", style("━".repeat(full)).green(), style("─".repeat(BAR - full)).dim());
     let name = format!("{} {}", component.number, component.name);
     let count = format!("{done:>2}/{all:<2}");
     let points = format!("{got} of {of} p");

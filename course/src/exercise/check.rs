@@ -2,7 +2,7 @@
 
 use super::compile::Progress;
 use super::grading::{Grades, grade};
-use super::show::{fit, report_lines, score, task_line, width};
+use super::show::{fit, red_error_lines, report_lines, score, task_line, width};
 use super::watch::Watch;
 use super::{Workspace, select};
 use crate::error::{Error, Result};
@@ -42,7 +42,9 @@ pub fn run(options: &Options) -> Result<bool> {
             Ok(_) => {}
             // The next save may mend it.
             Err(error @ Error::DoesNotCompile(_)) => {
-                Terminal::stdout().line(&format!("{} {error}", style("error:").red().bold()))?;
+                for line in red_error_lines(&error, width()) {
+                    Terminal::stdout().line(&line)?;
+                }
             }
             Err(error) => return Err(error),
         }

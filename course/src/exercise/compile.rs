@@ -151,7 +151,8 @@ fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String 
     let mut said = Vec::new();
     for line in stderr.into_iter().flat_map(|err| BufReader::new(err).lines()) {
         let Ok(line) = line else { break };
-        progress(line.trim());
+        // `Compiling exercises v0.1.0 (/a/long/path)`
+        progress(line.trim().split(" (").next().unwrap_or_default());
         if line.starts_with("error") || !said.is_empty() {
             said.push(line);
         }

@@ -2,6 +2,7 @@
 
 use super::grading::Grades;
 use super::select::subject;
+use crate::error::Error;
 use console::{measure_text_width, style, truncate_str};
 use contract::grade::Grade;
 use contract::report::report;
@@ -18,6 +19,12 @@ const LABEL: usize = 11;
 pub fn width() -> usize {
     let size = console::Term::stdout().size_checked();
     size.map_or(WIDEST, |(_, columns)| usize::from(columns)).clamp(NARROWEST, WIDEST)
+}
+
+/// The width of standard error, if it is a terminal. If not, lines are left as they are.
+pub fn error_width() -> usize {
+    let size = console::Term::stderr().size_checked();
+    size.map_or(usize::MAX, |(_, columns)| usize::from(columns).clamp(NARROWEST, WIDEST))
 }
 
 /// A task in one line: what came out, number, subject, points, and what is broken.
@@ -70,6 +77,30 @@ pub fn report_lines(grade: &Grade, width: usize) -> Vec<String> {
             };
             lines.push(format!("{label}{rest}"));
         }
+    }
+    lines
+}
+
+/// An error in lines that fit. What the compiler shows of the code is not broken: its marks stand
+/// under the code.
+pub fn error_lines(error: &Error, width: usize) -> Vec<String> {
+    let code = |line: &str| {
+        let line = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
+        line.starts_with('|') || line.starts_with("-->") || line.starts_with("= ")
+    };
+    let words = format!("error: {error}");
+    let parts = words.lines().flat_map(|line| match code(line) {
+        true => vec![line.to_string()],
+        false => fit(line, width, 10),
+    });
+    parts.collect()
+}
+
+/// The same, its first line in red, for standard output.
+pub fn red_error_lines(error: &Error, width: usize) -> Vec<String> {
+    let mut lines = error_lines(error, width);
+    if let Some(first) = lines.first_mut() {
+        *first = style(&*first).red().bold().to_string();
     }
     lines
 }
