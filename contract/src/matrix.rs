@@ -2,6 +2,7 @@
 
 use crate::component::Component;
 use crate::run::Run;
+use std::fmt;
 
 /// How many of the seeds catch a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,5 +119,176 @@ impl Matrix {
     /// Correct variants that some invariant refused.
     pub fn rejected(&self) -> Vec<&'static str> {
         self.variants.iter().filter(|(_, by)| !by.is_empty()).map(|(id, _)| *id).collect()
+    }
+}
+
+/// All matrices in seven numbers.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Summary {
+    /// Known bugs.
+    pub bugs: usize,
+    /// Of these, how many every seed catches.
+    pub killed: usize,
+    /// Invariants.
+    pub invariants: usize,
+    /// Of these, how many have no use: see [`Matrix::idle`].
+    pub idle_invariants: usize,
+    /// Correct variants.
+    pub variants: usize,
+    /// Of these, how many some invariant refuses.
+    pub variants_rejected: usize,
+    /// The share of the bugs that the diagnosis names rightly, from 0 to 1.
+    pub diagnosis_top1: f64,
+}
+
+impl Summary {
+    /// Counts. `diagnosis_top1` is measured elsewhere: it is not in the matrices.
+    pub fn new(matrices: &[Matrix], diagnosis_top1: f64) -> Self {
+        let sum = |count: fn(&Matrix) -> usize| matrices.iter().map(count).sum();
+        Self {
+            bugs: sum(|matrix| matrix.rows.len()),
+            killed: sum(|matrix| matrix.rows.len() - matrix.survivors().len()),
+            invariants: sum(|matrix| matrix.invariants.len()),
+            idle_invariants: sum(|matrix| matrix.idle().len()),
+            variants: sum(|matrix| matrix.variants.len()),
+            variants_rejected: sum(|matrix| matrix.rejected().len()),
+            diagnosis_top1,
+        }
+    }
+
+    /// Whether every bug is caught, every invariant has a use, and no correct variant is refused.
+    pub fn is_proof(&self) -> bool {
+        self.killed == self.bugs && self.idle_invariants == 0 && self.variants_rejected == 0
+    }
+}
+
+/// The matrix as text, the same each time: a table, a line for each invariant, the variants.
+impl fmt::Display for Matrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bugs, invariants) = (self.rows.len(), self.invariants.len());
+        writeln!(f, "{}: {bugs} bugs, {invariants} invariants", self.component)?;
+        writeln!(f, "\n# always caught   o under some seeds   . never\n")?;
+        self.table(f)?;
+        writeln!(f)?;
+        for (column, (id, stays)) in self.invariants.iter().enumerate() {
+            let caught = self.rows.iter().filter(|row| row.cells[column] != Cell::Never).count();
+            let alone = self.alone(column);
+            writeln!(f, "{:>3}  {:<34} catches {caught:>2}, {alone:>2} alone", column + 1, id)?;
+            if let Some(stays) = stays {
+                writeln!(f, "     it stays: {stays}")?;
+            }
+        }
+        writeln!(f, "\ncorrect variants")?;
+        for (id, refused_by) in &self.variants {
+            match &refused_by[..] {
+                [] => writeln!(f, "     {id:<34} accepted")?,
+                by => writeln!(f, "     {id:<34} REFUSED by {}", by.join(", "))?,
+            }
+        }
+        let list = |ids: Vec<&str>| match &ids[..] {
+            [] => String::new(),
+            ids => format!(": {}", ids.join(", ")),
+        };
+        let (survivors, idle, rejected) = (self.survivors(), self.idle(), self.rejected());
+        let killed = bugs - survivors.len();
+        writeln!(f, "\n{killed} of {bugs} bugs are caught under every seed")?;
+        if !survivors.is_empty() {
+            writeln!(f, "not caught{}", list(survivors))?;
+        }
+        writeln!(f, "{} of {invariants} invariants are idle{}", idle.len(), list(idle))?;
+        let variants = self.variants.len();
+        write!(f, "{} of {variants} correct variants are refused{}", rejected.len(), list(rejected))
+    }
+}
+
+impl Matrix {
+    /// Bugs below each other, invariants by number beside each other.
+    fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // All ids of a component begin alike, and columns are scarce.
+        let short = |bug: &'static str| bug.split_once('/').map_or(bug, |(_, name)| name);
+        let width = self.rows.iter().map(|row| short(row.bug).len()).max().unwrap_or(0);
+        let digits = |unit: usize| -> String {
+            let numbers = (1..=self.invariants.len()).map(|number| match number / unit {
+                0 => "  ".to_string(),
+                number => format!(" {}", number % 10),
+            });
+            numbers.collect()
+        };
+        if self.invariants.len() > 9 {
+            writeln!(f, "{:width$} {}", "", digits(10))?;
+        }
+        writeln!(f, "{:width$} {}", "", digits(1))?;
+        for row in &self.rows {
+            let cells = row.cells.iter().map(|cell| match cell {
+                Cell::Never => " .",
+                Cell::Sometimes => " o",
+                Cell::Always => " #",
+            });
+            writeln!(f, "{:width$} {}", short(row.bug), cells.collect::<String>())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Matrix {
+        let row = |bug, cells: [Cell; 2]| Row {
+            bug,
+            named_by: "a/one",
+            cells: cells.to_vec(),
+            killed: cells.contains(&Cell::Always),
+        };
+        Matrix {
+            component: "a",
+            invariants: vec![("a/one", None), ("a/two", Some("it is short"))],
+            rows: vec![
+                row("a/first", [Cell::Always, Cell::Sometimes]),
+                row("a/second", [Cell::Sometimes, Cell::Never]),
+            ],
+            variants: vec![("a/other", vec![]), ("a/third", vec!["a/two"])],
+        }
+    }
+
+    #[test]
+    fn as_text() {
+        let text = small().to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+        assert_eq!(
+            lines,
+            [
+                "a: 2 bugs, 2 invariants",
+                "",
+                "# always caught   o under some seeds   . never",
+                "",
+                "        1 2",
+                "first   # o",
+                "second  o .",
+                "",
+                "  1  a/one                              catches  2,  1 alone",
+                "  2  a/two                              catches  1,  0 alone",
+                "     it stays: it is short",
+                "",
+                "correct variants",
+                "     a/other                            accepted",
+                "     a/third                            REFUSED by a/two",
+                "",
+                "1 of 2 bugs are caught under every seed",
+                "not caught: a/second",
+                "0 of 2 invariants are idle",
+                "1 of 2 correct variants are refused: a/third",
+            ]
+        );
+    }
+
+    #[test]
+    fn in_numbers() {
+        let summary = Summary::new(&[small(), small()], 0.5);
+        assert_eq!((summary.bugs, summary.killed, summary.invariants), (4, 2, 4));
+        assert_eq!((summary.idle_invariants, summary.variants), (0, 4));
+        assert_eq!(summary.variants_rejected, 2);
+        assert!(!summary.is_proof());
     }
 }

@@ -2,8 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use course::tour;
+use clap::{Args, Parser, Subcommand};
+use course::exercise::show::{error_lines, error_width};
+use course::exercise::{check, diff, hint, reset};
+use course::{board, matrix, tour};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,7 +13,10 @@ use std::process::ExitCode;
 /// The command of the course Quadrivium.
 ///
 /// Four components make a front end of a Transformer: GroupRMSNorm, two vocabulary
-/// embeddings and NTK-aware RoPE. This command shows them at work.
+/// embeddings and NTK-aware RoPE. The tour shows them at work, the exercises let you write them.
+///
+/// Without a command, the board opens: what is done, what is next, and what is wrong with it. It
+/// grades again at each save. Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
 struct Arguments {
@@ -22,6 +27,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Tour(TourArguments),
+    Check(CheckArguments),
+    Hint(HintArguments),
+    Diff(DiffArguments),
+    Reset(ResetArguments),
+    Matrix(MatrixArguments),
 }
 
 /// Take a real text through the four components and measure what must hold.
@@ -67,27 +77,104 @@ struct TourArguments {
     no_figures: bool,
 }
 
+/// Grade the exercises.
+///
+/// One line for each task, then the first failure in full: what is broken, on which input, and
+/// what the code seems to do.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course check                 all tasks
+  cargo course check 1.2             one task
+  cargo course check norm --watch    a component, again at each save
+  cargo course check --json FILE     the grades for a script
+
+Exit codes:
+  0  every selected task passes
+  1  a selected task does not pass
+  2  an unknown task, a file that can't be written, code that does not compile")]
+struct CheckArguments {
+    /// A number (1.2), a component (1) or a module (norm) [default: all tasks].
+    task: Option<String>,
+
+    /// Grade again at each save, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
+
+    /// Write the grades to this file, as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
+#[derive(Debug, Args)]
+struct HintArguments {
+    /// The number of a task, such as 1.2.
+    task: String,
+
+    /// 1: the idea. 2: the formula. 3: the dfdx call.
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    tier: u8,
+}
+
+/// Compare your code with the model solution, once yours passes.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit codes:
+  0  the task passes, and the two are shown
+  1  the task does not pass yet
+  2  an unknown task, code that does not compile")]
+struct DiffArguments {
+    /// The number of a task, such as 1.2.
+    task: String,
+}
+
+/// Put the starter back in a task's place. Your file is kept in exercises/backups.
+#[derive(Debug, Args)]
+struct ResetArguments {
+    /// The number of a task (1.2), or a module (norm) for its whole file.
+    task: String,
+}
+
+/// Show which known bug is caught by which invariant.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit codes:
+  0  every bug is caught, every invariant has a use, no correct variant is refused
+  1  not so")]
+struct MatrixArguments {
+    /// Print the totals as one JSON object, and nothing else.
+    #[arg(long)]
+    json: bool,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        None => {
-            // If the reader of the help has gone, there is nobody to tell.
-            let _ = Arguments::command().print_long_help();
-            return ExitCode::SUCCESS;
-        }
+        None => board::run(),
         Some(Command::Tour(TourArguments { text, out, json, no_figures })) => {
             let figures = (!no_figures).then_some(out);
-            tour::run(&tour::Options { text, figures, json })
+            let holds = tour::run(&tour::Options { text, figures, json });
+            if let Ok(false) = holds {
+                // `eprintln!` would panic if stderr is closed.
+                let _ = writeln!(std::io::stderr(), "error: an invariant does not hold");
+            }
+            holds
         }
+        Some(Command::Check(CheckArguments { task, watch, json })) => {
+            check::run(&check::Options { task, watch, json })
+        }
+        Some(Command::Hint(HintArguments { task, tier })) => hint::run(&task, tier.into()),
+        Some(Command::Diff(DiffArguments { task })) => diff::run(&task),
+        Some(Command::Reset(ResetArguments { task })) => reset::run(&task),
+        Some(Command::Matrix(MatrixArguments { json })) => matrix::run(json),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            // `eprintln!` would panic if stderr is closed.
-            let _ = writeln!(std::io::stderr(), "error: an invariant does not hold");
-            ExitCode::from(1)
-        }
+        Ok(false) => ExitCode::from(1),
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error}");
+            for line in error_lines(&error, error_width()) {
+                let _ = writeln!(std::io::stderr(), "{line}");
+            }
             ExitCode::from(2)
         }
     }

@@ -173,7 +173,13 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     ///
     /// Task 4.9, about types. Dimensions turn in pairs, and `d / (d - 2)` needs `d >= 4`. Make
     /// an odd `HD` and an `HD` below 4 impossible to compile, here, with a message.
-    pub fn new(dev: &D, base: f64, max_seq_len: usize, ratio: usize, dynamic: bool) -> Result<Self> {
+    pub fn new(
+        dev: &D,
+        base: f64,
+        max_seq_len: usize,
+        ratio: usize,
+        dynamic: bool,
+    ) -> Result<Self> {
         // task 4.9: begin
         const { assert!(HD >= 4 && HD % 2 == 0, "the head size must be even and at least 4") };
         // task 4.9: starter

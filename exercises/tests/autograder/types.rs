@@ -112,7 +112,8 @@ fn compiler(program: &Path, name: &str, out: &Path) -> io::Result<Command> {
         .args(["--edition=2024", "--crate-type=lib", "--emit=obj", "--crate-name", name])
         .args(["--cap-lints=allow", "--color=never"])
         .arg("--out-dir")
-        .arg(out)
+        // Each its own: they are compiled at once, and all have one name.
+        .arg(out.join(program.file_stem().unwrap_or_default()))
         .arg("-L")
         .arg(dependency)
         .arg("--extern")

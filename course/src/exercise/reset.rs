@@ -1,0 +1,66 @@
+//! `cargo course reset`: the starter again, after a copy of what is there.
+
+use super::source::{Source, find, replaced};
+use super::{Workspace, select};
+use crate::error::{Error, Result};
+use crate::terminal::Terminal;
+
+/// The folder of the copies. Git does not look at it.
+const BACKUPS: &str = "exercises/backups";
+
+/// Puts a task's starter back, or a whole file's.
+///
+/// # Errors
+/// No task or module has this name; its place is not marked; a file can't be used.
+pub fn run(words: &str) -> Result<bool> {
+    let workspace = Workspace::find()?;
+    let (what, source, text) = match Source::of(words) {
+        Some(source) => (source.file(), source, source.starter()),
+        None => {
+            let task = select::task(words)?;
+            let source = Source::of(task.module()).ok_or_else(|| missing(task.number))?;
+            let lines = source.starter_region(task.region).ok_or_else(|| missing(task.number))?;
+            let text = workspace.read(&source.file())?;
+            let place = find(source, &text, task.region)?;
+            let what = format!("task {} in {}:{}", task.region, source.file(), place.line);
+            (what, source, replaced(&text, &place, &lines))
+        }
+    };
+    let mut terminal = Terminal::stdout();
+    if let Some(copy) = back_up(&workspace, source)? {
+        terminal.line(&format!("your file is kept as {copy}"))?;
+    }
+    workspace.write(&source.file(), &text)?;
+    terminal.line(&format!("the starter is back: {what}"))?;
+    Ok(true)
+}
+
+/// The tests look at every task, so this is not seen.
+fn missing(number: &str) -> Error {
+    let reason = format!("task {number} has no starter");
+    Error::Program { what: "this is a mistake of the course", reason }
+}
+
+/// Copies the learner's file. Returns the copy's name, or nothing if there is no file.
+fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
+    let file = source.file();
+    if !workspace.path(&file).exists() {
+        return Ok(None);
+    }
+    let failed = |error: std::io::Error| Error::File {
+        file: BACKUPS.to_string(),
+        reason: error.to_string(),
+    };
+    let folder = workspace.path(BACKUPS);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let before = format!("{}-", source.module);
+    let mut last = 0;
+    for entry in folder.read_dir().map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name().to_string_lossy().to_string();
+        let number = name.strip_prefix(&before).and_then(|name| name.strip_suffix(".rs"));
+        last = last.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
+    }
+    let copy = format!("{BACKUPS}/{before}{}.rs", last + 1u64);
+    std::fs::copy(workspace.path(&file), workspace.path(&copy)).map_err(failed)?;
+    Ok(Some(copy))
+}

@@ -1,0 +1,335 @@
+//! The commands around the exercises, as a learner runs them.
+//!
+//! They work on one copy of the workspace, with a target folder of its own, and one after the other:
+//! the learner's own files may be in any state and stay as they are. Between two tests only
+//! `exercises/src` of the copy changes, so each costs one small build. The first one builds all.
+
+use course::exercise::source::{SOURCES, Source, find, replaced};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The copy of the workspace.
+struct Scratch {
+    root: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scratch {
+    /// The copy, with each file of the exercises as `content` makes it.
+    fn with(content: impl Fn(&Source) -> String) -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch");
+        // The files with tasks are written below, once.
+        let task_file = |name: &str| SOURCES.iter().any(|source| source.file().ends_with(name));
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &root, &|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            let made = name.starts_with('.') || name.starts_with("target") || name == "backups";
+            made || (path.parent().unwrap().ends_with("exercises/src") && task_file(&name))
+        });
+        let _ = std::fs::remove_dir_all(root.join("exercises/backups"));
+        for source in &SOURCES {
+            write(&root.join(source.file()), content(source).as_bytes());
+        }
+        Self { root, _turn: turn }
+    }
+
+    fn with_starters() -> Self {
+        Self::with(Source::starter)
+    }
+
+    fn with_solutions() -> Self {
+        Self::with(|source| source.solution.to_string())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    fn change(&self, name: &str, from: &str, to: &str) {
+        let text = self.read(name);
+        assert!(text.contains(from), "{name} has no {from}");
+        write(&self.file(name), text.replacen(from, to, 1).as_bytes());
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+        command
+            .args(arguments)
+            .env("QUADRIVIUM_ROOT", &self.root)
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch"))
+            .env_remove("RUSTFLAGS");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Said {
+        Said::new(self.command(arguments).output().unwrap())
+    }
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    fn new(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_string();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+}
+
+/// Copies a folder. A file that is the same stays as it is, so that nothing is built twice.
+fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if skipped(&path) {
+            continue;
+        }
+        if path.is_dir() {
+            copy(&path, &copied, skipped);
+        } else {
+            write(&copied, &std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+fn write(path: &Path, content: &[u8]) {
+    if std::fs::read(path).ok().as_deref() != Some(content) {
+        std::fs::write(path, content).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "a learner may have changed the files: .ci/run asks for it"]
+fn the_files_in_the_repository_are_the_starters() {
+    for source in &SOURCES {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(source.file());
+        let text = std::fs::read_to_string(file).unwrap().replace("\r\n", "\n");
+        assert!(text == source.starter(), "{} is not the starter", source.file());
+    }
+}
+
+#[test]
+fn starters_fail_every_task_and_the_board_says_so() {
+    let scratch = Scratch::with_starters();
+    let json = scratch.file("grades.json");
+    let said = scratch.run(&["check", "--json", json.to_str().unwrap()]).ends_with(1);
+    assert!(said.out.contains("All red is how it starts"), "{said:#?}");
+    let grades: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(grades.len(), contract::tasks::TASKS.len());
+    for grade in &grades {
+        assert_eq!(grade["passed"], false, "{grade}");
+        assert_eq!(grade["begun"], false, "{grade}");
+    }
+
+    let said = scratch.run(&[]).ends_with(0);
+    assert!(said.out.contains("next       1.1"), "{said:#?}");
+    assert!(said.out.contains("file       exercises/src/norm.rs:"), "{said:#?}");
+
+    let said = scratch.run(&["diff", "1.2"]).ends_with(1);
+    assert!(said.out.contains("Task 1.2 does not pass yet."), "{said:#?}");
+    let solution = Source::of("norm").unwrap().solution_region("1.2").unwrap();
+    assert!(!said.out.contains(solution.lines().next().unwrap().trim()), "{said:#?}");
+}
+
+#[test]
+fn solutions_pass_every_task_and_can_be_compared() {
+    let scratch = Scratch::with_solutions();
+    let said = scratch.run(&["check"]).ends_with(0);
+    let tasks = contract::tasks::TASKS;
+    assert!(said.out.contains(&format!("{0} of {0} tasks done", tasks.len())), "{said:#?}");
+    for task in tasks {
+        let line = |line: &str| line.starts_with(&format!("  ok      {} ", task.number));
+        assert!(said.out.lines().any(line), "{}: {said:#?}", task.number);
+    }
+    let said = scratch.run(&["diff", "1.5"]).ends_with(0);
+    assert!(said.out.contains("word for word"), "{said:#?}");
+    assert!(said.out.contains("src/functional.rs:"), "{said:#?}");
+
+    scratch.change("exercises/src/norm.rs", "to_dtype::<f32>()).to", "to_dtype::<f32>()) .to");
+    let said = scratch.run(&["diff", "1.5"]).ends_with(0);
+    assert!(
+        said.out.contains("- self.forward") && said.out.contains("+ self.forward"),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_built() {
+    let scratch = Scratch::with_starters();
+    // Nothing can be built here, so nothing was, if the message is the right one.
+    let run = |arguments: &[&str]| {
+        Said::new(scratch.command(arguments).env("CARGO", "/no/cargo").output().unwrap())
+    };
+    for command in ["check", "hint", "diff", "reset"] {
+        let said = run(&[command, "9.9"]).ends_with(2);
+        assert!(said.err.contains("no task is called \"9.9\""), "{said:#?}");
+        for label in ["rule ", "expected ", "got ", "to do "] {
+            assert!(said.err.lines().any(|line| line.starts_with(label)), "{said:#?}");
+        }
+        assert!(said.out.is_empty());
+    }
+    let said = run(&["hint", "norm"]).ends_with(2);
+    assert!(said.err.contains("names several tasks"), "{said:#?}");
+    for path in ["/no/such/folder/grades.json", env!("CARGO_MANIFEST_DIR")] {
+        let said = run(&["check", "--json", path]).ends_with(2);
+        assert!(said.err.contains("nothing was graded") && said.err.contains(path), "{said:#?}");
+    }
+    let said = run(&["check", "1.1"]).ends_with(2);
+    assert!(said.err.contains("cargo can't build"), "{said:#?}");
+}
+
+#[test]
+fn code_that_does_not_compile_is_told_with_its_first_error() {
+    let scratch = Scratch::with_starters();
+    let file = "exercises/src/norm.rs";
+    scratch.change(file, "todo!(\"task 1.1\")", "let a: u32 = \"one\";\n    Vec::new()");
+    scratch.change(file, "todo!(\"task 1.5\")", "nothing_of_this_name");
+    let row = scratch.read(file).lines().position(|line| line.contains("let a: u32")).unwrap() + 1;
+    let json = scratch.file("none.json");
+    let _ = std::fs::remove_file(&json);
+    let said = scratch.run(&["check", "1.2", "--json", json.to_str().unwrap()]).ends_with(2);
+    for words in [
+        "no task can be graded until it compiles".to_string(),
+        "got       2 errors, the first at exercises/src/norm.rs:".to_string(),
+        "There is 1 more error.".to_string(),
+    ] {
+        assert!(said.err.contains(&words), "{words}: {said:#?}");
+    }
+    // rustc looks for names before types.
+    let other = scratch.read(file).lines().position(|l| l.contains("nothing_of")).unwrap() + 1;
+    let at = |row: usize| said.err.contains(&format!("{file}:{row}:"));
+    assert!(at(row) || at(other), "{said:#?}");
+    assert!(!json.exists(), "nothing was graded");
+
+    let said = scratch.run(&[]).ends_with(0);
+    assert!(said.out.contains("no task can be graded until it compiles"), "{said:#?}");
+
+    // The autograder calls what the starter names.
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    scratch.change(file, "pub fn uniform(", "pub fn uniform_values(");
+    let said = scratch.run(&["check", "1.1"]).ends_with(2);
+    assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
+}
+
+#[test]
+fn reset_restores_and_keeps_a_copy() {
+    let scratch = Scratch::with_starters();
+    let file = "exercises/src/norm.rs";
+    let starter = scratch.read(file);
+    scratch.change(file, "todo!(\"task 1.1\")", "vec![0.0; n] // mine");
+    scratch.change(file, "todo!(\"task 1.5\")", "x // kept");
+    let mine = scratch.read(file);
+
+    let said = scratch.run(&["reset", "1.1"]).ends_with(0);
+    assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
+    assert_eq!(scratch.read("exercises/backups/norm-1.rs"), mine);
+    assert_eq!(scratch.read(file), mine.replace("vec![0.0; n] // mine", "todo!(\"task 1.1\")"));
+
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    assert_eq!(scratch.read(file), starter);
+    assert!(scratch.read("exercises/backups/norm-2.rs").contains("x // kept"));
+
+    // 1.3 looks at what 1.2 wrote.
+    scratch.change(file, "todo!(\"task 1.2\")", "x");
+    scratch.run(&["reset", "1.3"]).ends_with(0);
+    assert_eq!(scratch.read(file), starter);
+
+    scratch.change(file, "// task 1.4: end", "");
+    let broken = scratch.read(file);
+    let said = scratch.run(&["reset", "1.4"]).ends_with(2);
+    assert!(said.err.contains("`// task 1.4: end` is missing"), "{said:#?}");
+    assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
+    assert_eq!(scratch.read(file), broken);
+}
+
+#[test]
+fn hints_come_in_tiers() {
+    let scratch = Scratch::with_starters();
+    let said = scratch.run(&["hint", "1.2"]).ends_with(0);
+    assert!(said.out.contains("Hint 1 of 3: Idea"), "{said:#?}");
+    assert!(said.out.trim_end().ends_with("more: cargo course hint 1.2 2"), "{said:#?}");
+    let said = scratch.run(&["hint", "1.2", "3"]).ends_with(0);
+    assert!(said.out.contains("reshape_like"), "{said:#?}");
+    assert!(said.out.contains("That was the last one."), "{said:#?}");
+    scratch.run(&["hint", "1.2", "4"]).ends_with(2);
+}
+
+#[test]
+fn a_save_is_graded_also_during_a_run() {
+    let scratch = Scratch::with_starters();
+    let norm = Source::of("norm").unwrap();
+    let mut child = scratch
+        .command(&["check", "1.1", "--watch"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut verdict = || -> String {
+        let verdict = lines.find(|line| line.contains("1.1   ")).expect("it goes on");
+        lines.find(|line| line.starts_with("waiting for the next save")).expect("it waits");
+        verdict
+    };
+    assert!(verdict().starts_with("  to do"));
+
+    let starter = scratch.read(&norm.file());
+    let place = find(norm, &starter, "1.1").unwrap();
+    let save = |lines: &str| {
+        std::fs::write(scratch.file(&norm.file()), replaced(&starter, &place, lines)).unwrap();
+    };
+    save("    vec![0.0; n]\n");
+    // The compiler is at work on the first save now.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    save(&norm.solution_region("1.1").unwrap());
+    let first = verdict();
+    let last = if first.starts_with("  ok") { first } else { verdict() };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(last.starts_with("  ok"), "{last}");
+}
+
+#[test]
+fn the_matrix_is_a_proof() {
+    let said = Scratch::with_starters().run(&["matrix", "--json"]).ends_with(0);
+    let summary: Value = serde_json::from_str(&said.out).unwrap();
+    let mut names: Vec<_> = summary.as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "bugs",
+            "diagnosis_top1",
+            "idle_invariants",
+            "invariants",
+            "killed",
+            "variants",
+            "variants_rejected"
+        ]
+    );
+    assert_eq!(summary["bugs"], summary["killed"]);
+    assert_eq!(
+        (&summary["idle_invariants"], &summary["variants_rejected"]),
+        (&0.into(), &0.into())
+    );
+}
