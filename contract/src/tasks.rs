@@ -339,7 +339,7 @@ pub static TASKS: &[Task] = &[
                 "parallel/foreign-tokens-give-no-gradient",
                 "parallel/gradient-slices",
             ],
-            calls: &["forward", "backward"],
+            calls: &["forward", "backward", "initial_shard"],
             by_hand: false,
         },
     },
@@ -452,6 +452,7 @@ pub static TASKS: &[Task] = &[
             ids: &[
                 "rope/gradient-turns-back",
                 "rope/gradient-keeps-lengths",
+                "rope/gradient-undoes",
                 "rope/gradient-adjoint",
                 "rope/gradient-f64-loops",
             ],

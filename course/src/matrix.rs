@@ -5,6 +5,7 @@ use crate::exercise::check::with_spinner;
 use crate::exercise::show::{fit, width};
 use crate::terminal::Terminal;
 use contract::component::Component;
+use contract::diagnosis::accuracy;
 use contract::matrix::{Matrix, SEEDS, Summary, matrix};
 use contract::party::{GroupRmsNorm, NtkAwareRope, ParallelVocabEmbedding, VocabEmbedding};
 
@@ -49,9 +50,12 @@ pub fn run(json: bool) -> Result<bool> {
 }
 
 /// The share of the bugs that the diagnosis names.
-// PLACEHOLDER: becomes `contract::diagnosis::accuracy()` once that is written.
 fn diagnosis_top1() -> f64 {
-    0.0
+    accuracy::<dyn GroupRmsNorm>()
+        .and(accuracy::<dyn VocabEmbedding>())
+        .and(accuracy::<dyn ParallelVocabEmbedding>())
+        .and(accuracy::<dyn NtkAwareRope>())
+        .top1()
 }
 
 /// The matrices of the components that have invariants, in the order of the course.

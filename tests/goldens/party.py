@@ -168,7 +168,7 @@ def parallel_backward(q):
 
 
 def inverse_frequencies(q, dtype):
-    d, base, ratio = q["head_dim"], q["base"], q["ratio"]
+    d, base, ratio = q["head_dim"], float(q["base"]), float(q["ratio"])
     if d < 4 or d % 2 or not (math.isfinite(base) and base > 1) or not (math.isfinite(ratio) and ratio >= 1):
         raise ValueError("bad head_dim, base or ratio")
     base = base * ratio ** (d / (d - 2))
@@ -236,7 +236,7 @@ def reply(line):
     question = json.loads(line)
     try:
         values = CALLS[question["call"]](question)
-    except (ValueError, IndexError, RuntimeError) as error:
+    except (ValueError, IndexError, RuntimeError, ArithmeticError) as error:
         return {"refused": str(error).splitlines()[0]}
     return {"ok": [plain(value) for value in values.detach().flatten().tolist()]}
 

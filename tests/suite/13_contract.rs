@@ -9,6 +9,7 @@ use contract::component::Component;
 use contract::party::*;
 use contract::report::result;
 use contract::run::Run;
+use contract::tasks::{self, Grading};
 
 /// Every invariant holds, but for those that `apart` names, each with its reason: they must fail, or
 /// the reason is gone.
@@ -55,20 +56,38 @@ fn the_library_keeps_the_contract() {
 /// Few random inputs, because each answer is kept in a file.
 const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false };
 
-/// PyTorch has no rotary module, so nothing that is about its calls and its cache.
-const NO_MODULE: [(&str, &str); 0] = [];
+/// PyTorch has no rotary module: nothing that is about its ratio, its calls and its cache. (It refuses
+/// all settings, bad ones too.)
+fn no_module() -> Vec<(&'static str, &'static str)> {
+    let ids = |number| match tasks::task(number).map(|task| task.grading) {
+        Some(Grading::Invariants { ids, .. }) => ids,
+        _ => panic!("task {number} is graded by invariants"),
+    };
+    let ids = ids("4.7").iter().chain(ids("4.8")).filter(|id| **id != "rope/settings-refused");
+    ids.map(|id| (*id, "PyTorch has no rotary module")).collect()
+}
 
 fn pytorch_keeps(pytorch: &PyTorch) {
     keeps::<dyn GroupRmsNorm>(pytorch, &FOR_PYTORCH, &[]);
     let words = [("embedding/refusal-names-id", "PyTorch says `index out of range in self`")];
     keeps::<dyn VocabEmbedding>(pytorch, &FOR_PYTORCH, &words);
     keeps::<dyn ParallelVocabEmbedding>(pytorch, &FOR_PYTORCH, &[]);
-    keeps::<dyn NtkAwareRope>(pytorch, &FOR_PYTORCH, &NO_MODULE);
+    keeps::<dyn NtkAwareRope>(pytorch, &FOR_PYTORCH, &no_module());
 }
 
 #[test]
 fn pytorch_keeps_the_contract() {
     pytorch_keeps(&PyTorch::recorded());
+}
+
+/// Its angles are in `f32`. That is accepted, and it is told how far off they are.
+#[test]
+fn pytorch_is_told_about_its_angles() {
+    let rope = <dyn NtkAwareRope>::invariants();
+    let precision = rope.iter().find(|law| law.id == "rope/tables-precision").unwrap();
+    let of_pytorch = precision.judge(&PyTorch::recorded(), &FOR_PYTORCH).unwrap();
+    assert!(of_pytorch.unwrap().contains("f32"));
+    assert_eq!(precision.judge(&Library, &FOR_PYTORCH).unwrap(), None);
 }
 
 /// Asks PyTorch anew and keeps its answers. `tests/goldens/README.md` says how.

@@ -104,10 +104,10 @@ impl Drop for Python {
     }
 }
 
-/// A value of `f32` in its shortest digits; others as they are.
+/// A value of `f32` in its shortest digits; whole numbers and others as they are.
 fn shortest(value: &Value) -> Value {
     match value.as_f64() {
-        Some(wide) if f64::from(wide as f32) == wide => {
+        Some(wide) if wide.fract() != 0.0 && f64::from(wide as f32) == wide => {
             json!((wide as f32).to_string().parse::<f64>().unwrap())
         }
         _ => value.clone(),
@@ -124,10 +124,13 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Values as text where JSON has no number for them.
+/// Values, as text where JSON has no number for them.
 fn plain(values: &[f32]) -> Vec<Value> {
-    let plain = |&v: &f32| if v.is_finite() { json!(v) } else { json!(v.to_string()) };
-    values.iter().map(plain).collect()
+    values.iter().map(|&value| plain_f64(f64::from(value))).collect()
+}
+
+fn plain_f64(value: f64) -> Value {
+    if value.is_finite() { json!(value) } else { json!(value.to_string()) }
 }
 
 fn norm_question(call: &str, case: &NormCase) -> Value {
@@ -241,6 +244,7 @@ fn rotate_question(call: &str, case: &RotateCase) -> Value {
 impl NtkAwareRope for PyTorch {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
         let call = "rope.frequencies";
+        let (base, ratio) = (plain_f64(base), plain_f64(ratio));
         self.ask(json!({"call": call, "head_dim": head_dim, "base": base, "ratio": ratio}))
     }
 
