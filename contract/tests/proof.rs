@@ -2,6 +2,7 @@
 //! known bug, by name, under every seed.
 
 use contract::component::Component;
+use contract::diagnosis;
 use contract::matrix::{self, Matrix};
 use contract::party::*;
 use contract::run::Run;
@@ -35,4 +36,14 @@ fn norm() {
 #[test]
 fn rope() {
     proved::<dyn NtkAwareRope>();
+}
+
+/// Each bug is recognised by its answers. Asks all bugs about all bugs.
+#[test]
+#[ignore = "takes half a minute"]
+fn rope_bugs_are_told_apart() {
+    for bug in <dyn NtkAwareRope>::bugs() {
+        let named = diagnosis::diagnose(&*(bug.party)(), &[]);
+        assert_eq!(named.map(|found| found.bug.id), Some(bug.id));
+    }
 }
