@@ -1,12 +1,12 @@
 //! The ratio of long calls, and the module: a small machine that is called several times.
 
 use super::frequencies::{TABLE_WHY, table_tolerance};
-use super::{Rope, forall, partner_sizes};
+use super::{Rope, forall, partner_sizes, values};
 use crate::breach::*;
-use crate::laws::{U, values, widen};
+use crate::laws::{U, widen};
 use crate::menu;
 use crate::oracle::Oracle;
-use crate::oracle::rope::party;
+use crate::oracle::rope::{RopeLoops, party};
 use crate::party::*;
 use crate::run::Run;
 use proptest::prelude::*;
@@ -451,12 +451,21 @@ pub(super) fn dynamic_never_shrinks(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn large_positions(party: &Rope, _: &Run) -> Verdict {
+    let settings = settings(4, 2053, 1, false);
+    let mut module = build(party, &settings)?;
     // f16 counts in twos from 2048 on, and in sixteens where the long calls lie.
-    let script = Script {
-        settings: settings(4, 2053, 1, false),
-        calls: vec![(2049, 2), (2052, 1), (16_397, 3), (20_009, 2)],
-    };
-    play(party, &script, VALUES, "odd positions above 2048 and above 16,384")?;
+    for (offset, s, ratio) in [(2049, 2, 1.0), (2052, 1, 1.0), (16_397, 3, 8.0), (20_009, 2, 10.0)]
+    {
+        let case = sample(4, offset, s);
+        // Only the rows that are needed, so that the oracle builds no large cache.
+        let tables = Oracle.tables(4, settings.base, ratio, offset..offset + s);
+        let RopeCase { shape, x, .. } = case.clone();
+        let truth = Oracle.rotate(&RotateCase { shape, tables, x, layout: Layout::HalfSplit });
+        let truth: Vec<f32> = truth.into_iter().map(|y| y as f32).collect();
+        forward(&mut module, &case)
+            .and_then(|y| expect_values(&case, &y, &truth, CALL_WHY))
+            .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+    }
     Ok(None)
 }
 
