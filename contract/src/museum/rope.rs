@@ -480,7 +480,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "counts positions in f16, which has no odd numbers above 2048",
         story: "The positions were cast to the model's type with everything else. Above 2048 \
                 neighbours share a position.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(PositionsF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -493,7 +493,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "counts positions in bf16, which has no odd numbers above 256",
         story: "bf16 has eight bits of precision. Models trained in it hide the loss, other code \
                 shows it.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(PositionsBf16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -506,7 +506,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "rounds the frequencies to f16 before it multiplies by the position",
         story: "They are a buffer of the module, and the module was cast. The error grows with \
                 the position.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(FrequenciesF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -1211,7 +1211,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "ignores the offset",
         story: "Every decoded token believes that it is the first. Prefill is right, and so are \
                 all tests without a cache.",
-        source: Some("mlx-vlm issue 1983"),
+        source: Some("mlx-vlm #1983"),
         named_by: "rope/offset",
         party: bug!(OffsetIgnored {
             fn positions(&self, _: usize, s: usize) -> Range<usize> {
@@ -1224,7 +1224,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "is one position too far when there is an offset",
         story: "The offset was the number of tokens so far in one place and the index of the \
                 last one in the other.",
-        source: Some("flash-linear-attention issue 766"),
+        source: Some("flash-linear-attention #766"),
         named_by: "rope/offset",
         party: bug!(OffsetByOne {
             fn positions(&self, offset: usize, s: usize) -> Range<usize> {
@@ -1278,7 +1278,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         id: "rope/rotated-twice",
         misconception: "turns a row twice when it comes with an offset",
         story: "Keys were turned when they were cached, and again when they were read.",
-        source: Some("shainet issue 110"),
+        source: Some("shainet #110"),
         named_by: "rope/offset",
         party: bug!(RotatedTwice {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
@@ -1460,7 +1460,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "keeps the long call's ratio and cache although dynamic is false",
         story: "The cache was rebuilt in place. One long prompt changes the results of all that \
                 follow.",
-        source: Some("transformers issue 25306"),
+        source: Some("transformers #25306"),
         named_by: "rope/static-state-stays",
         party: bug!(StaticPersists {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -1546,7 +1546,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         id: "rope/dynamic-cache-only",
         misconception: "replaces the cache but writes the new ratio to the wrong place",
         story: "The new k went into a variable that nobody reads. The module reports the old one.",
-        source: Some("transformers issue 46624"),
+        source: Some("transformers #46624"),
         named_by: "rope/dynamic-grows",
         party: bug!(DynamicCacheOnly {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -1732,7 +1732,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "caches ms rows, not ms·k",
         story: "The table was sized by the training length. Calls between ms and es fall off its \
                 end, or are taken for long ones.",
-        source: Some("vLLM issue 55910"),
+        source: Some("vLLM #55910"),
         named_by: "rope/fresh-state",
         party: bug!(TableOfMsRows {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {

@@ -47,13 +47,15 @@ pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
     run.integers(|&(length, max_seq_len): &(u32, u16)| {
         let (length, max_seq_len) = (length as usize + 1, max_seq_len as usize + 1);
         let k = ratio(party, length, max_seq_len)?;
-        let place = || format!("length {length}, max_seq_len {max_seq_len}: k' is {k}");
         let rows = |k: usize| k.saturating_mul(max_seq_len);
-        holds("ratio_for_length", k % 2 == 0 && k > 0, || format!("{}, not even", place()))?;
-        holds("ratio_for_length", rows(k) >= length, || format!("{}, too small", place()))?;
-        holds("ratio_for_length", k < 2 || rows(k - 2) < length, || {
-            format!("{}, but {} would do", place(), k - 2)
-        })
+        let even = k > 0 && k.is_multiple_of(2);
+        let holds = |good, what: &str| {
+            holds("ratio_for_length", good, || format!("k' is {k}, {what}"))
+                .map_err(|b| b.on(format!("length {length}, max_seq_len {max_seq_len}")))
+        };
+        holds(even, "which is not even")?;
+        holds(rows(k) >= length, "which is too small")?;
+        holds(k < 2 || rows(k - 2) < length, "but 2 less would do")
     })?;
     Ok(None)
 }

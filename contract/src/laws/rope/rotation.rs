@@ -232,8 +232,8 @@ pub(super) fn rotate_linear(party: &Rope, run: &Run) -> Verdict {
         let (size, other_size) = (sizes(case), sizes(&other));
         // The sum itself is rounded, and three turns are.
         let tolerance = |i: usize| (2.0 * ROTATION + U) * (2.0 * size[i] + other_size[i]);
-        let why = "R(2x + z) = 2·R(x) + R(z); 7·2⁻²⁴ of all terms: a turn on either side, and \
-                   the rounding of 2x + z";
+        let why = "R(2x + z) = 2·R(x) + R(z), where z is dy; 7·2⁻²⁴ of all terms: a turn on \
+                   either side, and the rounding of 2x + z";
         within("rotate", &case.shape, &rotate(party, &sum)?, &expected, tolerance, why)
     })?;
     Ok(None)
