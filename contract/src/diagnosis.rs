@@ -23,23 +23,27 @@ const ENOUGH: f64 = 0.8;
 /// `calls` limits the questions to some calls of the seam, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis<P>> {
-    closest(&P::probes(party), calls, P::bugs())
+    closest(&P::probes(party), &P::probes(&P::oracle()), calls, &museum::<P>())
 }
 
-/// [`diagnose`] from the answers to [`Component::probes`], among some of the bugs.
-fn closest<P: Component + ?Sized>(
+/// A bug and its answers to [`Component::probes`].
+type Known<P> = (&'static Bug<P>, Vec<Probe>);
+
+fn museum<P: Component + ?Sized>() -> Vec<Known<P>> {
+    P::bugs().iter().map(|bug| (bug, P::probes(&(bug.party)()))).collect()
+}
+
+/// [`diagnose`] from the answers, among some of the bugs.
+fn closest<'a, P: Component + ?Sized>(
     answers: &[Probe],
+    truth: &[Probe],
     calls: &[&str],
-    bugs: impl IntoIterator<Item = &'static Bug<P>>,
+    museum: impl IntoIterator<Item = &'a Known<P>>,
 ) -> Option<Diagnosis<P>> {
-    let truth = P::probes(&P::oracle());
-    let mut fits: Vec<Diagnosis<P>> = bugs
-        .into_iter()
-        .filter_map(|bug| {
-            let wrong = P::probes(&(bug.party)());
-            fit(answers, &truth, &wrong, calls).map(|fit| Diagnosis { bug, fit })
-        })
-        .collect();
+    let fits = museum.into_iter().filter_map(|(bug, wrong)| {
+        fit(answers, truth, wrong, calls).map(|fit| Diagnosis { bug: *bug, fit })
+    });
+    let mut fits: Vec<Diagnosis<P>> = fits.collect();
     fits.sort_by(|a, b| b.fit.total_cmp(&a.fit));
     let best = fits.first()?;
     let alike = fits.iter().filter(|other| other.fit == best.fit).count();
@@ -83,16 +87,17 @@ impl Accuracy {
 /// bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
     let mut accuracy = Accuracy::default();
-    for bug in P::bugs() {
-        let answers = in_another_hand(P::probes(&(bug.party)()));
+    let (truth, museum) = (P::probes(&P::oracle()), museum::<P>());
+    for (bug, answers) in &museum {
+        let answers = in_another_hand(answers.clone());
         accuracy.shown += 1;
-        match closest::<P>(&answers, &[], P::bugs()) {
+        match closest(&answers, &truth, &[], &museum) {
             Some(named) if named.bug.id == bug.id => accuracy.right += 1,
             Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
             None => accuracy.unknown.push(bug.id),
         }
-        let others = P::bugs().iter().filter(|other| other.id != bug.id);
-        if let Some(named) = closest::<P>(&answers, &[], others) {
+        let others = museum.iter().filter(|(other, _)| other.id != bug.id);
+        if let Some(named) = closest(&answers, &truth, &[], others) {
             accuracy.strangers_named.push((bug.id, named.bug.id));
         }
     }

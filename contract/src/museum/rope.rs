@@ -480,7 +480,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "counts positions in f16, which has no odd numbers above 2048",
         story: "The positions were cast to the model's type with everything else. Above 2048 \
                 neighbours share a position.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(PositionsF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -493,7 +493,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "counts positions in bf16, which has no odd numbers above 256",
         story: "bf16 has eight bits of precision. Models trained in it hide the loss, other code \
                 shows it.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(PositionsBf16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -506,7 +506,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "rounds the frequencies to f16 before it multiplies by the position",
         story: "They are a buffer of the module, and the module was cast. The error grows with \
                 the position.",
-        source: Some("candle pull request 3520; transformers pull request 29285"),
+        source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
         party: bug!(FrequenciesF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -546,7 +546,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/tables-precision",
         party: bug!(ShortPi {
             fn cos_sin(&self, angle: f64) -> (f64, f64) {
-                Oracle.cos_sin(angle % 6.2832)
+                Oracle.cos_sin(angle % (62_832.0 / 10_000.0))
             }
         }),
     },
@@ -1211,7 +1211,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "ignores the offset",
         story: "Every decoded token believes that it is the first. Prefill is right, and so are \
                 all tests without a cache.",
-        source: Some("mlx-vlm issue 1983"),
+        source: Some("mlx-vlm #1983"),
         named_by: "rope/offset",
         party: bug!(OffsetIgnored {
             fn positions(&self, _: usize, s: usize) -> Range<usize> {
@@ -1224,7 +1224,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "is one position too far when there is an offset",
         story: "The offset was the number of tokens so far in one place and the index of the \
                 last one in the other.",
-        source: Some("flash-linear-attention issue 766"),
+        source: Some("flash-linear-attention #766"),
         named_by: "rope/offset",
         party: bug!(OffsetByOne {
             fn positions(&self, offset: usize, s: usize) -> Range<usize> {
@@ -1278,7 +1278,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         id: "rope/rotated-twice",
         misconception: "turns a row twice when it comes with an offset",
         story: "Keys were turned when they were cached, and again when they were read.",
-        source: Some("shainet issue 110"),
+        source: Some("shainet #110"),
         named_by: "rope/offset",
         party: bug!(RotatedTwice {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
@@ -1305,7 +1305,12 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 }
                 Oracle.rows_of_call(machine, offset, s)
             }
-            fn after_call(&self, machine: &Machine, _: usize, s: usize) -> Reply<Option<RopeState>> {
+            fn after_call(
+                &self,
+                machine: &Machine,
+                _: usize,
+                s: usize,
+            ) -> Reply<Option<RopeState>> {
                 Oracle.after_call(machine, 0, s)
             }
         }),
@@ -1367,10 +1372,14 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/long-call-ratio",
         party: bug!(LongCallWraps {
             fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
-                let row = |m| self.cached_rows(machine, m % machine.state.cached_len..m % machine.state.cached_len + 1);
-                let rows: Vec<Tables> = (0..s).map(|t| row(offset + t)).collect();
-                let part = |part: fn(&Tables) -> &Vec<f32>| rows.iter().flat_map(part).copied().collect();
-                Ok(Tables { cos: part(|rows| &rows.cos), sin: part(|rows| &rows.sin) })
+                let mut rows = Tables { cos: Vec::new(), sin: Vec::new() };
+                for t in 0..s {
+                    let m = (offset + t) % machine.state.cached_len;
+                    let row = self.cached_rows(machine, m..m + 1);
+                    rows.cos.extend(row.cos);
+                    rows.sin.extend(row.sin);
+                }
+                Ok(rows)
             }
             fn after_call(&self, _: &Machine, _: usize, _: usize) -> Reply<Option<RopeState>> {
                 Ok(None)
@@ -1423,14 +1432,14 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/long-call-ratio",
         party: bug!(NewRowsOnly {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let es = machine.state.cached_len;
-                let cut = es.clamp(positions.start, positions.end);
-                let mut rows = Oracle.cached_rows(machine, positions.start..cut);
-                let new = Oracle.long_rows(machine, ratio, cut..positions.end);
-                rows.cos.extend(new.cos);
-                rows.sin.extend(new.sin);
-                rows
+                let cut = es.clamp(rows.start, rows.end);
+                let mut joined = Oracle.cached_rows(machine, rows.start..cut);
+                let new = Oracle.long_rows(machine, ratio, cut..rows.end);
+                joined.cos.extend(new.cos);
+                joined.sin.extend(new.sin);
+                joined
             }
         }),
     },
@@ -1441,8 +1450,8 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/offset-counts-in-length",
         party: bug!(LongCallRestarts {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
-                Oracle.long_rows(machine, ratio, 0..positions.len())
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
+                Oracle.long_rows(machine, ratio, 0..rows.len())
             }
         }),
     },
@@ -1451,7 +1460,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "keeps the long call's ratio and cache although dynamic is false",
         story: "The cache was rebuilt in place. One long prompt changes the results of all that \
                 follow.",
-        source: Some("transformers issue 25306"),
+        source: Some("transformers #25306"),
         named_by: "rope/static-state-stays",
         party: bug!(StaticPersists {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -1537,7 +1546,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         id: "rope/dynamic-cache-only",
         misconception: "replaces the cache but writes the new ratio to the wrong place",
         story: "The new k went into a variable that nobody reads. The module reports the old one.",
-        source: Some("transformers issue 46624"),
+        source: Some("transformers #46624"),
         named_by: "rope/dynamic-grows",
         party: bug!(DynamicCacheOnly {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -1614,10 +1623,10 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/long-call-same-either-way",
         party: bug!(DynamicOldOutput {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let old = machine.settings.dynamic;
                 let ratio = if old { machine.state.ratio } else { ratio };
-                Oracle.long_rows(machine, ratio, positions)
+                Oracle.long_rows(machine, ratio, rows)
             }
         }),
     },
@@ -1676,10 +1685,10 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/dynamic-grows-again",
         party: bug!(SecondCallStale {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let grown = machine.state.ratio != machine.settings.ratio;
                 let ratio = if grown { machine.state.ratio } else { ratio };
-                Oracle.long_rows(machine, ratio, positions)
+                Oracle.long_rows(machine, ratio, rows)
             }
         }),
     },
@@ -1723,7 +1732,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         misconception: "caches ms rows, not ms·k",
         story: "The table was sized by the training length. Calls between ms and es fall off its \
                 end, or are taken for long ones.",
-        source: Some("vLLM issue 55910"),
+        source: Some("vLLM #55910"),
         named_by: "rope/fresh-state",
         party: bug!(TableOfMsRows {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
@@ -1745,8 +1754,8 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 let state = Oracle.fresh(settings)?;
                 let RopeSettings { head_dim, base, .. } = *settings;
                 // An even ratio may come from a long call, which is right here.
-                let ratio = if settings.ratio % 2 == 0 { settings.ratio as f64 } else { 1.0 };
-                let tables = Oracle.tables(head_dim, base, ratio, 0..state.cached_len);
+                let ratio = if settings.ratio.is_multiple_of(2) { settings.ratio } else { 1 };
+                let tables = Oracle.tables(head_dim, base, ratio as f64, 0..state.cached_len);
                 Ok(RopeState { tables, ..state })
             }
         }),
@@ -1805,10 +1814,10 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/large-positions",
         party: bug!(LongPositionsF16 {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
-                let start = to_f16(positions.start as f64);
-                let start = if start.is_finite() { start as usize } else { positions.start };
-                Oracle.long_rows(machine, ratio, start..start + positions.len())
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
+                let start = to_f16(rows.start as f64);
+                let start = if start.is_finite() { start as usize } else { rows.start };
+                Oracle.long_rows(machine, ratio, start..start + rows.len())
             }
         }),
     },

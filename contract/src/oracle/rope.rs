@@ -57,7 +57,11 @@ pub trait RopeLoops: AsLoops {
 
     /// Checks a head size.
     fn check_head(&self, d: usize) -> Reply<()> {
-        require((4..=1 << 16).contains(&d) && d % 2 == 0, &d, "a head size: even, at least 4")
+        require(
+            (4..=1 << 16).contains(&d) && d.is_multiple_of(2),
+            &d,
+            "a head size: even, at least 4",
+        )
     }
 
     /// Checks a base.

@@ -168,27 +168,27 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (RopeSettings { base: 1.0, ..settings(4, 3, 1, false) }, &[]),
     ];
     for (settings, calls) in &scripts {
-        probes.push(Probe::ask("build", || party.build(settings).map(|_| vec![])));
-        for call in 0..calls.len() {
-            let last = |state: bool| {
-                let mut module = party.build(settings)?;
-                let mut reply = Ok(Vec::new());
-                for &(offset, s) in &calls[..=call] {
-                    let shape = [2, s, 3, settings.head_dim];
-                    let n = shape.iter().product::<usize>();
-                    let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
-                    // A refusal does not end the script: the state is asked for all the same.
-                    reply = module.forward(&RopeCase { shape, offset, x });
-                }
-                if !state {
-                    return reply.map(|y| widen(&y));
-                }
-                let RopeState { ratio, cached_len, tables } = module.state()?;
-                Ok([vec![ratio as f64, cached_len as f64], both(tables)].concat())
-            };
-            probes.push(Probe::ask("forward", || last(false)));
+        let mut module = None;
+        probes.push(Probe::ask("build", || {
+            module = Some(party.build(settings)?);
+            Ok(Vec::new())
+        }));
+        let missing = || Refusal::new("there is no module");
+        for &(offset, s) in *calls {
+            let shape = [2, s, 3, settings.head_dim];
+            let n = shape.iter().product::<usize>();
+            let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
+            let case = RopeCase { shape, offset, x };
+            // A refusal does not end the script: the state is asked for all the same.
+            probes.push(Probe::ask("forward", || {
+                module.as_mut().ok_or_else(missing)?.forward(&case).map(|y| widen(&y))
+            }));
             if settings.max_seq_len < 100 {
-                probes.push(Probe::ask("state", || last(true)));
+                probes.push(Probe::ask("state", || {
+                    let RopeState { ratio, cached_len, tables } =
+                        module.as_ref().ok_or_else(missing)?.state()?;
+                    Ok([vec![ratio as f64, cached_len as f64], both(tables)].concat())
+                }));
             }
         }
     }

@@ -141,7 +141,9 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
                         tables.cos.push(turn[0] as f32);
                         tables.sin.push(turn[1] as f32);
                     }
-                    now = now.iter().zip(&thetas).map(|(&z, &t)| product(z, unit(t, 1.0))).collect();
+                    for (turn, &theta) in now.iter_mut().zip(&thetas) {
+                        *turn = product(*turn, unit(theta, 1.0));
+                    }
                 }
                 tables
             }
@@ -185,11 +187,11 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
         about: "a long call builds all ms·k' rows and takes its own from them, as PyTorch \
                 models do",
         party: variant!(WholeTable {
-            fn long_rows(&self, machine: &Machine, ratio: usize, positions: Range<usize>) -> Tables {
-                let grown = RopeSettings { ratio, ..machine.settings };
-                match self.fresh(&grown) {
-                    Ok(state) => self.cached_rows(&Machine { state, settings: grown }, positions),
-                    Err(_) => Oracle.long_rows(machine, ratio, positions),
+            fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
+                let settings = RopeSettings { ratio, ..machine.settings };
+                match self.fresh(&settings) {
+                    Ok(state) => self.cached_rows(&Machine { state, settings }, rows),
+                    Err(_) => Oracle.long_rows(machine, ratio, rows),
                 }
             }
         }),

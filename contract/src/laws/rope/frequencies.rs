@@ -253,9 +253,8 @@ fn expect_tables(party: &Rope, asked: &Asked) -> Step<(f64, usize)> {
     let shape = [positions.len(), *head_dim];
     let position = |i: usize| positions.start + i / head_dim;
     let mut worst = (0.0, positions.start);
-    let parts: [(&str, &[f32], fn(f64) -> f64); 2] =
-        [("cos", &got.cos, f64::cos), ("sin", &got.sin, f64::sin)];
-    for (part, got, function) in parts {
+    for (part, got) in [("cos", &got.cos), ("sin", &got.sin)] {
+        let function = if part == "cos" { f64::cos } else { f64::sin };
         let angle = |i: usize| Oracle.angle(position(i), thetas[i % head_dim % (head_dim / 2)]);
         let expected: Vec<f64> = (0..got.len()).map(|i| function(angle(i))).collect();
         let tolerance = |i: usize| table_tolerance(position(i));

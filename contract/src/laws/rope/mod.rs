@@ -561,6 +561,13 @@ fn forall<T: Debug + Display>(
     erased(run, inputs.boxed(), law)
 }
 
+/// `n` values from -4 to 4 in steps of 0.004. Most have no end in binary, so that products round;
+/// and whole numbers are drawn and shrunk faster than floats.
+fn values(n: usize) -> impl Strategy<Value = Vec<f32>> {
+    let steps = proptest::collection::vec(-1000..=1000i32, n);
+    steps.prop_map(|steps| steps.into_iter().map(|step| step as f32 / 250.0).collect())
+}
+
 /// How large the terms of each value of `y` are: `|x cos| + |partner sin|`.
 fn sizes(case: &RotateCase) -> Vec<f64> {
     /// The oracle with a plus in its turn.

@@ -1,8 +1,8 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
-use super::{Rope, forall, sizes};
+use super::{Rope, forall, sizes, values};
 use crate::breach::*;
-use crate::laws::{U, values, widen};
+use crate::laws::{U, widen};
 use crate::menu;
 use crate::oracle::Oracle;
 use crate::oracle::rope::RopeLoops;
@@ -29,15 +29,18 @@ impl fmt::Display for Input {
     }
 }
 
-/// Rotations of any size of the menu in both layouts. The tables' rows come from `rows`, which
-/// gets `hd` and a number for each plane of each row.
-fn inputs(rows: fn(usize, &[f32]) -> Vec<(f32, f32)>) -> impl Strategy<Value = Input> {
+/// Cosine and sine of one plane.
+type Turn = (f32, f32);
+
+/// Rotations of any size of the menu in both layouts. `turn` makes the turn of a plane from two
+/// random numbers.
+fn inputs(turn: fn(&[f32]) -> Turn) -> impl Strategy<Value = Input> {
     let layout = prop::sample::select(&LAYOUTS[..]);
     let sizes = (1..=2usize, 1..=2usize, 1..=2usize, prop::sample::select(&menu::HEAD_DIM[..3]));
     (sizes, layout).prop_flat_map(move |((b, s, nh, d), layout)| {
         let n = b * s * nh * d;
         (values(n), values(s * d), values(n)).prop_map(move |(x, numbers, dy)| {
-            let tables = spread(&rows(d, &numbers), d, layout);
+            let tables = spread(&numbers.chunks(2).map(turn).collect::<Vec<_>>(), d, layout);
             Input { case: RotateCase { shape: [b, s, nh, d], tables, x, layout }, dy }
         })
     })
@@ -45,22 +48,19 @@ fn inputs(rows: fn(usize, &[f32]) -> Vec<(f32, f32)>) -> impl Strategy<Value = I
 
 /// Any numbers for cosines and sines, not only those of a circle.
 fn any_tables() -> impl Strategy<Value = Input> {
-    inputs(|_, numbers| numbers.chunks(2).map(|pair| (pair[0], pair[1])).collect())
+    inputs(|pair| (pair[0], pair[1]))
 }
 
 /// Cosines and sines of any angles.
 fn true_tables() -> impl Strategy<Value = Input> {
-    inputs(|_, numbers| {
-        let turn = |pair: &[f32]| {
-            let angle = f64::from(pair[0]);
-            (angle.cos() as f32, angle.sin() as f32)
-        };
-        numbers.chunks(2).map(turn).collect()
+    inputs(|pair| {
+        let (sin, cos) = f64::from(pair[0]).sin_cos();
+        (cos as f32, sin as f32)
     })
 }
 
 /// Tables with the planes' `(cos, sin)` where the layout wants them.
-fn spread(turns: &[(f32, f32)], d: usize, layout: Layout) -> Tables {
+fn spread(turns: &[Turn], d: usize, layout: Layout) -> Tables {
     let plane = |j: usize| match layout {
         Layout::HalfSplit => j % (d / 2),
         Layout::Interleaved => j / 2,
@@ -79,7 +79,7 @@ fn true_rows(d: usize, start: usize, s: usize, layout: Layout) -> Tables {
     let half = |table: &[f32]| -> Vec<f32> {
         table.chunks(d).flat_map(|row| &row[..d / 2]).copied().collect()
     };
-    let turns: Vec<(f32, f32)> = half(&cos).into_iter().zip(half(&sin)).collect();
+    let turns: Vec<Turn> = half(&cos).into_iter().zip(half(&sin)).collect();
     spread(&turns, d, layout)
 }
 
@@ -110,9 +110,9 @@ fn backward(party: &Rope, case: &RotateCase, dy: &[f32]) -> Step<Vec<f32>> {
 }
 
 /// Two products and their sum, and one rounding more for those who work in another order.
-const TURN: f64 = 3.0 * U;
+const ROTATION: f64 = 3.0 * U;
 
-const TURN_WHY: &str = "3·2⁻²⁴ of |x·cos| + |partner·sin|: two products and a sum in f32";
+const ROTATION_WHY: &str = "3·2⁻²⁴ of |x·cos| + |partner·sin|: two products and a sum in f32";
 
 /// The partner of dimension `j` in its plane.
 fn partner(j: usize, d: usize, layout: Layout) -> usize {
@@ -171,7 +171,7 @@ fn unit_turned(case: &RotateCase, j: usize, start: usize, sign: f64) -> Vec<f64>
 
 fn unit_vectors(party: &Rope, layout: Layout) -> Verdict {
     for d in menu::HEAD_DIM {
-        for j in 0..d {
+        for j in [0, d / 2 - 1, d / 2, d - 1] {
             let case = unit(small(witness(d, 1, layout)), j);
             let expected = unit_turned(&case, j, 1, 1.0);
             let y = rotate(party, &case)?;
@@ -231,9 +231,9 @@ pub(super) fn rotate_linear(party: &Rope, run: &Run) -> Verdict {
         let expected: Vec<f64> = rx.iter().zip(&rz).map(|(x, z)| 2.0 * x + z).collect();
         let (size, other_size) = (sizes(case), sizes(&other));
         // The sum itself is rounded, and three turns are.
-        let tolerance = |i: usize| (2.0 * TURN + U) * (2.0 * size[i] + other_size[i]);
-        let why = "R(2x + z) = 2·R(x) + R(z); 7·2⁻²⁴ of all terms: a turn on either side, and \
-                   the rounding of 2x + z";
+        let tolerance = |i: usize| (2.0 * ROTATION + U) * (2.0 * size[i] + other_size[i]);
+        let why = "R(2x + z) = 2·R(x) + R(z), where z is dy; 7·2⁻²⁴ of all terms: a turn on \
+                   either side, and the rounding of 2x + z";
         within("rotate", &case.shape, &rotate(party, &sum)?, &expected, tolerance, why)
     })?;
     Ok(None)
@@ -249,7 +249,7 @@ pub(super) fn rotate_same_for_all(party: &Rope, _: &Run) -> Verdict {
         let y = rotate(party, &case)?;
         let expected: Vec<f32> = (0..y.len()).map(|i| y[i / d / nh % s * nh * d + i % d]).collect();
         let size = sizes(&case);
-        let tolerance = |i: usize| 2.0 * TURN * size[i];
+        let tolerance = |i: usize| 2.0 * ROTATION * size[i];
         let why = "batch row 0, head 0, where x is the same: position counts along the sequence \
                    only";
         within("rotate", &case.shape, &y, &widen(&expected), tolerance, why)
@@ -330,7 +330,7 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
         };
         let expected = widen(&from(&Oracle, d, &rotate(party, &other)?));
         let size = sizes(case);
-        let tolerance = |i: usize| 2.0 * TURN * size[i];
+        let tolerance = |i: usize| 2.0 * ROTATION * size[i];
         let why = "the other layout's result, reordered; two turns in f32";
         within("rotate", &case.shape, &rotate(party, case)?, &expected, tolerance, why)
     })?;
@@ -344,7 +344,7 @@ pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
         let size = sizes(case);
         let y = rotate(party, case)?;
         let expected = Oracle.rotate(case);
-        within("rotate", &case.shape, &y, &expected, |i| TURN * size[i], TURN_WHY)
+        within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
     })?;
     Ok(None)
 }
@@ -482,7 +482,7 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
         let terms: f64 = size.iter().zip(dy).map(|(size, dy)| size * f64::from(dy.abs())).sum();
         let why = "⟨dy, R·x⟩, of which this is ⟨Rᵀ·dy, x⟩. 6·2⁻²⁴ of all terms: a turn on either \
                    side";
-        within_f64("rotate_backward", &[1], &got, &expected, |_| 2.0 * TURN * terms, why)
+        within_f64("rotate_backward", &[1], &got, &expected, |_| 2.0 * ROTATION * terms, why)
     })?;
     Ok(None)
 }
@@ -493,7 +493,7 @@ pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
         let dx = backward(party, case, dy)?;
         let expected = Oracle.rotate_backward(case, dy);
         let why = "3·2⁻²⁴ of |dy·cos| + |partner·sin|: two products and a sum in f32";
-        within("rotate_backward", &case.shape, &dx, &expected, |i| TURN * size[i], why)
+        within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
     })?;
     Ok(None)
 }
