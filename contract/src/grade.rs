@@ -125,17 +125,18 @@ pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -
             }
         }
     }
-    if !grade.passed {
-        if let Some(diagnosis) = diagnosis::diagnose(party, calls) {
-            let bug = diagnosis.bug;
-            // The invariant that carries the bug's name goes to the front.
-            grade.broken.sort_by_key(|broken| broken.id != bug.named_by);
-            grade.misconception = Some(Misconception {
-                bug: bug.id.to_string(),
-                does: bug.misconception.to_string(),
-                story: bug.story.to_string(),
-            });
-        }
+    if grade.passed {
+        return grade;
+    }
+    if let Some(diagnosis) = diagnosis::diagnose(party, calls) {
+        let bug = diagnosis.bug;
+        // The invariant that carries the bug's name goes to the front.
+        grade.broken.sort_by_key(|broken| broken.id != bug.named_by);
+        grade.misconception = Some(Misconception {
+            bug: bug.id.to_string(),
+            does: bug.misconception.to_string(),
+            story: bug.story.to_string(),
+        });
     }
     grade
 }
