@@ -191,7 +191,6 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     }
 
     /// The tables of these positions, `[rows, hd]`, made of your tasks 4.1 and 4.2.
-    #[allow(clippy::type_complexity)]
     fn rows(
         dev: &D,
         base: f64,

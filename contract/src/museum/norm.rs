@@ -1,9 +1,9 @@
 //! Bugs of GroupRMSNorm.
 
 use crate::component::Bug;
-use crate::oracle::norm::{NormLoops, Passes};
+use crate::oracle::norm::{NormLoops, Passes, party};
 use crate::oracle::random::MersenneTwister;
-use crate::oracle::{Loops, Oracle, random, to_f16};
+use crate::oracle::{Oracle, random, to_f16};
 use crate::party::{GroupRmsNorm, NormCase, Reply};
 
 /// A bug: its name, and the steps that it writes wrong.
@@ -11,7 +11,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl NormLoops for $name { $($steps)* }
-        || -> Box<dyn GroupRmsNorm> { Box::new(Loops($name)) }
+        || -> Box<dyn GroupRmsNorm> { party($name) }
     }};
 }
 
@@ -374,7 +374,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 values lose their digits.",
         source: Some("PyTorch issue 133085"),
         named_by: "norm/statistics-in-f32",
-        party: || Box::new(Loops(SquaresInF16)),
+        party: || party(SquaresInF16),
     },
     Bug {
         id: "norm/half-squares-in-f16",

@@ -1,10 +1,10 @@
 //! Bugs of ParallelVocabEmbedding.
 
 use crate::component::Bug;
-use crate::oracle::parallel_vocab_emb::{ShardLoops, owned};
+use crate::oracle::parallel_vocab_emb::{ShardLoops, owned, party};
 use crate::oracle::random::normal;
 use crate::oracle::vocab_emb::check_ids;
-use crate::oracle::{Loops, Oracle, to_f16};
+use crate::oracle::{Oracle, to_f16};
 use crate::party::{NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl ShardLoops for $name { $($steps)* }
-        || -> Box<dyn ParallelVocabEmbedding> { Box::new(Loops($name)) }
+        || -> Box<dyn ParallelVocabEmbedding> { party($name) }
     }};
 }
 

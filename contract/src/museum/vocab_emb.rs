@@ -2,8 +2,8 @@
 
 use crate::component::Bug;
 use crate::oracle::random::{MersenneTwister, NormalSteps, normal, uniform};
-use crate::oracle::vocab_emb::{LookupLoops, check_ids};
-use crate::oracle::{Loops, Oracle, to_f16};
+use crate::oracle::vocab_emb::{LookupLoops, check_ids, party};
+use crate::oracle::{Oracle, to_f16};
 use crate::party::{LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl LookupLoops for $name { $($steps)* }
-        || -> Box<dyn VocabEmbedding> { Box::new(Loops($name)) }
+        || -> Box<dyn VocabEmbedding> { party($name) }
     }};
 }
 
@@ -352,7 +352,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A generator that the whole program shares. The first table of the day is right.",
         source: None,
         named_by: "embedding/initial-repeats",
-        party: || Box::new(Loops(GoesOn::default())),
+        party: || party(GoesOn::default()),
     },
     Bug {
         id: "embedding/ids-transposed",

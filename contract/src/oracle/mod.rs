@@ -10,13 +10,15 @@ pub mod random;
 pub mod rope;
 pub mod vocab_emb;
 
+use std::rc::Rc;
+
 /// The party that takes every step as the formula has it. Answers are rounded to `f32` once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Oracle;
 
-/// Makes a party of loops: `Loops(Oracle)` is the oracle, `Loops(SomeBug)` a bug.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Loops<L>(pub L);
+/// A party made of loops. Each component has a function `party` for it: `norm::party(Oracle)` is the
+/// oracle, `norm::party(SomeBug)` a bug.
+pub struct Loops<L: ?Sized>(Rc<L>);
 
 /// The nearest value of `f16`, as `f32`.
 pub fn to_f16(x: f64) -> f32 {

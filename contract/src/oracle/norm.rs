@@ -2,6 +2,7 @@
 
 use super::{Loops, Oracle, random, to_f16};
 use crate::party::{GroupRmsNorm, NormCase, NormGrads, Refusal, Reply};
+use std::rc::Rc;
 
 /// Forward and backward in `f64`.
 #[derive(Debug, Clone, Default)]
@@ -16,8 +17,21 @@ pub struct Passes {
     pub dgamma: Vec<f64>,
 }
 
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
+/// it is compiled once and not once a bug.
+pub trait AsNormLoops {
+    /// Itself.
+    fn as_loops(&self) -> &dyn NormLoops;
+}
+
+impl<L: NormLoops> AsNormLoops for L {
+    fn as_loops(&self) -> &dyn NormLoops {
+        self
+    }
+}
+
 /// The steps of the norm. A bug writes one of them wrong.
-pub trait NormLoops {
+pub trait NormLoops: AsNormLoops {
     /// The first gamma.
     fn gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Vec<f32> {
         random::uniform(hidden_size, range, seed)
@@ -80,35 +94,44 @@ pub trait NormLoops {
 
     /// Both passes over all rows. `dy` is zero for a forward pass alone.
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
-        let h = case.shape[2];
-        let groups = self.groups(h, case.group_size);
-        let n = case.x.len();
-        let mut out =
-            Passes { y: vec![0.0; n], xhat: vec![0.0; n], dx: vec![0.0; n], dgamma: vec![0.0; h] };
-        for start in (0..n).step_by(h) {
-            for group in &groups {
-                let x: Vec<f64> = group.iter().map(|j| f64::from(case.x[start + j])).collect();
-                let rms = self.rms(self.mean_square(&x), case.eps);
-                let xhat: Vec<f64> = x.iter().map(|&x| self.xhat(x, rms)).collect();
-                let gamma = |j| self.scale(&case.gamma, j, &groups);
-                let gamma_dy = |j| gamma(j) * f64::from(dy[start + j]);
-                let along = group.iter().zip(&xhat).map(|(&j, xhat)| gamma_dy(j) * xhat);
-                let along = along.sum::<f64>() / group.len() as f64;
-                for (i, &j) in group.iter().enumerate() {
-                    out.xhat[start + j] = xhat[i];
-                    out.y[start + j] = xhat[i] * gamma(j);
-                    out.dx[start + j] = self.dx(gamma_dy(j), xhat[i], along, rms);
-                    out.dgamma[j] += self.dgamma(f64::from(dy[start + j]), xhat[i], x[i]);
-                }
-            }
-        }
-        out
+        passes(self.as_loops(), case, dy)
     }
 }
 
 impl NormLoops for Oracle {}
 
-impl<L: NormLoops> GroupRmsNorm for Loops<L> {
+fn passes(loops: &dyn NormLoops, case: &NormCase, dy: &[f32]) -> Passes {
+    let h = case.shape[2];
+    let groups = loops.groups(h, case.group_size);
+    let n = case.x.len();
+    let mut out =
+        Passes { y: vec![0.0; n], xhat: vec![0.0; n], dx: vec![0.0; n], dgamma: vec![0.0; h] };
+    for start in (0..n).step_by(h) {
+        for group in &groups {
+            let x: Vec<f64> = group.iter().map(|j| f64::from(case.x[start + j])).collect();
+            let rms = loops.rms(loops.mean_square(&x), case.eps);
+            let xhat: Vec<f64> = x.iter().map(|&x| loops.xhat(x, rms)).collect();
+            let gamma = |j| loops.scale(&case.gamma, j, &groups);
+            let gamma_dy = |j| gamma(j) * f64::from(dy[start + j]);
+            let along = group.iter().zip(&xhat).map(|(&j, xhat)| gamma_dy(j) * xhat);
+            let along = along.sum::<f64>() / group.len() as f64;
+            for (i, &j) in group.iter().enumerate() {
+                out.xhat[start + j] = xhat[i];
+                out.y[start + j] = xhat[i] * gamma(j);
+                out.dx[start + j] = loops.dx(gamma_dy(j), xhat[i], along, rms);
+                out.dgamma[j] += loops.dgamma(f64::from(dy[start + j]), xhat[i], x[i]);
+            }
+        }
+    }
+    out
+}
+
+/// The party of some loops.
+pub fn party(loops: impl NormLoops + 'static) -> Box<dyn GroupRmsNorm> {
+    Box::new(Loops::<dyn NormLoops>(Rc::new(loops)))
+}
+
+impl GroupRmsNorm for Loops<dyn NormLoops> {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {
         Ok(self.0.gamma(hidden_size, range, seed))
     }

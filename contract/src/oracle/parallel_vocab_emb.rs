@@ -4,9 +4,23 @@ use super::vocab_emb::{check_ids, check_length, element};
 use super::{Loops, Oracle, random};
 use crate::party::{Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
 use std::ops::Range;
+use std::rc::Rc;
+
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
+/// it is compiled once and not once a bug.
+pub trait AsShardLoops {
+    /// Itself.
+    fn as_loops(&self) -> &dyn ShardLoops;
+}
+
+impl<L: ShardLoops> AsShardLoops for L {
+    fn as_loops(&self) -> &dyn ShardLoops {
+        self
+    }
+}
 
 /// The steps of a lookup in a shard. A bug writes one of them wrong.
-pub trait ShardLoops {
+pub trait ShardLoops: AsShardLoops {
     /// Refuses a world that does not divide the vocabulary.
     fn check_world(&self, vocab_size: usize, world_size: usize) -> Reply<()> {
         if world_size == 0 || !vocab_size.is_multiple_of(world_size) {
@@ -71,14 +85,7 @@ pub trait ShardLoops {
 
     /// The rank's part of all rows, `[b, s, e]`.
     fn rows(&self, case: &ShardCase) -> Vec<f32> {
-        let part = |t| {
-            let row = self.row(case, self.id(case, t));
-            (0..case.embedding_dim).map(move |j| match row {
-                Some(row) => self.element(case, row, j),
-                None => self.foreign(case, j),
-            })
-        };
-        (0..case.ids.len()).flat_map(part).collect()
+        rows(self.as_loops(), case)
     }
 
     /// The ids as the call leaves them.
@@ -99,22 +106,42 @@ pub trait ShardLoops {
 
     /// The gradient of the shard, `[n, e]`: every owned token adds its `dy` to its row.
     fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
-        let e = case.embedding_dim;
-        let mut sum = vec![0.0; case.shard.len()];
-        for t in 0..case.ids.len() {
-            let Some((row, weight)) = self.target(case, case.ids[t]) else { continue };
-            for j in 0..e {
-                let dy = weight * f64::from(dy[t * e + j]);
-                if let Some(sum) = sum.get_mut(row * e + j) {
-                    *sum = self.add(*sum, dy);
-                }
-            }
-        }
-        sum
+        gradient(self.as_loops(), case, dy)
     }
 }
 
 impl ShardLoops for Oracle {}
+
+fn rows(loops: &dyn ShardLoops, case: &ShardCase) -> Vec<f32> {
+    let part = |t| {
+        let row = loops.row(case, loops.id(case, t));
+        (0..case.embedding_dim).map(move |j| match row {
+            Some(row) => loops.element(case, row, j),
+            None => loops.foreign(case, j),
+        })
+    };
+    (0..case.ids.len()).flat_map(part).collect()
+}
+
+fn gradient(loops: &dyn ShardLoops, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
+    let e = case.embedding_dim;
+    let mut sum = vec![0.0; case.shard.len()];
+    for t in 0..case.ids.len() {
+        let Some((row, weight)) = loops.target(case, case.ids[t]) else { continue };
+        for j in 0..e {
+            let dy = weight * f64::from(dy[t * e + j]);
+            if let Some(sum) = sum.get_mut(row * e + j) {
+                *sum = loops.add(*sum, dy);
+            }
+        }
+    }
+    sum
+}
+
+/// The party of some loops.
+pub fn party(loops: impl ShardLoops + 'static) -> Box<dyn ParallelVocabEmbedding> {
+    Box::new(Loops::<dyn ShardLoops>(Rc::new(loops)))
+}
 
 /// `[r·n, (r + 1)·n)`.
 pub fn owned(vocab_size: usize, world_size: usize, rank: usize) -> Range<usize> {
@@ -123,7 +150,7 @@ pub fn owned(vocab_size: usize, world_size: usize, rank: usize) -> Range<usize> 
     start..start.saturating_add(n)
 }
 
-impl<L: ShardLoops> Loops<L> {
+impl Loops<dyn ShardLoops> {
     fn accept_shard(&self, case: &ShardCase) -> Reply<()> {
         let &ShardCase { shape, vocab_size, embedding_dim, world_size, rank, .. } = case;
         self.0.check_world(vocab_size, world_size)?;
@@ -135,7 +162,7 @@ impl<L: ShardLoops> Loops<L> {
     }
 }
 
-impl<L: ShardLoops> ParallelVocabEmbedding for Loops<L> {
+impl ParallelVocabEmbedding for Loops<dyn ShardLoops> {
     fn shard_range(
         &self,
         vocab_size: usize,

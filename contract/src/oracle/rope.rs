@@ -18,21 +18,21 @@ pub struct Machine {
     pub state: RopeState,
 }
 
-/// Any loops as a trait object. What goes over many steps is written for these, below the trait,
-/// so that it is compiled once and not once a bug.
-pub trait AsLoops {
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
+/// it is compiled once and not once a bug.
+pub trait AsRopeLoops {
     /// Itself.
     fn as_loops(&self) -> &dyn RopeLoops;
 }
 
-impl<L: RopeLoops> AsLoops for L {
+impl<L: RopeLoops> AsRopeLoops for L {
     fn as_loops(&self) -> &dyn RopeLoops {
         self
     }
 }
 
 /// The steps of RoPE. A bug writes one of them wrong. `d` is the head size.
-pub trait RopeLoops: AsLoops {
+pub trait RopeLoops: AsRopeLoops {
     // --- frequencies ------------------------------------------------------------------------
 
     /// How far down the scale plane `i` is: 0 is the fastest, 1 would be the base.
@@ -474,10 +474,10 @@ fn round(values: Vec<f64>) -> Vec<f32> {
 
 /// The party of some loops.
 pub fn party(loops: impl RopeLoops + 'static) -> Box<dyn NtkAwareRope> {
-    Box::new(Loops(Rc::new(loops) as Rc<dyn RopeLoops>))
+    Box::new(Loops::<dyn RopeLoops>(Rc::new(loops)))
 }
 
-impl NtkAwareRope for Loops<Rc<dyn RopeLoops>> {
+impl NtkAwareRope for Loops<dyn RopeLoops> {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
         self.0.check(head_dim, base, ratio)?;
         Ok(self.0.frequencies(head_dim, base, ratio))

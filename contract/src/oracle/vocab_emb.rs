@@ -2,9 +2,23 @@
 
 use super::{Loops, Oracle, random};
 use crate::party::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use std::rc::Rc;
+
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
+/// it is compiled once and not once a bug.
+pub trait AsLookupLoops {
+    /// Itself.
+    fn as_loops(&self) -> &dyn LookupLoops;
+}
+
+impl<L: LookupLoops> AsLookupLoops for L {
+    fn as_loops(&self) -> &dyn LookupLoops {
+        self
+    }
+}
 
 /// The steps of a lookup. A bug writes one of them wrong.
-pub trait LookupLoops {
+pub trait LookupLoops: AsLookupLoops {
     /// The first table, `[v, e]`.
     fn table(&self, vocab_size: usize, embedding_dim: usize, init: NormalInit) -> Vec<f32> {
         random::normal(vocab_size * embedding_dim, init)
@@ -27,11 +41,7 @@ pub trait LookupLoops {
 
     /// All rows, `[b, s, e]`.
     fn rows(&self, case: &LookupCase) -> Vec<f32> {
-        let row = |t| {
-            let id = self.id(case, t);
-            (0..case.embedding_dim).map(move |j| self.element(case, id, j))
-        };
-        (0..case.ids.len()).flat_map(row).collect()
+        rows(self.as_loops(), case)
     }
 
     /// The ids as the call leaves them.
@@ -46,19 +56,36 @@ pub trait LookupLoops {
 
     /// The gradient of the table, `[v, e]`: every token adds its `dy` to its row.
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
-        let e = case.embedding_dim;
-        let mut sum = vec![0.0; case.vocab_size * e];
-        for t in 0..case.ids.len() {
-            let row = case.ids[t];
-            for j in 0..e {
-                sum[row * e + j] = self.add(sum[row * e + j], f64::from(dy[t * e + j]));
-            }
-        }
-        sum
+        gradient(self.as_loops(), case, dy)
     }
 }
 
 impl LookupLoops for Oracle {}
+
+fn rows(loops: &dyn LookupLoops, case: &LookupCase) -> Vec<f32> {
+    let row = |t| {
+        let id = loops.id(case, t);
+        (0..case.embedding_dim).map(move |j| loops.element(case, id, j))
+    };
+    (0..case.ids.len()).flat_map(row).collect()
+}
+
+fn gradient(loops: &dyn LookupLoops, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+    let e = case.embedding_dim;
+    let mut sum = vec![0.0; case.vocab_size * e];
+    for t in 0..case.ids.len() {
+        let row = case.ids[t];
+        for j in 0..e {
+            sum[row * e + j] = loops.add(sum[row * e + j], f64::from(dy[t * e + j]));
+        }
+    }
+    sum
+}
+
+/// The party of some loops.
+pub fn party(loops: impl LookupLoops + 'static) -> Box<dyn VocabEmbedding> {
+    Box::new(Loops::<dyn LookupLoops>(Rc::new(loops)))
+}
 
 /// The first id that is not below `v` is refused, by name and place.
 pub fn check_ids(ids: &[usize], shape: [usize; 2], vocab_size: usize) -> Reply<()> {
@@ -87,7 +114,7 @@ pub fn check_length(name: &str, shape: &[usize], got: usize) -> Reply<()> {
     Err(Refusal(format!("{name} must have shape {shape:?}, got {got} values")))
 }
 
-impl<L: LookupLoops> Loops<L> {
+impl Loops<dyn LookupLoops> {
     fn accept(&self, case: &LookupCase) -> Reply<()> {
         check_length("ids", &case.shape, case.ids.len())?;
         check_length("table", &[case.vocab_size, case.embedding_dim], case.table.len())?;
@@ -95,7 +122,7 @@ impl<L: LookupLoops> Loops<L> {
     }
 }
 
-impl<L: LookupLoops> VocabEmbedding for Loops<L> {
+impl VocabEmbedding for Loops<dyn LookupLoops> {
     fn initial_table(
         &self,
         vocab_size: usize,

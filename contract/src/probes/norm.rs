@@ -2,7 +2,8 @@
 
 use crate::component::{Bug, Component, Invariant, Probe, Variant};
 use crate::laws::{self, widen};
-use crate::oracle::{Loops, Oracle, to_f16};
+use crate::oracle::norm::party;
+use crate::oracle::{Oracle, to_f16};
 use crate::party::*;
 use crate::{museum, variants};
 
@@ -22,7 +23,7 @@ impl Component for dyn GroupRmsNorm {
     }
 
     fn oracle() -> Box<Self> {
-        Box::new(Loops(Oracle))
+        party(Oracle)
     }
 
     fn probes(party: &Self) -> Vec<Probe> {

@@ -2,8 +2,8 @@
 
 use crate::component::{Bug, Component, Invariant, Probe, Variant};
 use crate::laws::{self, widen};
-use crate::oracle::parallel_vocab_emb::owned;
-use crate::oracle::{Loops, Oracle};
+use crate::oracle::Oracle;
+use crate::oracle::parallel_vocab_emb::{owned, party};
 use crate::party::*;
 use crate::{museum, variants};
 
@@ -23,7 +23,7 @@ impl Component for dyn ParallelVocabEmbedding {
     }
 
     fn oracle() -> Box<Self> {
-        Box::new(Loops(Oracle))
+        party(Oracle)
     }
 
     fn probes(party: &Self) -> Vec<Probe> {

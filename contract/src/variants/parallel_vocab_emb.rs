@@ -2,8 +2,8 @@
 
 use super::vocab_emb::{from_left, in_halves};
 use crate::component::Variant;
-use crate::oracle::parallel_vocab_emb::{ShardLoops, owned};
-use crate::oracle::{Loops, Oracle, random};
+use crate::oracle::parallel_vocab_emb::{ShardLoops, owned, party};
+use crate::oracle::{Oracle, random};
 use crate::party::*;
 use std::ops::Range;
 
@@ -27,27 +27,27 @@ pub static VARIANTS: &[Variant<dyn ParallelVocabEmbedding>] = &[
     Variant {
         id: "parallel/zeroed-then-multiplied",
         about: "writes zeros over foreign rows, then multiplies by the mask all the same",
-        party: || Box::new(Loops(ZeroedThenMultiplied)),
+        party: || party(ZeroedThenMultiplied),
     },
     Variant {
         id: "parallel/negative-zero",
         about: "writes −0 for foreign tokens, which is zero too",
-        party: || Box::new(Loops(NegativeZero)),
+        party: || party(NegativeZero),
     },
     Variant {
         id: "parallel/own-tokens-first",
         about: "collects its own tokens, looks them up, and scatters them over zeros",
-        party: || Box::new(Loops(OwnTokensFirst)),
+        party: || party(OwnTokensFirst),
     },
     Variant {
         id: "parallel/spare-row",
         about: "sends the gradient of foreign tokens to a row past the end, and drops it",
-        party: || Box::new(Loops(SpareRow)),
+        party: || party(SpareRow),
     },
     Variant {
         id: "parallel/seed-in-32-bits",
         about: "adds base and rank in 32 bits, which is all that the generator takes",
-        party: || Box::new(Loops(SeedIn32Bits)),
+        party: || party(SeedIn32Bits),
     },
 ];
 

@@ -1,8 +1,8 @@
 //! Correct variants of VocabEmbedding.
 
 use crate::component::Variant;
-use crate::oracle::vocab_emb::LookupLoops;
-use crate::oracle::{Loops, Oracle, random};
+use crate::oracle::vocab_emb::{LookupLoops, party};
+use crate::oracle::{Oracle, random};
 use crate::party::*;
 
 /// The variants.
@@ -25,23 +25,23 @@ pub static VARIANTS: &[Variant<dyn VocabEmbedding>] = &[
     Variant {
         id: "embedding/one-hot",
         about: "multiplies by a one-hot matrix in f32 and skips its zeros, as 0 · NaN is NaN",
-        party: || Box::new(Loops(OneHot)),
+        party: || party(OneHot),
     },
     Variant {
         id: "embedding/sorted-ids",
         about: "sorts the tokens by id, reads the table once from top to bottom, and puts the \
                 rows back in order",
-        party: || Box::new(Loops(SortedIds)),
+        party: || party(SortedIds),
     },
     Variant {
         id: "embedding/unique-ids",
         about: "looks each id up once and copies the row to all its places; checks last to first",
-        party: || Box::new(Loops(UniqueIds)),
+        party: || party(UniqueIds),
     },
     Variant {
         id: "embedding/normal-in-f32",
         about: "rounds the first values to f32 before scale and shift, as PyTorch does",
-        party: || Box::new(Loops(NormalInF32)),
+        party: || party(NormalInF32),
     },
 ];
 
