@@ -2,8 +2,11 @@
 //!
 //! The bugs of the museum can be run, so the diagnosis asks the party and every bug the same
 //! fixed questions and compares their wrong answers. A bug fits as far as it is wrong where the
-//! party is wrong, in the same way, and right where the party is right. If none fits well, or
-//! several fit alike, the diagnosis says that it does not know.
+//! party is wrong, in the same way, and right where the party is right.
+//!
+//! The first call that the party answers wrong decides, because one mistake in a forward pass may
+//! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
+//! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
 use crate::component::{Bug, Component, Probe};
 
@@ -11,8 +14,19 @@ use crate::component::{Bug, Component, Probe};
 pub struct Diagnosis<P: ?Sized + 'static> {
     /// The bug.
     pub bug: &'static Bug<P>,
-    /// Share of the telling questions that it answers like the party, up to 1.
-    pub fit: f64,
+    /// How well it fits.
+    pub fit: Fit,
+}
+
+/// How well a bug's answers fit a party's. Larger is better, and the first field counts most.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Fit {
+    /// Of the call that decides: share of the telling questions that both answer alike.
+    pub deciding: f64,
+    /// The same for the other calls that are looked at.
+    pub others: f64,
+    /// The same for all calls: a bug that is wrong in calls that are not looked at is less likely.
+    pub all: f64,
 }
 
 /// A bug that answers fewer of the telling questions like the party is not named.
@@ -44,10 +58,10 @@ fn closest<'a, P: Component + ?Sized>(
         fit(answers, truth, wrong, calls).map(|fit| Diagnosis { bug: *bug, fit })
     });
     let mut fits: Vec<Diagnosis<P>> = fits.collect();
-    fits.sort_by(|a, b| b.fit.total_cmp(&a.fit));
+    fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
     let best = fits.first()?;
     let alike = fits.iter().filter(|other| other.fit == best.fit).count();
-    (best.fit >= ENOUGH && alike == 1).then(|| fits.swap_remove(0))
+    (best.fit.deciding >= ENOUGH && alike == 1).then(|| fits.swap_remove(0))
 }
 
 /// How well the diagnosis names the bugs of the museum.
@@ -118,25 +132,30 @@ fn in_another_hand(mut probes: Vec<Probe>) -> Vec<Probe> {
     probes
 }
 
-/// The share of telling questions that `bug` answers like `party`: those which at least one of
-/// the two answers wrong. `None` if there is none.
-fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Option<f64> {
-    let mut telling = 0.0;
-    let mut alike = 0.0;
-    for ((party, truth), bug) in party.iter().zip(truth).zip(bug) {
-        let asked = calls.is_empty() || calls.contains(&party.call);
-        if !asked || (same(party, truth) && same(bug, truth)) {
-            continue;
+/// How `bug` fits `party`. `None` if the party answers right in all `calls`.
+fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Option<Fit> {
+    let asked = |call: &str| calls.is_empty() || calls.contains(&call);
+    let wrong = |(party, truth): &(&Probe, &Probe)| asked(party.call) && !same(party, truth);
+    let decides = party.iter().zip(truth).find(wrong)?.0.call;
+    let share = |counts: &dyn Fn(&str) -> bool| {
+        let (mut telling, mut alike) = (0.0, 0.0);
+        for ((party, truth), bug) in party.iter().zip(truth).zip(bug) {
+            if counts(party.call) && !(same(party, truth) && same(bug, truth)) {
+                telling += 1.0;
+                alike += if same(party, bug) { 1.0 } else { 0.0 };
+            }
         }
-        telling += 1.0;
-        if same(party, bug) {
-            alike += 1.0;
-        }
-    }
-    (telling > 0.0).then(|| alike / telling)
+        if telling == 0.0 { 1.0 } else { alike / telling }
+    };
+    Some(Fit {
+        deciding: share(&|call| call == decides),
+        others: share(&|call| call != decides && asked(call)),
+        all: share(&|_| true),
+    })
 }
 
-/// Equal but for the last digits of `f32`, relative to the largest value of the answer.
+/// Equal but for the last digits of `f32`, relative to the largest value of the answer. A panic is
+/// like a refusal: it is no answer either.
 fn same(a: &Probe, b: &Probe) -> bool {
     match (&a.answer, &b.answer) {
         (Some(Ok(a)), Some(Ok(b))) => {
@@ -148,7 +167,7 @@ fn same(a: &Probe, b: &Probe) -> bool {
                 |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance;
             a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| close(a, b))
         }
-        (Some(Err(_)), Some(Err(_))) | (None, None) => true,
-        _ => false,
+        (Some(Ok(_)), _) | (_, Some(Ok(_))) => false,
+        _ => true,
     }
 }

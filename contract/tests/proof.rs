@@ -3,7 +3,7 @@
 
 use contract::component::Component;
 use contract::diagnosis;
-use contract::matrix::{self, Matrix};
+use contract::matrix;
 use contract::party::*;
 use contract::run::Run;
 
@@ -15,7 +15,8 @@ fn oracle_keeps_it<P: Component + ?Sized>() {
     }
 }
 
-fn proved<P: Component + ?Sized>() -> Matrix {
+/// Everything that is claimed, and the matrix as `snapshots/` keeps it.
+fn proved<P: Component + ?Sized>() {
     oracle_keeps_it::<P>();
     let matrix = matrix::matrix::<P>(matrix::SEEDS);
     assert_eq!(matrix.survivors(), [""; 0], "bugs that pass");
@@ -27,7 +28,11 @@ fn proved<P: Component + ?Sized>() -> Matrix {
     }
     let accuracy = diagnosis::accuracy::<P>();
     assert!(accuracy.top1() >= 0.85, "{:.2}: {accuracy:#?}", accuracy.top1());
-    matrix
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../../snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(format!("matrix_{}", P::NAME), matrix));
 }
 
 #[test]

@@ -377,6 +377,18 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         party: || party(SquaresInF16),
     },
     Bug {
+        id: "norm/squares-rounded-to-f16",
+        misconception: "rounds the squares to f16, although it adds them up in f32",
+        story: "The product is in the input's type, and only the sum was told to be wider.",
+        source: None,
+        named_by: "norm/statistics-in-f32",
+        party: bug!(SquaresRounded {
+            fn mean_square(&self, group: &[f64]) -> f64 {
+                group.iter().map(|x| f64::from(to_f16(x * x))).sum::<f64>() / group.len() as f64
+            }
+        }),
+    },
+    Bug {
         id: "norm/half-squares-in-f16",
         misconception: "computes the statistics of an f16 input in f16, but those of f32 in f32",
         story: "The cast up was forgotten on one path only. Tests with f32 inputs can't see it.",

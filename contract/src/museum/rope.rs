@@ -1220,6 +1220,22 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         }),
     },
     Bug {
+        id: "rope/offset-unread",
+        misconception: "never reads the offset, neither for the positions nor for the length of a call",
+        story: "The argument is there and nobody uses it. A prompt is right, every token after it \
+                stands at position 0.",
+        source: None,
+        named_by: "rope/offset",
+        party: bug!(OffsetUnread {
+            fn positions(&self, _: usize, s: usize) -> Range<usize> {
+                0..s
+            }
+            fn end(&self, _: usize, s: usize) -> Reply<usize> {
+                Ok(s)
+            }
+        }),
+    },
+    Bug {
         id: "rope/offset-off-by-one",
         misconception: "is one position too far when there is an offset",
         story: "The offset was the number of tokens so far in one place and the index of the \

@@ -1,0 +1,187 @@
+//! Plausible mistakes, written with dfdx as a learner would write them, are called by their names.
+
+mod scratch;
+
+use scratch::Scratch;
+use serde_json::Value;
+
+/// A change of the model solutions, and what the autograder must say of it.
+struct Mistake {
+    task: &'static str,
+    file: &'static str,
+    from: &'static str,
+    to: &'static str,
+    /// The invariant at the top of the report.
+    broken: &'static str,
+    /// The known bug that the report names.
+    bug: Option<&'static str>,
+}
+
+const MISTAKES: &[Mistake] = &[
+    Mistake {
+        task: "1.2",
+        file: "norm",
+        from: "(mean_square + self.eps as f32).sqrt()",
+        to: "mean_square.sqrt()",
+        broken: "norm/eps-inside-root",
+        bug: Some("norm/no-eps"),
+    },
+    Mistake {
+        task: "1.2",
+        file: "norm",
+        from: "(mean_square + self.eps as f32).sqrt()",
+        to: "mean_square.sqrt() + self.eps as f32",
+        broken: "norm/eps-inside-root",
+        bug: Some("norm/eps-outside-root"),
+    },
+    Mistake {
+        task: "1.2",
+        file: "norm",
+        from: "let mean_square = squares.mean::<_, Axis<3>>();",
+        to: "let (squares, tape) = squares.split_tape();
+        let rounded = squares.as_vec().into_iter().map(|v| f16::from_f32(v).to_f32()).collect();
+        let squares = squares.device().tensor_from_vec(rounded, groups).put_tape(tape);
+        let mean_square = squares.mean::<_, Axis<3>>();",
+        broken: "norm/statistics-in-f32",
+        bug: Some("norm/squares-rounded-to-f16"),
+    },
+    Mistake {
+        task: "1.2",
+        file: "norm",
+        from: "let groups = (b, s, H / GZ, Const::<GZ>);",
+        to: "let groups = (b, s, 1, Const::<H>);",
+        broken: "norm/groups-are-neighbours",
+        bug: Some("norm/whole-row"),
+    },
+    Mistake {
+        task: "1.3",
+        file: "norm",
+        from: "let squares = x.with_empty_tape().square();",
+        to: "let squares = x.with_empty_tape().square().split_tape().0.put_tape(T::default());",
+        broken: "norm/gradient-differences",
+        bug: Some("norm/constant-rms"),
+    },
+    Mistake {
+        task: "2.1",
+        file: "vocab_emb",
+        from: "turn(tail);",
+        to: "",
+        broken: "embedding/initial-normal-tail",
+        bug: None,
+    },
+    Mistake {
+        task: "2.4",
+        file: "vocab_emb",
+        from: "*sum += dy",
+        to: "*sum = *dy",
+        broken: "embedding/gradient-adds",
+        bug: Some("embedding/gradient-overwritten"),
+    },
+    Mistake {
+        task: "3.3",
+        file: "parallel_vocab_emb",
+        from: "Ok(mask.choose(rows, zeros))",
+        to: "Ok(rows)",
+        broken: "parallel/foreign-tokens-are-zero",
+        bug: Some("parallel/foreign-rows-wrap"),
+    },
+    Mistake {
+        task: "3.4",
+        file: "parallel_vocab_emb",
+        from: "if owned.contains(id) {
+            let row = &mut dshard[(id - owned.start) * embedding_dim..][..embedding_dim];",
+        to: "{
+            let row = if owned.contains(id) { id - owned.start } else { 0 };
+            let row = &mut dshard[row * embedding_dim..][..embedding_dim];",
+        broken: "parallel/foreign-tokens-give-no-gradient",
+        bug: Some("parallel/foreign-gradient-to-first-row"),
+    },
+    Mistake {
+        task: "4.3",
+        file: "pos_emb",
+        from: "if j < HD / 2 { -1.0 } else { 1.0 }",
+        to: "if j < HD / 2 { 1.0 } else { -1.0 }",
+        broken: "rope/rotate-unit-vector",
+        bug: Some("rope/sign-flipped"),
+    },
+    Mistake {
+        task: "4.8",
+        file: "pos_emb",
+        from: "let end = offset.checked_add(s).ok_or(\"offset + sequence length overflows\")?;",
+        to: "let (offset, end) = (0, s);",
+        broken: "rope/offset",
+        bug: Some("rope/offset-unread"),
+    },
+    Mistake {
+        task: "4.8",
+        file: "pos_emb",
+        from: "table.clone().slice((offset..end, ..))",
+        to: "table.clone().slice((0..s, ..))",
+        broken: "rope/offset",
+        bug: None,
+    },
+    Mistake {
+        task: "4.8",
+        file: "pos_emb",
+        from: "self.ratio = ratio;",
+        to: "",
+        broken: "rope/dynamic-grows",
+        bug: Some("rope/dynamic-cache-only"),
+    },
+];
+
+fn grades(scratch: &Scratch, selection: &[&str], code: i32) -> Vec<Value> {
+    let json = scratch.file("grades.json");
+    let arguments = [&["check"], selection, &["--json", json.to_str().unwrap()]].concat();
+    scratch.run(&arguments).ends_with(code);
+    serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap()
+}
+
+#[test]
+fn mistakes_are_named() {
+    let mut surprises = Vec::new();
+    for mistake in MISTAKES {
+        let scratch = Scratch::with_solutions();
+        let file = format!("exercises/src/{}.rs", mistake.file);
+        scratch.change(&file, mistake.from, mistake.to);
+        let grade = &grades(&scratch, &[mistake.task], 1)[0];
+        let broken = grade["broken"][0]["id"].as_str().unwrap_or("nothing");
+        let bug = grade["misconception"]["bug"].as_str();
+        if (broken, bug) != (mistake.broken, mistake.bug) {
+            surprises.push(format!("{} -> {}: {broken}, {bug:?}", mistake.from, mistake.to));
+        }
+    }
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+/// A task that panics, never answers, ends its process, or runs out of stack fails by itself alone.
+#[test]
+fn one_task_does_not_hide_the_others() {
+    let scratch = Scratch::with_solutions();
+    let norm = "exercises/src/norm.rs";
+    scratch.change(norm, "let mut random = Mt", "std::process::exit(0);\n    let mut random = Mt");
+    scratch.change(
+        norm,
+        "let (b, s, h) =",
+        "assert!(x.shape().2.size() == 0);\n        let (b, s, h) =",
+    );
+    let rope = "exercises/src/pos_emb.rs";
+    scratch.change(rope, "if head_dim < 4", "loop {}\n    if head_dim < 4");
+    scratch.change(
+        rope,
+        "let evens = head.iter()",
+        "std::process::abort();\n        let evens = head.iter()",
+    );
+    let grades = grades(&scratch, &[], 1);
+    let of = |task: &str| {
+        let grade = grades.iter().find(|grade| grade["task"] == task).unwrap();
+        grade["broken"][0]["id"].as_str().unwrap_or("nothing").to_string()
+    };
+    assert_eq!(of("1.1"), "autograder/no-grade");
+    assert_eq!(of("1.2"), "norm/statistics-in-f32");
+    assert_eq!(of("4.1"), "autograder/time");
+    assert_eq!(of("4.6"), "autograder/no-grade");
+    for task in ["1.4", "2.1", "2.3", "3.3", "4.3", "4.5", "4.7"] {
+        assert_eq!(of(task), "nothing", "task {task}");
+    }
+}

@@ -1,0 +1,117 @@
+//! One copy of the workspace for the tests around the exercises, with a target folder of its own.
+//!
+//! The learner's own files may be in any state and stay as they are. Between two tests only
+//! `exercises/src` of the copy changes, so each costs one small build. The first one builds all.
+
+use course::exercise::source::{SOURCES, Source};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The copy of the workspace.
+pub struct Scratch {
+    root: PathBuf,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scratch {
+    /// The copy, with each file of the exercises as `content` makes it.
+    pub fn with(content: impl Fn(&Source) -> String) -> Self {
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch");
+        // The files with tasks are written below, once.
+        let task_file = |name: &str| SOURCES.iter().any(|source| source.file().ends_with(name));
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &root, &|path| {
+            let name = path.file_name().unwrap().to_string_lossy();
+            let made = name.starts_with('.') || name.starts_with("target") || name == "backups";
+            made || (path.parent().unwrap().ends_with("exercises/src") && task_file(&name))
+        });
+        let _ = std::fs::remove_dir_all(root.join("exercises/backups"));
+        for source in &SOURCES {
+            write(&root.join(source.file()), content(source).as_bytes());
+        }
+        Self { root, _turn: turn }
+    }
+
+    pub fn with_starters() -> Self {
+        Self::with(Source::starter)
+    }
+
+    pub fn with_solutions() -> Self {
+        Self::with(|source| source.solution.to_string())
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    pub fn change(&self, name: &str, from: &str, to: &str) {
+        let text = self.read(name);
+        assert!(text.contains(from), "{name} has no {from}");
+        write(&self.file(name), text.replacen(from, to, 1).as_bytes());
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+        command
+            .args(arguments)
+            .env("QUADRIVIUM_ROOT", &self.root)
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch"))
+            .env_remove("RUSTFLAGS");
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Said {
+        Said::new(self.command(arguments).output().unwrap())
+    }
+}
+
+/// What a command said, and how it ended.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Said {
+    pub fn new(output: Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_string();
+        Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    #[track_caller]
+    pub fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        self
+    }
+}
+
+/// Copies a folder. A file that is the same stays as it is, so that nothing is built twice.
+fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let (path, copied) = (entry.path(), to.join(entry.file_name()));
+        if skipped(&path) {
+            continue;
+        }
+        if path.is_dir() {
+            copy(&path, &copied, skipped);
+        } else {
+            write(&copied, &std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+pub fn write(path: &Path, content: &[u8]) {
+    if std::fs::read(path).ok().as_deref() != Some(content) {
+        std::fs::write(path, content).unwrap();
+    }
+}
