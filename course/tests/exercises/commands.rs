@@ -1,9 +1,7 @@
 //! The commands around the exercises, as a learner runs them.
 
-mod scratch;
-
+use crate::scratch::{Said, Scratch};
 use course::exercise::source::{SOURCES, Source, find, replaced};
-use scratch::{Said, Scratch};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;

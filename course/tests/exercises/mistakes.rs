@@ -1,8 +1,6 @@
 //! Plausible mistakes, written with dfdx as a learner would write them, are called by their names.
 
-mod scratch;
-
-use scratch::Scratch;
+use crate::scratch::Scratch;
 use serde_json::Value;
 
 /// A change of the model solutions, and what the autograder must say of it.

@@ -1,0 +1,6 @@
+//! The commands and the autograder around the exercises, from outside. One program, because all tests
+//! share one copy of the workspace.
+
+mod commands;
+mod mistakes;
+mod scratch;
