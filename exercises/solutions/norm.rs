@@ -45,7 +45,7 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
         // task 1.6: begin
         const { assert!(GZ > 0 && H % GZ == 0, "the group size must divide the hidden size") };
         // task 1.6: starter
-        //|
+        //| // to do: task 1.6, in place of this line
         // task 1.6: end
         Self { weight, eps }
     }

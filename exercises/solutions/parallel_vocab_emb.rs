@@ -64,7 +64,7 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
         // task 3.5: begin
         const { assert!(W > 0 && V % W == 0, "the world size must divide the vocabulary size") };
         // task 3.5: starter
-        //|
+        //| // to do: task 3.5, in place of this line
         // task 3.5: end
         Self { weight, rank }
     }

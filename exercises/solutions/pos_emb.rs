@@ -183,7 +183,7 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
         // task 4.9: begin
         const { assert!(HD >= 4 && HD % 2 == 0, "the head size must be even and at least 4") };
         // task 4.9: starter
-        //|
+        //| // to do: task 4.9, in place of this line
         // task 4.9: end
         ratio_for_length(1, max_seq_len)?;
         let (cos, sin) = Self::rows(dev, base, ratio, 0..max_seq_len * ratio)?;

@@ -74,11 +74,13 @@ impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
     }
 
     // Task 2.5, about types. `forward` gives what `lookup` gives, but it forgets the width: its last
-    // dimension is a `usize`. So vectors of 5 can be handed to a norm of 8, and only the run shows it.
-    // Change its result type (and its body) so that the compiler knows the width.
+    // dimension is a `usize`. A norm of 8 does not take such vectors. A caller has to reshape them first,
+    // and only the run shows whether 8 was right. Change the result type (and the body), so that the
+    // compiler knows the width, and refuses vectors of 5 by itself.
 
     /// The rows of the ids, `[b, s]` to `[b, s, e]`.
     // task 2.5: begin
+    // to do: task 2.5, the function below
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         ids: Tensor<(B, S), usize, D, T>,

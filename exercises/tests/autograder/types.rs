@@ -57,11 +57,15 @@ fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
             None => grade.held.push(name),
         }
     }
-    // Until something is written, the good program compiles and nothing else is right.
-    grade.begun = grade.passed
-        || grade.held.len() > 1
-        || grade.broken.iter().any(|b| b.id == "types/good-compiles");
+    grade.begun = grade.passed || !still_to_do(task);
     grade
+}
+
+/// Whether the line that the starter has in the task's place is still there.
+fn still_to_do(task: &Task) -> bool {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(task.file());
+    let source = std::fs::read_to_string(file).unwrap_or_default();
+    source.contains(&format!("// to do: task {}", task.number))
 }
 
 /// A program without its comments and blank lines.
