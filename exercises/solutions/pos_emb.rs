@@ -242,9 +242,17 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 /// Task 4.10. An invariant of your own.
 ///
 /// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives.
-/// Return an `Err` that says what is wrong with it, or `Ok`. You are graded by the known bugs that you
-/// catch, and you may not refuse a right one; it may build its angles in `f32`. Think of what a turn
-/// keeps, of the difference of two positions, and of what a long call may change.
+/// Return an `Err` that says what is wrong with it, or `Ok`.
+///
+/// `rope.build(&settings)` gives a module, for `party::RopeSettings { head_dim, base, max_seq_len, ratio,
+/// dynamic }`. `module.forward(&case)` turns a `party::RopeCase { shape: [b, s, nh, hd], offset, x }`;
+/// `module.state()` gives `ratio`, `cached_len` and `tables`. The parts have names too: `frequencies`,
+/// `tables`, `rotate`, `rotate_backward`, `to_interleaved`, `to_half_split`, `ratio_for_length`. Each may
+/// answer `Err(refusal)`, whose words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
+///
+/// You are graded by the known bugs that you catch, at least 30, and you may not refuse a right one; it
+/// may build its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of
+/// what a long call may change.
 pub fn property(rope: &dyn party::NtkAwareRope) -> Result<()> {
     // task 4.10: begin
     let (q, k) = ([1.0, -2.0, 0.5, 3.0, 0.25, -1.0], [0.5, 1.5, -1.0, 2.0, -0.75, 1.0f32]);

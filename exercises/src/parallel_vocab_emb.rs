@@ -19,7 +19,8 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
 
 /// Task 3.2. The first rows of a rank, `[n, e]`, row-major: normal, each rank with a seed of its own.
 ///
-/// Rank `r` draws its `n · e` values from the seed `base_seed + r`, by [`normal`] of task 2.1.
+/// Rank `r` draws its `n · e` values from the seed `base_seed + r`, by [`normal`] of task 2.1. After the
+/// largest seed comes 0: `wrapping_add`.
 /// What [`shard_range`] refuses is refused.
 pub fn initial_shard(
     vocab_size: usize,
@@ -100,8 +101,15 @@ pub fn backward(
 /// Task 3.6. An invariant of your own.
 ///
 /// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is
-/// asked. Return an `Err` that says what is wrong with it, or `Ok`. You are graded by the known bugs
-/// that you catch, and you may not refuse a right one. Think of all ranks together.
+/// asked. Return an `Err` that says what is wrong with it, or `Ok`.
+///
+/// `parallel.forward(&case)` gives `y` and `ids_after`, and `parallel.backward(&case, &dy)` the gradient of
+/// the shard, for a `party::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank, shard,
+/// ids }`. There are `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too. Each of them
+/// may answer `Err(refusal)`, whose words are in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.
+///
+/// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
+/// Think of all ranks together.
 pub fn property(parallel: &dyn party::ParallelVocabEmbedding) -> Result<()> {
     // task 3.6: begin
     todo!("task 3.6")

@@ -109,8 +109,14 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 /// Task 2.6. An invariant of your own.
 ///
 /// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
-/// with it, or `Ok`. You are graded by the known bugs that you catch, and you may not refuse a right
-/// one. You may look at its lookup, its gradient, its first values, and what it refuses.
+/// with it, or `Ok`.
+///
+/// `embedding.forward(&case)` gives `y` and `ids_after`, and `embedding.backward(&case, &dy)` the gradient
+/// of the table, for a `party::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
+/// `embedding.initial_table(v, e, party::NormalInit { mean, std, seed })` gives the first table. Each of
+/// them may answer `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
 pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
     // task 2.6: begin
     todo!("task 2.6")

@@ -17,7 +17,9 @@ pub fn text(task: &str, tier: usize) -> Option<&'static str> {
     let file = HINTS.get_file(format!("{task}.md"))?.contents_utf8()?;
     let heading = format!("## {}\n", TIERS.get(tier.checked_sub(1)?)?);
     let after = file.split_once(&heading)?.1;
-    let section = after.split("\n## ").next().unwrap_or(after).trim();
+    let section = after.split("\n## ").next().unwrap_or(after).trim_end();
+    // The first line may be a formula: its indentation stays.
+    let section = section.trim_start_matches(['\r', '\n']);
     (!section.is_empty()).then_some(section)
 }
 

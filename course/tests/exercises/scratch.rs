@@ -93,9 +93,22 @@ impl Said {
     }
 }
 
-/// Copies a folder. A file that is the same stays as it is, so that nothing is built twice.
+/// Copies a folder. A file that is the same stays as it is, so that nothing is built twice; one that is
+/// gone is removed.
 fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
     std::fs::create_dir_all(to).unwrap();
+    for entry in to.read_dir().unwrap() {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        if skipped(&path) || from.join(entry.file_name()).exists() {
+            continue;
+        }
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap();
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
     for entry in from.read_dir().unwrap() {
         let entry = entry.unwrap();
         let (path, copied) = (entry.path(), to.join(entry.file_name()));
