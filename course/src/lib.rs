@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod book;
 pub mod error;
 pub mod exercise;
 pub mod figures;
