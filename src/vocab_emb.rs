@@ -206,6 +206,7 @@ impl Default for ParallelVocabEmbeddingConfig {
     }
 }
 
+// ANCHOR: shard_seed
 impl ParallelVocabEmbeddingConfig {
     /// What the initial values are drawn from.
     pub fn init(&self) -> Init {
@@ -213,6 +214,7 @@ impl ParallelVocabEmbeddingConfig {
         Init::Normal { mean: self.init_mean, std: self.init_std, seed }
     }
 }
+// ANCHOR_END: shard_seed
 
 /// One rank's shard of an embedding table that is cut over `W` ranks.
 ///
@@ -346,6 +348,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>>
     }
 }
 
+// ANCHOR: shard_range
 /// `[r * n, (r + 1) * n)` with `n = v / w`: the ids that rank `r` owns.
 ///
 /// # Errors
@@ -358,6 +361,7 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
     let rows = vocab_size / world_size;
     Ok(rank * rows..(rank + 1) * rows)
 }
+// ANCHOR_END: shard_range
 
 /// The smallest multiple of `world_size` that is at least `vocab_size`.
 ///
