@@ -213,12 +213,13 @@ fn initial_values(numbers: &mut Numbers) -> Result<()> {
         numbers.add(&format!("embedding/short-{name}"), format!("{x:.4}"));
     }
 
+    let equal = |a: &[f32], b: &[f32]| a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (longer, shorter) = (normal(32), normal(30));
-    let same = longer.iter().zip(&shorter).take_while(|(a, b)| a == b).count();
+    let same = equal(&longer, &shorter);
     numbers.add("embedding/tail-same", same);
-    numbers.add("embedding/tail-renewed", shorter.len() - same);
     numbers.add("embedding/tail-twice", 32 - 16 - same);
     numbers.add("embedding/tail-words", shorter.len() + 16);
+    numbers.add("embedding/exercise-same", equal(&normal(120), &normal(126)));
     numbers.add("embedding/largest-long", format!("{:.2}", (2.0 * 24.0 * LN_2).sqrt()));
     numbers.add("embedding/largest-short", format!("{:.2}", (2.0 * 53.0 * LN_2).sqrt()));
 
@@ -240,7 +241,8 @@ fn refusal_listing() -> Result<String> {
     let too_large = embedding.try_forward(dev.tensor([[3, 1], [4, 10]]));
     let empty = dev.try_tensor_from_vec(Vec::new(), (0usize, 3usize)).map_err(Error::device)?;
     let empty = embedding.try_forward(empty);
-    let words = |error: Option<quadrivium::Error>| error.map_or_else(String::new, |e| e.to_string());
+    let words =
+        |error: Option<quadrivium::Error>| error.map_or_else(String::new, |e| e.to_string());
     Ok(format!("{}\n\n{}\n", words(too_large.err()), words(empty.err())))
 }
 

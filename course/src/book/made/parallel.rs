@@ -90,10 +90,7 @@ fn ranges(numbers: &mut Numbers) -> Result<()> {
     let (v, w) = (12, 3);
     for rank in 0..w {
         let range = shard_range(v, w, rank)?;
-        numbers.add(
-            &format!("parallel/range-{rank}"),
-            format!("[{}, {})", range.start, range.end),
-        );
+        numbers.add(&format!("parallel/range-{rank}"), format!("[{}, {})", range.start, range.end));
     }
     numbers.add("parallel/owner-of-7", 7 / (v / w));
     numbers.add("parallel/row-of-7", 7 % (v / w));

@@ -180,7 +180,10 @@ pub(super) fn histogram(out: &Path) -> Result<()> {
             .legend(|(x, y)| Rectangle::new([(x, y - 6), (x + 16, y + 6)], BLUE.filled()));
         let line = (0..=300).map(|i| start * (1.0 - f64::from(i) / 150.0));
         chart
-            .draw_series(LineSeries::new(line.map(|x| (x, density(x))), VERMILLION.stroke_width(3)))?
+            .draw_series(LineSeries::new(
+                line.map(|x| (x, density(x))),
+                VERMILLION.stroke_width(3),
+            ))?
             .label("normal density")
             .legend(|(x, y)| PathElement::new([(x, y), (x + 16, y)], VERMILLION.stroke_width(3)));
         legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperRight)).draw()?;
@@ -220,7 +223,9 @@ pub(super) fn tail(out: &Path) -> Result<()> {
             .label("a table of 32 values")
             .legend(|(x, y)| Circle::new((x + 8, y), 5, BLUE.filled()));
         chart
-            .draw_series(b.into_iter().map(|b| TriangleMarker::new(b, 7, VERMILLION.stroke_width(2))))?
+            .draw_series(
+                b.into_iter().map(|b| TriangleMarker::new(b, 7, VERMILLION.stroke_width(2))),
+            )?
             .label("a table of 30 values")
             .legend(|(x, y)| TriangleMarker::new((x + 8, y), 7, VERMILLION));
         legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperRight)).draw()?;
