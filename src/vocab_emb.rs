@@ -348,7 +348,6 @@ impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>>
     }
 }
 
-// ANCHOR: shard_range
 /// `[r * n, (r + 1) * n)` with `n = v / w`: the ids that rank `r` owns.
 ///
 /// # Errors
@@ -361,7 +360,6 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
     let rows = vocab_size / world_size;
     Ok(rank * rows..(rank + 1) * rows)
 }
-// ANCHOR_END: shard_range
 
 /// The smallest multiple of `world_size` that is at least `vocab_size`.
 ///

@@ -107,14 +107,14 @@ fn by_frequency(tokens: &Tokens, gradient: &[f32]) -> Vec<(usize, String, f32)> 
 fn counts_listing() -> Result<String> {
     let (tokens, gradient) = counted()?;
     let ids = by_frequency(&tokens, &gradient);
-    let mut text = String::from("token        id   gradient of its row\n");
+    let mut text = String::from("token           id   gradient of its row\n");
     for (id, piece, gradient) in &ids[..8] {
-        writeln!(text, "{piece:<6} {:>8}   {gradient:>6.1}", thousands(*id)).expect(TO_STRING);
+        writeln!(text, "{piece:<8}{:>10}{gradient:>22.1}", thousands(*id)).expect(TO_STRING);
     }
     let sum: f32 = gradient.iter().sum();
     let zeros = gradient.iter().filter(|g| g.to_bits() == 0).count();
     let line = |text: &mut String, words: &str, n: usize| {
-        writeln!(text, "{words:<33} {:>8}", thousands(n)).expect(TO_STRING);
+        writeln!(text, "{words:<30}{:>10}", thousands(n)).expect(TO_STRING);
     };
     text.push('\n');
     line(&mut text, "tokens of the text", tokens.ids.len());
