@@ -1,6 +1,6 @@
 //! The figures of the chapter on ParallelVocabEmbedding.
 
-use super::{DY, F16, HAND, IDS, TRAINING, part, result_mib, ring_mib, shard_mib};
+use super::{F16, HAND, IDS, TRAINING, part, result_mib, ring_mib, shard_mib};
 use crate::error::Result;
 use crate::figures::{Area, BLUE, FOUR, INK, PALE, Painted, VERMILLION};
 use crate::figures::{axes, legend, save, shards, small_font, whole};
@@ -147,9 +147,9 @@ pub(super) fn sum(out: &Path) -> Result<()> {
     let owner = |t: usize| IDS[t] / (HAND.0 / HAND.2);
     save(out, "Where does each token find its row?", (860, 330), |area| {
         let (left, top) = (150, 70);
-        for t in 0..DY.len() {
+        for (t, id) in IDS.iter().enumerate() {
             let y = top + t as i32 * CELL.1 + CELL.1 / 2;
-            words(area, (left - 14, y), format!("token {t}, id {}", IDS[t]), HPos::Right)?;
+            words(area, (left - 14, y), format!("token {t}, id {id}"), HPos::Right)?;
         }
         let step = 2 * CELL.0 + 64;
         for block in 0..=HAND.2 {
