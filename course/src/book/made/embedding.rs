@@ -80,11 +80,11 @@ pub(super) fn matrix(values: &[f32], columns: usize) -> String {
 
 // --- counts on a real text --------------------------------------------------------------------
 
-/// The tokens of the course's own prose, and the gradient of a table with one column when every
+/// The tokens of the course's licence, and the gradient of a table with one column when every
 /// `dy` is 1. `[v, 1]`.
 fn counted() -> Result<(Tokens, Vec<f32>)> {
     let dev = Cpu::default();
-    let tokens = tokenize(&Text::own_prose())?;
+    let tokens = tokenize(&Text::licence())?;
     let config = VocabEmbeddingConfig::default();
     let embedding = VocabEmbedding::<TOKENIZER_IDS, 1, f32, _>::new(&dev, config)?;
     let ids = ids_tensor(&dev, &tokens.ids)?;

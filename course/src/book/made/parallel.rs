@@ -218,7 +218,7 @@ fn refusals_listing() -> Result<String> {
 // --- the work of each rank --------------------------------------------------------------------
 
 fn load_listing() -> Result<String> {
-    let tokens = tokenize(&Text::own_prose())?;
+    let tokens = tokenize(&Text::licence())?;
     let load = load(&tokens.ids);
     let mut text = String::from("rank    rows   tokens of the text   share\n");
     for (rank, &n) in load.iter().enumerate() {

@@ -180,8 +180,8 @@ pub(super) fn sum(out: &Path) -> Result<()> {
     })
 }
 
-/// Which rank owns which token of the course's own prose.
+/// Which rank owns which token of the course's licence.
 pub(super) fn load(out: &Path) -> Result<()> {
-    let tokens = tokenize(&Prose::own_prose())?;
+    let tokens = tokenize(&Prose::licence())?;
     shards::draw(out, &tokens.ids)
 }
