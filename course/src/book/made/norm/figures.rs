@@ -361,7 +361,7 @@ pub fn gradient(out: &Path) -> Result<()> {
             chart.draw_series(arrow(from, to, color))?;
         }
         for (words, at) in [
-            ("xhat, as long as sqrt(gz)", (0.38, 0.12)),
+            ("xhat, as long as sqrt(gz)", (0.05, -0.12)),
             ("arrives: gamma dy", (tip.0 + 0.06, tip.1 + 0.06)),
             ("along x: taken away", (radial.0 + 0.12, radial.1 - 0.12)),
             ("passes: rms times dx", (tangent.0 - 1.42, tangent.1 - 0.16)),
