@@ -123,8 +123,8 @@ fn eps_text() -> Result<String> {
         ("0", 0.0),
     ] {
         let y = forward(&[size as f32; 4], &[1.0; 4], 4, EPS)?[0];
-        // Without eps, 0 is divided by 0.
-        let none = size / size;
+        let root_mean_square = f64::sqrt(size * size);
+        let none = size / root_mean_square; // 0 is divided by 0 in the last line
         let _ = writeln!(text, "{name:>12} {y:8.6} {:10.6} {none:>8}", outside(size));
     }
     Ok(text)

@@ -97,7 +97,7 @@ pub fn eps(out: &Path) -> Result<()> {
 
 /// One huge element among ones.
 pub fn outlier_token() -> Vec<f32> {
-    let sign = |j: usize| if j % 2 == 0 { 1.0 } else { -1.0 };
+    let sign = |j: usize| if j.is_multiple_of(2) { 1.0 } else { -1.0 };
     let mut x: Vec<f32> = (0..OUTLIER_TOKEN).map(sign).collect();
     x[OUTLIER_AT] = OUTLIER;
     x
