@@ -165,6 +165,46 @@ pub enum Error {
     #[error("can't watch exercises/src: {0}; run `cargo course check` after each save instead")]
     Watch(String),
 
+    /// The sources of the book are not in order.
+    #[error(
+        "the book can't be built\n\
+         rule      everything in its pages is there, and every number is what code gives\n\
+         expected  no complaint\n\
+         got       {}\n\
+         to do     mend the pages in book/src, then build again", .0.join("\n          ")
+    )]
+    Book(Vec<String>),
+
+    /// A folder that a site must not replace.
+    #[error(
+        "the book can't be written to {folder}\n\
+         rule      --build needs a folder that is new, empty, or holds a book already\n\
+         expected  such a folder\n\
+         got       {folder}: {reason}\n\
+         to do     name another folder after --build"
+    )]
+    Site {
+        /// The folder.
+        folder: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The book can't be served.
+    #[error(
+        "the book can't be served on port {port}\n\
+         rule      a port can be used by one program at a time\n\
+         expected  a free port\n\
+         got       {reason}\n\
+         to do     leave out --port, and a free port is found"
+    )]
+    Serve {
+        /// The port.
+        port: u16,
+        /// What the system says.
+        reason: String,
+    },
+
     /// A component refused. On checked input it should not: this is a bug.
     #[error("a component refused its input: {0}")]
     Component(#[from] quadrivium::Error),

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use clap::{Args, Parser, Subcommand};
+use course::book::read;
 use course::exercise::show::{error_lines, error_width};
 use course::exercise::{check, diff, hint, reset};
 use course::{board, matrix, tour};
@@ -15,8 +16,9 @@ use std::process::ExitCode;
 /// Four components make a front end of a Transformer: GroupRMSNorm, two vocabulary
 /// embeddings and NTK-aware RoPE. The tour shows them at work, the exercises let you write them.
 ///
-/// Without a command, the board opens: what is done, what is next, and what is wrong with it. It
-/// grades again at each save. Leave it with q.
+/// Without a command, the course opens: the book is served on this machine's own address, and the
+/// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
+/// Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
 struct Arguments {
@@ -32,6 +34,7 @@ enum Command {
     Diff(DiffArguments),
     Reset(ResetArguments),
     Matrix(MatrixArguments),
+    Read(ReadArguments),
 }
 
 /// Take a real text through the four components and measure what must hold.
@@ -148,6 +151,38 @@ struct MatrixArguments {
     json: bool,
 }
 
+/// Read the book.
+///
+/// It is built and served on this machine's own address; the address is printed, and nothing is
+/// opened by itself. Nothing is loaded from elsewhere, so it works offline.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course read                  serve the book, until Ctrl-C
+  cargo course read --open           and open it in the browser
+  cargo course read --build site     write it to ./site, for any web server
+
+Exit codes:
+  0  the book was built
+  2  its sources are not in order, a folder or a port can't be used")]
+struct ReadArguments {
+    /// Write the site to this folder instead of serving it.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["port", "open"])]
+    build: Option<PathBuf>,
+
+    /// Serve on this port [default: 4143, or any free one].
+    #[arg(long)]
+    port: Option<u16>,
+
+    /// Open the book in the browser.
+    #[arg(long)]
+    open: bool,
+
+    /// For authors: make the figures and listings in book/src anew.
+    #[arg(long, conflicts_with_all = ["build", "port", "open"])]
+    update: bool,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         None => board::run(),
@@ -167,6 +202,9 @@ fn main() -> ExitCode {
         Some(Command::Diff(DiffArguments { task })) => diff::run(&task),
         Some(Command::Reset(ResetArguments { task })) => reset::run(&task),
         Some(Command::Matrix(MatrixArguments { json })) => matrix::run(json),
+        Some(Command::Read(ReadArguments { build, port, open, update })) => {
+            read::run(&read::Options { build, port, open, update })
+        }
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

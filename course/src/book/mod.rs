@@ -1,3 +1,15 @@
-//! The book: what code makes for it, and how its pages are built, served and checked.
+//! The book: what code makes for it, and how its pages are built and served.
+//!
+//! The sources are in the folder `book`. mdBook includes files and renders pages; formulas, figures,
+//! numbers and what comes from the contract are put in here, before it renders.
 
+pub mod build;
+pub mod complaint;
+pub mod generated;
 pub mod made;
+pub mod markup;
+pub mod names;
+pub mod numbers;
+pub mod read;
+pub mod serve;
+pub mod update;

@@ -1,0 +1,116 @@
+//! From the sources in `book` to a site.
+
+use super::complaint::Complaints;
+use super::generated::Generated;
+use super::made;
+use super::markup::Markup;
+use super::names::Names;
+use super::numbers;
+use crate::error::{Error, Result};
+use mdbook_driver::MDBook;
+use mdbook_preprocessor::book::{Book, BookItem, Chapter};
+use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// What came out.
+#[derive(Debug)]
+pub struct Built {
+    /// The folder of the site.
+    pub site: PathBuf,
+    /// Number of pages.
+    pub pages: usize,
+}
+
+/// Builds the book of the workspace in `root` into the folder `site`, which is replaced.
+///
+/// # Errors
+/// What is wrong in the sources, all of it; a folder that can't be written.
+pub fn build(root: &Path, site: &Path) -> Result<Built> {
+    let wrong = |error: &dyn std::fmt::Display| Error::Book(vec![format!("{error:#}")]);
+    let mut book = MDBook::load(root.join("book")).map_err(|e| wrong(&e))?;
+    book.config.build.build_dir = site.to_path_buf();
+    let complaints = Arc::new(Mutex::new(Complaints::default()));
+    let ours = Pages { root: root.to_path_buf(), complaints: complaints.clone() };
+    book.with_preprocessor(ours);
+    book.build().map_err(|e| wrong(&e))?;
+    let complaints = std::mem::take(&mut *complaints.lock().unwrap_or_else(|e| e.into_inner()));
+    match complaints.into_lines() {
+        lines if lines.is_empty() => {
+            let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_))).count();
+            Ok(Built { site: site.to_path_buf(), pages })
+        }
+        lines => Err(Error::Book(lines)),
+    }
+}
+
+/// What we do to the pages, after mdBook has put the included files in.
+struct Pages {
+    root: PathBuf,
+    complaints: Arc<Mutex<Complaints>>,
+}
+
+impl Preprocessor for Pages {
+    fn name(&self) -> &str {
+        "quadrivium"
+    }
+
+    fn run(
+        &self,
+        _: &PreprocessorContext,
+        mut book: Book,
+    ) -> mdbook_preprocessor::errors::Result<Book> {
+        let mut complaints = self.complaints.lock().unwrap_or_else(|e| e.into_inner());
+        let (names, numbers) = (Names::new(), made::numbers()?);
+        let source = self.root.join("book/src");
+        let pages: Vec<(String, String)> = book
+            .chapters()
+            .map(|chapter| (name(chapter).to_string(), chapter.content.clone()))
+            .collect();
+        let pages = pages.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let generated = Generated::new(&names, &self.root, pages);
+        let markup = Markup::new(&names, &source);
+        let mut used = BTreeSet::new();
+        book.for_each_chapter_mut(|chapter| {
+            complaints.turn_to(name(chapter));
+            included(&chapter.content, &mut complaints);
+            let page = generated.replace(&chapter.content, &mut complaints);
+            let page = numbers::compare(&page, &numbers, &mut used, &mut complaints);
+            chapter.content = markup.replace(&page, &mut complaints);
+        });
+        complaints.turn_to("");
+        for name in numbers.names().filter(|name| !used.contains(*name)) {
+            complaints.add(format!("the number {name} stands nowhere in the text"));
+        }
+        Ok(book)
+    }
+}
+
+/// The name of a chapter's file, without `.md`.
+fn name(chapter: &Chapter) -> &str {
+    let path = chapter.source_path.as_deref().unwrap_or(Path::new(""));
+    path.file_stem().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// mdBook leaves a line as it is if it can't include a file, and puts nothing for an unknown
+/// anchor. Both are mistakes here.
+fn included(page: &str, complaints: &mut Complaints) {
+    for line in page.lines().filter(|line| line.contains("{{#")) {
+        complaints.add(format!("this was not included: {}", line.trim()));
+    }
+    let mut fence: Option<(String, bool)> = None;
+    for line in page.lines() {
+        match &mut fence {
+            None if line.trim_start().starts_with("```") => fence = Some((line.into(), true)),
+            None => {}
+            Some((opened, empty)) if line.trim() == "```" => {
+                if *empty {
+                    complaints.add(format!("a piece of code is empty: {opened}"));
+                }
+                fence = None;
+            }
+            Some((_, empty)) => *empty &= line.trim().is_empty(),
+        }
+    }
+}
