@@ -20,6 +20,7 @@ fn plain_frequencies() -> Vec<f64> {
     rotary_frequencies(D, BASE, 1.0).unwrap()
 }
 
+// ANCHOR: helpers
 /// One head at each of these positions, turned by the library, `[positions, HD]`.
 fn turned_by<const HD: usize>(
     frequencies: &[f64],
@@ -40,6 +41,7 @@ fn turned<const HD: usize>(head: &[f32], position: usize) -> Vec<f64> {
     let frequencies = rotary_frequencies(HD, BASE, 1.0).unwrap();
     turned_by::<HD>(&frequencies, head, &[position]).remove(0)
 }
+// ANCHOR_END: helpers
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
