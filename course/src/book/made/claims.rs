@@ -177,6 +177,11 @@ fn tiled_head(query_head: usize) -> usize {
     query_head % 8
 }
 
+/// With a minus sign as it is printed in a text.
+fn signed(x: f64) -> String {
+    format!("{x:.3}").replace('-', "\u{2212}")
+}
+
 fn numbers(numbers: &mut Numbers) -> Result<()> {
     let add = &mut |name: &str, value: String| numbers.add(&format!("claims/{name}"), value);
     let theta = frequencies()?;
@@ -211,7 +216,6 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     add("half-turn", thousands(half));
     let favourite = favourite_of(1000)?;
     add("favourite-0", format!("{:.2}", favourite(0)));
-    add("favourite-1000", format!("{:.0}", favourite(1000)));
 
     let (sin, cos) = 1f64.sin_cos();
     add("cos-1", format!("{cos:.4}"));
@@ -228,6 +232,8 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     add("second-key", format!("{}", near[1]));
     add("second-key-bf16", format!("{}", bf16(near[1])));
 
+    add("turns-fast", thousands((71_000.0 / TAU).round() as usize));
+    add("turns-slow", thousands((71_000.0 * 0.01 / TAU).round() as usize));
     add("off-by", format!("{:.5}", 355.0 - 113.0 * PI));
     let gib = |length: usize| bias_bytes(length as f64, 32.0) as usize >> 30;
     add("bias-gib", thousands(gib(4096)));
@@ -244,9 +250,9 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         a[0] * b[0] + a[1] * b[1]
     };
     for m in [0.0, 1.0] {
-        add(&format!("turned-{m}"), format!("{:.3}", product(rotate, m)));
-        add(&format!("added-{m}"), format!("{:.3}", product(add_sinusoid, m)));
-        add(&format!("swapped-{m}"), format!("{:.3}", product(swap, m)));
+        add(&format!("turned-{m}"), signed(product(rotate, m)));
+        add(&format!("added-{m}"), signed(product(add_sinusoid, m)));
+        add(&format!("swapped-{m}"), signed(product(swap, m)));
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     add("learned-mib", thousands(TRAINED * HIDDEN * 4 / MIB));
 
     // Biases.
-    for distance in [10, 20, 100] {
+    for distance in [10, 20, 63, 100] {
         add(&format!("t5-bucket-{distance}"), t5_bucket(distance, 32, 128).to_string());
     }
     let last = (0..).find(|&distance| t5_bucket(distance, 32, 128) == 31).unwrap_or_default();
@@ -71,6 +71,9 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     add("alibi-reach-first", format!("{:.0}", 8.0 / slopes[0]));
     add("alibi-reach-last", thousands((8.0 / slopes[7]) as usize));
 
+    add("alibi-3000-last", format!("{:.1}", 3000.0 * slopes[7]));
+    add("alibi-3000-first", thousands((3000.0 * slopes[0]) as usize));
+
     // Rotations.
     let plain = figures::frequencies(1.0)?;
     add("rope-table-mib", (2 * TRAINED * HEAD_DIM * 4 / MIB).to_string());
@@ -79,7 +82,6 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     let unfinished = plain.len() - figures::first_unfinished()?;
     add("first-unfinished", figures::first_unfinished()?.to_string());
     add("unfinished", unfinished.to_string());
-    add("wavelength-32-turns", thousands(TRAINED / 32));
     let slow = interpolated(HEAD_DIM, BASE, STRETCH)?;
     add("interpolated-step", format!("{}", slow[0]));
     add("plain-step", format!("{}", plain[0]));

@@ -42,7 +42,7 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 
 // ANCHOR: interpolation
 /// Position interpolation: all planes are `s` times slower, which is position `m / s`.
-/// Source: Chen et al. 2023, equation 4.
+/// Source: Chen et al. 2023.
 pub fn interpolated(d: usize, base: f64, s: f64) -> Result<Vec<f64>> {
     let plain = rotary_frequencies(d, base, 1.0).map_err(Error::from)?;
     Ok(plain.iter().map(|theta| theta / s).collect())
