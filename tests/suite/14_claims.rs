@@ -27,10 +27,9 @@ fn turned_by<const HD: usize>(
     head: &[f32],
     positions: &[usize],
 ) -> Vec<Vec<f64>> {
+    let layout = Layout::HalfSplit;
     let turn = |&m: &usize| {
-        let tables =
-            RotaryTables::new(&dev(), Const::<HD>, frequencies, m..m + 1, Layout::HalfSplit)
-                .unwrap();
+        let tables = RotaryTables::new(&dev(), Const::<HD>, frequencies, m..m + 1, layout).unwrap();
         let x = tensor(head, (1usize, 1usize, 1usize, Const::<HD>));
         widen(&apply_rotary_pos_emb(x, &tables.cos, &tables.sin).unwrap().as_vec())
     };
@@ -66,7 +65,8 @@ fn theta_0_is_the_fastest_clock() {
     assert_eq!(theta[0], 1.0);
     assert!(theta.is_sorted_by(|earlier, later| earlier > later));
 
-    // The rotation says the same: one step turns plane 0 by 1 radian, the last by 0.0001.
+    // The rotation says the same: one step turns plane 0 by 1 radian, the last by
+    // 0.0001.
     let first = turned::<D>(&sparse::<D>(&[(0, 1.0)]), 1);
     let last = turned::<D>(&sparse::<D>(&[(D / 2 - 1, 1.0)]), 1);
     assert!((first[D / 2] - 1.0f64.sin()).abs() < U32);
@@ -92,21 +92,28 @@ fn the_longest_wavelength_is_54_410() {
 // ANCHOR: coincide
 #[test]
 fn no_two_positions_up_to_two_million_coincide() {
-    // Only distances matter: plane i holds m and n at the same place if (m - n) theta_i is a
-    // whole number of turns. The gap is |e^(i m theta) - e^(i n theta)|, 2 at most.
+    // Only distances matter: plane i holds m and n at the same place if (m - n)
+    // theta_i is a whole number of turns. The gap is |e^(i m theta) - e^(i n
+    // theta)|, 2 at most.
     let theta = plain_frequencies();
-    let gap = |distance: usize, theta: f64| 2.0 * (distance as f64 * theta / 2.0).sin().abs();
+    let gap = |distance: usize, theta: f64| {
+        let half_angle = distance as f64 * theta / 2.0;
+        2.0 * half_angle.sin().abs()
+    };
 
-    // At the longest wavelength, the slowest plane is back. Most others are far away.
+    // At the longest wavelength, the slowest plane is back. Most others are far
+    // away.
     let one_turn = (TAU / theta[D / 2 - 1]).round() as usize;
     assert!(gap(one_turn, theta[D / 2 - 1]) < 1e-4);
     assert_eq!(theta.iter().filter(|&&theta| gap(one_turn, theta) > 1.0).count(), 45);
 
     // Neighbours are told apart by plane 0, which turns by 1 radian.
     assert!((gap(1, theta[0]) - 0.9589).abs() < 1e-4 && gap(2, theta[0]) > 1.68);
-    // From distance 3 on, some plane shows the two positions almost opposite to each other.
+    // From distance 3 on, some plane shows the two positions almost opposite to
+    // each other.
     for distance in 3..=2_000_000 {
-        assert!(theta.iter().any(|&theta| gap(distance, theta) > 1.92), "distance {distance}");
+        let is_far = theta.iter().any(|&theta| gap(distance, theta) > 1.92);
+        assert!(is_far, "distance {distance}");
     }
 }
 // ANCHOR_END: coincide
@@ -114,17 +121,21 @@ fn no_two_positions_up_to_two_million_coincide() {
 // ANCHOR: extrapolates
 #[test]
 fn what_is_small_in_training_may_be_large_after_it() {
-    // 18 of 64 planes never complete a turn within the training length. For 14 of them, which
-    // need twice that length or more, every phase of the second half is new.
+    // 18 of 64 planes never complete a turn within the training length. For 14 of
+    // them, which need twice that length or more, every phase of the second half is
+    // new.
     let theta = plain_frequencies();
-    let unfinished = |length: usize| theta.iter().filter(|&t| t * length as f64 <= TAU).count();
+    let unfinished =
+        |length: usize| theta.iter().filter(|&theta| theta * length as f64 <= TAU).count();
     assert_eq!((unfinished(TRAINED), unfinished(2 * TRAINED)), (18, 14));
 
-    // Three of them are enough for a query and a key whose product nearly vanishes at all
-    // trained distances: the weights cancel the terms D^0 and D^2 of their cosines.
+    // Three of them are enough for a query and a key whose product nearly vanishes
+    // at all trained distances: the weights cancel the terms D^0 and D^2 of their
+    // cosines.
     let [a, b, c] = [61, 62, 63].map(|i| theta[i] * theta[i] / (theta[61] * theta[61]));
     let q = sparse::<D>(&[(61, 1.0), (62, 1.0), (63, 1.0)]);
-    let k = sparse::<D>(&[(61, (b - c) as f32), (62, (c - a) as f32), (63, (a - b) as f32)]);
+    let weights = [b - c, c - a, a - b].map(|weight| weight as f32);
+    let k = sparse::<D>(&[(61, weights[0]), (62, weights[1]), (63, weights[2])]);
     let key = widen(&k);
     let largest = |frequencies: &[f64], distances: &[usize]| {
         let rows = turned_by::<D>(frequencies, &q, distances);
@@ -144,7 +155,8 @@ fn what_is_small_in_training_may_be_large_after_it() {
 // ANCHOR: decays
 #[test]
 fn inner_products_need_not_decay_with_distance() {
-    // In the slowest plane alone, q.k grows at every step of a thousand, over 27,000 positions.
+    // In the slowest plane alone, q.k grows at every step of a thousand, over
+    // 27,000 positions.
     let slow = D / 2 - 1;
     let (q, k) = (sparse::<D>(&[(slow, 1.0)]), sparse::<D>(&[(slow, -1.0)]));
     let distances: Vec<usize> = (0..28).map(|step| 1000 * step).collect();
@@ -153,7 +165,8 @@ fn inner_products_need_not_decay_with_distance() {
     assert!(products.is_sorted_by(|near, far| near < far));
     assert!(products[0] == -1.0 && products[27] > 0.999);
 
-    // With all planes, a query may prefer any distance: here 1000, and 0 gets next to nothing.
+    // With all planes, a query may prefer any distance: here 1000, and 0 gets next
+    // to nothing.
     let q = wave::<D>(1.3);
     let k = turned::<D>(&q, 1000);
     let distances: Vec<usize> = (0..2000).step_by(8).collect();
@@ -173,7 +186,8 @@ fn one_part_twice_loses_a_dimension() {
     let right = |[x, y]: [f64; 2]| [x * cos - y * sin, x * sin + y * cos];
     let twice = |[x, y]: [f64; 2]| [x * sin + y * cos; 2];
 
-    // A head that is not zero becomes zero, and with it every product with every key.
+    // A head that is not zero becomes zero, and with it every product with every
+    // key.
     let head = [cos, -sin];
     assert_eq!(twice(head), [0.0, 0.0]);
     assert!((f64::hypot(right(head)[0], right(head)[1]) - 1.0).abs() < 1e-15);
@@ -209,7 +223,8 @@ fn without_the_minus_it_is_no_rotation() {
     assert!((length(turned::<4>(&q, 1)) / of_q - 1.0).abs() < 1e-6);
     assert!((length(swapped(&q, 1)) / of_q - 1.0).abs() > 0.2);
 
-    // And the product no longer depends on the distance alone. Here it is 3 each time.
+    // And the product no longer depends on the distance alone. Here it is 3 each
+    // time.
     let right = |m: usize| dot(&turned::<4>(&q, m + 3), &turned::<4>(&k, m));
     let wrong = |m: usize| dot(&swapped(&q, m + 3), &swapped(&k, m));
     assert!((0..20).all(|m| (right(m) - right(0)).abs() < 1e-6));
@@ -225,12 +240,14 @@ fn a_key_keeps_its_own_type() {
         let bits = x.to_bits();
         f32::from_bits((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF_0000)
     };
-    // `xk_out.type_as(xq)` with queries in bf16 and keys in f32: two keys become one.
+    // `xk_out.type_as(xq)` with queries in bf16 and keys in f32: two keys become
+    // one.
     let keys = [1.0f32, 1.0 + 1.0 / 256.0];
     assert_ne!(keys[0], keys[1]);
     assert_eq!(bf16(keys[0]), bf16(keys[1]));
 
-    // The library gives back what came in: the type of a result is that of its own input.
+    // The library gives back what came in: the type of a result is that of its own
+    // input.
     let theta = rotary_frequencies(4, BASE, 1.0).unwrap();
     let tables = RotaryTables::new(&dev(), Const::<4>, &theta, 3..4, Layout::HalfSplit).unwrap();
     type Head<F> = Tensor<(usize, usize, usize, Const<4>), F, Dev>;
@@ -239,7 +256,7 @@ fn a_key_keeps_its_own_type() {
     let k: Head<f64> = tensor(&exact, (1, 1, 1, Const));
     let turned_q: Head<f32> = apply_rotary_pos_emb(q, &tables.cos, &tables.sin).unwrap();
     let turned_k: Head<f64> = apply_rotary_pos_emb(k, &tables.cos, &tables.sin).unwrap();
-    assert_eq!(turned_q.as_vec().len(), turned_k.as_vec().len());
+    assert_eq!(widen(&turned_q.as_vec()), turned::<4>(&wave::<4>(1.3), 3));
     // And these are f64 numbers, not f32 numbers in a wider coat.
     assert!(turned_k.as_vec().iter().any(|&y| f64::from(y as f32) != y));
 }
@@ -285,18 +302,20 @@ fn two_dimensional_rope_is_a_direct_sum() {
     let sum = |row: f64, column: f64| times(&direct_sum(&rotation(row), &rotation(column)), &x);
     let product = |row: f64, column: f64| times(&kronecker(&rotation(row), &rotation(column)), &x);
 
-    // A step to the side. In the sum, the half of the head that holds the row does not notice.
+    // A step to the side. In the sum, the half of the head that holds the row does
+    // not notice.
     assert_eq!(sum(5.0, 2.0)[..2], sum(5.0, 3.0)[..2]);
     let moved = product(5.0, 2.0).iter().zip(product(5.0, 3.0)).filter(|(a, b)| **a != *b).count();
     assert_eq!(moved, 4);
 
-    // In the product two half turns cancel: (-R) x (-R) = R x R. 355 is 113 half turns, but for
-    // 0.00003, so these two places of an image are one.
+    // In the product two half turns cancel: (-R) x (-R) = R x R. 355 is 113 half
+    // turns, but for 0.00003, so these two places of an image are one.
     assert!((355.0 - 113.0 * PI).abs() < 3.1e-5);
     assert!(farthest(&product(5.0, 2.0), &product(360.0, 357.0)) < 1e-4);
     assert!(farthest(&sum(5.0, 2.0), &sum(360.0, 357.0)) > 1.0);
 
-    // Sizes: two turns of 64 make a head of 128. Their product does not fit into it.
+    // Sizes: two turns of 64 make a head of 128. Their product does not fit into
+    // it.
     let [a, b] = [0, 1].map(|_| vec![vec![0.0; 64]; 64]);
     assert_eq!((direct_sum(&a, &b).len(), kronecker(&a, &b).len()), (128, 4096));
 }
@@ -321,16 +340,18 @@ fn a_bias_matrix_takes_heads_times_length_squared() {
         .map(|i| bias(i / length / length, i / length % length, i % length))
         .collect();
     assert_eq!(matrix.len(), heads * length * length);
-    // Real sizes, in f16: 32 heads and 4096 tokens take 1 GiB, in each layer that makes its own.
+    // Real sizes, in f16: 32 heads and 4096 tokens take 1 GiB, in each layer that
+    // makes its own.
     assert_eq!(32 * 4096usize.pow(2) * 2, 1 << 30);
 
     // What is O(L) is the number of different values: one for each distance.
     let different: BTreeSet<u64> = matrix[..length * length].iter().map(|b| b.to_bits()).collect();
     assert_eq!(different.len(), 2 * length - 1);
 
-    // A fused kernel stores none of it: it computes the bias from the two positions.
-    // ALiBi has a second way out. Within a row the query's part is a constant, and softmax does
-    // not see a constant, so a vector of `slope * key` gives the same weights.
+    // A fused kernel stores none of it: it computes the bias from the two
+    // positions. ALiBi has a second way out. Within a row the query's part is a
+    // constant, and softmax does not see a constant, so a vector of `slope * key`
+    // gives the same weights.
     let scores: Vec<f64> = (0..length).map(|key| (1.7 * key as f64).sin()).collect();
     for query in 0..length {
         let weights = |bias: &dyn Fn(usize) -> f64| {
@@ -356,7 +377,8 @@ fn grouped_keys_are_interleaved_not_tiled() {
     assert_eq!(interleaved, [0, 0, 0, 0, 1, 1, 1, 1]);
     assert_eq!(tiled, [0, 1, 0, 1, 0, 1, 0, 1]);
 
-    // Both have 8 heads, so no shape complains. Half of the query heads meet the wrong key.
+    // Both have 8 heads, so no shape complains. Half of the query heads meet the
+    // wrong key.
     let queries: Vec<Vec<f32>> = (0..heads).map(|head| wave::<4>(1.0 + head as f32)).collect();
     let keys: Vec<Vec<f32>> = (0..key_heads).map(|head| wave::<4>(0.3 + head as f32)).collect();
     let scores = |of: &[usize]| -> Vec<f64> {
@@ -389,7 +411,8 @@ fn rope_turns_where_sinusoids_are_added() {
     assert!((length(&turned::<8>(&q, 7)) / length(&widen(&q)) - 1.0).abs() < 1e-6);
     assert!((length(&added(&q, 7)) / length(&widen(&q)) - 1.0).abs() > 0.1);
 
-    // After a turn, the product knows the distance only. After a sum, it knows where it is.
+    // After a turn, the product knows the distance only. After a sum, it knows
+    // where it is.
     let rotated = |m: usize| dot(&turned::<8>(&q, m + 3), &turned::<8>(&k, m));
     let summed = |m: usize| dot(&added(&q, m + 3), &added(&k, m));
     assert!((0..20).all(|m| (rotated(m) - rotated(0)).abs() < 2e-6));

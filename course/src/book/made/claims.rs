@@ -38,7 +38,7 @@ pub static MADE: Made = Made {
 };
 
 fn frequencies() -> Result<Vec<f64>> {
-    Ok(rotary_frequencies(HEAD_DIM, BASE, 1.0).map_err(Error::from)?)
+    rotary_frequencies(HEAD_DIM, BASE, 1.0).map_err(Error::from)
 }
 
 /// `|e^(i m theta) - e^(i n theta)|` at this distance `m - n`.

@@ -17,7 +17,7 @@ const PLANES: usize = HEAD_DIM / 2;
 
 /// Plain frequencies, or NTK's with a ratio.
 pub(super) fn frequencies(ratio: f64) -> Result<Vec<f64>> {
-    Ok(rotary_frequencies(HEAD_DIM, BASE, ratio).map_err(Error::from)?)
+    rotary_frequencies(HEAD_DIM, BASE, ratio).map_err(Error::from)
 }
 
 fn by_number(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {

@@ -9,9 +9,9 @@ use std::f64::consts::TAU;
 /// Source: Vaswani et al. 2017, section 3.5.
 pub fn sinusoidal(m: usize, h: usize) -> Vec<f64> {
     let wave = |j: usize| {
-        let plane = j / 2;
+        let (plane, is_cosine) = (j / 2, j % 2 == 1);
         let angle = m as f64 * 10_000f64.powf(-2.0 * plane as f64 / h as f64);
-        if j % 2 == 0 { angle.sin() } else { angle.cos() }
+        if is_cosine { angle.cos() } else { angle.sin() }
     };
     (0..h).map(wave).collect()
 }
