@@ -37,7 +37,7 @@ pub(super) fn coincide(out: &Path) -> Result<()> {
             Axis { name: "plane i", range: -1.0..64.0, labels: 14, label: whole },
             Axis {
                 name: "gap after 54,410 positions",
-                range: -0.05..2.3,
+                range: -0.05..2.7,
                 labels: 6,
                 label: tenths,
             },
