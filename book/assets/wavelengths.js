@@ -1,0 +1,55 @@
+// How many positions each plane needs for one turn, and how kappa changes it: NTK beside linear
+// interpolation.
+"use strict";
+
+widget.mount("wavelengths", (panel, data) => {
+    const { svg, slider, says, blue, orange, green } = widget;
+    const d = 128, base = 10000, trained = 4096, planes = d / 2;
+    const plain = i => 2 * Math.PI * base ** (2 * i / d);
+    // base' = base k^(d/(d-2)): plane 0 keeps its wavelength, the last one is multiplied by k.
+    const ntk = (i, k) => 2 * Math.PI * (base * k ** (d / (d - 2))) ** (2 * i / d);
+    const interpolated = (i, k) => k * plain(i);
+
+    const x = i => 70 + i / (planes - 1) * 620;
+    const y = positions => 330 - Math.log10(positions) / 7 * 300;
+    const text = (tx, ty, words, anchor = "middle") =>
+        svg("text", { x: tx, y: ty, fill: "currentColor", "font-size": 15, "text-anchor": anchor }, words);
+    const picture = svg("svg", { viewBox: "0 0 720 380", role: "img" });
+    picture.setAttribute("aria-label", "Wavelengths of 64 planes: without change, with NTK, with linear interpolation");
+    for (let power = 0; power <= 6; power += 2) {
+        picture.append(
+            svg("line", { x1: 70, x2: 690, y1: y(10 ** power), y2: y(10 ** power), stroke: "currentColor", "stroke-opacity": 0.2 }),
+            text(62, y(10 ** power) + 5, (10 ** power).toLocaleString("en"), "end"),
+        );
+    }
+    picture.append(
+        svg("line", { x1: 70, x2: 690, y1: y(trained), y2: y(trained), stroke: "currentColor", "stroke-dasharray": "2 5" }),
+        text(690, y(trained) - 7, "training length 4,096", "end"),
+        text(70, 352, "plane 0"), text(690, 352, "plane 63", "end"),
+        text(380, 374, "● none   ▲ NTK   ■ linear interpolation"),
+    );
+    const marks = [];
+    for (let i = 0; i < planes; i += 3) {
+        const triangle = svg("path", { d: "M0 -7L6 5L-6 5Z", fill: orange });
+        const square = svg("rect", { x: -4, y: -4, width: 8, height: 8, fill: green });
+        picture.append(square, triangle, svg("circle", { r: 3.5, fill: blue, cx: x(i), cy: y(plain(i)) }));
+        marks.push({ i, triangle, square });
+    }
+    panel.append(picture);
+
+    const draw = () => {
+        const k = Number(kappa.value);
+        for (const { i, triangle, square } of marks) {
+            triangle.setAttribute("transform", `translate(${x(i)} ${y(ntk(i, k))})`);
+            square.setAttribute("transform", `translate(${x(i)} ${y(interpolated(i, k))})`);
+        }
+        const [first, last] = [ntk(0, k), ntk(planes - 1, k)];
+        const show = positions => positions.toLocaleString("en", { maximumFractionDigits: 2 });
+        line.textContent = `With NTK plane 0 needs ${show(first)} positions for a turn, and plane 63 `
+            + `needs ${show(Math.round(last))}: ${k} times what it was. Interpolation makes plane 0 need ${show(interpolated(0, k))}.`;
+        Object.assign(data, { kappa: k, first, last });
+    };
+    const kappa = slider(panel, { label: "κ", min: 1, max: 32, value: 4 }, () => draw());
+    const line = says(panel);
+    draw();
+});

@@ -16,8 +16,9 @@ use std::process::ExitCode;
 /// Four components make a front end of a Transformer: GroupRMSNorm, two vocabulary
 /// embeddings and NTK-aware RoPE. The tour shows them at work, the exercises let you write them.
 ///
-/// Without a command, the board opens: what is done, what is next, and what is wrong with it. It
-/// grades again at each save. Leave it with q.
+/// Without a command, the course opens: the book is served on this machine's own address, and the
+/// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
+/// Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
 struct Arguments {

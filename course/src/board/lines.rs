@@ -27,6 +27,7 @@ pub fn board(
     let grades = view.grades.as_ref().unwrap_or(&none);
     let urgent = grades.urgent();
     let mut lines = vec![title(view, grades, width)];
+    lines.extend(book(view, width));
     let components = components();
     let unfolded = components.iter().map(|component| component.tasks.len() + 2).sum::<usize>();
     let all = height.is_none_or(|height| unfolded + 12 <= height);
@@ -47,7 +48,7 @@ pub fn board(
         return lines;
     }
     match (urgent, &view.grades) {
-        (Some(grade), _) => lines.extend(next(grade, workspace, width)),
+        (Some(grade), _) => lines.extend(next(grade, view, workspace, width)),
         (None, Some(_)) => {
             lines.push(style("All tasks are done.").green().bold().to_string());
             lines.extend(fit("Compare with the model solutions: cargo course diff 1.2", width, 0));
@@ -62,6 +63,27 @@ fn title(view: &View, grades: &Grades, width: usize) -> String {
     let score = if view.grades.is_some() { score(grades) } else { "not graded yet".to_string() };
     let gap = width.saturating_sub(name.len() + score.len()).max(2);
     format!("{}{}{score}", style(name).bold().cyan(), " ".repeat(gap))
+}
+
+/// Where the book is.
+fn book(view: &View, width: usize) -> Vec<String> {
+    match &view.book {
+        None => Vec::new(),
+        Some(Ok(url)) => vec![format!("{} {url}", style("book").dim())],
+        Some(Err(error)) => {
+            let text = error.to_string();
+            let text = text.lines().next().unwrap_or_default();
+            fit(&format!("book {text}; ask `cargo course read` for more"), width, 5)
+        }
+    }
+}
+
+/// Where to read about a task: an address if the book is served, or a chapter and its section.
+fn page(task: &Task, view: &View) -> String {
+    match (&view.book, task.chapter.split_once('#')) {
+        (Some(Ok(url)), Some((page, section))) => format!("{url}{page}.html#{section}"),
+        _ => format!("{} (cargo course read)", task.chapter),
+    }
 }
 
 /// A component's number, name, bar and count.
@@ -108,7 +130,7 @@ fn folded(component: &Component, grades: &Grades, width: usize) -> Vec<String> {
 }
 
 /// The task that is most urgent: where it is, where to read, how to get a hint; and its report.
-fn next(grade: &Grade, workspace: &Workspace, width: usize) -> Vec<String> {
+fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<String> {
     let Some(task) = task(&grade.task) else { return Vec::new() };
     let mut lines = Vec::new();
     let mut row = |label: &str, text: &str| {
@@ -122,7 +144,7 @@ fn next(grade: &Grade, workspace: &Workspace, width: usize) -> Vec<String> {
     };
     row("next", &format!("{}  {}", task.number, task.title));
     row("file", &place(task, workspace));
-    row("read", task.chapter);
+    row("read", &page(task, view));
     row("hint", &format!("cargo course hint {}", task.number));
     if grade.begun {
         lines.push(String::new());
@@ -160,7 +182,11 @@ mod tests {
             }
         };
         let grades = Grades(TASKS.iter().enumerate().map(grade).collect());
-        View { grades: Some(grades), ..View::default() }
+        View {
+            grades: Some(grades),
+            book: Some(Ok("http://127.0.0.1:4143/".into())),
+            ..View::default()
+        }
     }
 
     fn plain(lines: &[String]) -> String {
@@ -186,6 +212,7 @@ mod tests {
         assert!(text.contains(&format!("next       {}  ", TASKS[1].number)), "{text}");
         assert!(text.contains("file       exercises/src/norm.rs:"), "{text}");
         assert!(text.contains("broken     norm/some-rule"), "{text}");
+        assert!(text.contains("read       http://127.0.0.1:4143/norm.html#"), "{text}");
         let text = plain(&board(&view(TASKS.len()), &workspace, 80, None));
         assert!(text.contains("All tasks are done."), "{text}");
     }

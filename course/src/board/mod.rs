@@ -1,6 +1,6 @@
 //! The status board: what `cargo course` shows.
 //!
-//! It stores nothing. What is done is what the autograder says is done, at each save again.
+//! It serves the book as long as it is open. It stores nothing. What is done is what the autograder says is done, at each save again.
 
 mod lines;
 mod screen;
@@ -24,6 +24,8 @@ pub struct View {
     pub error: Option<Error>,
     /// What is going on now.
     pub status: String,
+    /// Where the book is, or why it is not there.
+    pub book: Option<Result<String>>,
 }
 
 impl View {

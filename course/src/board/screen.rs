@@ -1,6 +1,9 @@
 //! The board on a terminal: drawn at each save, until the learner leaves.
 
 use super::{View, every_task, lines};
+use crate::book::build::build;
+use crate::book::read;
+use crate::book::serve::Server;
 use crate::error::Result;
 use crate::exercise::Workspace;
 use crate::exercise::grading::{Grades, grade};
@@ -24,6 +27,8 @@ enum News {
     Graded(Result<Grades>),
     /// Saves can't be seen any more.
     Lost(crate::Error),
+    /// The address of the book, or why there is none.
+    Book(Result<String>),
 }
 
 /// Shows the board until a key leaves it.
@@ -33,6 +38,8 @@ enum News {
 pub fn run(workspace: Workspace) -> Result<()> {
     let watch = Watch::new(&workspace)?;
     let (tell, news) = channel();
+    let (theirs, tell_book) = (workspace.clone(), tell.clone());
+    std::thread::spawn(move || serve_book(&theirs, &tell_book));
     let theirs = workspace.clone();
     std::thread::spawn(move || keep_grading(&theirs, watch, &tell));
     let mut terminal = Screen::open()?;
@@ -56,6 +63,22 @@ fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
     }
 }
 
+/// Builds the book and serves it until the program ends. If it can't, the board goes on without.
+fn serve_book(workspace: &Workspace, tell: &Sender<News>) {
+    let site = workspace.path(read::SITE);
+    let bound = Server::bind(None).and_then(|server| {
+        build(&workspace.path(""), &site)?;
+        Ok(server)
+    });
+    let served = bound.and_then(|server| {
+        let _ = tell.send(News::Book(Ok(server.url())));
+        server.serve(&site)
+    });
+    if let Err(error) = served {
+        let _ = tell.send(News::Book(Err(error)));
+    }
+}
+
 fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Result<()> {
     let mut view = View::default();
     let (mut top, mut drawn) = (0usize, false);
@@ -68,6 +91,7 @@ fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Re
                     view.learn(outcome);
                     top = 0;
                 }
+                News::Book(book) => view.book = Some(book),
                 News::Lost(error) => return Err(error),
             }
         }
