@@ -139,7 +139,8 @@ fn is_odd(x: &[f32]) -> bool {
         group_rms_norm(x, &weight, 3, 1e-5).unwrap().as_vec()
     };
     let minus = |values: &[f32]| values.iter().map(|value| -value).collect::<Vec<f32>>();
-    norm(minus(x)) == minus(&norm(x.to_vec()))
+    let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+    bits(norm(minus(x))) == bits(minus(&norm(x.to_vec())))
 }
 // ANCHOR_END: law
 
@@ -148,8 +149,8 @@ fn is_odd(x: &[f32]) -> bool {
 #[test]
 fn the_norm_is_odd_with_proptest() {
     use proptest::prelude::*;
-    let tokens = (1..4usize)
-        .prop_flat_map(|tokens| proptest::collection::vec(-4.0f32..4.0, 6 * tokens));
+    let tokens =
+        (1..4usize).prop_flat_map(|tokens| proptest::collection::vec(-4.0f32..4.0, 6 * tokens));
     let config = ProptestConfig {
         cases: 64,
         rng_seed: proptest::test_runner::RngSeed::Fixed(42),
