@@ -10,23 +10,28 @@ widget.mount("wavelengths", (panel, data) => {
     const ntk = (i, k) => 2 * Math.PI * (base * k ** (d / (d - 2))) ** (2 * i / d);
     const interpolated = (i, k) => k * plain(i);
 
-    const x = i => 70 + i / (planes - 1) * 620;
-    const y = positions => 330 - Math.log10(positions) / 7 * 300;
+    const x = i => 96 + i / (planes - 1) * 594;
+    const y = positions => 330 - Math.log10(positions) / 6.4 * 310;
     const text = (tx, ty, words, anchor = "middle") =>
         svg("text", { x: tx, y: ty, fill: "currentColor", "font-size": 15, "text-anchor": anchor }, words);
+    const legend = (tx, color, words) => {
+        const label = text(tx, 374, words);
+        label.firstChild.replaceWith(svg("tspan", { fill: color }, words.slice(0, 1)), words.slice(1));
+        return label;
+    };
     const picture = svg("svg", { viewBox: "0 0 720 380", role: "img" });
     picture.setAttribute("aria-label", "Wavelengths of 64 planes: without change, with NTK, with linear interpolation");
     for (let power = 0; power <= 6; power += 2) {
         picture.append(
-            svg("line", { x1: 70, x2: 690, y1: y(10 ** power), y2: y(10 ** power), stroke: "currentColor", "stroke-opacity": 0.2 }),
-            text(62, y(10 ** power) + 5, (10 ** power).toLocaleString("en"), "end"),
+            svg("line", { x1: 96, x2: 690, y1: y(10 ** power), y2: y(10 ** power), stroke: "currentColor", "stroke-opacity": 0.2 }),
+            text(88, y(10 ** power) + 5, (10 ** power).toLocaleString("en"), "end"),
         );
     }
     picture.append(
-        svg("line", { x1: 70, x2: 690, y1: y(trained), y2: y(trained), stroke: "currentColor", "stroke-dasharray": "2 5" }),
-        text(690, y(trained) - 7, "training length 4,096", "end"),
-        text(70, 352, "plane 0"), text(690, 352, "plane 63", "end"),
-        text(380, 374, "● none   ▲ NTK   ■ linear interpolation"),
+        svg("line", { x1: 96, x2: 690, y1: y(trained), y2: y(trained), stroke: "currentColor", "stroke-dasharray": "2 5" }),
+        text(100, y(trained) - 7, "training length 4,096", "start"),
+        text(96, 352, "plane 0", "start"), text(690, 352, "plane 63", "end"),
+        legend(200, blue, "● no change"), legend(330, orange, "▲ NTK"), legend(500, green, "■ linear interpolation"),
     );
     const marks = [];
     for (let i = 0; i < planes; i += 3) {

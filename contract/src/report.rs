@@ -38,7 +38,7 @@ pub fn report(task: &Task, grade: &Grade) -> String {
         }
     }
     row("file", &file);
-    row("read", chapter(task, first));
+    row("read", &format!("{} (the book: cargo course read)", chapter(task, first)));
     row("again", &format!("cargo test -p exercises {}", task.number));
     row("hint", &format!("cargo course hint {}", task.number));
     lines.join("\n")
