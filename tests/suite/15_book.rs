@@ -84,8 +84,9 @@ fn a_tensor_is_used_twice() {
     let x = dev().tensor([3.0f32, 4.0]);
 
     let taped = x.leaky_trace();
-    let again = taped.with_empty_tape(); // the same tensor, with a tape of its own
-    let y = taped.square() + again; //      x² + x
+    // The same tensor, with a tape of its own.
+    let again = taped.with_empty_tape();
+    let y = taped.square() + again; // x² + x
     let grads = y.sum().backward();
 
     assert_eq!(grads.get(&x).array(), [7.0, 9.0]); // 2x + 1

@@ -31,7 +31,9 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     numbers.add("testing/cases", Run::default().cases);
 
     // A tolerance, worked out.
-    numbers.add("testing/u", format!("{U:.2e}"));
+    let u = format!("{U:.2e}");
+    let (digits, exponent) = u.split_once('e').unwrap_or((&u, "0"));
+    numbers.add("testing/u", format!("{digits} \\cdot 10^{{{exponent}}}"));
     numbers.add("testing/bound-gz-4", format!("{:.2e}", tolerance::bound(4)));
     numbers.add("testing/bound-gz-64", format!("{:.2e}", tolerance::bound(64)));
     numbers.add("testing/measured-gz-64", format!("{:.2e}", tolerance::measured(64)?));
