@@ -606,7 +606,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         id: "rope/adjacent-pairs",
         misconception: "turns adjacent dimensions together in the half-split layout",
         story: "The paper and GPT-J pair neighbours, Llama and GPT-NeoX pair halves. The most \
-                common mix-up of all: shapes and lengths agree, weights do not.",
+                common mix-up of all: shapes agree, weights do not.",
         source: None,
         named_by: "rope/rotate-unit-vector",
         party: bug!(AdjacentPairs {
