@@ -47,7 +47,7 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 pub type Painted = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// Axes as all figures have them: small dark labels, and pale lines where there is a grid.
-fn axes<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
+pub(crate) fn axes<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
     mesh: &'m mut MeshStyle<'a, 'b, X, Y, B>,
 ) -> &'m mut MeshStyle<'a, 'b, X, Y, B> {
     mesh.axis_desc_style(axis_font())
@@ -58,7 +58,7 @@ fn axes<'m, 'a, 'b, X: Ranged, Y: Ranged, B: DrawingBackend>(
 }
 
 /// A legend in a pale frame.
-fn legend<'m, 'a, 'b, B: DrawingBackend + 'a, C: CoordTranslate>(
+pub(crate) fn legend<'m, 'a, 'b, B: DrawingBackend + 'a, C: CoordTranslate>(
     labels: &'m mut SeriesLabelStyle<'a, 'b, B, C>,
 ) -> &'m mut SeriesLabelStyle<'a, 'b, B, C> {
     labels.margin(14).label_font(small_font()).background_style(WHITE).border_style(PALE)
