@@ -251,6 +251,7 @@ fn check_table<V: Dim, M: Dim, F: Float, D: Device<F>>(
     }
 }
 
+// ANCHOR: checked_ids
 /// The ids on the host, once all are known to be below `vocab_size`.
 fn checked_ids<B: Dim, S: Dim, D: Storage<usize>>(
     ids: &Tensor<(B, S), usize, D>,
@@ -269,6 +270,7 @@ fn checked_ids<B: Dim, S: Dim, D: Storage<usize>>(
         }),
     }
 }
+// ANCHOR_END: checked_ids
 
 /// Which two dimensions of a head turn together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

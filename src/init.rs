@@ -148,6 +148,7 @@ fn uniform<T: Draw>(n: usize, low: f64, high: f64, mt: &mut Mt) -> Vec<T> {
     (0..n).map(|_| value(mt)).collect()
 }
 
+// ANCHOR: normal
 /// Normal values. PyTorch has two algorithms, and the size of the table chooses.
 fn normal<T: Draw>(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<T> {
     if n < 16 {
@@ -199,6 +200,7 @@ fn box_muller_16<T: Draw>(block: &mut [T], mean: T, std: T) {
         block[j + 8] = T::nearest(radius * sin).mul_add(std, mean);
     }
 }
+// ANCHOR_END: normal
 
 thread_local! {
     static NEXT_RESET: Cell<Init> =

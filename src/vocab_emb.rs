@@ -206,6 +206,7 @@ impl Default for ParallelVocabEmbeddingConfig {
     }
 }
 
+// ANCHOR: shard_seed
 impl ParallelVocabEmbeddingConfig {
     /// What the initial values are drawn from.
     pub fn init(&self) -> Init {
@@ -213,6 +214,7 @@ impl ParallelVocabEmbeddingConfig {
         Init::Normal { mean: self.init_mean, std: self.init_std, seed }
     }
 }
+// ANCHOR_END: shard_seed
 
 /// One rank's shard of an embedding table that is cut over `W` ranks.
 ///

@@ -39,6 +39,13 @@ impl Text {
         Self { name: "the course's own prose".into(), content: OWN_PROSE.into(), cut: false }
     }
 
+    /// The Apache licence of this course: English prose that does not change, for figures that must
+    /// not either.
+    pub fn licence() -> Self {
+        let content = include_str!("../../LICENSE-APACHE").into();
+        Self { name: "the course's licence".into(), content, cut: false }
+    }
+
     /// The beginning of a file, at most [`MAX_BYTES`].
     ///
     /// # Errors

@@ -61,6 +61,7 @@ fn a_long_sequence_in_a_large_table() {
     }
 }
 
+// ANCHOR: scatter_add
 /// The gradient against loops; a row that no token looked up gets exactly 0.
 #[test]
 fn the_gradient_is_a_scatter_add() {
@@ -79,6 +80,7 @@ fn the_gradient_is_a_scatter_add() {
         assert_within(&widen(&got), &want, |i| tokens.len() as f64 * U32 * scale[i]);
     });
 }
+// ANCHOR_END: scatter_add
 
 /// With `dy = 1`, the gradient counts how often each id occurs.
 #[test]

@@ -69,6 +69,7 @@ fn the_ranks_sum_to_the_whole_lookup() {
     for_worlds!(check);
 }
 
+// ANCHOR: slices
 /// A rank's gradient is its slice of the whole gradient, bit for bit. Foreign tokens send
 /// nothing, not even to row 0.
 #[test]
@@ -89,6 +90,7 @@ fn gradients_are_slices_of_the_whole_gradient() {
     }
     for_worlds!(check);
 }
+// ANCHOR_END: slices
 
 /// Zeros are written, not multiplied: a NaN in row 0, or in the gradient of a foreign token,
 /// stays where it is.

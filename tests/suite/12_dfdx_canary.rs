@@ -45,6 +45,7 @@ fn rust_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
     }
 }
 
+// ANCHOR: tapeless_clone
 /// A clone of a taped tensor's data is a constant: the gradient is silently wrong.
 /// `with_empty_tape` keeps the identity and gives the right one.
 #[test]
@@ -60,7 +61,9 @@ fn a_tapeless_clone_is_a_constant() {
     let grads = (taped * same).sum::<Rank0, _>().backward();
     assert_eq!(grads.get(&x).as_vec(), (x * 2.0).as_vec());
 }
+// ANCHOR_END: tapeless_clone
 
+// ANCHOR: same_tensor_twice
 /// The same tensor twice in one operation panics, and only in the backward pass.
 #[test]
 fn the_same_tensor_twice_panics_in_backward() {
@@ -70,6 +73,7 @@ fn the_same_tensor_twice_panics_in_backward() {
     let loss = square.sum::<Rank0, _>();
     assert!(panics(|| loss.backward()));
 }
+// ANCHOR_END: same_tensor_twice
 
 #[test]
 #[cfg(not(feature = "cuda"))] // on a GPU it is a device assert, which ends the process's CUDA

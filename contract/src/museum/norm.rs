@@ -118,7 +118,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         id: "norm/multiply-by-root",
         misconception: "multiplies by the root instead of dividing by it",
         story: "rsqrt became sqrt, and the product stayed.",
-        source: Some("llm-foundry pull request 371"),
+        source: Some("llm-foundry issue 371, mended by pull request 372"),
         named_by: "norm/mean-square-is-one",
         party: bug!(MultiplyByRoot {
             fn xhat(&self, x: f64, rms: f64) -> f64 {
@@ -224,7 +224,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         id: "norm/whole-row",
         misconception: "takes the statistics over the whole row, not over each group",
         story: "The group size was accepted and not used. With gz = h it is right.",
-        source: Some("mamba issue 910"),
+        source: Some("mamba pull request 910"),
         named_by: "norm/groups-are-neighbours",
         party: bug!(WholeRow {
             fn groups(&self, hidden_size: usize, _: usize) -> Vec<Vec<usize>> {
@@ -372,7 +372,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         misconception: "computes the squares and their mean in f16",
         story: "300 squared is larger than any f16, so the rms is infinite and y is 0. Small \
                 values lose their digits.",
-        source: Some("PyTorch issue 133085"),
+        source: Some("PyTorch pull request 133085"),
         named_by: "norm/statistics-in-f32",
         party: || party(SquaresInF16),
     },
@@ -404,7 +404,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         id: "norm/half-not-cast-back",
         misconception: "returns f32 for an f16 input",
         story: "f16 times an f32 gamma is f32. The next layer then refuses, or doubles its memory.",
-        source: Some("transformers pull request 30236"),
+        source: Some("transformers issue 30236"),
         named_by: "norm/half-result-is-half",
         party: bug!(NotCastBack {
             fn round_half(&self, xhat: f64, scale: f64) -> f32 {

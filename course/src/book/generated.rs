@@ -100,8 +100,7 @@ impl<'a> Generated<'a> {
     fn contract(&self, room: &Room) -> String {
         let mut out = String::new();
         for chapter in sections(room) {
-            let _ = writeln!(out, "\n## {}\n", self.heading(&chapter));
-            out.push_str("<dl class=\"entries\">\n");
+            let _ = writeln!(out, "\n{}\n\n<dl class=\"entries\">", self.heading(chapter));
             for promise in room.promises.iter().filter(|promise| promise.chapter == chapter) {
                 self.promise(room, promise, &mut out);
             }
@@ -158,7 +157,7 @@ impl<'a> Generated<'a> {
             if bugs.is_empty() {
                 continue;
             }
-            let _ = writeln!(out, "\n## {}\n\n<dl class=\"entries\">", self.heading(&chapter));
+            let _ = writeln!(out, "\n{}\n\n<dl class=\"entries\">", self.heading(chapter));
             bugs.into_iter().for_each(|bug| self.exhibit(bug, &code, &mut out));
             out.push_str("</dl>\n");
         }
@@ -215,11 +214,12 @@ impl<'a> Generated<'a> {
         ))
     }
 
-    /// The title of a section, as a link to it.
+    /// The title of a section as a heading, and a link to the section. The link can't be in the
+    /// heading: mdBook's list of headings would not show it.
     fn heading(&self, chapter: &str) -> String {
         let title = self.titles.get(chapter).map_or(chapter, String::as_str);
         let (page, section) = chapter.split_once('#').unwrap_or((chapter, ""));
-        format!("[{title}]({page}.md#{section})")
+        format!("## {title}\n\nExplained in [the chapter]({page}.md#{section}).")
     }
 
     fn link(&self, id: &str) -> String {

@@ -275,6 +275,21 @@ fn the_clocks_show_what_the_library_computes() {
     reader.no_faults();
 }
 
+#[test]
+fn without_javascript_figures_stand_for_widgets() {
+    let reader = Reader::open();
+    let no_scripts = Emulation::SetScriptExecutionDisabled { value: true };
+    reader.tab.call_method(no_scripts).unwrap();
+    reader.go("rope.html");
+    let widgets = reader.ask("document.querySelectorAll('.widget').length");
+    let figures = "[...document.querySelectorAll('.widget')].filter(widget => \
+                   widget.querySelector('img').getBoundingClientRect().height > 0).length";
+    assert_eq!((widgets, reader.ask(figures)), (2.into(), 2.into()));
+    let maths = "document.querySelector('main math').getBoundingClientRect().height > 0";
+    assert_eq!(reader.ask(maths), true);
+    reader.no_faults();
+}
+
 /// `<R_m q, R_n k>` by the library, for head_dim 8.
 fn product(q: &[f32], k: &[f32], m: usize, n: usize) -> f64 {
     let dev = Cpu::default();
