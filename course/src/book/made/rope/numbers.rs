@@ -74,6 +74,9 @@ fn frequencies_and_ntk(numbers: &mut Numbers) -> Result<()> {
     numbers.add("rope/ntk-c-4", format!("{:.4}", plain[1] / ntk[1]));
     numbers.add("rope/ntk-middle-4", format!("{:.2}", plain[32] / ntk[32]));
     let careless = 4f64.powf(126.0 / 128.0);
+    let factor = 4;
+    numbers.add("rope/vllm-dynamic-4", factor * factor - (factor - 1));
+    numbers.add("rope/vllm-plane-0", format!("{:.4}", 4f64.powf(2.0 / 128.0)));
     numbers.add("rope/base-times-ratio-4", format!("{careless:.2}"));
     Ok(())
 }
@@ -88,7 +91,6 @@ fn the_bound(numbers: &mut Numbers) -> Result<()> {
     numbers.add("rope/bound-rises", rises);
     let pairs = pairs()?;
     let at = |pair: &[Vec<f64>; 2], r: usize| product(&theta, &pair[0], &pair[1], r as f64);
-    numbers.add("rope/equal-100", format!("{:.2}", at(&pairs.equal, 100)));
     numbers.add("rope/made-0", format!("{:.2}", at(&pairs.made, 0)));
     numbers.add("rope/made-100", format!("{:.2}", at(&pairs.made, FITS)));
     numbers.add("rope/slow-256", format!("{:.4}", at(&pairs.slow, 256)));
@@ -146,13 +148,14 @@ fn long_calls(numbers: &mut Numbers) -> Result<()> {
         let ratio = ratio_for_length(length, 2048)?;
         numbers.add(&format!("rope/ratio-{length}"), ratio);
     }
-    let scores::Decode { stale, whole, old, .. } = scores::decode()?;
+    let scores::Decode { stale, whole, .. } = scores::decode()?;
     let newest = scores::MS - 1;
     numbers.add("rope/stale-newest", format!("{:.2}", stale[newest]));
     numbers.add("rope/whole-newest", format!("{:.2}", whole[newest]));
-    numbers.add("rope/old-newest", format!("{:.2}", old[newest]));
     let best = (0..stale.len()).max_by(|&a, &b| stale[a].total_cmp(&stale[b])).unwrap_or(0);
     numbers.add("rope/stale-best", best);
+    numbers.add("rope/stale-back", scores::MS - best);
+    numbers.add("rope/rows-9000", thousands(2048 * ratio_for_length(9000, 2048)?));
     numbers.add("rope/stale-best-score", format!("{:.2}", stale[best]));
     Ok(())
 }
