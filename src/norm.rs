@@ -74,6 +74,7 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>
     config: GroupRmsNormConfig,
 }
 
+// ANCHOR: assert_groups
 const fn assert_groups(hidden_size: usize, group_size: usize) {
     if hidden_size == 0 {
         concat_panic!("hidden size is 0, but a token has at least 1 element");
@@ -92,6 +93,7 @@ const fn assert_groups(hidden_size: usize, group_size: usize) {
         );
     }
 }
+// ANCHOR_END: assert_groups
 
 impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, GZ, F, D> {
     /// A norm with its weight drawn from the settings.

@@ -45,7 +45,7 @@ fn rust_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-// ANCHOR: tapeless_clone
+// ANCHOR: clone_is_constant
 /// A clone of a taped tensor's data is a constant: the gradient is silently wrong.
 /// `with_empty_tape` keeps the identity and gives the right one.
 #[test]
@@ -61,7 +61,7 @@ fn a_tapeless_clone_is_a_constant() {
     let grads = (taped * same).sum::<Rank0, _>().backward();
     assert_eq!(grads.get(&x).as_vec(), (x * 2.0).as_vec());
 }
-// ANCHOR_END: tapeless_clone
+// ANCHOR_END: clone_is_constant
 
 // ANCHOR: same_tensor_twice
 /// The same tensor twice in one operation panics, and only in the backward pass.

@@ -7,6 +7,8 @@
 mod oracle;
 mod support;
 
+#[path = "15_book.rs"]
+mod book;
 #[path = "13_contract.rs"]
 mod contract_kept;
 #[path = "12_dfdx_canary.rs"]

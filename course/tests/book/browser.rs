@@ -5,14 +5,14 @@
 use crate::pages::site;
 use course::book::serve::Server;
 use headless_chrome::protocol::cdp::types::Event;
-use headless_chrome::protocol::cdp::{Emulation, Log, Network, Page, Runtime};
+use headless_chrome::protocol::cdp::{self, Emulation, Log, Network, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
 use quadrivium::functional::{Layout, apply_rotary_pos_emb};
 use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
 use quadrivium::tensor::*;
 use serde_json::Value;
 use std::f64::consts::TAU;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -100,11 +100,11 @@ impl Reader {
         ));
     }
 
-    /// A screen of this width.
-    fn screen(&self, width: u32) {
+    /// A screen of this size.
+    fn screen(&self, width: u32, height: u32) {
         let metrics = Emulation::SetDeviceMetricsOverride {
             width,
-            height: 900,
+            height,
             device_scale_factor: 1.0,
             mobile: width < 600,
             scale: None,
@@ -119,6 +119,24 @@ impl Reader {
             device_posture: None,
         };
         self.tab.call_method(metrics).unwrap();
+    }
+
+    /// Pictures of the whole page in both themes, in pieces.
+    fn photograph(&self, page: &str, width: u32, folder: &Path) {
+        const PIECE: u32 = 2400;
+        std::fs::create_dir_all(folder).unwrap();
+        self.screen(width, PIECE);
+        let height = self.ask("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
+        for theme in THEMES {
+            self.ask(&format!("document.documentElement.className = '{theme} js'"));
+            for piece in 0..height.div_ceil(PIECE) {
+                self.ask(&format!("window.scrollTo(0, {})", piece * PIECE));
+                let format = cdp::Page::CaptureScreenshotFormatOption::Png;
+                let png = self.tab.capture_screenshot(format, None, None, true).unwrap();
+                let name = format!("{page}-{theme}-{width}-{piece:02}.png");
+                std::fs::write(folder.join(name), png).unwrap();
+            }
+        }
     }
 
     fn no_faults(&self) {
@@ -196,15 +214,10 @@ fn a_browser_shows_every_page() {
     for (name, _) in site().chapters() {
         reader.go(name);
         for width in [1280, 390] {
-            reader.screen(width);
+            reader.screen(width, 900);
             assert_eq!(reader.ask(&look), "[]", "{name}, {width} wide");
-            for theme in THEMES.iter().filter(|_| pictures.is_some()) {
-                reader.ask(&format!("document.documentElement.className = '{theme} js'"));
-                let shot = Page::CaptureScreenshotFormatOption::Png;
-                let png = reader.tab.capture_screenshot(shot, None, None, true).unwrap();
-                let folder = pictures.as_deref().unwrap();
-                std::fs::create_dir_all(folder).unwrap();
-                std::fs::write(folder.join(format!("{name}-{theme}-{width}.png")), png).unwrap();
+            if let Some(folder) = &pictures {
+                reader.photograph(name, width, folder);
             }
         }
     }

@@ -1,0 +1,130 @@
+//! A chart of lines and points, which is what most figures of these chapters are.
+
+use crate::error::Result;
+use crate::figures::{axes, legend, save, small_font};
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use std::ops::Range;
+use std::path::Path;
+
+/// One axis.
+pub(crate) struct Axis {
+    pub name: &'static str,
+    pub range: Range<f64>,
+    pub labels: usize,
+    pub label: fn(&f64) -> String,
+}
+
+/// How values are drawn. No two series of a figure share shape and dash.
+#[derive(Clone, Copy)]
+pub(crate) enum Mark {
+    Line,
+    Dashed,
+    Dotted,
+    Circles,
+    Triangles,
+    Crosses,
+}
+
+/// Some values with a name in the legend. Without a name they are not in it.
+pub(crate) struct Series {
+    pub name: String,
+    pub color: RGBColor,
+    pub mark: Mark,
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    pub(crate) fn new(
+        name: impl Into<String>,
+        color: RGBColor,
+        mark: Mark,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        Self { name: name.into(), color, mark, points: points.into_iter().collect() }
+    }
+}
+
+/// Draws it. `legend_at` says where the names stand.
+pub(crate) fn chart(
+    out: &Path,
+    question: &str,
+    (x, y): (Axis, Axis),
+    series: &[Series],
+    legend_at: SeriesLabelPosition,
+) -> Result<()> {
+    save(out, question, (860, 460), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_right(24)
+            .x_label_area_size(50)
+            .y_label_area_size(84)
+            .build_cartesian_2d(x.range, y.range)?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc(x.name)
+                .y_desc(y.name)
+                .x_labels(x.labels)
+                .y_labels(y.labels)
+                .x_label_formatter(&x.label)
+                .y_label_formatter(&y.label),
+        )
+        .draw()?;
+        for Series { name, color, mark, points } in series {
+            let (color, mark) = (*color, *mark);
+            let stroke = color.stroke_width(3);
+            let points = points.iter().copied();
+            let drawn = match mark {
+                Mark::Line => chart.draw_series(LineSeries::new(points, stroke))?,
+                Mark::Dashed => chart.draw_series(DashedLineSeries::new(points, 10, 6, stroke))?,
+                Mark::Dotted => chart.draw_series(DashedLineSeries::new(points, 3, 5, stroke))?,
+                Mark::Circles => {
+                    chart.draw_series(points.map(|p| Circle::new(p, 4, color.filled())))?
+                }
+                Mark::Triangles => {
+                    chart.draw_series(points.map(|p| TriangleMarker::new(p, 6, color.filled())))?
+                }
+                Mark::Crosses => chart.draw_series(points.map(|p| Cross::new(p, 5, stroke)))?,
+            };
+            if !name.is_empty() {
+                drawn.label(name.as_str()).legend(move |(x, y)| {
+                    let line = [(x, y), (x + 22, y)];
+                    let middle = (x + 11, y);
+                    match mark {
+                        Mark::Line => PathElement::new(line, stroke).into_dyn(),
+                        Mark::Dashed => DashedPathElement::new(line, 10, 6, stroke).into_dyn(),
+                        Mark::Dotted => DashedPathElement::new(line, 3, 5, stroke).into_dyn(),
+                        Mark::Circles => Circle::new(middle, 4, color.filled()).into_dyn(),
+                        Mark::Triangles => {
+                            TriangleMarker::new(middle, 6, color.filled()).into_dyn()
+                        }
+                        Mark::Crosses => Cross::new(middle, 5, stroke).into_dyn(),
+                    }
+                });
+            }
+        }
+        if series.iter().any(|series| !series.name.is_empty()) {
+            legend(chart.configure_series_labels().position(legend_at)).draw()?;
+        }
+        Ok(())
+    })
+}
+
+/// A label with one decimal.
+pub(crate) fn tenths(x: &f64) -> String {
+    format!("{:.1}", x + 0.0)
+}
+
+/// A label for an axis of logarithms to base 2: the number itself, if it is whole.
+pub(crate) fn power_of_two(x: &f64) -> String {
+    if (x - x.round()).abs() > 1e-9 {
+        return String::new();
+    }
+    crate::terminal::thousands(2f64.powf(*x).round() as usize)
+}
+
+/// Centred text.
+pub(crate) fn centred() -> TextStyle<'static> {
+    use plotters::style::text_anchor::{HPos, Pos, VPos};
+    small_font().pos(Pos::new(HPos::Center, VPos::Center))
+}
