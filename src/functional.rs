@@ -379,6 +379,7 @@ fn rotate_backward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
 }
 // ANCHOR_END: rope_backward
 
+// ANCHOR: quarter_turn
 /// Turns each pair by 90 degrees, `(a, b)` to `(-b, a)`: swaps partners, then the first changes
 /// its sign. In the half-split layout this is the well-known `rotate_half`.
 fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
@@ -403,6 +404,7 @@ fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     let shape = *swapped.shape();
     swapped.try_mul(signs.try_broadcast_like::<_, Axes3<0, 1, 2>>(&shape)?)
 }
+// ANCHOR_END: quarter_turn
 
 /// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head.
 fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(

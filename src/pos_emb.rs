@@ -51,6 +51,7 @@ pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<
 }
 // ANCHOR_END: frequencies
 
+// ANCHOR: ratio_for_length
 /// The smallest EVEN `k` with `max_seq_len * k >= length`, which is
 /// `2 * ceil(length / (2 * max_seq_len))`; for `length = 0` it is 2.
 ///
@@ -63,6 +64,7 @@ pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
     let too_long = Error::Setting { name: "length", rule, got: length as f64 };
     half.checked_mul(2).ok_or(too_long)
 }
+// ANCHOR_END: ratio_for_length
 
 /// Cosines and sines of a range of positions, each `[positions, hd]`.
 #[derive(Debug, Clone)]
@@ -102,6 +104,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         for table in [&mut cos, &mut sin] {
             table.try_reserve_exact(rows * hd).map_err(Error::device)?;
         }
+        // ANCHOR: tables
         let mut turns = vec![(0.0, 0.0); hd / 2];
         for m in positions {
             for (turn, theta) in turns.iter_mut().zip(frequencies) {
@@ -117,6 +120,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
                 sin.push(s);
             }
         }
+        // ANCHOR_END: tables
         Ok(Self {
             cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
             sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
@@ -345,6 +349,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
         &mut self,
         (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
     ) -> Result<Self::Output> {
+        // ANCHOR: forward_mut
         let end = end_position(x.shape(), offset)?;
         match self.grown(x.device(), end)? {
             None => self.try_forward((x, offset)),
@@ -354,6 +359,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
                 Ok(y)
             }
         }
+        // ANCHOR_END: forward_mut
     }
 }
 

@@ -1,0 +1,255 @@
+//! The bound on products, the drift of angles, and the ratio of long calls.
+
+use super::*;
+use crate::figures::decay::averaged_bound;
+use quadrivium::functional::Layout;
+use quadrivium::pos_emb::{RotaryTables, ratio_for_length};
+use std::path::Path;
+
+/// Distances that are shown.
+const DISTANCES: usize = 256;
+/// The distance at which the pair that is made to measure fits.
+pub const FITS: usize = 100;
+
+/// Three pairs of heads.
+pub struct Pairs {
+    /// The same direction in every plane.
+    pub equal: [Vec<f64>; 2],
+    /// The query is the key, turned back by [`FITS`] positions.
+    pub made: [Vec<f64>; 2],
+    /// Nothing but the slowest plane.
+    pub slow: [Vec<f64>; 2],
+}
+
+/// The pairs of the figure.
+///
+/// # Errors
+/// What the library reports.
+pub fn pairs() -> Result<Pairs> {
+    let theta = frequencies(1.0)?;
+    let ones = vec![1.0; HEAD];
+    let back = (0..HEAD).map(|j| {
+        let (sin, cos) = (FITS as f64 * theta[j % PLANES]).sin_cos();
+        if j < PLANES { cos + sin } else { cos - sin }
+    });
+    let mut slow = vec![0.0; HEAD];
+    slow[PLANES - 1] = 1.0;
+    Ok(Pairs {
+        equal: [ones.clone(), ones.clone()],
+        made: [back.collect(), ones],
+        slow: [slow.clone(), slow],
+    })
+}
+
+/// Left the bound, right single pairs.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn decay(out: &Path) -> Result<()> {
+    let theta = frequencies(1.0)?;
+    let bound = averaged_bound(&theta, DISTANCES);
+    let Pairs { equal, made, slow } = pairs()?;
+    let curve = |pair: &[Vec<f64>; 2]| -> Vec<(f64, f64)> {
+        let at = |r: usize| (r as f64, product(&theta, &pair[0], &pair[1], r as f64));
+        (0..=DISTANCES).map(at).collect()
+    };
+    save(out, "The bound falls. Do the products?", (960, 470), |area| {
+        let (left, right) = area.split_horizontally(430);
+        let mut chart = ChartBuilder::on(&left)
+            .caption("the averaged bound B", axis_font())
+            .margin_right(20)
+            .x_label_area_size(48)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..DISTANCES as f64, 0.0..34.0)?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("distance r")
+                .y_desc("B(r)")
+                .x_labels(6)
+                .x_label_formatter(&whole)
+                .y_label_formatter(&whole),
+        )
+        .draw()?;
+        let points = bound.iter().enumerate().map(|(r, &y)| (r as f64, y));
+        chart.draw_series(LineSeries::new(points, INK.stroke_width(2)))?;
+        let mut chart = ChartBuilder::on(&right)
+            .caption("single pairs", axis_font())
+            .margin_right(20)
+            .x_label_area_size(48)
+            .y_label_area_size(66)
+            .build_cartesian_2d(0.0..DISTANCES as f64, -0.4..1.5)?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("distance r")
+                .y_desc("product / (|q| |k|)")
+                .x_labels(6)
+                .x_label_formatter(&whole)
+                .y_label_formatter(&|y| if *y > 1.05 { String::new() } else { format!("{y:.1}") }),
+        )
+        .draw()?;
+        line(&mut chart, curve(&slow), "the slowest plane alone", GREEN, 8)?;
+        line(&mut chart, curve(&made), "made to fit at distance 100", VERMILLION, 0)?;
+        line(&mut chart, curve(&equal), "q = k, all ones", BLUE, 3)?;
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperRight)
+            .legend_area_size(34)
+            .label_font(small_font())
+            .background_style(WHITE)
+            .border_style(PALE)
+            .draw()?;
+        Ok(())
+    })
+}
+
+/// Rounded to the eight bits of `bf16`, ties to even.
+fn to_bf16(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let up = 0x7FFF + (bits >> 16 & 1);
+    f32::from_bits(bits.wrapping_add(up) & 0xFFFF_0000)
+}
+
+/// How tables are built.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Angles {
+    /// As the library does.
+    Library,
+    /// Frequencies and their products with positions in `f32`.
+    F32,
+    /// The same, with positions in `bf16`.
+    Bf16Positions,
+}
+
+/// The largest error of a cosine or sine at 16 positions from `start` on. The truth is from an `f64`
+/// angle, which is itself off by less than `n * 2^-52`.
+///
+/// # Errors
+/// What the library reports.
+pub fn table_error(angles: Angles, start: usize) -> Result<f64> {
+    let theta = frequencies(1.0)?;
+    let positions = start..start + 16;
+    let (dev, head) = (Cpu::default(), Const::<HEAD>);
+    let tables = RotaryTables::new(&dev, head, &theta, positions.clone(), Layout::HalfSplit)?;
+    let (cos, sin) = (tables.cos.as_vec(), tables.sin.as_vec());
+    let mut worst = 0.0f64;
+    for (row, n) in positions.enumerate() {
+        for (i, theta) in theta.iter().enumerate() {
+            let (true_sin, true_cos) = (n as f64 * theta).sin_cos();
+            let angle = |n: f32| n * *theta as f32;
+            let (c, s) = match angles {
+                Angles::Library => (cos[row * HEAD + i], sin[row * HEAD + i]),
+                Angles::F32 => (angle(n as f32).cos(), angle(n as f32).sin()),
+                Angles::Bf16Positions => {
+                    let angle = angle(to_bf16(n as f32));
+                    (angle.cos(), angle.sin())
+                }
+            };
+            let error = (f64::from(c) - true_cos).abs().max((f64::from(s) - true_sin).abs());
+            worst = worst.max(error);
+        }
+    }
+    Ok(worst)
+}
+
+/// The error of tables against the position.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn drift(out: &Path) -> Result<()> {
+    let starts: Vec<usize> =
+        (0..=32).map(|i| 10f64.powf(2.0 + f64::from(i) / 8.0) as usize).collect();
+    let errors = |angles: Angles| -> Result<Vec<(f64, f64)>> {
+        starts.iter().map(|&n| Ok((n as f64, table_error(angles, n)?))).collect()
+    };
+    let (library, single) = (errors(Angles::Library)?, errors(Angles::F32)?);
+    let half = errors(Angles::Bf16Positions)?;
+    let bound: Vec<_> = starts.iter().map(|&n| n as f64).map(|n| (n, n * 2f64.powi(-23))).collect();
+    save(out, "How far are the tables off at position n?", (900, 500), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_right(24)
+            .x_label_area_size(48)
+            .y_label_area_size(84)
+            .build_cartesian_2d((100.0..1e6).log_scale(), (1e-8..1e3).log_scale())?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("position n (log scale)")
+                .y_desc("largest error (log scale)")
+                .x_label_formatter(&whole)
+                .y_label_formatter(&|y| if *y > 3.0 { String::new() } else { format!("{y:.0e}") }),
+        )
+        .draw()?;
+        chart
+            .draw_series(half.iter().map(|&p| {
+                EmptyElement::at(p) + Rectangle::new([(-4, -4), (4, 4)], PURPLE.filled())
+            }))?
+            .label("positions in bf16")
+            .legend(|(x, y)| Rectangle::new([(x + 8, y - 4), (x + 16, y + 4)], PURPLE.filled()));
+        line(&mut chart, bound, "n · 2⁻²³", INK, 6)?;
+        chart
+            .draw_series(single.iter().map(|&p| TriangleMarker::new(p, 7, VERMILLION)))?
+            .label("angles in f32")
+            .legend(|(x, y)| TriangleMarker::new((x + 12, y), 7, VERMILLION));
+        chart
+            .draw_series(library.iter().map(|&p| Circle::new(p, 4, BLUE.filled())))?
+            .label("angles in f64 (the library)")
+            .legend(|(x, y)| Circle::new((x + 12, y), 4, BLUE.filled()));
+        let mut labels = chart.configure_series_labels();
+        legend(labels.position(SeriesLabelPosition::UpperLeft).legend_area_size(34)).draw()?;
+        Ok(())
+    })
+}
+
+/// `k'` against the length of a call.
+///
+/// # Errors
+/// A file that can't be written.
+pub fn ratio(out: &Path) -> Result<()> {
+    const MS: usize = 1000;
+    let mut stairs = vec![(0.0, 1.0), (1.0, 1.0)];
+    for length in (MS + 1..=9 * MS).step_by(1) {
+        let at = (length - 1) as f64 / MS as f64;
+        let k = ratio_for_length(length, MS)? as f64;
+        if stairs.last().is_some_and(|&(_, last)| last != k) {
+            stairs.push((at, k));
+        }
+        stairs.push((length as f64 / MS as f64, k));
+    }
+    // Only the corners.
+    let corners: Vec<_> = (0..stairs.len())
+        .filter(|&i| {
+            i == 0
+                || i + 1 == stairs.len()
+                || stairs[i - 1].1 != stairs[i].1
+                || stairs[i + 1].1 != stairs[i].1
+        })
+        .map(|i| stairs[i])
+        .collect();
+    let straight = |factor: f64| vec![(0.0, 1.0), (1.0, 1.0), (9.0, factor * 9.0 - (factor - 1.0))];
+    save(out, "Which ratio does a call of length L get?", (900, 460), |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin_right(24)
+            .x_label_area_size(48)
+            .y_label_area_size(66)
+            .build_cartesian_2d(0.0..9.0, 0.0..18.0)?;
+        axes(
+            chart
+                .configure_mesh()
+                .x_desc("length of the call in units of ms")
+                .y_desc("ratio k'")
+                .x_labels(10)
+                .y_labels(10)
+                .x_label_formatter(&whole)
+                .y_label_formatter(&whole),
+        )
+        .draw()?;
+        line(&mut chart, straight(2.0), "transformers, factor 2", GREEN, 3)?;
+        line(&mut chart, straight(1.0), "transformers, factor 1: L / ms", BLUE, 9)?;
+        line(&mut chart, corners, "here: the smallest even k'", VERMILLION, 0)?;
+        let mut labels = chart.configure_series_labels();
+        legend(labels.position(SeriesLabelPosition::UpperLeft).legend_area_size(34)).draw()?;
+        Ok(())
+    })
+}
