@@ -4,7 +4,7 @@
 "use strict";
 
 widget.mount("clocks", (panel, data) => {
-    const { svg, slider, says, path, blue, orange, green } = widget;
+    const { svg, screen, slider, says, path, blue, orange, green } = widget;
     // head_dim 8: plane i is the pair (x[i], x[i + 4]), and it turns by base^(-2i/8) a position.
     const q = [1.0, 0.9, -0.5, 0.8, 0.3, -0.6, 0.9, 0.4];
     const k = [0.8, -0.4, 0.7, 0.9, -0.6, 0.9, 0.5, -0.2];
@@ -57,7 +57,7 @@ widget.mount("clocks", (panel, data) => {
         text(40, 354, `−${last}`, { "text-anchor": "start" }),
         text(690, 354, `${last}`, { "text-anchor": "end" }),
     );
-    panel.append(picture);
+    panel.append(screen(picture));
 
     const draw = () => {
         const [m, n] = [Number(queries.value), Number(keys.value)];

@@ -3,7 +3,7 @@
 "use strict";
 
 widget.mount("wavelengths", (panel, data) => {
-    const { svg, slider, says, blue, orange, green } = widget;
+    const { svg, screen, slider, says, blue, orange, green } = widget;
     const d = 128, base = 10000, trained = 4096, planes = d / 2;
     const plain = i => 2 * Math.PI * base ** (2 * i / d);
     // base' = base k^(d/(d-2)): plane 0 keeps its wavelength, the last one is multiplied by k.
@@ -40,7 +40,7 @@ widget.mount("wavelengths", (panel, data) => {
         picture.append(square, triangle, svg("circle", { r: 3.5, fill: blue, cx: x(i), cy: y(plain(i)) }));
         marks.push({ i, triangle, square });
     }
-    panel.append(picture);
+    panel.append(screen(picture));
 
     const draw = () => {
         const k = Number(kappa.value);

@@ -28,6 +28,14 @@ const widget = {
         return element;
     },
 
+    // A place for a picture. On a phone the picture scrolls by itself.
+    screen(picture) {
+        const place = document.createElement("div");
+        place.className = "screen";
+        place.append(picture);
+        return place;
+    },
+
     // A slider with its label and its value. Returns the input.
     slider(panel, { label, min, max, step = 1, value }, changed) {
         const input = document.createElement("input");

@@ -126,9 +126,11 @@ impl Reader {
         const PIECE: u32 = 2400;
         std::fs::create_dir_all(folder).unwrap();
         self.screen(width, PIECE);
-        let height = self.ask("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
         for theme in THEMES {
-            self.ask(&format!("document.documentElement.className = '{theme} js'"));
+            self.ask(&format!("localStorage.setItem('mdbook-theme', '{theme}')"));
+            self.go(page);
+            self.ask("document.querySelectorAll('details').forEach(folded => folded.open = true)");
+            let height = self.ask("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
             for piece in 0..height.div_ceil(PIECE) {
                 self.ask(&format!("window.scrollTo(0, {})", piece * PIECE));
                 let format = cdp::Page::CaptureScreenshotFormatOption::Png;
@@ -137,6 +139,7 @@ impl Reader {
                 std::fs::write(folder.join(name), png).unwrap();
             }
         }
+        self.ask("localStorage.clear()");
     }
 
     fn no_faults(&self) {
@@ -212,9 +215,9 @@ fn a_browser_shows_every_page() {
     let look = LOOK.replace("THEMES", &format!("{THEMES:?}"));
     let pictures = std::env::var_os("QUADRIVIUM_PICTURES").map(PathBuf::from);
     for (name, _) in site().chapters() {
-        reader.go(name);
         for width in [1280, 390] {
             reader.screen(width, 900);
+            reader.go(name);
             assert_eq!(reader.ask(&look), "[]", "{name}, {width} wide");
             if let Some(folder) = &pictures {
                 reader.photograph(name, width, folder);

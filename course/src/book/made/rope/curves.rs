@@ -171,7 +171,7 @@ pub fn drift(out: &Path) -> Result<()> {
             .margin_right(24)
             .x_label_area_size(48)
             .y_label_area_size(84)
-            .build_cartesian_2d((100.0..1e6).log_scale(), (1e-8..1e3).log_scale())?;
+            .build_cartesian_2d((100.0..1e6).log_scale(), (1e-8..1e4).log_scale())?;
         axes(
             chart
                 .configure_mesh()
