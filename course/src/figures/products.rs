@@ -74,7 +74,8 @@ fn color(x: f64) -> RGBColor {
     RGBColor(mix(r), mix(g), mix(b))
 }
 
-fn heat_map(
+/// A square of products, white at 0, with the columns of `marked` in frames.
+pub(crate) fn heat_map(
     area: &Area,
     title: &str,
     values: &[Vec<f64>],

@@ -3,7 +3,6 @@
 mod figures;
 mod formulas;
 mod places;
-pub(super) mod plot;
 
 use self::formulas::*;
 use super::{Figure, Made, Numbers};

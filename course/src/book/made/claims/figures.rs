@@ -1,7 +1,7 @@
 //! The charts of the chapter.
 
 use super::*;
-use crate::book::made::encodings::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
+use crate::book::made::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
 use crate::figures::decay::averaged_bound;
 use crate::figures::{BLUE, GREEN, ORANGE, PURPLE, VERMILLION, whole};
 use plotters::prelude::SeriesLabelPosition;
@@ -148,14 +148,16 @@ pub(super) fn one_part(out: &Path) -> Result<()> {
     )
 }
 
-pub(super) fn sign(out: &Path) -> Result<()> {
+/// A product of two tokens that stand 3 apart, by the position of the first.
+fn three_apart(place: fn([f64; 2], f64) -> [f64; 2]) -> impl Iterator<Item = (f64, f64)> {
     let (q, k) = PAIR;
-    let points = |turn: fn([f64; 2], f64) -> [f64; 2]| {
-        (0..40).map(move |m| {
-            let (a, b) = (turn(q, f64::from(m) + 3.0), turn(k, f64::from(m)));
-            (f64::from(m), a[0] * b[0] + a[1] * b[1])
-        })
-    };
+    (0..40).map(move |m| {
+        let (a, b) = (place(q, f64::from(m) + 3.0), place(k, f64::from(m)));
+        (f64::from(m), a[0] * b[0] + a[1] * b[1])
+    })
+}
+
+pub(super) fn sign(out: &Path) -> Result<()> {
     chart(
         out,
         "At distance 3, does the product know where it stands?",
@@ -164,8 +166,8 @@ pub(super) fn sign(out: &Path) -> Result<()> {
             Axis { name: "product", range: -3.0..1.5, labels: 6, label: tenths },
         ),
         &[
-            Series::new("with the minus", BLUE, Mark::Circles, points(rotate)),
-            Series::new("without it", VERMILLION, Mark::Triangles, points(swap)),
+            Series::new("with the minus", BLUE, Mark::Circles, three_apart(rotate)),
+            Series::new("without it", VERMILLION, Mark::Triangles, three_apart(swap)),
         ],
         SeriesLabelPosition::UpperRight,
     )
@@ -291,13 +293,6 @@ pub(super) fn repeat(out: &Path) -> Result<()> {
 }
 
 pub(super) fn adds(out: &Path) -> Result<()> {
-    let (q, k) = PAIR;
-    let points = |move_to: fn([f64; 2], f64) -> [f64; 2]| {
-        (0..40).map(move |m| {
-            let (a, b) = (move_to(q, f64::from(m) + 3.0), move_to(k, f64::from(m)));
-            (f64::from(m), a[0] * b[0] + a[1] * b[1])
-        })
-    };
     chart(
         out,
         "The same two tokens, 3 apart: is their product the same everywhere?",
@@ -306,8 +301,8 @@ pub(super) fn adds(out: &Path) -> Result<()> {
             Axis { name: "product", range: -2.0..2.5, labels: 6, label: tenths },
         ),
         &[
-            Series::new("turned", BLUE, Mark::Circles, points(rotate)),
-            Series::new("a sinusoid added", VERMILLION, Mark::Triangles, points(add_sinusoid)),
+            Series::new("turned", BLUE, Mark::Circles, three_apart(rotate)),
+            Series::new("a sinusoid added", VERMILLION, Mark::Triangles, three_apart(add_sinusoid)),
         ],
         SeriesLabelPosition::UpperRight,
     )

@@ -1,8 +1,8 @@
 //! The charts of the chapter.
 
 use super::formulas::*;
-use super::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
 use super::{BASE, HEAD_DIM, STRETCH, TRAINED};
+use crate::book::made::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
 use crate::error::{Error, Result};
 use crate::figures::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, whole};
 use plotters::prelude::SeriesLabelPosition;

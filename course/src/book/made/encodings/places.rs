@@ -1,6 +1,6 @@
 //! A diagram: where each encoding enters attention.
 
-use super::plot::centred;
+use crate::book::made::plot::centred;
 use crate::error::Result;
 use crate::figures::{BLUE, INK, ORANGE, PALE, VERMILLION, save, small_font};
 use plotters::prelude::*;

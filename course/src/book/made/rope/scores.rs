@@ -1,7 +1,7 @@
 //! What attention sees: products of turned queries and keys.
 
 use super::*;
-use crate::figures::Area;
+use crate::figures::products::heat_map;
 use std::path::Path;
 
 /// Positions that are shown.
@@ -31,47 +31,14 @@ pub fn stripes(out: &Path) -> Result<()> {
         q.chunks(D).map(|q| k.chunks(D).map(|k| dot(q, k)).collect()).collect()
     };
     let (turn, add) = (products(at(&q)?, at(&k)?), products(added(&q), added(&k)));
+    let largest = |products: &[Vec<f64>]| {
+        products.iter().flatten().fold(0.0, |largest: f64, x| largest.max(x.abs()))
+    };
     save(out, "Does a product know more than the distance?", (900, 500), |area| {
         let (left, right) = area.split_horizontally(444);
-        heat_map(&left, "turned: equal along each diagonal", &turn)?;
-        heat_map(&right, "added: not equal", &add)
+        heat_map(&left, "turned: equal along each diagonal", &turn, largest(&turn), &[])?;
+        heat_map(&right, "added: not equal", &add, largest(&add), &[])
     })
-}
-
-/// Blue below 0, white at 0, vermillion above, relative to the largest.
-fn heat_map(area: &Area, title: &str, values: &[Vec<f64>]) -> Painted {
-    let largest = values.iter().flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let color = |x: f64| {
-        let RGBColor(r, g, b) = if x < 0.0 { BLUE } else { VERMILLION };
-        let mix = |c: u8| (255.0 + (f64::from(c) - 255.0) * (x / largest).abs()).round() as u8;
-        RGBColor(mix(r), mix(g), mix(b))
-    };
-    let size = values.len() as f64;
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, axis_font())
-        .margin_right(14)
-        .x_label_area_size(46)
-        .y_label_area_size(58)
-        .build_cartesian_2d(0.0..size, size..0.0)?;
-    axes(
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .x_desc("key's position n")
-            .y_desc("query's position m")
-            .x_labels(6)
-            .y_labels(6)
-            .x_label_formatter(&whole)
-            .y_label_formatter(&whole),
-    )
-    .draw()?;
-    for (m, row) in values.iter().enumerate() {
-        chart.draw_series(row.iter().enumerate().map(|(n, &x)| {
-            let (n, m) = (n as f64, m as f64);
-            Rectangle::new([(n, m), (n + 1.0, m + 1.0)], color(x).filled())
-        }))?;
-    }
-    Ok(())
 }
 
 /// `ms` of the decode that is shown.
