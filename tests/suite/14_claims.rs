@@ -217,7 +217,7 @@ fn without_the_minus_it_is_no_rotation() {
     };
     let (q, k) = (wave::<4>(1.3), wave::<4>(0.7));
 
-    // Lengths change: by up to 1 + |sin 2m| in a plane.
+    // Squared lengths change: by up to 1 + |sin 2m| in a plane.
     let length = |y: Vec<f64>| dot(&y, &y).sqrt();
     let of_q = length(widen(&q));
     assert!((length(turned::<4>(&q, 1)) / of_q - 1.0).abs() < 1e-6);

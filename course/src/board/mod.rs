@@ -1,6 +1,7 @@
 //! The status board: what `cargo course` shows.
 //!
-//! It serves the book as long as it is open. It stores nothing. What is done is what the autograder says is done, at each save again.
+//! It serves the book as long as it is open. It stores nothing. What is done is what the
+//! autograder says is done, at each save again.
 
 mod lines;
 mod screen;

@@ -90,4 +90,9 @@ fn tasks(numbers: &mut Numbers) {
     numbers.add("testing/tasks-types", kind(&types));
     let property = |grading: &Grading| matches!(grading, Grading::Property { .. });
     numbers.add("testing/tasks-property", kind(&property));
+    let worth = |is: &dyn Fn(&Grading) -> bool| {
+        TASKS.iter().find(|task| is(&task.grading)).map_or(0, |task| task.points())
+    };
+    numbers.add("testing/points-types", worth(&types));
+    numbers.add("testing/points-property", worth(&property));
 }

@@ -225,23 +225,28 @@ pub(super) fn yarn_ramp(out: &Path) -> Result<()> {
     let plain = frequencies(1.0)?;
     chart(
         out,
-        "How much of its speed does YaRN leave to a plane?",
+        "Which planes does YaRN leave alone?",
         (
             Axis { name: "plane i", range: -1.0..64.0, labels: 14, label: whole },
-            Axis { name: "part that is kept", range: -0.05..1.25, labels: 7, label: tenths },
+            Axis {
+                name: "γ, the weight of the plain frequency",
+                range: -0.05..1.25,
+                labels: 7,
+                label: tenths,
+            },
         ),
         &[
             Series::new(
                 "the paper: linear in turns",
                 BLUE,
                 Mark::Circles,
-                by_number(plain.iter().map(|&theta| yarn_kept(theta, TRAINED))),
+                by_number(plain.iter().map(|&theta| yarn_gamma(theta, TRAINED))),
             ),
             Series::new(
                 "the published code: linear in i",
                 VERMILLION,
                 Mark::Triangles,
-                by_number((0..PLANES).map(|i| yarn_kept_in_code(i, HEAD_DIM, BASE, TRAINED))),
+                by_number((0..PLANES).map(|i| yarn_gamma_in_code(i, HEAD_DIM, BASE, TRAINED))),
             ),
         ],
         SeriesLabelPosition::UpperRight,
