@@ -27,7 +27,7 @@ impl<'a> Markup<'a> {
     /// The page with everything replaced.
     pub fn replace(&self, page: &str, complaints: &mut Complaints) -> String {
         let mut finds: Vec<(Range<usize>, String)> = Vec::new();
-        let mut links = 0;
+        let (mut links, mut in_code) = (0, false);
         let mut picture: Option<Picture> = None;
         for (event, at) in Parser::new_ext(page, options()).into_offset_iter() {
             match event {
@@ -43,6 +43,13 @@ impl<'a> Markup<'a> {
                 }
                 Event::Text(text) if picture.is_some() => {
                     picture.iter_mut().for_each(|picture| picture.alt.push_str(&text));
+                }
+                Event::Start(Tag::CodeBlock(_)) => in_code = true,
+                Event::End(TagEnd::CodeBlock) => in_code = false,
+                // The parser finds no formula if its braces don't match.
+                Event::Text(text) if text.contains('$') && !in_code => {
+                    let line = page[..at.start].lines().count();
+                    complaints.add(format!("a dollar sign without a formula, about line {line}"));
                 }
                 Event::Start(Tag::Link { .. }) => links += 1,
                 Event::End(TagEnd::Link) => links -= 1,
@@ -182,8 +189,10 @@ mod tests {
         assert!(out.starts_with("So <math><msub>"), "{out}");
         assert!(out.contains("`$HOME$`") && !out.contains('*'), "{out}");
         assert!(complaints.is_empty(), "{complaints:?}");
-        let (_, complaints) = replaced("$\\nosuchthing{x}$");
-        assert_eq!(complaints.len(), 1);
+        for wrong in ["$\\nosuchthing{x}$", "$\\frac{x}{y$"] {
+            assert!(!replaced(wrong).1.is_empty(), "{wrong}");
+        }
+        assert!(replaced("```sh\necho $HOME\n```").1.is_empty());
     }
 
     #[test]
