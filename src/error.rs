@@ -96,7 +96,7 @@ pub enum Error {
         head_dim: usize,
     },
 
-    /// A dimension of size 0. dfdx 0.13 has no empty tensors.
+    /// A dimension of size 0. dfdx 0.13 panics on empty tensors.
     #[error(
         "{name} has shape {shape:?}: every dimension must be at least 1; skip the call instead"
     )]

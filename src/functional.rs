@@ -150,7 +150,7 @@ pub(crate) fn check_eps<W: Float>(eps: f64) -> Result<()> {
 /// up in the table's own type: in `f16`, more than 2048 equal ids are not counted right.
 ///
 /// # Errors
-/// An id that is not below `v`, with its place. An empty `ids` or table: dfdx has no empty
+/// An id that is not below `v`, with its place. An empty `ids` or table: dfdx panics on empty
 /// tensors. On a GPU, a table of `2^32` elements or more.
 pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     ids: Tensor<(B, S), usize, D, T>,
