@@ -34,10 +34,11 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     let ours = Pages { root: root.to_path_buf(), complaints: complaints.clone() };
     book.with_preprocessor(ours);
-    book.build().map_err(|e| wrong(&e))?;
+    let built = book.build();
     let complaints = std::mem::take(&mut *complaints.lock().unwrap_or_else(|e| e.into_inner()));
     match complaints.into_lines() {
         lines if lines.is_empty() => {
+            built.map_err(|e| wrong(&e))?;
             let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_))).count();
             Ok(Built { site: site.to_path_buf(), pages })
         }
@@ -83,7 +84,12 @@ impl Preprocessor for Pages {
         for name in numbers.names().filter(|name| !used.contains(*name)) {
             complaints.add(format!("the number {name} stands nowhere in the text"));
         }
-        Ok(book)
+        // Without this, mdBook would replace the site by one that is not in order.
+        if complaints.is_empty() {
+            Ok(book)
+        } else {
+            Err(mdbook_preprocessor::errors::Error::msg("the pages are not in order"))
+        }
     }
 }
 

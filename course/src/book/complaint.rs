@@ -22,6 +22,11 @@ impl Complaints {
         self.lines.push(what);
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// One line each.
     pub fn into_lines(self) -> Vec<String> {
         self.lines

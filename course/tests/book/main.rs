@@ -1,9 +1,10 @@
-//! The book, as it is built: its pages, its links, its names, and how a browser shows it.
+//! The book, as it is built: its command, its pages, its links, its names, and how a browser shows it.
 //!
 //! `QUADRIVIUM_PICTURES=DIR cargo test -p course --test book browser` also writes a picture of every
 //! page into DIR: light and dark, wide and narrow.
 
 mod browser;
+mod command;
 mod names;
 mod pages;
 mod sources;
