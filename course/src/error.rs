@@ -175,10 +175,11 @@ pub enum Error {
     )]
     Book(Vec<String>),
 
-    /// A folder that a site must not replace.
+    /// A folder that a site can't be put into.
     #[error(
         "the book can't be written to {folder}\n\
-         rule      --build needs a folder that is new, empty, or holds a book already\n\
+         rule      --build needs a folder that is new, empty, or holds a book already, and that can \
+         be written\n\
          expected  such a folder\n\
          got       {folder}: {reason}\n\
          to do     name another folder after --build"

@@ -31,11 +31,14 @@ pub fn board(
     let components = components();
     let unfolded = components.iter().map(|component| component.tasks.len() + 2).sum::<usize>();
     let all = height.is_none_or(|height| unfolded + 12 <= height);
+    // A report needs the room more than the tasks that are done.
+    let report = urgent.is_some_and(|grade| grade.begun);
+    let cramped = height.is_some_and(|height| report && height < 45);
     for component in &components {
         lines.push(String::new());
         lines.push(heading(component, grades, width));
         let in_work = |grade: &Grade| component.tasks.iter().any(|task| task.number == grade.task);
-        if all || components.len() == 1 || urgent.is_some_and(in_work) {
+        if all || components.len() == 1 || urgent.is_some_and(in_work) && !cramped {
             let tasks = component.tasks.iter();
             lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
         } else {
@@ -78,11 +81,11 @@ fn book(view: &View, width: usize) -> Vec<String> {
     }
 }
 
-/// Where to read about a task: an address if the book is served, or a chapter and its section.
-fn page(task: &Task, view: &View) -> String {
-    match (&view.book, task.chapter.split_once('#')) {
+/// Where to read about what is broken: an address if the book is served, or a chapter and its section.
+fn page(chapter: &str, view: &View) -> String {
+    match (&view.book, chapter.split_once('#')) {
         (Some(Ok(url)), Some((page, section))) => format!("{url}{page}.html#{section}"),
-        _ => format!("{} (cargo course read)", task.chapter),
+        _ => format!("{chapter} (cargo course read)"),
     }
 }
 
@@ -144,7 +147,9 @@ fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<
     };
     row("next", &format!("{}  {}", task.number, task.title));
     row("file", &place(task, workspace));
-    row("read", &page(task, view));
+    let broken = grade.broken.first().map(|broken| broken.chapter.as_str());
+    let chapter = broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter);
+    row("read", &page(chapter, view));
     row("hint", &format!("cargo course hint {}", task.number));
     if grade.begun {
         lines.push(String::new());

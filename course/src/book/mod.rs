@@ -10,6 +10,7 @@ pub mod made;
 pub mod markup;
 pub mod names;
 pub mod numbers;
+pub mod publish;
 pub mod read;
 pub mod serve;
 pub mod update;

@@ -2,8 +2,8 @@
 
 use super::build::{Built, build};
 use super::serve::Server;
-use super::update;
-use crate::error::{Error, Result};
+use super::{publish, update};
+use crate::error::Result;
 use crate::exercise::Workspace;
 use crate::exercise::check::with_spinner;
 use crate::terminal::Terminal;
@@ -40,24 +40,12 @@ pub fn run(options: &Options) -> Result<bool> {
         terminal.line(&format!("{} figures and listings are in book/src", files.len()))?;
         return Ok(true);
     }
-    let server = match options.build {
-        Some(_) => None,
-        None => Some(Server::bind(options.port)?),
-    };
-    let site = match &options.build {
-        Some(folder) => absolute(folder)?,
-        None => workspace.path(SITE),
-    };
-    let Built { pages, .. } = with_spinner(|progress| {
-        progress("building the book");
-        build(&workspace.path(""), &site)
-    })?;
-    let Some(server) = server else {
-        let folder = options.build.as_deref().unwrap_or(&site).display();
-        terminal
-            .line(&format!("The book is in {folder}: {pages} pages. Open index.html there."))?;
-        return Ok(true);
-    };
+    if let Some(folder) = &options.build {
+        return write(&workspace, folder, &mut terminal);
+    }
+    let server = Server::bind(options.port)?;
+    let site = workspace.path(SITE);
+    let Built { pages, .. } = built(&workspace, &site)?;
     let url = server.url();
     terminal.line(&format!("The book is at {url}: {pages} pages. Ctrl-C ends."))?;
     if options.open && opener::open_browser(&url).is_err() {
@@ -67,40 +55,20 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// A folder that may be replaced by a site: it is new, or empty, or holds a book already.
-fn absolute(folder: &Path) -> Result<PathBuf> {
-    let refuse = |reason: String| Error::Site { folder: folder.display().to_string(), reason };
-    let path = std::path::absolute(folder).map_err(|error| refuse(error.to_string()))?;
-    let mut entries = match path.read_dir() {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(path),
-        Err(error) => return Err(refuse(error.to_string())),
-    };
-    if entries.next().is_some() && !holds_a_book(&path) {
-        return Err(refuse("it holds other files, and they would be deleted".to_string()));
-    }
-    Ok(path)
+/// Writes the site to a folder.
+fn write(workspace: &Workspace, folder: &Path, terminal: &mut Terminal) -> Result<bool> {
+    publish::check(folder)?;
+    let site = tempfile::tempdir()?;
+    let Built { pages, .. } = built(workspace, site.path())?;
+    publish::publish(site.path(), folder)?;
+    let folder = folder.display();
+    terminal.line(&format!("The book is in {folder}: {pages} pages. Open index.html there."))?;
+    Ok(true)
 }
 
-fn holds_a_book(folder: &Path) -> bool {
-    let index = std::fs::read_to_string(folder.join("index.html")).unwrap_or_default();
-    index.contains("Book generated using mdBook")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_of_something_else_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(absolute(folder.path()).is_ok());
-        assert!(absolute(&folder.path().join("new")).is_ok());
-        std::fs::write(folder.path().join("thesis.txt"), "years of work").unwrap();
-        let error = absolute(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("it holds other files"), "{error}");
-        let index = "<!-- Book generated using mdBook -->";
-        std::fs::write(folder.path().join("index.html"), index).unwrap();
-        assert!(absolute(folder.path()).is_ok());
-    }
+fn built(workspace: &Workspace, site: &Path) -> Result<Built> {
+    with_spinner(|progress| {
+        progress("building the book");
+        build(&workspace.path(""), site)
+    })
 }

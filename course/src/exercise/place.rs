@@ -56,15 +56,12 @@ impl Place {
         PLACES.iter().find(|place| place.task == task)
     }
 
-    /// The file and the line, if the mark is still there, and the name of an anchor.
+    /// The file and the line, if the mark is still there.
     pub fn shown(&self, workspace: &Workspace) -> String {
         let text = workspace.read(self.file).unwrap_or_default();
         let line = text.lines().position(|line| self.marks(line));
         let line = line.map_or(String::new(), |row| format!(":{}", row + 1));
-        match self.mark.strip_prefix("ANCHOR: ") {
-            Some(anchor) => format!("{}{line} ({anchor})", self.file),
-            None => format!("{}{line}", self.file),
-        }
+        format!("{}{line}", self.file)
     }
 
     fn marks(&self, line: &str) -> bool {
