@@ -4,7 +4,7 @@
 "use strict";
 
 widget.mount("clocks", (panel, data) => {
-    const { svg, screen, slider, says, path, blue, orange, green } = widget;
+    const { svg, screen, slider, says, signed, path, blue, orange, green } = widget;
     // head_dim 8: plane i is the pair (x[i], x[i + 4]), and it turns by base^(-2i/8) a position.
     const q = [1.0, 0.9, -0.5, 0.8, 0.3, -0.6, 0.9, 0.4];
     const k = [0.8, -0.4, 0.7, 0.9, -0.6, 0.9, 0.5, -0.2];
@@ -27,7 +27,7 @@ widget.mount("clocks", (panel, data) => {
     };
 
     const text = (x, y, words, more = {}) =>
-        svg("text", { x, y, fill: "currentColor", "font-size": 15, "text-anchor": "middle", ...more }, words);
+        svg("text", { x, y, fill: "currentColor", "text-anchor": "middle", ...more }, words);
     const picture = svg("svg", { viewBox: "0 0 720 360", role: "img" });
     picture.setAttribute("aria-label", "Four clocks with the hands of a query and a key, and the dot product below");
     const hands = [];
@@ -35,7 +35,7 @@ widget.mount("clocks", (panel, data) => {
         const x = 90 + 180 * i;
         picture.append(
             svg("circle", { cx: x, cy: 84, r: 70, fill: "none", stroke: "currentColor", "stroke-opacity": 0.4 }),
-            text(x, 178, `plane ${i}: θ = ${theta(i)}`),
+            text(x, 178, `θ = ${theta(i)}`),
         );
         const line = (stroke, more) => svg("line", { x1: x, y1: 84, stroke, "stroke-width": 4, "stroke-linecap": "round", ...more });
         const pair = [line(blue, {}), line(orange, { "stroke-dasharray": "9 7" })];
@@ -54,7 +54,7 @@ widget.mount("clocks", (panel, data) => {
         svg("path", { d: path(curve), fill: "none", stroke: green, "stroke-width": 2 }),
         dot,
         text(360, 354, "the dot product against m − n"),
-        text(40, 354, `−${last}`, { "text-anchor": "start" }),
+        text(30, 354, `−${last}`, { "text-anchor": "start" }),
         text(690, 354, `${last}`, { "text-anchor": "end" }),
     );
     panel.append(screen(picture));
@@ -71,7 +71,7 @@ widget.mount("clocks", (panel, data) => {
         const value = product(m, n);
         dot.setAttribute("cx", at(m - n));
         dot.setAttribute("cy", up(value));
-        line.textContent = `m − n = ${m - n}, and the dot product is ${value.toFixed(4)}.`;
+        line.textContent = `m − n = ${signed(m - n, 0)}, and the dot product is ${signed(value, 4)}.`;
         Object.assign(data, { q: q.join(), k: k.join(), m, n, product: value });
     };
     const queries = slider(panel, { label: "position m of the query (solid)", min: 0, max: last, value: 7 }, () => draw());

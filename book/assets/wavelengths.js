@@ -11,9 +11,9 @@ widget.mount("wavelengths", (panel, data) => {
     const interpolated = (i, k) => k * plain(i);
 
     const x = i => 96 + i / (planes - 1) * 594;
-    const y = positions => 330 - Math.log10(positions) / 6.4 * 310;
+    const y = positions => 330 - Math.log10(positions) / 6.4 * 296;
     const text = (tx, ty, words, anchor = "middle") =>
-        svg("text", { x: tx, y: ty, fill: "currentColor", "font-size": 15, "text-anchor": anchor }, words);
+        svg("text", { x: tx, y: ty, fill: "currentColor", "text-anchor": anchor }, words);
     const legend = (tx, color, words) => {
         const label = text(tx, 374, words);
         label.firstChild.replaceWith(svg("tspan", { fill: color }, words.slice(0, 1)), words.slice(1));
@@ -30,6 +30,7 @@ widget.mount("wavelengths", (panel, data) => {
     picture.append(
         svg("line", { x1: 96, x2: 690, y1: y(trained), y2: y(trained), stroke: "currentColor", "stroke-dasharray": "2 5" }),
         text(100, y(trained) - 7, "training length 4,096", "start"),
+        text(8, 22, "positions for one turn (log scale)", "start"),
         text(96, 352, "plane 0", "start"), text(690, 352, "plane 63", "end"),
         legend(200, blue, "● no change"), legend(330, orange, "▲ NTK"), legend(500, green, "■ linear interpolation"),
     );
@@ -54,7 +55,7 @@ widget.mount("wavelengths", (panel, data) => {
             + `needs ${show(Math.round(last))}: ${k} times what it was. Interpolation makes plane 0 need ${show(interpolated(0, k))}.`;
         Object.assign(data, { kappa: k, first, last });
     };
-    const kappa = slider(panel, { label: "κ", min: 1, max: 32, value: 4 }, () => draw());
+    const kappa = slider(panel, { label: "ratio k", min: 1, max: 32, value: 4 }, () => draw());
     const line = says(panel);
     draw();
 });

@@ -15,8 +15,8 @@ const widget = {
         for (const place of document.querySelectorAll(`.widget[data-widget="${name}"]`)) {
             const panel = document.createElement("div");
             build(panel, place.dataset);
-            for (const child of place.children) child.hidden = true;
-            place.append(panel);
+            // The caption stays: it asks what to look at.
+            place.querySelector(".picture").replaceWith(panel);
         }
     },
 
@@ -42,7 +42,9 @@ const widget = {
         Object.assign(input, { type: "range", min, max, step, value });
         const shown = document.createElement("output");
         const line = document.createElement("label");
-        line.append(label, input, shown);
+        const name = document.createElement("span");
+        name.textContent = label;
+        line.append(name, input, shown);
         panel.append(line);
         input.show = () => { shown.textContent = input.value; };
         input.addEventListener("input", () => { input.show(); changed(); });
@@ -56,6 +58,11 @@ const widget = {
         line.setAttribute("aria-live", "polite");
         panel.append(line);
         return line;
+    },
+
+    // A number with a minus that is as wide as a plus.
+    signed(value, digits) {
+        return value.toFixed(digits).replace("-", "−");
     },
 
     // A path through points.
