@@ -103,6 +103,7 @@ fn rms_backward<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
 }
 // ANCHOR_END: norm_backward
 
+// ANCHOR: norm_broadcast
 /// One number a group, `[b, s, g]`, seen as `[b, s, g, gz]`. Nothing is copied.
 fn over_groups<B: Dim, S: Dim, W: Float, D: Device<W>>(
     per_group: &Tensor<(B, S, usize), W, D>,
@@ -118,6 +119,7 @@ fn over_rows<B: Dim, S: Dim, H: Dim, W: Float, D: Device<W>>(
 ) -> Raw<Tensor<(B, S, H), W, D>, D> {
     gamma.clone().try_broadcast_like::<_, Axes2<0, 1>>(shape)
 }
+// ANCHOR_END: norm_broadcast
 
 fn check_norm<B: Dim, S: Dim, H: Dim>(
     x: &(B, S, H),

@@ -51,6 +51,49 @@ fn a_reshape_forgets_and_recalls() {
 }
 
 #[test]
+fn a_group_is_centred() {
+    // ANCHOR: reduce
+    let shape = (1, 1, 2, Const::<3>); // one token, two groups of three
+    let x = dev().tensor_from_vec(vec![1.0f32, 2.0, 6.0, 10.0, 10.0, 40.0], shape);
+
+    // Reduce: the axis is gone. Broadcast: it is back, and along it all numbers are equal.
+    let means: Tensor<(usize, usize, usize), f32, Dev> = x.clone().mean::<_, Axis<3>>();
+    assert_eq!(means.as_vec(), [3.0, 20.0]);
+    let means = means.broadcast_like::<_, Axis<3>>(&shape);
+    assert_eq!(means.as_vec(), [3.0, 3.0, 3.0, 20.0, 20.0, 20.0]);
+
+    // Now the shapes are equal, and the two can be subtracted.
+    assert_eq!((x - means).as_vec(), [-2.0, -1.0, 3.0, -10.0, -10.0, 20.0]);
+    // ANCHOR_END: reduce
+}
+
+#[test]
+fn a_number_has_the_type_of_the_tensor() {
+    // ANCHOR: add_number
+    let variance = dev().tensor([0.25f32, 4.0]);
+    let floor: f64 = 0.75; //                   a setting, kept in f64
+    let raised = variance + floor as f32; //    without `as f32` it does not compile
+    assert_eq!(raised.array(), [1.0, 4.75]);
+    // ANCHOR_END: add_number
+}
+
+#[test]
+fn one_number_an_element_is_spread_over_the_rows() {
+    // ANCHOR: spread
+    let shift = dev().tensor([10.0f32, 20.0, 30.0]); // [h]
+    let shape = (2, 2, Const::<3>);
+    let x: Tensor<(usize, usize, Const<3>), f32, Dev> = dev().zeros_like(&shape);
+
+    let rows = shift.retaped::<OwnedTape<f32, Dev>>().broadcast_like::<_, Axes2<0, 1>>(&shape);
+    let y = x.leaky_trace() + rows; //               [b, s, h]
+    let grads = y.sum().backward();
+
+    // Each of the three numbers was used in four rows, so its gradient is a sum of four.
+    assert_eq!(grads.get(&shift).array(), [4.0, 4.0, 4.0]);
+    // ANCHOR_END: spread
+}
+
+#[test]
 fn a_tape_travels() {
     // ANCHOR: tape
     let x = dev().tensor([3.0f32, 4.0]);
