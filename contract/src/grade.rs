@@ -80,6 +80,12 @@ impl Grade {
         grade
     }
 
+    /// Where to read about it: the section of the first broken invariant, or that of the task.
+    pub fn chapter<'a>(&'a self, task: &'a Task) -> &'a str {
+        let broken = self.broken.first().map(|broken| broken.chapter.as_str());
+        broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter)
+    }
+
     /// Adds a broken rule that is not an invariant.
     pub fn fail(&mut self, rule: &str, sentence: &str, breach: Box<Breach>) {
         self.passed = false;

@@ -38,14 +38,10 @@ pub fn report(task: &Task, grade: &Grade) -> String {
         }
     }
     row("file", &file);
-    row("read", &format!("{} (the book: cargo course read)", chapter(task, first)));
+    row("read", &format!("{} (the book: cargo course read)", grade.chapter(task)));
     row("again", &format!("cargo test -p exercises {}", task.number));
     row("hint", &format!("cargo course hint {}", task.number));
     lines.join("\n")
-}
-
-fn chapter<'a>(task: &'a Task, broken: &'a Broken) -> &'a str {
-    if broken.chapter.is_empty() { task.chapter } else { &broken.chapter }
 }
 
 /// What was wrong with the answer, in words.

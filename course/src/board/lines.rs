@@ -35,7 +35,9 @@ pub fn board(
     let report = urgent.is_some_and(|grade| grade.begun);
     let cramped = height.is_some_and(|height| report && height < 45);
     for component in &components {
-        lines.push(String::new());
+        if !cramped {
+            lines.push(String::new());
+        }
         lines.push(heading(component, grades, width));
         let in_work = |grade: &Grade| component.tasks.iter().any(|task| task.number == grade.task);
         if all || components.len() == 1 || urgent.is_some_and(in_work) && !cramped {
@@ -147,9 +149,7 @@ fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<
     };
     row("next", &format!("{}  {}", task.number, task.title));
     row("file", &place(task, workspace));
-    let broken = grade.broken.first().map(|broken| broken.chapter.as_str());
-    let chapter = broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter);
-    row("read", &page(chapter, view));
+    row("read", &page(grade.chapter(task), view));
     row("hint", &format!("cargo course hint {}", task.number));
     if grade.begun {
         lines.push(String::new());
@@ -217,9 +217,35 @@ mod tests {
         assert!(text.contains(&format!("next       {}  ", TASKS[1].number)), "{text}");
         assert!(text.contains("file       exercises/src/norm.rs:"), "{text}");
         assert!(text.contains("broken     norm/some-rule"), "{text}");
-        assert!(text.contains("read       http://127.0.0.1:4143/norm.html#"), "{text}");
         let text = plain(&board(&view(TASKS.len()), &workspace, 80, None));
         assert!(text.contains("All tasks are done."), "{text}");
+    }
+
+    #[test]
+    fn it_leads_to_the_section_of_what_is_broken() {
+        let workspace = Workspace::find().unwrap();
+        let read = |view: &View| {
+            let text = plain(&board(view, &workspace, 80, None));
+            let line = text.lines().find(|line| line.starts_with("read")).map(str::to_string);
+            line.unwrap_or_default()
+        };
+        // A rule that is no invariant has no section of its own: the task's is named.
+        let mut view = view(1);
+        assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#definition");
+        view.grades.as_mut().unwrap().0[1].broken[0].chapter = "norm#eps".to_string();
+        assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#eps");
+        view.book = None;
+        assert_eq!(read(&view), "read       norm#eps (cargo course read)");
+    }
+
+    #[test]
+    fn a_report_begins_on_a_small_screen() {
+        let workspace = Workspace::find().unwrap();
+        let small = plain(&board(&view(1), &workspace, 80, Some(24)));
+        let row = small.lines().position(|line| line.starts_with("broken")).unwrap();
+        assert!(row < 23, "{row}: {small}");
+        let large = plain(&board(&view(1), &workspace, 80, Some(60)));
+        assert!(large.contains("ok      1.1") && !small.contains("ok      1.1"), "{small}");
     }
 
     #[test]

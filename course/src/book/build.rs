@@ -17,8 +17,6 @@ use std::sync::{Arc, Mutex};
 /// What came out.
 #[derive(Debug)]
 pub struct Built {
-    /// The folder of the site.
-    pub site: PathBuf,
     /// Number of pages.
     pub pages: usize,
 }
@@ -40,7 +38,7 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
         lines if lines.is_empty() => {
             built.map_err(|e| wrong(&e))?;
             let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_))).count();
-            Ok(Built { site: site.to_path_buf(), pages })
+            Ok(Built { pages })
         }
         lines => Err(Error::Book(lines)),
     }
