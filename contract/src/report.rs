@@ -1,7 +1,7 @@
 //! A failure as the learner reads it.
 
 use crate::breach::{Breach, Fault};
-use crate::grade::{Broken, Grade};
+use crate::grade::Grade;
 use crate::tasks::Task;
 
 /// Width of the label column.
