@@ -11,37 +11,75 @@ const WIDTH: usize = 92;
 
 /// The report on a task: its first broken promise in full, the others by name.
 pub fn report(task: &Task, grade: &Grade) -> String {
-    let mut lines = vec![format!("Task {}  {}", task.number, task.title), String::new()];
-    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     let file = format!("exercises/src/{}", task.file());
-    let Some((first, others)) = grade.broken.split_first() else {
-        row("passed", &format!("{} points, {file}", grade.points));
-        grade.remarks.iter().for_each(|remark| row("remark", remark));
-        return lines.join("\n");
-    };
-    if !grade.begun {
-        row("to do", &format!("{file}: fill in task {}", task.region));
-    } else {
-        row("broken", &format!("{}\n{}", first.id, first.sentence));
-        row("formula", &first.formula);
-        row("input", &first.breach.input);
-        row("result", &result(&first.breach));
-        match &grade.misconception {
-            Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
-            None if first.formula.is_empty() => {} // not an invariant
-            None => row("perhaps", "No known bug behaves like this."),
-        }
-        let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
-        row("also", &ids.join(", "));
-        if !grade.held.is_empty() {
-            row("but", &format!("{} other invariants of this task hold", grade.held.len()));
-        }
+    if grade.broken.is_empty() {
+        return found(task, grade, &format!("{} points, {file}", grade.points)).join("\n");
     }
+    let mut lines = match grade.begun {
+        true => found(task, grade, ""),
+        false => not_begun(task, &format!("{file}: fill in task {}", task.region)),
+    };
+    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     row("file", &file);
     row("read", &format!("{} (the book: cargo course read)", grade.chapter(task)));
     row("again", &format!("cargo test -p exercises {}", task.number));
     row("hint", &format!("cargo course hint {}", task.number));
     lines.join("\n")
+}
+
+/// The same report on lines that stand in a cell of a notebook.
+pub fn report_on_cell(task: &Task, grade: &Grade) -> String {
+    let exercise = format!("cargo course check {}: the same task, with tensors", task.number);
+    if grade.broken.is_empty() {
+        let mut lines = found(task, grade, "every invariant of this task holds");
+        lines.extend(labelled("next", &exercise));
+        return lines.join("\n");
+    }
+    let mut lines = match grade.begun {
+        true => found(task, grade, ""),
+        false => not_begun(task, "replace the todo!() in the cell"),
+    };
+    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
+    row("read", &format!("{} (the book: cargo course read)", grade.chapter(task)));
+    row("again", "change your lines, and run the cell again");
+    row("hint", &format!("cargo course hint {}", task.number));
+    lines.join("\n")
+}
+
+fn title(task: &Task) -> Vec<String> {
+    vec![format!("Task {}  {}", task.number, task.title), String::new()]
+}
+
+fn not_begun(task: &Task, to_do: &str) -> Vec<String> {
+    let mut lines = title(task);
+    lines.extend(labelled("to do", to_do));
+    lines
+}
+
+/// What was found. `passed` stands beside that word.
+fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
+    let mut lines = title(task);
+    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
+    let Some((first, others)) = grade.broken.split_first() else {
+        row("passed", passed);
+        grade.remarks.iter().for_each(|remark| row("remark", remark));
+        return lines;
+    };
+    row("broken", &format!("{}\n{}", first.id, first.sentence));
+    row("formula", &first.formula);
+    row("input", &first.breach.input);
+    row("result", &result(&first.breach));
+    match &grade.misconception {
+        Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
+        None if first.formula.is_empty() => {} // not an invariant
+        None => row("perhaps", "No known bug behaves like this."),
+    }
+    let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
+    row("also", &ids.join(", "));
+    if !grade.held.is_empty() {
+        row("but", &format!("{} other invariants of this task hold", grade.held.len()));
+    }
+    lines
 }
 
 /// What was wrong with the answer, in words.

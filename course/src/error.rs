@@ -7,42 +7,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text can't be read.
-    #[error("can't read {name}: {reason}; give the path of a text file after --text")]
-    Unreadable {
-        /// The file.
-        name: String,
-        /// What the system says.
-        reason: String,
-    },
+    /// The text of the tour can't be used.
+    #[error("{0}; give another file after --text")]
+    Text(kit::Error),
 
-    /// The text is not UTF-8.
-    #[error(
-        "{name} is not UTF-8 text: byte {at} does not fit; convert it to UTF-8, \
-         or give another file after --text"
-    )]
-    NotUtf8 {
-        /// The file.
-        name: String,
-        /// The first byte that does not fit, counted from 0.
-        at: usize,
-    },
-
-    /// Fewer than two tokens.
-    #[error(
-        "{name} is too short: the tour needs at least 2 tokens, because RoPE compares positions, \
-         and this text has {tokens}; give a longer text after --text"
-    )]
-    TooShort {
-        /// The file.
-        name: String,
-        /// Its number of tokens.
-        tokens: usize,
-    },
-
-    /// The tokenizer gave up.
-    #[error("the tokenizer can't read this text: {0}; give another file after --text")]
-    Tokenizer(String),
+    /// A text can't be used, or a figure can't be painted.
+    #[error(transparent)]
+    Kit(#[from] kit::Error),
 
     /// A figure can't be drawn or written.
     #[error(

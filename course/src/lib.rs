@@ -16,7 +16,6 @@ pub mod finding;
 pub mod matrix;
 pub mod steps;
 pub mod terminal;
-pub mod text;
 pub mod tour;
 
 pub use error::{Error, Result};

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::finding::Finding;
 use console::{measure_text_width, style};
+pub use kit::plot::thousands;
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
@@ -125,19 +126,6 @@ pub fn time(duration: Duration) -> String {
         s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
         s => format!("{:.0} us", s * 1e6),
     }
-}
-
-/// A whole number with commas between thousands.
-pub fn thousands(n: usize) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Breaks a text between words. A word that is too long has a line of its own.

@@ -1,6 +1,6 @@
 //! `cargo course tour`: one text through the four components, in the order of a Transformer.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::figures;
 use crate::finding::Finding;
 use crate::steps::heads::{self, QueriesKeys};
@@ -9,11 +9,9 @@ use crate::steps::norm::{self, Normed};
 use crate::steps::rope::{LONGEST_TRAINING, training_length};
 use crate::steps::*;
 use crate::terminal::{Terminal, thousands, time};
-use crate::text::{
-    MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible,
-};
 use console::{measure_text_width, style};
 use indicatif::{ProgressBar, ProgressStyle};
+use kit::text::{MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible};
 use quadrivium::tensor::Cpu;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -53,7 +51,7 @@ pub struct Tour {
 pub fn run(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let text = match &options.text {
-        Some(path) => Text::read(path)?,
+        Some(path) => Text::read(path).map_err(Error::Text)?,
         None => Text::own_prose(),
     };
     let mut terminal = if options.json { Terminal::silent() } else { Terminal::stdout() };
@@ -91,7 +89,7 @@ pub fn run(options: &Options) -> Result<bool> {
 /// # Errors
 /// A text that can't be used; what a component or the device reports.
 pub fn measure(text: &Text, terminal: &mut Terminal) -> Result<Tour> {
-    let tokens = tokenize(text)?;
+    let tokens = tokenize(text).map_err(Error::Text)?;
     introduce(terminal, text, &tokens)?;
     let dev = Cpu::default();
     let (tables, drawing) = draw_tables(&dev)?;

@@ -67,53 +67,6 @@ fn most_frequent(ids: &[usize]) -> Vec<usize> {
     best
 }
 
-/// Blue below 0, white at 0, vermillion above.
-fn color(x: f64) -> RGBColor {
-    let RGBColor(r, g, b) = if x < 0.0 { BLUE } else { VERMILLION };
-    let mix = |c: u8| (255.0 + (f64::from(c) - 255.0) * x.abs().min(1.0)).round() as u8;
-    RGBColor(mix(r), mix(g), mix(b))
-}
-
-/// A square of products, white at 0, with the columns of `marked` in frames.
-pub(crate) fn heat_map(
-    area: &Area,
-    title: &str,
-    values: &[Vec<f64>],
-    limit: f64,
-    marked: &[usize],
-) -> Painted {
-    let size = values.len() as f64;
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, axis_font())
-        .margin_right(10)
-        .x_label_area_size(46)
-        .y_label_area_size(58)
-        .build_cartesian_2d(0.0..size, size..0.0)?;
-    axes(
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .x_desc("key's position n")
-            .y_desc("query's position m")
-            .x_labels(5)
-            .y_labels(5)
-            .x_label_formatter(&whole)
-            .y_label_formatter(&whole),
-    )
-    .draw()?;
-    for (m, row) in values.iter().enumerate() {
-        chart.draw_series(row.iter().enumerate().map(|(n, x)| {
-            let corner = (n as f64, m as f64);
-            Rectangle::new([corner, (corner.0 + 1.0, corner.1 + 1.0)], color(x / limit).filled())
-        }))?;
-    }
-    chart.draw_series(marked.iter().map(|&n| {
-        let corner = (n as f64, 0.0);
-        Rectangle::new([corner, (corner.0 + 1.0, size)], INK)
-    }))?;
-    Ok(())
-}
-
 fn color_scale(area: &Area, limit: f64) -> Painted {
     let (_, height) = area.dim_in_pixel();
     let (top, bottom) = (40, height as i32 - 60);
@@ -121,7 +74,7 @@ fn color_scale(area: &Area, limit: f64) -> Painted {
     let y = |step: i32| top + (bottom - top) * step / steps;
     for step in 0..steps {
         let x = 1.0 - 2.0 * (f64::from(step) + 0.5) / f64::from(steps);
-        area.draw(&Rectangle::new([(4, y(step)), (18, y(step + 1))], color(x).filled()))?;
+        area.draw(&Rectangle::new([(4, y(step)), (18, y(step + 1))], heat(x).filled()))?;
     }
     let beside = small_font().pos(Pos::new(HPos::Left, VPos::Center));
     for (at, value) in [(top, limit), ((top + bottom) / 2, 0.0), (bottom, -limit)] {
@@ -139,11 +92,5 @@ mod tests {
     fn the_most_frequent_id_is_found() {
         assert_eq!(most_frequent(&[5, 7, 5, 7, 7]), [1, 3, 4]);
         assert!(most_frequent(&[1, 2, 3]).is_empty());
-    }
-
-    #[test]
-    fn colors_at_the_ends() {
-        assert_eq!(color(0.0), WHITE);
-        assert_eq!((color(-1.0), color(1.0)), (BLUE, VERMILLION));
     }
 }

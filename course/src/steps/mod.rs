@@ -15,7 +15,7 @@ pub mod vocab;
 
 use crate::error::{Error, Result};
 use crate::finding::Finding;
-use crate::text::TOKENIZER_IDS;
+use kit::text::TOKENIZER_IDS;
 use quadrivium::init::Init;
 use quadrivium::tensor::*;
 use quadrivium::vocab_emb::padded_vocab_size;

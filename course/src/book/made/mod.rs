@@ -9,7 +9,6 @@ pub mod embedding;
 pub mod encodings;
 pub mod norm;
 pub mod parallel;
-mod plot;
 pub mod rope;
 pub mod shapes;
 pub mod testing;

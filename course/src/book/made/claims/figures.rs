@@ -1,9 +1,9 @@
 //! The charts of the chapter.
 
 use super::*;
-use crate::book::made::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
 use crate::figures::decay::averaged_bound;
-use crate::figures::{BLUE, GREEN, ORANGE, PURPLE, VERMILLION, whole};
+use crate::figures::{BLUE, GREEN, ORANGE, PURPLE, VERMILLION, chart, whole};
+use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
 use plotters::prelude::SeriesLabelPosition;
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 
 use super::formulas::*;
 use super::{BASE, HEAD_DIM, STRETCH, TRAINED};
-use crate::book::made::plot::{Axis, Mark, Series, chart, power_of_two, tenths};
 use crate::error::{Error, Result};
-use crate::figures::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, whole};
+use crate::figures::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, chart, whole};
+use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::pos_emb::rotary_frequencies;
 use quadrivium::tensor::*;

@@ -1,8 +1,8 @@
 //! A diagram: where each encoding enters attention.
 
-use crate::book::made::plot::centred;
 use crate::error::Result;
 use crate::figures::{BLUE, INK, ORANGE, PALE, VERMILLION, save, small_font};
+use kit::chart::centred;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;

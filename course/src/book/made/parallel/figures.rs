@@ -4,7 +4,7 @@ use super::{F16, HAND, IDS, TRAINING, part, result_mib, ring_mib, shard_mib};
 use crate::error::Result;
 use crate::figures::{Area, BLUE, FOUR, INK, PALE, Painted, VERMILLION};
 use crate::figures::{axes, legend, save, shards, small_font, whole};
-use crate::text::{Text as Prose, tokenize};
+use kit::text::{Text as Prose, tokenize};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use quadrivium::vocab_emb::shard_range;

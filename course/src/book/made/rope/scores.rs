@@ -1,7 +1,7 @@
 //! What attention sees: products of turned queries and keys.
 
 use super::*;
-use crate::figures::products::heat_map;
+use crate::figures::heat_map;
 use std::path::Path;
 
 /// Positions that are shown.

@@ -11,14 +11,14 @@ use std::path::Path;
 /// The number of ids of cl100k_base: the largest id is 100,276.
 pub const TOKENIZER_IDS: usize = 100_277;
 
-/// The tour uses at most this many tokens, so that it stays quick.
+/// At most this many tokens are used, so that all stays quick.
 pub const MAX_TOKENS: usize = 4096;
 
 /// At most this much of a file is read. The longest token of cl100k_base has 128 bytes, so
 /// [`MAX_TOKENS`] tokens never need more.
 pub const MAX_BYTES: usize = MAX_TOKENS * 128;
 
-/// The text that the tour uses if it gets no other: the course's own prose.
+/// The course's own prose.
 const OWN_PROSE: &str =
     concat!(include_str!("../../README.md"), "\n", include_str!("../../CONTRIBUTING.md"));
 

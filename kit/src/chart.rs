@@ -1,41 +1,55 @@
-//! A chart of lines and points, which is what most figures of these chapters are.
+//! A chart of lines and points, which is what most figures are.
 
 use crate::error::Result;
-use crate::figures::{axes, legend, save, small_font};
+use crate::plot::{Figure, axes, legend, small_font};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
-use std::path::Path;
 
 /// One axis.
-pub(crate) struct Axis {
+pub struct Axis {
+    /// What it measures, with its unit.
     pub name: &'static str,
+    /// From where to where.
     pub range: Range<f64>,
+    /// About how many labels it has.
     pub labels: usize,
+    /// How a label is written.
     pub label: fn(&f64) -> String,
 }
 
 /// How values are drawn. No two series of a figure share shape and dash.
 #[derive(Clone, Copy)]
-pub(crate) enum Mark {
+pub enum Mark {
+    /// A whole line.
     Line,
+    /// Dashes.
     Dashed,
+    /// Short dashes.
     Dotted,
+    /// Points that are filled circles.
     Circles,
+    /// Points that are filled triangles.
     Triangles,
+    /// Points that are crosses.
     Crosses,
 }
 
 /// Some values with a name in the legend. Without a name they are not in it.
-pub(crate) struct Series {
+pub struct Series {
+    /// In the legend.
     pub name: String,
+    /// Of the line or the points.
     pub color: RGBColor,
+    /// How they are drawn.
     pub mark: Mark,
+    /// `(x, y)`.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    pub(crate) fn new(
+    /// Values with a name.
+    pub fn new(
         name: impl Into<String>,
         color: RGBColor,
         mark: Mark,
@@ -46,14 +60,16 @@ impl Series {
 }
 
 /// Draws it. `legend_at` says where the names stand.
-pub(crate) fn chart(
-    out: &Path,
+///
+/// # Errors
+/// What plotters reports.
+pub fn chart(
     question: &str,
     (x, y): (Axis, Axis),
     series: &[Series],
     legend_at: SeriesLabelPosition,
-) -> Result<()> {
-    save(out, question, (860, 460), |area| {
+) -> Result<Figure> {
+    Figure::paint(question, (860, 460), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_right(24)
             .x_label_area_size(50)
@@ -111,20 +127,20 @@ pub(crate) fn chart(
 }
 
 /// A label with one decimal.
-pub(crate) fn tenths(x: &f64) -> String {
+pub fn tenths(x: &f64) -> String {
     format!("{:.1}", x + 0.0)
 }
 
 /// A label for an axis of logarithms to base 2: the number itself, if it is whole.
-pub(crate) fn power_of_two(x: &f64) -> String {
+pub fn power_of_two(x: &f64) -> String {
     if (x - x.round()).abs() > 1e-9 {
         return String::new();
     }
-    crate::terminal::thousands(2f64.powf(*x).round() as usize)
+    crate::plot::thousands(2f64.powf(*x).round() as usize)
 }
 
 /// Centred text.
-pub(crate) fn centred() -> TextStyle<'static> {
+pub fn centred() -> TextStyle<'static> {
     use plotters::style::text_anchor::{HPos, Pos, VPos};
     small_font().pos(Pos::new(HPos::Center, VPos::Center))
 }

@@ -1,0 +1,19 @@
+//! What the cells of the notebooks call.
+//!
+//! Cells stay thin, so that they can be read; what is worth testing is here. [`text`] turns a file into
+//! token ids, [`plot`] and [`chart`] draw. Each component has a module with its figures and with a check,
+//! which grades a learner's lines by the contract, as the autograder does.
+//!
+//! The tour and the book draw with it too.
+
+#![forbid(unsafe_code)]
+
+pub mod chart;
+pub mod check;
+pub mod error;
+pub mod norm;
+pub mod parallel;
+pub mod plot;
+pub mod text;
+
+pub use error::{Error, Result};
