@@ -177,6 +177,25 @@ pub enum Error {
         reason: String,
     },
 
+    /// What the notebooks need is missing, one line for each.
+    #[error("the notebooks can't be opened yet\n{}", .0.join("\n"))]
+    Missing(Vec<String>),
+
+    /// No notebook has this name.
+    #[error(
+        "no notebook is called \"{got}\"\n\
+         rule      a notebook is named by its file or by its subject\n\
+         expected  {known}\n\
+         got       {got}\n\
+         to do     name one of them, or none for all"
+    )]
+    UnknownNotebook {
+        /// What was asked for.
+        got: String,
+        /// What there is.
+        known: String,
+    },
+
     /// A component refused. On checked input it should not: this is a bug.
     #[error("a component refused its input: {0}")]
     Component(#[from] quadrivium::Error),

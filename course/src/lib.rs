@@ -13,6 +13,7 @@ pub mod error;
 pub mod exercise;
 pub mod figures;
 pub mod finding;
+pub mod lab;
 pub mod matrix;
 pub mod steps;
 pub mod terminal;

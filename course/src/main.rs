@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use course::book::read;
 use course::exercise::show::{error_lines, error_width};
 use course::exercise::{check, diff, hint, reset};
+use course::lab::{self, kernel};
 use course::{board, matrix, tour};
 use std::io::Write;
 use std::path::PathBuf;
@@ -35,6 +36,9 @@ enum Command {
     Reset(ResetArguments),
     Matrix(MatrixArguments),
     Read(ReadArguments),
+    Lab(LabArguments),
+    #[command(hide = true)]
+    Kernel(KernelArguments),
 }
 
 /// Take a real text through the four components and measure what must hold.
@@ -183,6 +187,54 @@ struct ReadArguments {
     update: bool,
 }
 
+/// Open the notebooks in JupyterLab.
+///
+/// What is missing is installed first, for this project only, under target/lab: a Python environment
+/// with JupyterLab, and the Rust kernel evcxr, which takes about ten minutes to build. Python 3.11 or
+/// newer must be there. The page is on this machine's own address; opening it again takes seconds.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course lab                 all notebooks, in the browser
+  cargo course lab norm            that one
+  cargo course lab --no-browser    only print the address
+  cargo course lab --check         run them all, and compare their outputs
+
+Exit codes:
+  0  the page was served, or every notebook holds what it gives
+  1  a notebook does not
+  2  something is missing, an unknown notebook, a port that is taken")]
+struct LabArguments {
+    /// One notebook: its subject (norm) or its file [default: all].
+    notebook: Option<String>,
+
+    /// Run the notebooks without a page, and compare what they give with what they hold.
+    #[arg(long)]
+    check: bool,
+
+    /// For authors: run the notebooks, and keep the outputs in them.
+    #[arg(long, conflicts_with = "check")]
+    update: bool,
+
+    /// Open no browser.
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    no_browser: bool,
+
+    /// Serve the page on this port [default: 8888, or the next free one].
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    port: Option<u16>,
+}
+
+/// Run the notebooks' kernel. Jupyter calls this.
+#[derive(Debug, Args)]
+struct KernelArguments {
+    /// The program evcxr_jupyter.
+    evcxr: PathBuf,
+
+    /// Where Jupyter says how the two talk.
+    connection_file: PathBuf,
+}
+
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         None => board::run(),
@@ -204,6 +256,12 @@ fn main() -> ExitCode {
         Some(Command::Matrix(MatrixArguments { json })) => matrix::run(json),
         Some(Command::Read(ReadArguments { build, port, open, update })) => {
             read::run(&read::Options { build, port, open, update })
+        }
+        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
+            lab::run(&lab::Options { notebook, check, update, no_browser, port })
+        }
+        Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
+            kernel::run(&evcxr, &connection_file)
         }
     };
     match result {

@@ -1,0 +1,131 @@
+//! JupyterLab on this machine's own address.
+
+use super::home::Home;
+use super::{Options, last_lines};
+use crate::error::{Error, Result};
+use crate::exercise::check::with_spinner;
+use crate::terminal::Terminal;
+use serde::Deserialize;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// JupyterLab starts in seconds, unless the machine is very busy.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where JupyterLab's own words go.
+const LOG: &str = "target/lab/jupyter.log";
+
+/// What a running Jupyter writes down about itself.
+#[derive(Deserialize)]
+struct Running {
+    url: String,
+    token: String,
+}
+
+/// Starts JupyterLab, says its address, opens it in a browser unless that is not wanted, and waits
+/// until it ends: Ctrl-C ends it.
+///
+/// # Errors
+/// JupyterLab does not start.
+pub fn run(
+    home: &Home,
+    options: &Options,
+    notebooks: &[PathBuf],
+    terminal: &mut Terminal,
+) -> Result<()> {
+    configure(home, notebooks)?;
+    // Ctrl-C reaches JupyterLab too, which then ends its kernels. This program waits for that.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::spawn(move || {
+        runtime.block_on(async { while tokio::signal::ctrl_c().await.is_ok() {} })
+    });
+    let mut jupyter = start(home, options.port)?;
+    let running = with_spinner(|progress| {
+        progress("starting JupyterLab");
+        wait(home, &mut jupyter)
+    })?;
+    let page = match (notebooks, &options.notebook) {
+        ([notebook], Some(_)) if notebook.starts_with(home.notebooks()) => {
+            format!("/tree/{}", notebook.file_name().unwrap_or_default().to_string_lossy())
+        }
+        _ => String::new(),
+    };
+    let url = format!("{}lab{page}?token={}", running.url, running.token);
+    terminal.line("")?;
+    terminal.line(&format!("The notebooks are at {url}"))?;
+    terminal.line("Only this machine reaches them. Ctrl-C ends.")?;
+    if !options.no_browser && opener::open_browser(&url).is_err() {
+        terminal.line("No browser could be opened; open the address yourself.")?;
+    }
+    jupyter.wait()?;
+    Ok(())
+}
+
+/// Settings that make JupyterLab load nothing from elsewhere, and the signatures with which it shows
+/// the figures that the notebooks hold before they are run.
+fn configure(home: &Home, notebooks: &[PathBuf]) -> Result<()> {
+    let folder = home.lab().join("jupyter/config/labconfig");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(home.runtime())?;
+    let settings = serde_json::json!({
+        "disabledExtensions": { "@jupyterlab/apputils-extension:announcements": true },
+    });
+    std::fs::write(folder.join("page_config.json"), format!("{settings:#}\n"))?;
+    // Without a signature they are still there, but without their figures.
+    let _ = home
+        .command("jupyter-trust")
+        .args(notebooks)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    Ok(())
+}
+
+fn start(home: &Home, port: Option<u16>) -> Result<Child> {
+    let log = File::create(home.root().join(LOG))?;
+    let mut jupyter = home.command("python");
+    jupyter.args(["-m", "jupyterlab", "--no-browser", "--ServerApp.ip=127.0.0.1"]);
+    jupyter.arg(format!("--ServerApp.root_dir={}", home.notebooks().display()));
+    jupyter.args(["--ServerApp.answer_yes=True", "--KernelSpecManager.ensure_native_kernel=False"]);
+    if hosts_root() {
+        jupyter.arg("--allow-root");
+    }
+    if let Some(port) = port {
+        jupyter.arg(format!("--ServerApp.port={port}")).arg("--ServerApp.port_retries=0");
+    }
+    jupyter.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let failed = |error: std::io::Error| failed(error.to_string());
+    jupyter.spawn().map_err(failed)
+}
+
+/// Jupyter asks root for a word of consent. In a container, everybody is root.
+fn hosts_root() -> bool {
+    std::env::var_os("USER").is_none_or(|user| user == "root")
+}
+
+/// Waits until it says where it is.
+fn wait(home: &Home, jupyter: &mut Child) -> Result<Running> {
+    let file = home.runtime().join(format!("jpserver-{}.json", jupyter.id()));
+    let start = Instant::now();
+    loop {
+        if let Some(running) = running(&file) {
+            return Ok(running);
+        }
+        if jupyter.try_wait()?.is_some() || start.elapsed() > PATIENCE {
+            let _ = jupyter.kill();
+            let log = std::fs::read_to_string(home.root().join(LOG)).unwrap_or_default();
+            return Err(failed(last_lines(&log, 8)));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn running(file: &Path) -> Option<Running> {
+    serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()
+}
+
+fn failed(reason: String) -> Error {
+    Error::Program { what: "JupyterLab does not start", reason }
+}
