@@ -1,11 +1,13 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
-//! `{{contract norm}}`, `{{museum norm}}` and `{{matrix norm}}`, each alone on its line.
+//! `{{contract norm}}`, `{{museum norm}}` and `{{matrix norm}}`, each alone on its line. And
+//! `{{notebook 1-norm}}`, a notebook with its outputs.
 //!
-//! They are HTML without empty lines, so that Markdown leaves them alone.
+//! Those of the contract are HTML without empty lines, so that Markdown leaves them alone.
 
 use super::complaint::Complaints;
 use super::markup::text;
 use super::names::{Exhibit, Names, Promise, Room, anchor};
+use super::notebook;
 use contract::tasks::{Grading, TASKS};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -61,6 +63,9 @@ impl<'a> Generated<'a> {
         }
         if what == "tasks" {
             return tasks(of);
+        }
+        if what == "notebook" {
+            return notebook::page(&self.root.join(format!("notebooks/{of}.ipynb"))).ok();
         }
         let room = self.names.rooms.iter().find(|room| room.name == of)?;
         match what {

@@ -9,6 +9,7 @@ pub mod generated;
 pub mod made;
 pub mod markup;
 pub mod names;
+pub mod notebook;
 pub mod numbers;
 pub mod publish;
 pub mod read;

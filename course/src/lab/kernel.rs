@@ -12,7 +12,7 @@ use crate::exercise::compile::Progress;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The name under which Jupyter knows it, and the name that people see.
 pub const NAME: &str = "quadrivium";
@@ -65,6 +65,8 @@ pub fn run(evcxr: &Path, connection_file: &Path) -> Result<bool> {
     let slot = Slot::take(&home).map_err(failed)?;
     let mut command = Command::new(evcxr);
     command.arg("--control_file").arg(connection_file).env("EVCXR_TMPDIR", &slot.folder);
+    // What cells print does not come this way, but where the kernel found its settings does.
+    command.stdout(Stdio::null());
     let status = command.status().map_err(failed)?;
     Ok(status.success())
 }

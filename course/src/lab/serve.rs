@@ -2,6 +2,9 @@
 
 use super::home::Home;
 use super::{Options, last_lines};
+use crate::book::build::build;
+use crate::book::read::SITE;
+use crate::book::serve::Server;
 use crate::error::{Error, Result};
 use crate::exercise::check::with_spinner;
 use crate::terminal::Terminal;
@@ -46,21 +49,34 @@ pub fn run(
         progress("starting JupyterLab");
         wait(home, &mut jupyter)
     })?;
-    let page = match (notebooks, &options.notebook) {
-        ([notebook], Some(_)) if notebook.starts_with(home.notebooks()) => {
-            format!("/tree/{}", notebook.file_name().unwrap_or_default().to_string_lossy())
-        }
+    let first = notebooks.first().map(|notebook| notebook.strip_prefix(home.root()));
+    let page = match first {
+        Some(Ok(notebook)) => format!("/tree/{}", notebook.display()),
         _ => String::new(),
     };
     let url = format!("{}lab{page}?token={}", running.url, running.token);
     terminal.line("")?;
     terminal.line(&format!("The notebooks are at {url}"))?;
+    if let Some(book) = serve_book(home) {
+        terminal.line(&format!("The book is at {book}"))?;
+    }
     terminal.line("Only this machine reaches them. Ctrl-C ends.")?;
     if !options.no_browser && opener::open_browser(&url).is_err() {
         terminal.line("No browser could be opened; open the address yourself.")?;
     }
     jupyter.wait()?;
     Ok(())
+}
+
+/// Serves the book beside the notebooks. If it can't be built, the notebooks are there all the same:
+/// `cargo course read` says why.
+fn serve_book(home: &Home) -> Option<String> {
+    let server = Server::bind(None).ok()?;
+    let site = home.root().join(SITE);
+    build(home.root(), &site).ok()?;
+    let url = server.url();
+    std::thread::spawn(move || server.serve(&site));
+    Some(url)
 }
 
 /// Settings that make JupyterLab load nothing from elsewhere, and the signatures with which it shows
@@ -73,6 +89,13 @@ fn configure(home: &Home, notebooks: &[PathBuf]) -> Result<()> {
         "disabledExtensions": { "@jupyterlab/apputils-extension:announcements": true },
     });
     std::fs::write(folder.join("page_config.json"), format!("{settings:#}\n"))?;
+    // A link to a chapter shows the page, not its source.
+    let settings = serde_json::json!({
+        "@jupyterlab/docmanager-extension:plugin": {
+            "defaultViewers": { "markdown": "Markdown Preview" },
+        },
+    });
+    std::fs::write(folder.join("default_setting_overrides.json"), format!("{settings:#}\n"))?;
     // Without a signature they are still there, but without their figures.
     let _ = home
         .command("jupyter-trust")
@@ -87,7 +110,8 @@ fn start(home: &Home, port: Option<u16>) -> Result<Child> {
     let log = File::create(home.root().join(LOG))?;
     let mut jupyter = home.command("python");
     jupyter.args(["-m", "jupyterlab", "--no-browser", "--ServerApp.ip=127.0.0.1"]);
-    jupyter.arg(format!("--ServerApp.root_dir={}", home.notebooks().display()));
+    // The notebooks link to the chapters, which are in another folder of the project.
+    jupyter.arg(format!("--ServerApp.root_dir={}", home.root().display()));
     jupyter.args(["--ServerApp.answer_yes=True", "--KernelSpecManager.ensure_native_kernel=False"]);
     if hosts_root() {
         jupyter.arg("--allow-root");

@@ -1,0 +1,107 @@
+//! What must not be in a notebook is found, and told with its cell.
+
+use super::*;
+use course::lab::execute::execute;
+use std::time::Duration;
+
+/// Runs a notebook that is made of cells.
+fn check_cells(cells: &[(&str, &str)]) -> (String, Option<i32>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made.ipynb");
+    std::fs::write(&file, of_cells(cells).to_string()).unwrap();
+    check(home().root(), file.to_str().unwrap())
+}
+
+#[test]
+#[ignore = "runs a kernel"]
+fn a_notebook_that_panics_fails() {
+    let _turn = turn();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/panics.ipynb");
+    let (said, code) = check(home().root(), file.to_str().unwrap());
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("panics.ipynb, code cell 2: it failed"), "{said}");
+    assert!(said.contains("assert_eq!(probability"), "{said}");
+    assert!(said.contains("Subprocess terminated"), "{said}");
+}
+
+#[test]
+#[ignore = "runs a kernel"]
+fn other_faults_are_told_with_their_cell() {
+    let _turn = turn();
+    for (cells, told) in [
+        (vec![("", "1 + 1;"), ("", "panic!(\"no\");")], "code cell 2: it failed"),
+        (vec![("", "let x: u8 = \"1\";")], "code cell 1: it failed"),
+        (
+            vec![("raises-exception", "panic!(\"no\");")],
+            "code cell 1: it ends the kernel's process",
+        ),
+        (vec![("raises-exception", "let x = 1;")], "code cell 1: it compiles"),
+        (vec![("", "eprintln!(\"careful\");")], "code cell 1: it writes to standard error"),
+        // An error that `?` hands to the kernel: it is printed, and the cell counts as one that ran.
+        (vec![("", "kit::text::Text::read(\"nothing\".as_ref())?;")], "standard error"),
+        (vec![("", "1 + 1")], "code cell 1: its output is another"),
+    ] {
+        let (said, code) = check_cells(&cells);
+        assert_eq!(code, Some(1), "{cells:?}\n{said}");
+        assert!(said.contains("made.ipynb") && said.contains(told), "{told}\n{said}");
+    }
+}
+
+/// The check of the check: nothing is wrong with this one.
+#[test]
+#[ignore = "runs a kernel"]
+fn a_good_notebook_passes() {
+    let _turn = turn();
+    let (said, code) = check_cells(&[("", "let x = 1;"), ("", "assert_eq!(x, 1);")]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+#[ignore = "runs a kernel"]
+fn a_cell_that_does_not_end_is_stopped() {
+    let _turn = turn();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sleeps.ipynb");
+    let sleeps = "std::thread::sleep(std::time::Duration::from_secs(600));";
+    std::fs::write(&file, of_cells(&[("", "1;"), ("", sleeps), ("", "2;")]).to_string()).unwrap();
+    let executed = execute(&home(), &file, Duration::from_secs(10), |_| {}).unwrap();
+    assert_eq!(executed.stopped, Some((1, "took longer than 10 s".to_string())));
+    assert_eq!(executed.cells.len(), 2, "the third cell is not run");
+}
+
+#[test]
+fn an_unknown_notebook_is_refused() {
+    let output = course(home().root(), &["lab", "norms", "--check"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("0-shapes, 1-norm, 2-embedding, 3-parallel, 4-rope"), "{said}");
+}
+
+#[test]
+fn a_machine_without_python_is_told_what_to_do() {
+    // An empty project: nothing is installed in it.
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    std::fs::create_dir_all(root.join("exercises/src")).unwrap();
+    std::fs::create_dir_all(root.join("notebooks")).unwrap();
+    let python = "notebooks/requirements.txt";
+    std::fs::copy(home().root().join(python), root.join(python)).unwrap();
+    std::fs::copy(home().root().join("rust-toolchain.toml"), root.join("rust-toolchain.toml"))
+        .unwrap();
+    let output = course(root, &["lab", "--check"])
+        .env("PYTHON", "no-such-python")
+        .env("CARGO", "no-such-cargo")
+        .env("CARGO_HOME", root)
+        .env("PATH", "")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for line in [
+        "Python    no Python answers to no-such-python: install Python 3.11 or newer",
+        "rust-src  the sources of Rust's library are missing: run `rustup component add rust-src`",
+        "evcxr     `cargo install evcxr_jupyter` failed",
+    ] {
+        assert!(said.contains(line), "{line}\n{said}");
+    }
+}

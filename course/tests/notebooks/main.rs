@@ -1,0 +1,66 @@
+//! The notebooks: their files, the command that runs them, and how a browser shows them.
+//!
+//! Tests that run a kernel need what `cargo course lab` installs, and are ignored without being asked
+//! for: `cargo course lab --check`, then `cargo test -p course --test notebooks -- --include-ignored`.
+
+mod changed;
+mod faults;
+mod files;
+mod page;
+mod solutions;
+
+use course::exercise::Workspace;
+use course::lab::home::Home;
+use course::lab::notebook::Notebook;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The notebooks, in their order.
+const NAMES: [&str; 5] = ["0-shapes", "1-norm", "2-embedding", "3-parallel", "4-rope"];
+
+fn home() -> Home {
+    Home::new(&Workspace::find().unwrap())
+}
+
+fn file(name: &str) -> PathBuf {
+    home().notebooks().join(format!("{name}.ipynb"))
+}
+
+fn notebook(name: &str) -> Notebook {
+    Notebook::read(&file(name)).unwrap()
+}
+
+/// One kernel at a time: two would share two cores.
+fn turn() -> MutexGuard<'static, ()> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The command, in the workspace `root`.
+fn course(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+    command.args(arguments).env("QUADRIVIUM_ROOT", root);
+    command
+}
+
+/// What `cargo course lab FILE --check` says, and its exit code.
+fn check(root: &Path, file: &str) -> (String, Option<i32>) {
+    let output = course(root, &["lab", file, "--check"]).output().unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    (said.concat(), output.status.code())
+}
+
+/// A notebook of these cells: their tags, separated by spaces, and their code. Nothing has run.
+fn of_cells(cells: &[(&str, &str)]) -> serde_json::Value {
+    let cell = |(nth, (tags, source)): (usize, &(&str, &str))| {
+        let tags: Vec<&str> = tags.split_whitespace().collect();
+        serde_json::json!({
+            "cell_type": "code", "execution_count": null, "id": format!("cell-{nth}"),
+            "metadata": {"tags": tags}, "outputs": [], "source": source,
+        })
+    };
+    let cells: Vec<serde_json::Value> = cells.iter().enumerate().map(cell).collect();
+    serde_json::json!({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+}

@@ -1,0 +1,130 @@
+//! JupyterLab as a student sees it: the page opens, Run All runs, the figures are there.
+//!
+//! With `QUADRIVIUM_PICTURES=DIR` it also writes pictures of the page into DIR.
+
+use super::*;
+use headless_chrome::protocol::cdp::Page::CaptureScreenshotFormatOption;
+use headless_chrome::{Browser, LaunchOptions, Tab};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// `cargo course lab`, until it is dropped.
+struct Lab {
+    command: Child,
+    url: String,
+}
+
+impl Lab {
+    fn open(notebook: &str) -> Self {
+        let arguments = ["lab", notebook, "--no-browser", "--port", "0"];
+        let mut command = course(home().root(), &arguments);
+        let mut command = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(command.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let address = |line: String| line.strip_prefix("The notebooks are at ").map(String::from);
+        let url = lines.filter_map(address).next().expect("an address");
+        Self { command, url }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // As Ctrl-C does it: to the command and to JupyterLab, which ends its kernels.
+        let _ = Command::new("pkill").args(["-INT", "-P", &self.command.id().to_string()]).status();
+        let _ = self.command.wait();
+    }
+}
+
+struct Reader {
+    _browser: Browser,
+    tab: Arc<Tab>,
+}
+
+impl Reader {
+    fn open(url: &str) -> Self {
+        let options = LaunchOptions {
+            // Root in a container has no sandbox.
+            sandbox: false,
+            window_size: Some((1280, 1600)),
+            idle_browser_timeout: Duration::from_secs(600),
+            ..LaunchOptions::default()
+        };
+        let browser = Browser::new(options).expect("Chromium, or CHROME names a browser");
+        let tab = browser.new_tab().unwrap();
+        tab.set_default_timeout(Duration::from_secs(120));
+        tab.navigate_to(url).unwrap();
+        Self { _browser: browser, tab }
+    }
+
+    fn ask(&self, script: &str) -> serde_json::Value {
+        let answer = self.tab.evaluate(script, true);
+        answer.unwrap_or_else(|error| panic!("{script}: {error}")).value.unwrap_or_default()
+    }
+
+    fn wait(&self, seconds: u64, script: &str) {
+        let patience = Instant::now() + Duration::from_secs(seconds);
+        while self.ask(script) != serde_json::Value::Bool(true) {
+            if Instant::now() > patience {
+                self.picture("stuck");
+                panic!("never true: {script}");
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+    }
+
+    /// Clicks on what has this text, as a hand does.
+    fn click(&self, class: &str, text: &str) {
+        let place = format!("//*[contains(@class, '{class}')][normalize-space(.)='{text}']");
+        self.tab.wait_for_xpath(&place).unwrap().click().unwrap();
+    }
+
+    fn picture(&self, name: &str) {
+        let Some(folder) = std::env::var_os("QUADRIVIUM_PICTURES") else { return };
+        let format = CaptureScreenshotFormatOption::Png;
+        let png = self.tab.capture_screenshot(format, None, None, true).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("lab-{name}.png")), png).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "runs a kernel, and needs a browser"]
+fn run_all_runs_in_the_page() {
+    let _turn = turn();
+    let lab = Lab::open("norm");
+    assert!(
+        lab.url.starts_with("http://127.0.0.1:"),
+        "only this machine may reach it: {}",
+        lab.url
+    );
+    let page = Reader::open(&lab.url);
+    let figures =
+        "document.querySelectorAll('.jp-OutputArea-output img, .jp-OutputArea-output svg').length";
+    page.wait(120, "document.querySelectorAll('.jp-CodeCell').length > 5");
+    page.wait(60, &format!("{figures} > 0"));
+    page.picture("opened");
+
+    // The kernel is ready when its name is shown without a cell that waits.
+    page.wait(
+        300,
+        "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'",
+    );
+    page.click("lm-MenuBar-itemLabel", "Kernel");
+    page.click("lm-Menu-itemLabel", "Restart Kernel and Clear Outputs of All Cells…");
+    page.click("jp-Dialog-buttonLabel", "Restart");
+    page.wait(60, &format!("{figures} === 0"));
+    page.wait(
+        300,
+        "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'",
+    );
+    page.click("lm-MenuBar-itemLabel", "Run");
+    page.click("lm-Menu-itemLabel", "Run All Cells");
+    let ran = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]\
+               .every(prompt => /\\[\\d+\\]/.test(prompt.textContent))";
+    page.wait(300, ran);
+    page.wait(60, &format!("{figures} > 0"));
+    page.picture("ran");
+    let report = "document.querySelector('.jp-Notebook').textContent.includes('norm/')";
+    page.wait(10, report);
+}
