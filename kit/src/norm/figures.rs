@@ -229,10 +229,10 @@ fn short(x: f64) -> String {
 /// The values of each group, over all tokens.
 fn of_groups(rows: &[f32], hidden_size: usize, group_size: usize) -> Result<Vec<Vec<f64>>> {
     let refuse = |words: String| Err(Error::Figure(words));
-    if group_size == 0 || hidden_size == 0 || hidden_size % group_size != 0 {
+    if group_size == 0 || hidden_size == 0 || !hidden_size.is_multiple_of(group_size) {
         return refuse(format!("groups of {group_size} do not divide tokens of {hidden_size}"));
     }
-    if rows.is_empty() || rows.len() % hidden_size != 0 {
+    if rows.is_empty() || !rows.len().is_multiple_of(hidden_size) {
         return refuse(format!("{} values are not whole tokens of {hidden_size}", rows.len()));
     }
     let groups = hidden_size / group_size;
