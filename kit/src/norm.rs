@@ -1,5 +1,9 @@
 //! GroupRMSNorm in a notebook.
 
+mod figures;
+
+pub use figures::{eps_places, histograms, inside, left_along_x, outside};
+
 use crate::check::{Verdict, check, not_asked};
 use contract::party::{GroupRmsNorm, NormCase, NormGrads, Reply};
 
@@ -7,13 +11,24 @@ use contract::party::{GroupRmsNorm, NormCase, NormGrads, Reply};
 /// shape of `x`.
 pub type Forward = fn(x: &[f32], gamma: &[f32], group_size: usize, eps: f32) -> Vec<f32>;
 
+/// A learner's backward pass: `dy` is `[b, s, h]` like `x`, `gamma` is `[h]`. The result is `dx`,
+/// `[b, s, h]`, and `dgamma`, `[h]`.
+pub type Backward =
+    fn(x: &[f32], gamma: &[f32], dy: &[f32], group_size: usize, eps: f32) -> (Vec<f32>, Vec<f32>);
+
 /// Grades it by the invariants of task 1.2.
 pub fn check_forward(forward: Forward) -> Verdict {
-    check::<dyn GroupRmsNorm>("1.2", &Lines { forward })
+    check::<dyn GroupRmsNorm>("1.2", &Lines { forward: Some(forward), backward: None })
+}
+
+/// Grades it by the invariants of task 1.4.
+pub fn check_backward(backward: Backward) -> Verdict {
+    check::<dyn GroupRmsNorm>("1.4", &Lines { forward: None, backward: Some(backward) })
 }
 
 struct Lines {
-    forward: Forward,
+    forward: Option<Forward>,
+    backward: Option<Backward>,
 }
 
 impl GroupRmsNorm for Lines {
@@ -22,11 +37,14 @@ impl GroupRmsNorm for Lines {
     }
 
     fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        Ok((self.forward)(&case.x, &case.gamma, case.group_size, case.eps as f32))
+        let forward = self.forward.ok_or_else(not_asked)?;
+        Ok(forward(&case.x, &case.gamma, case.group_size, case.eps as f32))
     }
 
-    fn backward(&self, _: &NormCase, _: &[f32]) -> Reply<NormGrads> {
-        Err(not_asked())
+    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        let backward = self.backward.ok_or_else(not_asked)?;
+        let (dx, dgamma) = backward(&case.x, &case.gamma, dy, case.group_size, case.eps as f32);
+        Ok(NormGrads { dx, dgamma })
     }
 
     fn forward_half(&self, _: &NormCase) -> Reply<Vec<f32>> {
@@ -60,6 +78,42 @@ mod tests {
         let verdict = check_forward(eps_outside);
         assert!(!verdict.passed);
         assert!(verdict.to_string().contains("norm/eps-inside-root"), "{verdict}");
+    }
+
+    /// `dx` is given the group's `mean(gamma dy xhat)`, and says what becomes of it.
+    fn gradients(
+        (x, gamma, dy): (&[f32], &[f32], &[f32]),
+        group_size: usize,
+        eps: f32,
+        along: impl Fn(f32) -> f32,
+    ) -> (Vec<f32>, Vec<f32>) {
+        let (mut dx, mut dgamma) = (vec![], vec![0.0; gamma.len()]);
+        for start in (0..x.len()).step_by(group_size) {
+            let group = &x[start..start + group_size];
+            let mean = group.iter().map(|x| x * x).sum::<f32>() / group_size as f32;
+            let rms = (mean + eps).sqrt();
+            let at = |j: usize| (start + j) % gamma.len();
+            let p = |j: usize| gamma[at(j)] * dy[start + j];
+            let sum = (0..group_size).map(|j| p(j) * group[j] / rms).sum::<f32>();
+            for j in 0..group_size {
+                dgamma[at(j)] += dy[start + j] * group[j] / rms;
+                dx.push((p(j) - group[j] / rms * along(sum / group_size as f32)) / rms);
+            }
+        }
+        (dx, dgamma)
+    }
+
+    #[test]
+    fn gradients_pass_and_a_constant_rms_is_named() {
+        let verdict = check_backward(|x, gamma, dy, group_size, eps| {
+            gradients((x, gamma, dy), group_size, eps, |mean| mean)
+        });
+        assert!(verdict.passed, "{verdict}");
+        let verdict = check_backward(|x, gamma, dy, group_size, eps| {
+            gradients((x, gamma, dy), group_size, eps, |_| 0.0)
+        });
+        assert!(!verdict.passed);
+        assert!(verdict.to_string().contains("norm/gradient-along-x"), "{verdict}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::calls::{forward, layer_norm, normal, rms};
 use crate::error::Result;
 use crate::figures::{
     Area, BLUE, GREEN, INK, PALE, Painted, VERMILLION, axes, axis_font, legend, save, small_font,
-    whole,
+    whole, write,
 };
 use crate::steps::U;
 use contract::oracle::Oracle;
@@ -28,71 +28,16 @@ pub const OUTLIER: f32 = 100.0;
 
 /// What each place of eps gives for a group of equal values `r`, with gamma 1.
 pub fn inside(r: f64) -> f64 {
-    r / (r * r + EPS).sqrt()
+    kit::norm::inside(r, EPS)
 }
 
 /// Eps added to the root.
 pub fn outside(r: f64) -> f64 {
-    r / (r + EPS)
+    kit::norm::outside(r, EPS)
 }
 
 pub fn eps(out: &Path) -> Result<()> {
-    let question = "What comes out where x is not far above eps?";
-    save(out, question, (860, 480), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_right(24)
-            .x_label_area_size(50)
-            .y_label_area_size(76)
-            .build_cartesian_2d((1e-8f64..1e1).log_scale(), (1e-6f64..1e1).log_scale())?;
-        let power = |x: &f64| format!("1e{:.0}", x.log10());
-        axes(
-            chart
-                .configure_mesh()
-                .x_desc("size of x (all elements of the group are equal)")
-                .y_desc("size of y")
-                .x_labels(10)
-                .y_labels(8)
-                .x_label_formatter(&power)
-                .y_label_formatter(&power),
-        )
-        .draw()?;
-        let sizes = || (0..=180).map(|i| 10f64.powf(-8.0 + f64::from(i) / 20.0));
-        chart
-            .draw_series(DashedLineSeries::new(
-                sizes().map(|r| (r, 1.0)),
-                2,
-                6,
-                GREEN.stroke_width(3),
-            ))?
-            .label("no eps")
-            .legend(|(x, y)| {
-                DashedPathElement::new([(x, y), (x + 20, y)], 2, 4, GREEN.stroke_width(3))
-            });
-        chart
-            .draw_series(DashedLineSeries::new(
-                sizes().map(|r| (r, outside(r))),
-                12,
-                7,
-                VERMILLION.stroke_width(3),
-            ))?
-            .label("eps outside: x / (rms + eps)")
-            .legend(|(x, y)| {
-                DashedPathElement::new([(x, y), (x + 20, y)], 8, 4, VERMILLION.stroke_width(3))
-            });
-        chart
-            .draw_series(LineSeries::new(sizes().map(|r| (r, inside(r))), BLUE.stroke_width(3)))?
-            .label("eps inside: x / sqrt(ms + eps)")
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], BLUE.stroke_width(3)));
-        let at = EPS.sqrt();
-        chart.draw_series([Circle::new((at, inside(at)), 6, BLUE.filled())])?;
-        chart.draw_series([Text::new(
-            "x = sqrt(eps): y = 1/sqrt(2)",
-            (at * 1.6, inside(at) * 0.62),
-            small_font(),
-        )])?;
-        legend(chart.configure_series_labels().position(SeriesLabelPosition::LowerRight)).draw()?;
-        Ok(())
-    })
+    write(out, &kit::norm::eps_places(EPS, &[])?)
 }
 
 /// One huge element among ones.
