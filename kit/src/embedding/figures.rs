@@ -21,8 +21,8 @@ const BARS: usize = 34;
 /// What plotters reports.
 pub fn histogram(values: &[f32], (mean, std): (f64, f64), name: &str) -> Result<Figure> {
     let width = BAR * std;
-    let start = mean - width * BARS as f64 / 2.0;
-    let end = mean + width * BARS as f64 / 2.0;
+    let half = width * BARS as f64 / 2.0;
+    let (start, end) = (mean - half, mean + half);
     let mut counts = [0u32; BARS];
     for &z in values {
         let bar = ((f64::from(z) - start) / width).floor();
@@ -36,12 +36,13 @@ pub fn histogram(values: &[f32], (mean, std): (f64, f64), name: &str) -> Result<
         area_of_all * (-z * z / 2.0).exp() / TAU.sqrt()
     };
     let top = above(density(mean).max(counts.iter().copied().max().unwrap_or(0).into()));
+    let room = if top < 1000.0 { 64 } else { 84 }; // for the labels
     let decimals = (-std.log10()).ceil().clamp(0.0, 9.0) as usize;
     Figure::paint("Are the first values of a table normal?", (820, 420), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_right(20)
             .x_label_area_size(46)
-            .y_label_area_size(64)
+            .y_label_area_size(room)
             .build_cartesian_2d(start..end, 0.0..top)?;
         axes(
             chart
@@ -63,7 +64,7 @@ pub fn histogram(values: &[f32], (mean, std): (f64, f64), name: &str) -> Result<
             .draw_series(counts.iter().enumerate().map(bar))?
             .label(name)
             .legend(|(x, y)| Rectangle::new([(x, y - 6), (x + 16, y + 6)], BLUE.filled()));
-        let line = (0..=300).map(|i| start + (end - start) * f64::from(i) / 300.0);
+        let line = (0..=300).map(|i| mean - half * (1.0 - f64::from(i) / 150.0));
         chart
             .draw_series(LineSeries::new(
                 line.map(|x| (x, density(x))),
@@ -80,7 +81,7 @@ pub fn histogram(values: &[f32], (mean, std): (f64, f64), name: &str) -> Result<
 fn above(highest: f64) -> f64 {
     let highest = highest.max(1.0);
     let step = 10f64.powf(highest.log10().floor()) / 5.0;
-    (highest * 1.1 / step).ceil() * step
+    (highest * 1.13 / step).ceil() * step
 }
 
 /// How many tokens have a bar.
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_histogram_has_room_at_any_scale() {
-        assert_eq!([above(408.5), above(85_000.0)], [460.0, 94_000.0]);
+        assert_eq!([above(408.5), above(85_000.0)], [480.0, 98_000.0]);
         let figure = histogram(&[0.01, -0.02, 0.5], (0.0, 0.02), "three values").unwrap();
         assert!(figure.svg().contains("three values") && figure.svg().contains("-0.04"));
     }
