@@ -10,6 +10,7 @@
 
 pub mod chart;
 pub mod check;
+pub mod embedding;
 pub mod error;
 pub mod norm;
 pub mod parallel;

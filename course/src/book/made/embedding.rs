@@ -8,7 +8,8 @@ use crate::steps::{backward, ids_tensor};
 use crate::terminal::thousands;
 use contract::oracle::random::MersenneTwister;
 use contract::oracle::to_f16;
-use kit::text::{TOKENIZER_IDS, Text, Tokens, tokenize, visible};
+use kit::embedding::{Counted, by_gradient};
+use kit::text::{TOKENIZER_IDS, Text, Tokens, tokenize};
 use quadrivium::init::Init;
 use quadrivium::tensor::*;
 use quadrivium::{VocabEmbedding, VocabEmbeddingConfig};
@@ -94,21 +95,11 @@ fn counted() -> Result<(Tokens, Vec<f32>)> {
     Ok((tokens, gradient))
 }
 
-/// The ids of a text from the most frequent on, each with the bytes of its token and its gradient.
-fn by_frequency(tokens: &Tokens, gradient: &[f32]) -> Vec<(usize, String, f32)> {
-    let mut ids: Vec<(usize, String, f32)> = (tokens.ids.iter().zip(&tokens.pieces))
-        .map(|(&id, piece)| (id, visible(piece), gradient[id]))
-        .collect();
-    ids.sort_by_key(|&(id, _, count)| (std::cmp::Reverse(count as usize), id));
-    ids.dedup_by_key(|&mut (id, ..)| id);
-    ids
-}
-
 fn counts_listing() -> Result<String> {
     let (tokens, gradient) = counted()?;
-    let ids = by_frequency(&tokens, &gradient);
+    let ids = by_gradient(&tokens, &gradient, 1);
     let mut text = String::from("token           id   gradient of its row\n");
-    for (id, piece, gradient) in &ids[..8] {
+    for Counted { id, piece, gradient } in &ids[..8] {
         writeln!(text, "{piece:<8}{:>10}{gradient:>22.1}", thousands(*id)).expect(TO_STRING);
     }
     let sum: f32 = gradient.iter().sum();

@@ -2,11 +2,12 @@
 
 use super::{F16, HAND, IDS, TRAINING, part, result_mib, ring_mib, shard_mib};
 use crate::error::Result;
-use crate::figures::{Area, BLUE, FOUR, INK, PALE, Painted, VERMILLION};
-use crate::figures::{axes, legend, save, shards, small_font, whole};
+use crate::figures::{Area, BLUE, INK, Painted, VERMILLION};
+use crate::figures::{axes, legend, save, shards, whole, write};
+use kit::parallel::{CELL, cell, words};
 use kit::text::{Text as Prose, tokenize};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::text_anchor::HPos;
 use quadrivium::vocab_emb::shard_range;
 use std::path::Path;
 
@@ -94,28 +95,6 @@ fn sent(area: &Area) -> Painted {
     Ok(())
 }
 
-/// A cell with a number in it, and a strip in the colour of its owner.
-fn cell(area: &Area, (x, y): (i32, i32), text: String, owner: Option<usize>) -> Painted {
-    let frame = [(x, y), (x + CELL.0, y + CELL.1)];
-    let fill = if owner.is_some() { WHITE } else { PALE };
-    area.draw(&Rectangle::new(frame, fill.filled()))?;
-    if let Some(rank) = owner {
-        let strip = [(x, y + CELL.1 - 9), (x + CELL.0, y + CELL.1)];
-        area.draw(&Rectangle::new(strip, FOUR[rank].filled()))?;
-    }
-    area.draw(&Rectangle::new(frame, INK))?;
-    let lift = if owner.is_some() { 4 } else { 0 };
-    let middle = (x + CELL.0 / 2, y + CELL.1 / 2 - lift);
-    words(area, middle, text, HPos::Center)
-}
-
-const CELL: (i32, i32) = (52, 40);
-
-fn words(area: &Area, at: (i32, i32), text: String, side: HPos) -> Painted {
-    let style = small_font().pos(Pos::new(side, VPos::Center));
-    Ok(area.draw(&Text::new(text, at, style))?)
-}
-
 /// The owner of each of 12 ids, in worlds of 1, 2, 3 and 4.
 pub(super) fn owners(out: &Path) -> Result<()> {
     save(out, "Which rank owns which id?", (820, 330), |area| {
@@ -143,41 +122,9 @@ pub(super) fn owners(out: &Path) -> Result<()> {
 /// What every rank gives for four tokens, and the sum.
 pub(super) fn sum(out: &Path) -> Result<()> {
     let parts = (0..HAND.2).map(|rank| Ok(part(rank)?.0)).collect::<Result<Vec<_>>>()?;
-    let e = HAND.1;
-    let owner = |t: usize| IDS[t] / (HAND.0 / HAND.2);
-    save(out, "Where does each token find its row?", (860, 330), |area| {
-        let (left, top) = (150, 70);
-        for (t, id) in IDS.iter().enumerate() {
-            let y = top + t as i32 * CELL.1 + CELL.1 / 2;
-            words(area, (left - 14, y), format!("token {t}, id {id}"), HPos::Right)?;
-        }
-        let step = 2 * CELL.0 + 64;
-        for block in 0..=HAND.2 {
-            let x = left + block as i32 * step;
-            let is_sum = block == HAND.2;
-            let name = if is_sum { "sum".into() } else { format!("rank {block}") };
-            words(area, (x + CELL.0, top - 22), name, HPos::Center)?;
-            let sign = if is_sum { "=" } else { "+" };
-            if block > 0 {
-                let middle = (x - 32, top + 2 * CELL.1);
-                words(area, middle, sign.into(), HPos::Center)?;
-            }
-            for t in 0..IDS.len() {
-                for j in 0..e {
-                    let value: f32 = if is_sum {
-                        parts.iter().map(|part| part[t * e + j]).sum()
-                    } else {
-                        parts[block][t * e + j]
-                    };
-                    let at = (x + j as i32 * CELL.0, top + t as i32 * CELL.1);
-                    let has_row = is_sum || owner(t) == block;
-                    cell(area, at, value.to_string(), has_row.then(|| owner(t)))?;
-                }
-            }
-        }
-        let note = "Shaded cells are zeros that are written. The strip has the owner's colour.";
-        words(area, (left, top + 4 * CELL.1 + 30), note.into(), HPos::Left)
-    })
+    let tokens: Vec<_> =
+        IDS.iter().enumerate().map(|(t, &id)| (format!("token {t}"), id)).collect();
+    write(out, &kit::parallel::sum(&tokens, &parts, HAND.0 / HAND.2)?)
 }
 
 /// Which rank owns which token of the course's licence.
