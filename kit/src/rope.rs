@@ -1,6 +1,6 @@
 //! NTK-aware RoPE in a notebook.
 //!
-//! The numbers behind its figures are in [`numbers`], the figures in [`figures`] and [`products`].
+//! The numbers behind its figures are in [`numbers`], the figures in [`figures`] and [`mod@products`].
 
 pub mod figures;
 pub mod numbers;

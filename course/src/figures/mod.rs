@@ -8,7 +8,7 @@ pub mod shards;
 pub mod wavelengths;
 
 pub(crate) use kit::plot::{
-    Area, BLUE, FOUR, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, heat,
+    Area, BLUE, FOUR, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font,
     heat_map, legend, small_font, spread, whole,
 };
 

@@ -214,8 +214,12 @@ pub fn slowing(head_dim: usize, base: f64, ratios: &[f64]) -> Result<Figure> {
     let curves = ratios.iter().map(|&ratio| slowed(ratio)).collect::<Result<Vec<_>>>()?;
     let flat = |ratio: f64| vec![(0.0, ratio), ((planes - 1) as f64, ratio)];
     let top = ratios.iter().fold(1.0, |top: f64, &ratio| top.max(ratio)) + 1.0;
-    // The chart is 350 pixels high, and the legend stands below the line of the largest ratio.
-    let below_top_line = (350.0 / top).round() as i32 + 31;
+    // The chart is 350 pixels high, and the legend stands below the line of the largest ratio. A few
+    // planes leave room at the right.
+    let legend_at = match planes {
+        16.. => SeriesLabelPosition::Coordinate(24, (350.0 / top).round() as i32 + 31),
+        _ => SeriesLabelPosition::LowerRight,
+    };
     Figure::paint("Which planes pay for the longer reach?", (900, 440), |area| {
         let mut chart = ChartBuilder::on(area)
             .margin_right(20)
@@ -241,7 +245,7 @@ pub fn slowing(head_dim: usize, base: f64, ratios: &[f64]) -> Result<Figure> {
         }
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::Coordinate(24, below_top_line))
+            .position(legend_at)
             .legend_area_size(34)
             .label_font(small_font())
             .background_style(WHITE)

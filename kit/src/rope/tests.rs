@@ -3,7 +3,7 @@
 use super::*;
 
 fn refuses(head_dim: usize, base: f64, ratio: f64) -> Result<f64, String> {
-    if head_dim % 2 != 0 || head_dim < 4 {
+    if !head_dim.is_multiple_of(2) || head_dim < 4 {
         return Err(format!("head_dim {head_dim}"));
     }
     if !(base.is_finite() && base > 1.0 && ratio.is_finite() && ratio >= 1.0) {
