@@ -15,6 +15,7 @@ pub mod error;
 pub mod norm;
 pub mod parallel;
 pub mod plot;
+pub mod rope;
 pub mod text;
 
 pub use error::{Error, Result};

@@ -4,6 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::steps::HEAD_DIM;
 use crate::steps::rope::BASE;
+use kit::rope::averaged_bound;
 use quadrivium::pos_emb::rotary_frequencies;
 
 /// The title.
@@ -11,24 +12,6 @@ pub const QUESTION: &str = "Does the bound on q·k fall with distance?";
 
 /// Distances that are shown.
 const DISTANCES: usize = 512;
-
-/// The averaged bound of Su et al. 2021, section 3.4.3, at distances `0 ..= distances`.
-///
-/// `1/(d/2) * sum_i |S_i|` with `S_i = sum_(j < i) e^(i m theta_j)` and `i` from 1 to `d/2`. It
-/// bounds an average from above. A single product may well grow with distance.
-pub fn averaged_bound(frequencies: &[f64], distances: usize) -> Vec<f64> {
-    let bound_at = |m: usize| {
-        let (mut re, mut im, mut sum) = (0.0, 0.0, 0.0);
-        for theta in frequencies {
-            let (sin, cos) = (m as f64 * theta).sin_cos();
-            re += cos;
-            im += sin;
-            sum += f64::hypot(re, im);
-        }
-        sum / frequencies.len() as f64
-    };
-    (0..=distances).map(bound_at).collect()
-}
 
 /// The bound with and without NTK; `ratio` is `k'`.
 ///
@@ -68,23 +51,4 @@ pub fn draw(out: &Path, ratio: usize) -> Result<()> {
         legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperRight)).draw()?;
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn at_distance_0_all_planes_agree() {
-        // |S_i| = i, so the mean over i = 1 .. d/2 is (d/2 + 1)/2.
-        let frequencies = rotary_frequencies(HEAD_DIM, BASE, 1.0).unwrap();
-        assert_eq!(averaged_bound(&frequencies, 0), [16.5]);
-    }
-
-    #[test]
-    fn it_is_no_law() {
-        let frequencies = rotary_frequencies(HEAD_DIM, BASE, 1.0).unwrap();
-        let bound = averaged_bound(&frequencies, DISTANCES);
-        assert!(bound.windows(2).any(|pair| pair[0] < pair[1]), "it also rises");
-    }
 }

@@ -1,9 +1,9 @@
 //! The charts of the chapter.
 
 use super::*;
-use crate::figures::decay::averaged_bound;
 use crate::figures::{BLUE, GREEN, ORANGE, PURPLE, VERMILLION, chart, whole};
 use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
+use kit::rope::averaged_bound;
 use plotters::prelude::SeriesLabelPosition;
 use std::path::Path;
 

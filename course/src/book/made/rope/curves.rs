@@ -1,9 +1,9 @@
 //! The bound on products, the drift of angles, and the ratio of long calls.
 
 use super::*;
-use crate::figures::decay::averaged_bound;
-use quadrivium::functional::Layout;
-use quadrivium::pos_emb::{RotaryTables, ratio_for_length};
+use kit::rope::averaged_bound;
+use kit::rope::numbers::Angles;
+use quadrivium::pos_emb::ratio_for_length;
 use std::path::Path;
 
 /// Distances that are shown.
@@ -104,53 +104,12 @@ pub fn decay(out: &Path) -> Result<()> {
     })
 }
 
-/// Rounded to the eight bits of `bf16`, ties to even.
-fn to_bf16(x: f32) -> f32 {
-    let bits = x.to_bits();
-    let up = 0x7FFF + (bits >> 16 & 1);
-    f32::from_bits(bits.wrapping_add(up) & 0xFFFF_0000)
-}
-
-/// How tables are built.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Angles {
-    /// As the library does.
-    Library,
-    /// Frequencies and their products with positions in `f32`.
-    F32,
-    /// The same, with positions in `bf16`.
-    Bf16Positions,
-}
-
-/// The largest error of a cosine or sine at 16 positions from `start` on. The truth is from an `f64`
-/// angle, which is itself off by less than `n * 2^-52`.
+/// The largest error of a cosine or sine of a large head at 16 positions from `start` on.
 ///
 /// # Errors
 /// What the library reports.
 pub fn table_error(angles: Angles, start: usize) -> Result<f64> {
-    let theta = frequencies(1.0)?;
-    let positions = start..start + 16;
-    let (dev, head) = (Cpu::default(), Const::<HEAD>);
-    let tables = RotaryTables::new(&dev, head, &theta, positions.clone(), Layout::HalfSplit)?;
-    let (cos, sin) = (tables.cos.as_vec(), tables.sin.as_vec());
-    let mut worst = 0.0f64;
-    for (row, n) in positions.enumerate() {
-        for (i, theta) in theta.iter().enumerate() {
-            let (true_sin, true_cos) = (n as f64 * theta).sin_cos();
-            let angle = |n: f32| n * *theta as f32;
-            let (c, s) = match angles {
-                Angles::Library => (cos[row * HEAD + i], sin[row * HEAD + i]),
-                Angles::F32 => (angle(n as f32).cos(), angle(n as f32).sin()),
-                Angles::Bf16Positions => {
-                    let angle = angle(to_bf16(n as f32));
-                    (angle.cos(), angle.sin())
-                }
-            };
-            let error = (f64::from(c) - true_cos).abs().max((f64::from(s) - true_sin).abs());
-            worst = worst.max(error);
-        }
-    }
-    Ok(worst)
+    Ok(kit::rope::table_error(&frequencies(1.0)?, angles, start)?)
 }
 
 /// The error of tables against the position.
@@ -158,48 +117,7 @@ pub fn table_error(angles: Angles, start: usize) -> Result<f64> {
 /// # Errors
 /// A file that can't be written.
 pub fn drift(out: &Path) -> Result<()> {
-    let starts: Vec<usize> =
-        (0..=32).map(|i| 10f64.powf(2.0 + f64::from(i) / 8.0) as usize).collect();
-    let errors = |angles: Angles| -> Result<Vec<(f64, f64)>> {
-        starts.iter().map(|&n| Ok((n as f64, table_error(angles, n)?))).collect()
-    };
-    let (library, single) = (errors(Angles::Library)?, errors(Angles::F32)?);
-    let half = errors(Angles::Bf16Positions)?;
-    let bound: Vec<_> = starts.iter().map(|&n| n as f64).map(|n| (n, n * 2f64.powi(-23))).collect();
-    save(out, "How far are the tables off at position n?", (900, 500), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_right(24)
-            .x_label_area_size(48)
-            .y_label_area_size(84)
-            .build_cartesian_2d((100.0..1e6).log_scale(), (1e-8..1e4).log_scale())?;
-        axes(
-            chart
-                .configure_mesh()
-                .x_desc("position n (log scale)")
-                .y_desc("largest error (log scale)")
-                .x_label_formatter(&whole)
-                .y_label_formatter(&|y| if *y > 3.0 { String::new() } else { format!("{y:.0e}") }),
-        )
-        .draw()?;
-        chart
-            .draw_series(half.iter().map(|&p| {
-                EmptyElement::at(p) + Rectangle::new([(-4, -4), (4, 4)], PURPLE.filled())
-            }))?
-            .label("positions in bf16")
-            .legend(|(x, y)| Rectangle::new([(x + 8, y - 4), (x + 16, y + 4)], PURPLE.filled()));
-        line(&mut chart, bound, "n · 2⁻²³", INK, 6)?;
-        chart
-            .draw_series(single.iter().map(|&p| TriangleMarker::new(p, 7, VERMILLION)))?
-            .label("angles in f32")
-            .legend(|(x, y)| TriangleMarker::new((x + 12, y), 7, VERMILLION));
-        chart
-            .draw_series(library.iter().map(|&p| Circle::new(p, 4, BLUE.filled())))?
-            .label("angles in f64 (the library)")
-            .legend(|(x, y)| Circle::new((x + 12, y), 4, BLUE.filled()));
-        let mut labels = chart.configure_series_labels();
-        legend(labels.position(SeriesLabelPosition::UpperLeft).legend_area_size(34)).draw()?;
-        Ok(())
-    })
+    write(out, &kit::rope::drift(HEAD, BASE, 1.0)?)
 }
 
 /// `k'` against the length of a call.

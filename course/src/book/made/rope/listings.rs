@@ -1,8 +1,9 @@
 //! Tables of numbers, and what a module does in a long decode.
 
-use super::curves::{Angles, table_error};
+use super::curves::table_error;
 use super::*;
 use crate::terminal::thousands;
+use kit::rope::numbers::Angles;
 use quadrivium::pos_emb::ratio_for_length;
 use std::f64::consts::TAU;
 use std::fmt::Write;

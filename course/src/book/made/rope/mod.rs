@@ -10,10 +10,10 @@ mod scores;
 use super::{Figure, Listing, Made};
 use crate::error::Result;
 use crate::figures::{
-    BLUE, GREEN, INK, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, legend, save, small_font,
-    whole,
+    BLUE, GREEN, INK, PALE, VERMILLION, axes, axis_font, legend, save, small_font, whole, write,
 };
-use plotters::element::DashedPathElement;
+use kit::rope::figures::line;
+use kit::rope::product;
 use plotters::prelude::*;
 use quadrivium::pos_emb::rotary_frequencies;
 use quadrivium::tensor::*;
@@ -84,45 +84,4 @@ fn turned<const HD: usize>(
 /// An inner product in `f64`.
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
-}
-
-/// `<R_r q, k> / (|q| |k|)` of half-split heads, in `f64`: `r` is the distance.
-fn product(frequencies: &[f64], q: &[f64], k: &[f64], distance: f64) -> f64 {
-    let p = frequencies.len();
-    let sum: f64 = (0..p)
-        .map(|i| {
-            let (sin, cos) = (distance * frequencies[i]).sin_cos();
-            let (a, b) = (q[i] * cos - q[i + p] * sin, q[i + p] * cos + q[i] * sin);
-            a * k[i] + b * k[i + p]
-        })
-        .sum();
-    let length = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
-    sum / (length(q) * length(k))
-}
-
-/// The chart that this chapter's figures draw on.
-type Chart<'a, 'b, X, Y> = plotters::chart::ChartContext<'b, SVGBackend<'a>, Cartesian2d<X, Y>>;
-
-/// A line with an entry in the legend. `dash` is 0 for a whole line.
-fn line<X: Ranged<ValueType = f64>, Y: Ranged<ValueType = f64>>(
-    chart: &mut Chart<X, Y>,
-    points: Vec<(f64, f64)>,
-    name: impl Into<String>,
-    color: RGBColor,
-    dash: i32,
-) -> Painted {
-    let style = color.stroke_width(3);
-    if dash == 0 {
-        chart
-            .draw_series(LineSeries::new(points, style))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
-    } else {
-        let series = DashedLineSeries::new(points, dash, dash, style);
-        chart
-            .draw_series(series)?
-            .label(name)
-            .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + 24, y)], dash, dash, style));
-    }
-    Ok(())
 }

@@ -1,11 +1,12 @@
 //! The numbers in the chapter's sentences.
 
-use super::curves::{Angles, FITS, pairs, table_error};
+use super::curves::{FITS, pairs, table_error};
 use super::*;
 use crate::book::made::Numbers;
-use crate::figures::decay::averaged_bound;
 use crate::terminal::thousands;
 use contract::museum::rope::BUGS;
+use kit::rope::averaged_bound;
+use kit::rope::numbers::Angles;
 use quadrivium::functional::*;
 use quadrivium::pos_emb::{RotaryTables, ntk_base, ratio_for_length};
 use std::f64::consts::TAU;

@@ -61,42 +61,5 @@ pub fn wavelengths(out: &Path) -> Result<()> {
 /// # Errors
 /// A file that can't be written.
 pub fn slowing(out: &Path) -> Result<()> {
-    let plain = frequencies(1.0)?;
-    let slowed = |ratio: f64| -> Result<Vec<(f64, f64)>> {
-        let ntk = frequencies(ratio)?;
-        Ok((0..PLANES).map(|i| (i as f64, plain[i] / ntk[i])).collect())
-    };
-    let (four, eight) = (slowed(4.0)?, slowed(8.0)?);
-    let flat = |ratio: f64| vec![(0.0, ratio), ((PLANES - 1) as f64, ratio)];
-    save(out, "Which planes pay for the longer reach?", (900, 440), |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin_right(20)
-            .x_label_area_size(48)
-            .y_label_area_size(66)
-            .build_cartesian_2d(0.0..PLANES as f64, 0.0..9.0)?;
-        axes(
-            chart
-                .configure_mesh()
-                .x_desc("plane i (0 is the fastest), head_dim 128")
-                .y_desc("slowed by the factor")
-                .x_labels(9)
-                .y_labels(9)
-                .x_label_formatter(&whole)
-                .y_label_formatter(&whole),
-        )
-        .draw()?;
-        line(&mut chart, flat(8.0), "interpolation, k = 8", BLUE, 8)?;
-        line(&mut chart, eight, "NTK, k = 8", BLUE, 0)?;
-        line(&mut chart, flat(4.0), "interpolation, k = 4", VERMILLION, 8)?;
-        line(&mut chart, four, "NTK, k = 4", VERMILLION, 0)?;
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::Coordinate(24, 70))
-            .legend_area_size(34)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
-        Ok(())
-    })
+    write(out, &kit::rope::slowing(HEAD, BASE, &[2.0 * RATIO, RATIO])?)
 }
