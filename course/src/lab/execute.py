@@ -7,22 +7,54 @@ outputs is written to RESULT, also when a cell fails. Without a notebook, only t
 """
 
 import json
+import queue
 import sys
 import time
 
 import nbformat
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+# The kernel says that a cell has ended, and may only then hand on the last lines that it printed. So much
+# longer, in seconds, its words are waited for.
+LATE = 0.2
 
 
 def say(**event):
     print(json.dumps(event), flush=True)
 
 
+class Client(NotebookClient):
+    """Runs cells, and does not lose what arrives late."""
+
+    async def hear_late_words(self, cell, i, request):
+        while True:
+            try:
+                message = await self.kc.get_iopub_msg(timeout=LATE)
+            except queue.Empty:
+                return
+            if message["parent_header"].get("msg_id") == request:
+                self.process_message(message, cell, i)
+
+    def execute(self, cell, i):
+        request = []
+
+        def note(execute_reply, **_):
+            request.append(execute_reply["parent_header"]["msg_id"])
+
+        self.on_cell_executed = note
+        try:
+            self.execute_cell(cell, i)
+        finally:
+            if request:
+                run_sync(self.hear_late_words)(cell, i, request[0])
+
+
 def main():
     folder, timeout, *files = sys.argv[1:]
     notebook = nbformat.read(files[0], 4) if files else nbformat.v4.new_notebook()
-    client = NotebookClient(
+    client = Client(
         notebook,
         kernel_name="quadrivium",
         timeout=int(timeout),
@@ -39,7 +71,7 @@ def main():
             began = time.monotonic()
             why = None
             try:
-                client.execute_cell(notebook.cells[i], i)
+                client.execute(notebook.cells[i], i)
             except CellExecutionError:
                 why = "failed"  # the error is among its outputs
             except CellTimeoutError:

@@ -25,7 +25,7 @@ const SHOWN: &str = "Quadrivium (Rust)";
 pub fn register(home: &Home, evcxr: &Path) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let spec = serde_json::json!({
-        "argv": [program, "kernel", evcxr, "{connection_file}"],
+        "argv": [program, "kernel", evcxr.canonicalize()?, "{connection_file}"],
         "display_name": SHOWN,
         "language": "rust",
         // A message, not a signal: evcxr then ends the cell and goes on.

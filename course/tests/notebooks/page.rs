@@ -125,6 +125,11 @@ fn run_all_runs_in_the_page() {
     page.wait(300, ran);
     page.wait(60, &format!("{figures} > 0"));
     page.picture("ran");
+    page.ask(
+        "document.querySelector('.jp-OutputArea-output img').scrollIntoView({block: 'center'})",
+    );
+    std::thread::sleep(Duration::from_secs(1));
+    page.picture("figures");
     let report = "document.querySelector('.jp-Notebook').textContent.includes('norm/')";
     page.wait(10, report);
 }
