@@ -1,9 +1,9 @@
 //! What the command `cargo course` does, as a library.
 //!
-//! The book and the notebooks draw the same figures and measure the same invariants as the
-//! command, so both live here and `main.rs` only reads arguments. The four components
-//! themselves are in the crate `quadrivium`; nothing here computes one. What concerns the exercises
-//! is in [`exercise`] and [`board`]; the grades come from their autograder.
+//! `main.rs` only reads arguments; the work is here, so that tests can call it. The four components
+//! themselves are in the crate `quadrivium`, and nothing here computes one. Figures that the tour or the book
+//! shares with the notebooks are in the crate `kit`. What concerns the exercises is in [`exercise`] and
+//! [`board`]; the grades come from their autograder.
 
 #![forbid(unsafe_code)]
 
