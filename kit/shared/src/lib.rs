@@ -7,6 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-pub use quadrivium::*;
+pub use library::*;
 // Its figures and checks are in here too, so that all have one dfdx.
 use kit as _;
