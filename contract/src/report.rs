@@ -21,7 +21,7 @@ pub fn report(task: &Task, grade: &Grade) -> String {
     };
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     row("file", &file);
-    row("read", &format!("{} (the book: cargo course read)", grade.chapter(task)));
+    row("read", &format!("{} (the book: cargo course read)", chapter(task, grade)));
     row("again", &format!("cargo test -p exercises {}", task.number));
     row("hint", &format!("cargo course hint {}", task.number));
     lines.join("\n")
@@ -40,7 +40,7 @@ pub fn report_on_cell(task: &Task, grade: &Grade) -> String {
         false => not_begun(task, "replace the todo!() in the cell"),
     };
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
-    row("read", &format!("{} (the book: cargo course read)", grade.chapter(task)));
+    row("read", &format!("{} (the book: cargo course read)", chapter(task, grade)));
     row("again", "change your lines, and run the cell again");
     row("hint", &format!("cargo course hint {}", task.number));
     lines.join("\n")
@@ -65,13 +65,22 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
         grade.remarks.iter().for_each(|remark| row("remark", remark));
         return lines;
     };
-    row("broken", &format!("{}\n{}", first.id, first.sentence));
-    row("formula", &first.formula);
+    match no_answer(grade) {
+        Some(words) => {
+            row("broken", words);
+            row("seen by", &first.id);
+        }
+        None => {
+            row("broken", &format!("{}\n{}", first.id, first.sentence));
+            row("formula", &first.formula);
+        }
+    }
     row("input", &first.breach.input);
     row("result", &result(&first.breach));
     match &grade.misconception {
         Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
-        None if first.formula.is_empty() => {} // not an invariant
+        // Not an invariant, or nothing that it could be asked of.
+        None if first.formula.is_empty() || no_answer(grade).is_some() => {}
         None => row("perhaps", "No known bug behaves like this."),
     }
     let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
@@ -80,6 +89,21 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
         row("but", &format!("{} other invariants of this task hold", grade.held.len()));
     }
     lines
+}
+
+/// Why no invariant could be asked of the answer: the one that happened to call first says nothing
+/// about the mistake.
+fn no_answer(grade: &Grade) -> Option<&'static str> {
+    match grade.broken.first()?.breach.fault {
+        Fault::Length { .. } => Some("The answer does not have the length that it must have."),
+        Fault::Panicked { .. } => Some("The code panics on this input."),
+        _ => None,
+    }
+}
+
+/// Where to read about it.
+fn chapter<'a>(task: &'a Task, grade: &'a Grade) -> &'a str {
+    if no_answer(grade).is_some() { task.chapter } else { grade.chapter(task) }
 }
 
 /// What was wrong with the answer, in words.

@@ -162,9 +162,9 @@ pub enum Error {
         reason: String,
     },
 
-    /// The book can't be served.
+    /// The book or the notebooks can't be served.
     #[error(
-        "the book can't be served on port {port}\n\
+        "nothing can be served on port {port}\n\
          rule      a port can be used by one program at a time\n\
          expected  a free port\n\
          got       {reason}\n\

@@ -31,6 +31,19 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// From now on, a panic in a cell says in a few lines what happened and what to do, in place of a
+/// backtrace. The notebooks' kernel calls this at its start: see `notebooks/evcxr.toml`.
+///
+/// evcxr can't go on after a panic. It starts a new process, and the variables are gone either way.
+pub fn explain_panics() {
+    set_hook(Box::new(|panic| {
+        eprintln!("{panic}");
+        eprintln!("The cell panicked, so all variables are gone. Functions and `use` lines stay.");
+        eprintln!("Mend the cell. Then, in the menu Run: Run All Above Selected Cell.");
+        std::process::exit(101);
+    }));
+}
+
 /// Grades a party by the invariants of a task. A party that asks for a learner's function answers
 /// only what the task is about, and gives [`not_asked`] for the rest.
 pub(crate) fn check<P: Component + ?Sized>(number: &str, party: &P) -> Verdict {

@@ -53,18 +53,20 @@ pub fn run(
             tell(file, &now, &complaint, terminal)?;
         }
     }
-    let (all, whole) = (notebooks.len(), whole.as_secs_f64());
+    let whole = whole.as_secs_f64();
+    let all = match notebooks.len() {
+        1 => "the notebook".to_string(),
+        n => format!("{n} notebooks"),
+    };
     terminal.line("")?;
     terminal.line(&match (wrong, update) {
-        (0, false) => format!("{all} notebooks hold what they give; {whole:.0} s."),
-        (0, true) => {
-            format!("{all} notebooks hold their outputs; {whole:.0} s. Read the difference.")
-        }
-        (_, false) => format!(
-            "{wrong} of {all} notebooks do not hold what they give. If the new outputs are right, \
-             `cargo course lab --update` keeps them."
+        (0, false) => format!("All that it holds is what it gives: {all}, {whole:.0} s."),
+        (0, true) => format!("The outputs are kept: {all}, {whole:.0} s. Read the difference."),
+        (n, false) => format!(
+            "Not what it gives: {n} of {all}. That is as it should be where you have changed cells. \
+             For authors: `cargo course lab --update` keeps the new outputs."
         ),
-        (_, true) => format!("{wrong} of {all} notebooks were left as they are: mend them first."),
+        (n, true) => format!("Left as it was: {n} of {all}. Mend it first."),
     })?;
     Ok(wrong == 0)
 }
@@ -89,7 +91,11 @@ fn faults(now: &Notebook, stopped: Option<&(usize, String)>) -> Vec<Complaint> {
     for (nth, cell) in now.cells.iter().enumerate().filter(|(_, cell)| cell.is_code()) {
         let errors: Vec<String> = cell.outputs_of("error").map(trace).collect();
         if let Some((_, why)) = stopped.filter(|(stopped, _)| *stopped == nth) {
-            faults.push(Complaint::new(nth, format!("it {why}"), beginning(&errors.join("\n"))));
+            // What a panic says is on standard error.
+            let printed = cell.outputs_of("stream").filter(|output| output["name"] == "stderr");
+            let said: String = printed.map(|output| text(&output["text"])).collect();
+            let lines = beginning(&(said + &errors.join("\n")));
+            faults.push(Complaint::new(nth, format!("it {why}"), lines));
             break; // the cells after it did not run
         }
         for output in cell.outputs_of("stream").filter(|output| output["name"] == "stderr") {

@@ -1,9 +1,9 @@
 """Runs a notebook, cell by cell, and says on standard output what happens: one JSON object a line.
 
-    execute.py FOLDER TIMEOUT [NOTEBOOK RESULT]
+    execute.py FOLDER TIMEOUT NOTEBOOK RESULT
 
 FOLDER is where the kernel starts, TIMEOUT the seconds that a cell may take. The notebook with its new
-outputs is written to RESULT, also when a cell fails. Without a notebook, only the kernel is started.
+outputs is written to RESULT, also when a cell fails.
 """
 
 import json
@@ -52,8 +52,8 @@ class Client(NotebookClient):
 
 
 def main():
-    folder, timeout, *files = sys.argv[1:]
-    notebook = nbformat.read(files[0], 4) if files else nbformat.v4.new_notebook()
+    folder, timeout, file, result = sys.argv[1:]
+    notebook = nbformat.read(file, 4)
     client = Client(
         notebook,
         kernel_name="quadrivium",
@@ -81,8 +81,7 @@ def main():
             say(cell=i, seconds=time.monotonic() - began, why=why)
             if why:
                 break
-    if files:
-        nbformat.write(notebook, files[1])
+    nbformat.write(notebook, result)
 
 
 main()

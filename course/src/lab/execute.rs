@@ -67,12 +67,26 @@ pub fn execute(
     Ok(Executed { notebook: Notebook::read(&result)?, start, cells, stopped })
 }
 
-/// Starts a kernel and ends it. What it builds is there for the next. `on_crate` hears what is built.
+/// A cell that does not compile, for a reason that makes the kernel check all crates once more.
+const UNKNOWN_NAME: &str = r#"{
+    "cells": [{
+        "cell_type": "code", "execution_count": null, "id": "unknown-name",
+        "metadata": {"tags": ["raises-exception"]}, "outputs": [],
+        "source": "let a = unknown;"
+    }],
+    "metadata": {}, "nbformat": 4, "nbformat_minor": 5
+}"#;
+
+/// Has a kernel build all that it ever builds: at its first start, and at its first compile error. What
+/// it builds is there for the next. `on_crate` hears what is built.
 ///
 /// # Errors
 /// What the kernel says when it does not start.
-pub fn start_kernel(home: &Home, on_crate: impl FnMut(&str) + Send) -> Result<()> {
-    run(home, TIMEOUT, &[], on_crate, |_| {})
+pub fn warm_up(home: &Home, on_crate: impl FnMut(&str) + Send) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [file, result] = ["unknown.ipynb", "result.ipynb"].map(|name| folder.path().join(name));
+    std::fs::write(&file, UNKNOWN_NAME)?;
+    run(home, 5 * TIMEOUT, &[&file, &result], on_crate, |_| {})
 }
 
 fn run(
@@ -93,7 +107,9 @@ fn run(
         let said = scope.spawn(move || {
             let mut said = String::new();
             for line in stderr.into_iter().flat_map(lines) {
-                match line.trim_start().strip_prefix("Compiling ") {
+                let line_of_cargo = line.trim_start();
+                let verbs = ["Compiling ", "Checking "];
+                match verbs.iter().find_map(|verb| line_of_cargo.strip_prefix(verb)) {
                     Some(name) => on_crate(name.split(' ').next().unwrap_or(name)),
                     None => said.push_str(&format!("{line}\n")),
                 }

@@ -91,8 +91,8 @@ impl Home {
         }
         let is_called = |file: &PathBuf| {
             let stem = stem(file);
-            let subject = stem.split_once('-').map_or("", |(_, subject)| subject);
-            stem == name.trim_end_matches(".ipynb") || subject == name
+            let (number, subject) = stem.split_once('-').unwrap_or_default();
+            [stem.as_str(), number, subject].contains(&name.trim_end_matches(".ipynb"))
         };
         match all.iter().find(|file| is_called(file)) {
             Some(file) => Ok(vec![file.clone()]),
@@ -124,4 +124,20 @@ impl Home {
 /// The name of a notebook: its file's, without the ending.
 pub fn stem(file: &Path) -> String {
     file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notebook_has_several_names() {
+        let home = Home::new(&Workspace::find().unwrap());
+        for name in ["norm", "1-norm", "1", "1-norm.ipynb"] {
+            let files = home.select(Some(name)).unwrap();
+            assert_eq!(files.iter().map(|file| stem(file)).collect::<Vec<_>>(), ["1-norm"]);
+        }
+        assert!(matches!(home.select(Some("norms")), Err(Error::UnknownNotebook { .. })));
+        assert!(matches!(home.select(Some("")), Err(Error::UnknownNotebook { .. })));
+    }
 }

@@ -38,18 +38,20 @@ pub fn register(home: &Home, evcxr: &Path) -> io::Result<()> {
     fs::write(kernels.join(NAME).join("kernel.json"), format!("{spec:#}\n"))
 }
 
-/// Builds what every kernel builds at its first start, so that a notebook does not wait for it.
+/// Builds what every kernel builds at first, so that no cell of a notebook waits for it.
 ///
 /// # Errors
 /// What the kernel says when it does not start.
 pub fn warm(home: &Home, progress: Progress<'_>) -> Result<()> {
-    if home.slots().join("0/target").is_dir() {
+    let stamp = home.slots().join("warm");
+    if stamp.is_file() {
         return Ok(());
     }
-    progress("building the crates that the notebooks use (about a minute, once)");
-    execute::start_kernel(home, |crate_name| {
+    progress("building the crates that the notebooks use (one or two minutes, once)");
+    execute::warm_up(home, |crate_name| {
         progress(&format!("building the crates that the notebooks use: {crate_name}"));
-    })
+    })?;
+    Ok(fs::write(stamp, "A kernel has built here all that it ever builds.\n")?)
 }
 
 /// Runs the kernel until Jupyter ends it. Jupyter calls this in the notebooks' folder.

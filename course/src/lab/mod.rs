@@ -17,12 +17,14 @@ pub mod python;
 pub mod serve;
 pub mod svg;
 
+use crate::book::serve::Server;
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
 use crate::exercise::check::with_spinner;
 use crate::exercise::compile::Progress;
 use crate::terminal::Terminal;
 use home::Home;
+use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,6 +52,9 @@ pub fn run(options: &Options) -> Result<bool> {
     let home = Home::new(&Workspace::find()?);
     let mut terminal = Terminal::stdout();
     let notebooks = home.select(options.notebook.as_deref())?;
+    if let Some(port) = options.port {
+        Server::bind(Some(port))?; // said now, and not after minutes of building
+    }
     prepare(&home, &mut terminal)?;
     if options.check || options.update {
         return check::run(&home, &notebooks, options.update, &mut terminal);
@@ -63,6 +68,13 @@ fn prepare(home: &Home, terminal: &mut Terminal) -> Result<()> {
     type Step = fn(&Home, Progress<'_>) -> std::result::Result<String, String>;
     let steps: [(&str, Step); 3] =
         [("Python", python::ensure), ("rust-src", evcxr::ensure_sources), ("evcxr", evcxr::ensure)];
+    // Two commands that install into one folder would break each other.
+    std::fs::create_dir_all(home.lab())?;
+    let lock = File::create(home.lab().join("lock"))?;
+    if lock.try_lock().is_err() {
+        terminal.line("Another `cargo course lab` is installing. This one waits for it.")?;
+        lock.lock()?;
+    }
     let mut missing = Vec::new();
     for (name, ensure) in steps {
         match aloud(|progress| ensure(home, progress)) {

@@ -24,6 +24,7 @@ const LOG: &str = "target/lab/jupyter.log";
 #[derive(Deserialize)]
 struct Running {
     url: String,
+    port: u16,
     token: String,
 }
 
@@ -39,16 +40,12 @@ pub fn run(
     terminal: &mut Terminal,
 ) -> Result<()> {
     configure(home, notebooks)?;
-    // Ctrl-C reaches JupyterLab too, which then ends its kernels. This program waits for that.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::spawn(move || {
-        runtime.block_on(async { while tokio::signal::ctrl_c().await.is_ok() {} })
-    });
     let mut jupyter = start(home, options.port)?;
     let running = with_spinner(|progress| {
         progress("starting JupyterLab");
         wait(home, &mut jupyter)
     })?;
+    end_with_this(home, &running)?;
     let first = notebooks.first().map(|notebook| notebook.strip_prefix(home.root()));
     let page = match first {
         Some(Ok(notebook)) => format!("/tree/{}", notebook.display()),
@@ -66,6 +63,36 @@ pub fn run(
     }
     jupyter.wait()?;
     Ok(())
+}
+
+/// When this program is told to end, it has JupyterLab end, which then ends its kernels. A signal
+/// alone would leave them running, each with its memory.
+fn end_with_this(home: &Home, running: &Running) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut stop = home.command("jupyter-server");
+    stop.arg("stop").arg(running.port.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
+    std::thread::spawn(move || {
+        runtime.block_on(told_to_end());
+        let _ = stop.status();
+    });
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else { return };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    let _ = tokio::signal::ctrl_c().await;
 }
 
 /// Serves the book beside the notebooks. If it can't be built, the notebooks are there all the same:
@@ -119,6 +146,9 @@ fn start(home: &Home, port: Option<u16>) -> Result<Child> {
         jupyter.arg(format!("--ServerApp.port={port}")).arg("--ServerApp.port_retries=0");
     }
     jupyter.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    // In a group of its own, Ctrl-C does not reach it: it is ended in order.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut jupyter, 0);
     let failed = |error: std::io::Error| failed(error.to_string());
     jupyter.spawn().map_err(failed)
 }

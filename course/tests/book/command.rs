@@ -47,7 +47,7 @@ fn a_taken_port_is_told() {
     let port = taken.local_addr().unwrap().port().to_string();
     let (output, words) = run(&["--port", &port]);
     assert_eq!(output.status.code(), Some(2), "{words}");
-    assert!(words.contains(&format!("can't be served on port {port}")), "{words}");
+    assert!(words.contains(&format!("nothing can be served on port {port}")), "{words}");
 }
 
 #[test]

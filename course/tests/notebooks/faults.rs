@@ -21,6 +21,8 @@ fn a_notebook_that_panics_fails() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("panics.ipynb, code cell 2: it failed"), "{said}");
     assert!(said.contains("assert_eq!(probability"), "{said}");
+    assert!(said.contains("assertion `left == right` failed"), "{said}");
+    assert!(said.contains("all variables are gone"), "{said}");
     assert!(said.contains("Subprocess terminated"), "{said}");
 }
 
@@ -84,6 +86,17 @@ fn an_unknown_notebook_is_refused() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("0-shapes, 1-norm, 2-embedding, 3-parallel, 4-rope"), "{said}");
+}
+
+#[test]
+fn a_taken_port_is_told_before_anything_is_installed() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let output = course(home().root(), &["lab", "--no-browser", "--port", &port]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("on port {port}")), "{said}");
+    assert!(output.stdout.is_empty(), "it began to install");
 }
 
 #[test]

@@ -28,12 +28,26 @@ impl Lab {
     }
 }
 
-impl Drop for Lab {
-    fn drop(&mut self) {
-        // As Ctrl-C does it: to the command and to JupyterLab, which ends its kernels.
-        let _ = Command::new("pkill").args(["-INT", "-P", &self.command.id().to_string()]).status();
+impl Lab {
+    /// As Ctrl-C does it.
+    fn end(&mut self) {
+        let _ = Command::new("kill").args(["-INT", &self.command.id().to_string()]).status();
         let _ = self.command.wait();
     }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// How many kernels of this workspace run.
+fn kernels() -> usize {
+    let runtime = home().runtime().canonicalize().unwrap();
+    let with = format!("evcxr_jupyter --control_file {}", runtime.display());
+    let found = Command::new("pgrep").args(["-f", &with]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).lines().count()
 }
 
 struct Reader {
@@ -92,7 +106,7 @@ impl Reader {
 #[ignore = "runs a kernel, and needs a browser"]
 fn run_all_runs_in_the_page() {
     let _turn = turn();
-    let lab = Lab::open("norm");
+    let mut lab = Lab::open("norm");
     assert!(
         lab.url.starts_with("http://127.0.0.1:"),
         "only this machine may reach it: {}",
@@ -132,4 +146,8 @@ fn run_all_runs_in_the_page() {
     page.picture("figures");
     let report = "document.querySelector('.jp-Notebook').textContent.includes('norm/')";
     page.wait(10, report);
+
+    assert!(kernels() >= 1, "this counts nothing");
+    lab.end();
+    assert_eq!(kernels(), 0, "a kernel was left behind");
 }
