@@ -53,22 +53,24 @@ pub fn run(
             tell(file, &now, &complaint, terminal)?;
         }
     }
-    let whole = whole.as_secs_f64();
-    let all = match notebooks.len() {
-        1 => "the notebook".to_string(),
-        n => format!("{n} notebooks"),
-    };
     terminal.line("")?;
-    terminal.line(&match (wrong, update) {
-        (0, false) => format!("All that it holds is what it gives: {all}, {whole:.0} s."),
-        (0, true) => format!("The outputs are kept: {all}, {whole:.0} s. Read the difference."),
-        (n, false) => format!(
-            "Not what it gives: {n} of {all}. That is as it should be where you have changed cells. \
-             For authors: `cargo course lab --update` keeps the new outputs."
-        ),
-        (n, true) => format!("Left as it was: {n} of {all}. Mend it first."),
-    })?;
+    terminal.line(&summary(notebooks.len(), wrong, update, whole))?;
     Ok(wrong == 0)
+}
+
+/// What came out for all of them.
+fn summary(all: usize, wrong: usize, update: bool, whole: Duration) -> String {
+    let whole = whole.as_secs_f64();
+    let all = if all == 1 { "1 notebook".to_string() } else { format!("{all} notebooks") };
+    match (wrong, update) {
+        (0, false) => format!("{all}: what is held is what is given; {whole:.0} s."),
+        (0, true) => format!("{all}: the outputs are kept; {whole:.0} s. Read the difference."),
+        (n, false) => format!(
+            "{all}, and {n} not as it was. That is right where you have changed cells. For authors: \
+             `cargo course lab --update` keeps the new outputs."
+        ),
+        (n, true) => format!("{all}, and {n} left as it was: mend it first."),
+    }
 }
 
 /// A cell, and what is wrong with it.
