@@ -67,6 +67,8 @@ pub fn run(evcxr: &Path, connection_file: &Path) -> Result<bool> {
     let slot = Slot::take(&home).map_err(failed)?;
     let mut command = Command::new(evcxr);
     command.arg("--control_file").arg(connection_file).env("EVCXR_TMPDIR", &slot.folder);
+    // Cargo names its own folders there, and another build of a library that cells link may lie in them.
+    command.env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH");
     // What cells print does not come this way, but where the kernel found its settings does.
     command.stdout(Stdio::null());
     let status = command.status().map_err(failed)?;

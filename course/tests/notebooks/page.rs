@@ -31,8 +31,10 @@ impl Lab {
 impl Lab {
     /// As Ctrl-C does it.
     fn end(&mut self) {
-        let _ = Command::new("kill").args(["-INT", &self.command.id().to_string()]).status();
-        let _ = self.command.wait();
+        if matches!(self.command.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").args(["-INT", &self.command.id().to_string()]).status();
+            let _ = self.command.wait();
+        }
     }
 }
 
