@@ -20,6 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Where JupyterLab's own words go.
 const LOG: &str = "target/lab/jupyter.log";
 
+/// The kernel writes compile errors in pale grey and mint, and JupyterLab shows them on pink.
+const READABLE: &str = "\
+.jp-RenderedText span[style='color:rgb(178,178,178)'],
+.jp-RenderedText span[style='color:rgb(148,148,148)'] { color: #444 !important; }
+.jp-RenderedText span[style='color:rgb(135,215,175)'] { color: #00603a !important; }
+";
+
 /// What a running Jupyter writes down about itself.
 #[derive(Deserialize)]
 struct Running {
@@ -123,6 +130,9 @@ fn configure(home: &Home, notebooks: &[PathBuf]) -> Result<()> {
         },
     });
     std::fs::write(folder.join("default_setting_overrides.json"), format!("{settings:#}\n"))?;
+    let folder = home.lab().join("jupyter/config/custom");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("custom.css"), READABLE)?;
     // Without a signature they are still there, but without their figures.
     let _ = home
         .command("jupyter-trust")
@@ -140,6 +150,7 @@ fn start(home: &Home, port: Option<u16>) -> Result<Child> {
     // The notebooks link to the chapters, which are in another folder of the project.
     jupyter.arg(format!("--ServerApp.root_dir={}", home.root().display()));
     jupyter.args(["--ServerApp.answer_yes=True", "--KernelSpecManager.ensure_native_kernel=False"]);
+    jupyter.arg("--custom-css");
     // In a container everybody is root, and only this machine reaches the page.
     jupyter.arg("--allow-root");
     if let Some(port) = port {
