@@ -3,6 +3,7 @@
 //! What varies: the folder of this project, what an editor notes about a cell, and the order in which
 //! text and pictures arrive. Nothing else is removed, and no number.
 
+use super::kernel;
 use super::notebook::{Cell, Notebook, Text, text};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -24,10 +25,10 @@ pub fn clean(notebook: &Notebook, root: &Path) -> Notebook {
 
 /// Which kernel a notebook wants, and what editors need to colour its code.
 fn metadata() -> Map<String, Value> {
-    let kernel = json!({
-        "display_name": "Quadrivium (Rust)",
+    let spec = json!({
+        "display_name": kernel::SHOWN,
         "language": "rust",
-        "name": super::kernel::NAME,
+        "name": kernel::NAME,
     });
     let language = json!({
         "codemirror_mode": "rust",
@@ -37,7 +38,7 @@ fn metadata() -> Map<String, Value> {
         "pygments_lexer": "rust",
         "version": "",
     });
-    Map::from_iter([("kernelspec".into(), kernel), ("language_info".into(), language)])
+    Map::from_iter([("kernelspec".into(), spec), ("language_info".into(), language)])
 }
 
 /// First what was printed, then what is shown, then errors. The kernel prints and shows in two threads,

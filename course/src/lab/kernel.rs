@@ -14,9 +14,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The name under which Jupyter knows it, and the name that people see.
+/// The name under which Jupyter knows it.
 pub const NAME: &str = "quadrivium";
-const SHOWN: &str = "Quadrivium (Rust)";
+/// The name that people see.
+pub const SHOWN: &str = "Quadrivium (Rust)";
 
 /// Writes down how Jupyter starts the kernel, in the project's Python environment only.
 ///

@@ -46,7 +46,7 @@ pub fn run(
     notebooks: &[PathBuf],
     terminal: &mut Terminal,
 ) -> Result<()> {
-    configure(home, notebooks)?;
+    configure(home)?;
     let mut jupyter = start(home, options.port)?;
     let running = with_spinner(|progress| {
         progress("starting JupyterLab");
@@ -89,7 +89,10 @@ fn end_with_this(home: &Home, running: &Running) -> Result<()> {
 async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else { return };
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+        // Then nothing can tell it, and JupyterLab must not end at once.
+        return std::future::pending().await;
+    };
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -115,7 +118,7 @@ fn serve_book(home: &Home) -> Option<String> {
 
 /// Settings that make JupyterLab load nothing from elsewhere, and the signatures with which it shows
 /// the figures that the notebooks hold before they are run.
-fn configure(home: &Home, notebooks: &[PathBuf]) -> Result<()> {
+fn configure(home: &Home) -> Result<()> {
     let folder = home.lab().join("jupyter/config/labconfig");
     std::fs::create_dir_all(&folder)?;
     std::fs::create_dir_all(home.runtime())?;
@@ -133,10 +136,11 @@ fn configure(home: &Home, notebooks: &[PathBuf]) -> Result<()> {
     let folder = home.lab().join("jupyter/config/custom");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("custom.css"), READABLE)?;
-    // Without a signature they are still there, but without their figures.
+    // Without a signature a notebook is shown without its figures. All of the course get one, whichever is
+    // opened first, and no foreign one.
     let _ = home
         .command("jupyter-trust")
-        .args(notebooks)
+        .args(home.select(None)?)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();

@@ -40,9 +40,11 @@ fn they_are_kept_clean_and_run() {
 #[test]
 fn they_name_no_place_of_this_machine() {
     let root = home().root().canonicalize().unwrap();
+    let mut places = ["home", "root", "tmp", "Users"].map(|top| format!("/{top}/")).to_vec();
+    places.push(root.to_string_lossy().into_owned());
     for name in NAMES {
         let text = std::fs::read_to_string(file(name)).unwrap();
-        for place in [&*root.to_string_lossy(), "/home/", "/root/", "/tmp/", "/Users/"] {
+        for place in &places {
             assert!(!text.contains(place), "{name} contains {place}");
         }
     }
