@@ -190,9 +190,9 @@ fn a_save_is_graded_also_during_a_run() {
     // The compiler is at work on the first save now.
     std::thread::sleep(std::time::Duration::from_millis(700));
     save(&norm.solution_region("1.1").unwrap());
-    let first = verdict();
-    let last = if first.starts_with("  ok") { first } else { verdict() };
+    // The first save is graded too if the compiler was quicker.
+    let passed = (0..3).any(|_| verdict().starts_with("  ok"));
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(last.starts_with("  ok"), "{last}");
+    assert!(passed, "the second save was not graded");
 }
