@@ -83,8 +83,8 @@ fn a_cell_that_does_not_end_is_stopped() {
     let file = folder.path().join("sleeps.ipynb");
     let sleeps = "std::thread::sleep(std::time::Duration::from_secs(600));";
     std::fs::write(&file, of_cells(&[("", "1;"), ("", sleeps), ("", "2;")]).to_string()).unwrap();
-    let executed = execute(&home(), &file, Duration::from_secs(10), |_| {}).unwrap();
-    assert_eq!(executed.stopped, Some((1, "took longer than 10 s".to_string())));
+    let executed = execute(&home(), &file, Duration::from_secs(30), |_| {}).unwrap();
+    assert_eq!(executed.stopped, Some((1, "took longer than 30 s".to_string())));
     assert_eq!(executed.cells.len(), 2, "the third cell is not run");
 }
 
