@@ -5,7 +5,9 @@ use course::exercise::source::{SOURCES, Source, find, replaced};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 #[test]
 #[ignore = "a learner may have changed the files: .ci/run asks for it"]
@@ -163,17 +165,28 @@ fn hints_come_in_tiers() {
     scratch.run(&["hint", "1.2", "4"]).ends_with(2);
 }
 
+/// A process that ends with its test, also with one that fails.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn a_save_is_graded_also_during_a_run() {
     let scratch = Scratch::with_starters();
     let norm = Source::of("norm").unwrap();
-    let mut child = scratch
-        .command(&["check", "1.1", "--watch"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut command = scratch.command(&["check", "1.1", "--watch"]);
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watcher = Running(command.spawn().unwrap());
+    let printed = BufReader::new(watcher.0.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (tell, told) = channel();
+    std::thread::spawn(move || printed.for_each(|line| tell.send(line).unwrap_or_default()));
+    // A save that is never graded ends the test, too. The first build takes minutes.
+    let mut lines = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(600)).ok());
     let mut verdict = || -> String {
         let verdict = lines.find(|line| line.contains("1.1   ")).expect("it goes on");
         lines.find(|line| line.starts_with("waiting for the next save")).expect("it waits");
@@ -188,11 +201,9 @@ fn a_save_is_graded_also_during_a_run() {
     };
     save("    vec![0.0; n]\n");
     // The compiler is at work on the first save now.
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    std::thread::sleep(Duration::from_millis(700));
     save(&norm.solution_region("1.1").unwrap());
     // The first save is graded too if the compiler was quicker.
     let passed = (0..3).any(|_| verdict().starts_with("  ok"));
-    child.kill().unwrap();
-    child.wait().unwrap();
     assert!(passed, "the second save was not graded");
 }
