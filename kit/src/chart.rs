@@ -1,7 +1,8 @@
 //! A chart of lines and points, which is what most figures are.
 
 use crate::error::Result;
-use crate::plot::{Figure, axes, legend, small_font};
+use crate::plot::{Figure, Painted, axes, legend, small_font};
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
@@ -124,6 +125,34 @@ pub fn chart(
         }
         Ok(())
     })
+}
+
+/// A line with an entry in the legend. `dash` is 0 for a whole line.
+pub fn line<X, Y>(
+    chart: &mut ChartContext<SVGBackend, Cartesian2d<X, Y>>,
+    points: Vec<(f64, f64)>,
+    name: impl Into<String>,
+    color: RGBColor,
+    dash: i32,
+) -> Painted
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let style = color.stroke_width(3);
+    if dash == 0 {
+        chart
+            .draw_series(LineSeries::new(points, style))?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
+    } else {
+        let series = DashedLineSeries::new(points, dash, dash, style);
+        chart
+            .draw_series(series)?
+            .label(name)
+            .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + 24, y)], dash, dash, style));
+    }
+    Ok(())
 }
 
 /// A label with one decimal.

@@ -47,13 +47,8 @@ fn along_the_text(area: &Area, before: &[f64], after: &[f64]) -> Painted {
         .draw_series(chosen.iter().map(|&i| TriangleMarker::new((at(i), after[i]), 3, VERMILLION)))?
         .label("after, without gamma")
         .legend(|(x, y)| TriangleMarker::new((x + 8, y), 5, VERMILLION));
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::Coordinate(110, 110))
-        .label_font(small_font())
-        .background_style(WHITE)
-        .border_style(PALE)
-        .draw()?;
+    let mut labels = chart.configure_series_labels();
+    legend(labels.position(SeriesLabelPosition::Coordinate(110, 110))).draw()?;
     Ok(())
 }
 

@@ -1,11 +1,10 @@
 //! The figures of the notebook on GroupRMSNorm, and one of the book's chapter.
 
-use crate::chart::{Axis, Mark, Series, chart, tenths};
+use crate::chart::{Axis, Mark, Series, chart, line, tenths};
 use crate::error::{Error, Result};
 use crate::plot::{
     Area, BLUE, Figure, GREEN, INK, Painted, VERMILLION, axes, axis_font, legend, small_font,
 };
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::ops::Range;
 
@@ -48,36 +47,14 @@ pub fn eps_places(eps: f64, measured: &[(f64, f64)]) -> Result<Figure> {
                 .y_label_formatter(&power),
         )
         .draw()?;
-        let sizes = || (0..=180).map(|i| 10f64.powf(-8.0 + f64::from(i) / 20.0));
-        chart
-            .draw_series(DashedLineSeries::new(
-                sizes().map(|r| (r, 1.0)),
-                2,
-                6,
-                GREEN.stroke_width(3),
-            ))?
-            .label("no eps")
-            .legend(|(x, y)| {
-                DashedPathElement::new([(x, y), (x + 20, y)], 2, 4, GREEN.stroke_width(3))
-            });
-        chart
-            .draw_series(DashedLineSeries::new(
-                sizes().map(|r| (r, outside(r, eps))),
-                12,
-                7,
-                VERMILLION.stroke_width(3),
-            ))?
-            .label("eps outside: x / (rms + eps)")
-            .legend(|(x, y)| {
-                DashedPathElement::new([(x, y), (x + 20, y)], 8, 4, VERMILLION.stroke_width(3))
-            });
-        chart
-            .draw_series(LineSeries::new(
-                sizes().map(|r| (r, inside(r, eps))),
-                BLUE.stroke_width(3),
-            ))?
-            .label("eps inside: x / sqrt(ms + eps)")
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 20, y)], BLUE.stroke_width(3)));
+        let curve = |y: &dyn Fn(f64) -> f64| -> Vec<(f64, f64)> {
+            let sizes = (0..=180).map(|i| 10f64.powf(-8.0 + f64::from(i) / 20.0));
+            sizes.map(|x| (x, y(x))).collect()
+        };
+        line(&mut chart, curve(&|_| 1.0), "no eps", GREEN, 3)?;
+        let name = "eps outside: x / (rms + eps)";
+        line(&mut chart, curve(&|x| outside(x, eps)), name, VERMILLION, 10)?;
+        line(&mut chart, curve(&|x| inside(x, eps)), "eps inside: x / sqrt(ms + eps)", BLUE, 0)?;
         let at = eps.sqrt();
         if SIZES.contains(&at) {
             chart.draw_series([Circle::new((at, inside(at, eps)), 6, BLUE.filled())])?;

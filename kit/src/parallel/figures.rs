@@ -2,7 +2,8 @@
 
 use crate::error::Result;
 use crate::plot::{
-    Area, FOUR, Figure, INK, PALE, Painted, VERMILLION, axes, small_font, spread, thousands, whole,
+    Area, FOUR, Figure, INK, PALE, Painted, VERMILLION, axes, legend, small_font, spread,
+    thousands, whole,
 };
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -115,14 +116,8 @@ impl Cut {
             let above = small_font().pos(Pos::new(HPos::Center, VPos::Bottom));
             chart.draw_series([Text::new(thousands(n), (x, y), above)])?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .margin(10)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
+        let mut labels = chart.configure_series_labels();
+        legend(labels.position(SeriesLabelPosition::UpperRight)).draw()?;
         Ok(())
     }
 }

@@ -1,13 +1,12 @@
 //! RoPE's planes as clocks, what slows them, and what a product and a table make of them.
 
 use super::numbers::{Angles, averaged_bound, product, table_error, turned};
-use crate::chart::{Axis, Mark, Series, chart, tenths};
+use crate::chart::{Axis, Mark, Series, chart, line, tenths};
 use crate::error::Result;
 use crate::plot::{
-    Area, BLUE, Figure, GREEN, INK, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, legend,
+    Area, BLUE, Figure, GREEN, INK, PURPLE, Painted, VERMILLION, axes, axis_font, legend,
     small_font, spread, thousands, whole,
 };
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -243,14 +242,8 @@ pub fn slowing(head_dim: usize, base: f64, ratios: &[f64]) -> Result<Figure> {
             line(&mut chart, flat(ratio), format!("interpolation, k = {ratio}"), color, 8)?;
             line(&mut chart, ntk, format!("NTK, k = {ratio}"), color, 0)?;
         }
-        chart
-            .configure_series_labels()
-            .position(legend_at)
-            .legend_area_size(34)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
+        let mut labels = chart.configure_series_labels();
+        legend(labels.position(legend_at).legend_area_size(34)).draw()?;
         Ok(())
     })
 }
@@ -303,34 +296,6 @@ pub fn drift(head_dim: usize, base: f64, ratio: f64) -> Result<Figure> {
         legend(labels.position(SeriesLabelPosition::UpperLeft).legend_area_size(34)).draw()?;
         Ok(())
     })
-}
-
-/// A line with an entry in the legend. `dash` is 0 for a whole line.
-pub fn line<X, Y>(
-    chart: &mut ChartContext<SVGBackend, Cartesian2d<X, Y>>,
-    points: Vec<(f64, f64)>,
-    name: impl Into<String>,
-    color: RGBColor,
-    dash: i32,
-) -> Painted
-where
-    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
-{
-    let style = color.stroke_width(3);
-    if dash == 0 {
-        chart
-            .draw_series(LineSeries::new(points, style))?
-            .label(name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 24, y)], style));
-    } else {
-        let series = DashedLineSeries::new(points, dash, dash, style);
-        chart
-            .draw_series(series)?
-            .label(name)
-            .legend(move |(x, y)| DashedPathElement::new([(x, y), (x + 24, y)], dash, dash, style));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

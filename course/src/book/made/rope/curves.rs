@@ -92,14 +92,8 @@ pub fn decay(out: &Path) -> Result<()> {
         line(&mut chart, curve(&slow), "the slowest plane alone", GREEN, 8)?;
         line(&mut chart, curve(&made), "made to fit at distance 100", VERMILLION, 0)?;
         line(&mut chart, curve(&equal), "q = k, all ones", BLUE, 3)?;
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .legend_area_size(34)
-            .label_font(small_font())
-            .background_style(WHITE)
-            .border_style(PALE)
-            .draw()?;
+        let mut labels = chart.configure_series_labels();
+        legend(labels.position(SeriesLabelPosition::UpperRight).legend_area_size(34)).draw()?;
         Ok(())
     })
 }

@@ -9,10 +9,8 @@ mod scores;
 
 use super::{Figure, Listing, Made};
 use crate::error::Result;
-use crate::figures::{
-    BLUE, GREEN, INK, PALE, VERMILLION, axes, axis_font, legend, save, small_font, whole, write,
-};
-use kit::rope::figures::line;
+use crate::figures::{BLUE, GREEN, INK, VERMILLION, axes, axis_font, legend, save, whole, write};
+use kit::chart::line;
 use kit::rope::product;
 use plotters::prelude::*;
 use quadrivium::pos_emb::rotary_frequencies;
