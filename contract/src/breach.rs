@@ -1,6 +1,6 @@
 //! What is wrong when an invariant does not hold, and the comparisons that find it.
 
-use crate::party::Reply;
+use crate::seam::Reply;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.

@@ -2,6 +2,7 @@
 
 use crate::breach::{Breach, Verdict};
 use crate::run::Run;
+use crate::task::Spec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One thing that a component promises.
@@ -70,7 +71,7 @@ pub struct Probe {
 
 impl Probe {
     /// Asks, and keeps whatever comes.
-    pub fn ask(call: &'static str, ask: impl FnOnce() -> crate::party::Reply<Vec<f64>>) -> Self {
+    pub fn ask(call: &'static str, ask: impl FnOnce() -> crate::seam::Reply<Vec<f64>>) -> Self {
         let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
         Self { call, answer: answer.map(|reply| reply.map_err(|refusal| refusal.0)) }
     }
@@ -78,8 +79,17 @@ impl Probe {
 
 /// A component of the course. Implemented by its party's trait object.
 pub trait Component: 'static {
-    /// First part of all ids.
+    /// What it is called everywhere: its folders, its page in the book, and the first part of all ids.
+    const SLUG: &'static str;
+
+    /// Its short name, as the board and the reports have it.
     const NAME: &'static str;
+
+    /// Its whole name.
+    const TITLE: &'static str;
+
+    /// What it does, as the end of a sentence that begins with its name.
+    const ABOUT: &'static str;
 
     /// What it promises, the most telling first.
     fn invariants() -> &'static [Invariant<Self>];
@@ -89,6 +99,9 @@ pub trait Component: 'static {
 
     /// The correct variants.
     fn variants() -> &'static [Variant<Self>];
+
+    /// The exercises, in the order in which they are meant to be done.
+    fn tasks() -> &'static [Spec];
 
     /// The oracle, as a party.
     fn oracle() -> Box<Self>;

@@ -1,11 +1,11 @@
 //! Grading: a task's invariants on a party, and what came out.
 
 use crate::breach::{Breach, Fault};
-use crate::component::Component;
+use crate::component::{Component, Invariant};
 use crate::diagnosis;
 use crate::panics;
 use crate::run::Run;
-use crate::tasks::{Grading, Task};
+use crate::task::{Grading, Task};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,10 +60,10 @@ impl Grade {
     /// The grade of a task in which nothing was found wrong so far.
     pub fn new(task: &Task) -> Self {
         Self {
-            task: task.number.to_string(),
+            task: task.number.clone(),
             passed: true,
             begun: true,
-            points: task.points(),
+            points: task.points,
             held: Vec::new(),
             broken: Vec::new(),
             remarks: Vec::new(),
@@ -105,11 +105,33 @@ fn is_todo(breach: &Breach) -> bool {
     matches!(&breach.fault, Fault::Panicked { message } if message.starts_with("not yet implemented"))
 }
 
+/// A task that can't be graded never passes: this is a mistake of the course, and it must be seen.
+fn not_graded(task: &Task, what: &str) -> Grade {
+    let sentence =
+        "A task is graded by all of its rules. That it is not is a mistake of the course.";
+    let (name, component) = (task.name, task.component);
+    let what = format!(
+        "{name}: {what}. See contract/src/{component}/tasks.rs, and who hands the task on in \
+         exercises/tests/autograder."
+    );
+    Grade::failed(task, "autograder/task", sentence, what)
+}
+
 /// Grades a party by the invariants of a task.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -> Grade {
     let mut grade = Grade::new(task);
-    let Grading::Invariants { ids, calls, .. } = task.grading else { return grade };
-    for invariant in P::invariants().iter().filter(|invariant| ids.contains(&invariant.id)) {
+    let Grading::Invariants { ids, calls, .. } = task.grading else {
+        return not_graded(task, "it is not graded by invariants, and was asked to be");
+    };
+    let of_task = |invariant: &&Invariant<P>| ids.contains(&invariant.id);
+    let invariants: Vec<_> = P::invariants().iter().filter(of_task).collect();
+    if invariants.len() != ids.len() {
+        // Without this, a task that was handed to another component would pass by doing nothing.
+        let (found, asked, other) = (invariants.len(), ids.len(), P::SLUG);
+        let what = format!("{found} of its {asked} invariants were found in the component {other}");
+        return not_graded(task, &what);
+    }
+    for invariant in invariants {
         match invariant.judge(party, run) {
             Ok(remark) => {
                 grade.held.push(invariant.id.to_string());
@@ -154,7 +176,13 @@ pub fn by_bugs<P: Component + ?Sized>(
     task: &Task,
     property: impl Fn(&P) -> Result<(), String>,
 ) -> Grade {
-    let Grading::Property { needed } = task.grading else { return Grade::new(task) };
+    let Grading::Property { needed } = task.grading else {
+        return not_graded(task, "it is not graded by a property, and was asked to be");
+    };
+    if task.component != P::SLUG {
+        let what = format!("it was handed to the component {}", P::SLUG);
+        return not_graded(task, &what);
+    }
     let refuses = |party: &P| -> Option<String> {
         match catch_unwind(AssertUnwindSafe(|| property(party))) {
             Ok(verdict) => verdict.err(),

@@ -41,6 +41,9 @@ pub struct Matrix {
     pub variants: Vec<(&'static str, Vec<&'static str>)>,
 }
 
+/// A column of names is not narrower, so that the matrices of several components stand alike.
+const NARROWEST: usize = 34;
+
 /// Seeds that a published matrix is made with.
 pub const SEEDS: std::ops::Range<u64> = 0..20;
 
@@ -76,7 +79,7 @@ pub fn matrix<P: Component + ?Sized>(seeds: std::ops::Range<u64>) -> Matrix {
         (variant.id, refused_by.map(|(invariant, _)| invariant.id).collect())
     });
     Matrix {
-        component: P::NAME,
+        component: P::SLUG,
         rows: rows.collect(),
         variants: variants.collect(),
         invariants: P::invariants().iter().map(|i| (i.id, i.stays)).collect(),
@@ -170,10 +173,14 @@ impl fmt::Display for Matrix {
         writeln!(f, "\n# always caught   o under some seeds   . never\n")?;
         self.table(f)?;
         writeln!(f)?;
+        // As wide as the longest name, and as wide for all components whose names are short.
+        let ids =
+            self.invariants.iter().map(|(id, _)| id).chain(self.variants.iter().map(|(id, _)| id));
+        let width = ids.map(|id| id.len()).max().unwrap_or(0).max(NARROWEST);
         for (column, (id, stays)) in self.invariants.iter().enumerate() {
             let caught = self.rows.iter().filter(|row| row.cells[column] != Cell::Never).count();
             let alone = self.alone(column);
-            writeln!(f, "{:>3}  {:<34} catches {caught:>2}, {alone:>2} alone", column + 1, id)?;
+            writeln!(f, "{:>3}  {:<width$} catches {caught:>2}, {alone:>2} alone", column + 1, id)?;
             if let Some(stays) = stays {
                 writeln!(f, "     it stays: {stays}")?;
             }
@@ -181,8 +188,8 @@ impl fmt::Display for Matrix {
         writeln!(f, "\ncorrect variants")?;
         for (id, refused_by) in &self.variants {
             match &refused_by[..] {
-                [] => writeln!(f, "     {id:<34} accepted")?,
-                by => writeln!(f, "     {id:<34} REFUSED by {}", by.join(", "))?,
+                [] => writeln!(f, "     {id:<width$} accepted")?,
+                by => writeln!(f, "     {id:<width$} REFUSED by {}", by.join(", "))?,
             }
         }
         let list = |ids: Vec<&str>| match &ids[..] {

@@ -2,7 +2,7 @@
 
 use crate::breach::{Breach, Fault};
 use crate::grade::Grade;
-use crate::tasks::Task;
+use crate::task::Task;
 
 /// Width of the label column.
 const LABEL: usize = 11;
@@ -17,7 +17,7 @@ pub fn report(task: &Task, grade: &Grade) -> String {
     }
     let mut lines = match grade.begun {
         true => found(task, grade, ""),
-        false => not_begun(task, &format!("{file}: fill in task {}", task.region)),
+        false => not_begun(task, &format!("{file}: fill in task {}", task.place)),
     };
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     row("file", &file);

@@ -1,69 +1,52 @@
-//! Names agree: between invariants, bugs, variants and tasks.
+//! Names agree: between invariants, bugs, variants, tasks and folders.
 
-use contract::component::Component;
-use contract::party::*;
-use contract::tasks::{Grading, TASKS};
+use contract::registry::{COMPONENTS, Entry, TASKS};
+use contract::task::Grading;
 use std::collections::BTreeSet;
+use std::path::Path;
 
-/// Names of one component.
-struct Names {
-    component: &'static str,
-    invariants: Vec<&'static str>,
-    bugs: Vec<(&'static str, &'static str)>,
-    variants: Vec<&'static str>,
-    chapters: Vec<&'static str>,
-}
-
-fn names<P: Component + ?Sized>() -> Names {
-    Names {
-        component: P::NAME,
-        invariants: P::invariants().iter().map(|invariant| invariant.id).collect(),
-        bugs: P::bugs().iter().map(|bug| (bug.id, bug.named_by)).collect(),
-        variants: P::variants().iter().map(|variant| variant.id).collect(),
-        chapters: P::invariants().iter().map(|invariant| invariant.chapter).collect(),
-    }
-}
-
-fn all() -> [Names; 4] {
-    [
-        names::<dyn GroupRmsNorm>(),
-        names::<dyn VocabEmbedding>(),
-        names::<dyn ParallelVocabEmbedding>(),
-        names::<dyn NtkAwareRope>(),
-    ]
+fn ids(entry: &Entry) -> Vec<&'static str> {
+    let laws = entry.promises().into_iter().map(|promise| promise.id);
+    let bugs = entry.exhibits().into_iter().map(|bug| bug.id);
+    let variants = entry.variants().into_iter().map(|(id, _)| id);
+    laws.chain(bugs).chain(variants).collect()
 }
 
 #[test]
 fn each_name_is_there_once_and_in_its_form() {
     let mut seen = BTreeSet::new();
-    for names in all() {
-        let bugs = names.bugs.iter().map(|(id, _)| *id);
-        for id in names.invariants.iter().copied().chain(bugs).chain(names.variants.clone()) {
-            let (component, rest) = id.split_once('/').expect("component/name");
-            assert_eq!(component, names.component, "{id}");
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-            assert!(!rest.is_empty() && rest.chars().all(plain), "{id}");
-            assert!(seen.insert(id), "{id} is there twice");
-        }
+    let names =
+        COMPONENTS.iter().flat_map(|entry| ids(entry).into_iter().map(move |id| (entry.slug, id)));
+    let tasks = TASKS.iter().map(|task| (task.component, task.name));
+    for (slug, id) in names.chain(tasks) {
+        let (component, rest) = id.split_once('/').expect("component/name");
+        assert_eq!(component, slug, "{id}");
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(!rest.is_empty() && rest.chars().all(plain), "{id}");
+        assert!(
+            seen.insert(id),
+            "{id} is there twice: invariants, bugs, variants and tasks share their names"
+        );
     }
 }
 
 #[test]
 fn bugs_are_named_by_invariants() {
-    for names in all() {
-        for (bug, named_by) in &names.bugs {
-            assert!(names.invariants.contains(named_by), "{bug}: no invariant {named_by}");
+    for entry in COMPONENTS {
+        let laws: Vec<_> = entry.promises().into_iter().map(|promise| promise.id).collect();
+        for bug in entry.exhibits() {
+            assert!(laws.contains(&bug.named_by), "{}: no invariant {}", bug.id, bug.named_by);
         }
     }
 }
 
 #[test]
 fn chapters_are_those_of_the_component() {
-    for names in all() {
-        for chapter in names.chapters {
-            let (file, section) = chapter.split_once('#').expect("chapter#section");
-            assert_eq!(file, names.component, "{chapter}");
-            assert!(!section.is_empty());
+    for entry in COMPONENTS {
+        for promise in entry.promises() {
+            let (file, section) = promise.chapter.split_once('#').expect("chapter#section");
+            assert_eq!(file, entry.slug, "{}: {}", promise.id, promise.chapter);
+            assert!(!section.is_empty(), "{}", promise.id);
         }
     }
 }
@@ -74,32 +57,61 @@ const NOT_A_TASK: [&str; 2] = ["norm/group-size-divides", "rope/rotate-table-sha
 
 #[test]
 fn tasks_are_graded_by_every_invariant() {
-    let all = all();
-    let known: BTreeSet<&str> = all.iter().flat_map(|names| names.invariants.clone()).collect();
     let mut used: BTreeSet<&str> = NOT_A_TASK.into();
-    for task in TASKS {
-        assert!(task.points() > 0, "task {} has no points", task.number);
+    for task in TASKS.iter() {
+        assert!(task.points > 0, "task {} has no points", task.name);
         if let Grading::Invariants { ids, .. } = task.grading {
-            for id in ids {
-                assert!(known.contains(id), "task {}: no invariant {id}", task.number);
-                used.insert(id);
-            }
+            used.extend(ids);
         }
     }
-    assert_eq!(known, used);
+    for promise in COMPONENTS.iter().flat_map(Entry::promises) {
+        assert!(
+            used.contains(promise.id),
+            "no task is graded by {}: name it in a tasks.rs",
+            promise.id
+        );
+    }
 }
 
 #[test]
 fn a_property_can_be_written_for_every_component() {
-    for task in TASKS {
-        let bugs = |module| match module {
-            "norm" => <dyn GroupRmsNorm>::bugs().len(),
-            "vocab_emb" => <dyn VocabEmbedding>::bugs().len(),
-            "parallel_vocab_emb" => <dyn ParallelVocabEmbedding>::bugs().len(),
-            _ => <dyn NtkAwareRope>::bugs().len(),
-        };
+    for task in TASKS.iter() {
+        let entry = contract::registry::component(task.component).expect("it has this task");
         if let Grading::Property { needed } = task.grading {
-            assert!(0 < needed && needed < bugs(task.module()), "task {}", task.number);
+            let bugs = entry.exhibits().len();
+            assert!(
+                0 < needed && needed < bugs,
+                "{}: {needed} of {bugs} bugs are asked for",
+                task.name
+            );
         }
+    }
+}
+
+#[test]
+fn numbers_come_from_the_order() {
+    for (place, entry) in COMPONENTS.iter().enumerate() {
+        assert_eq!(entry.number(), place + 1);
+        for (row, task) in entry.tasks().enumerate() {
+            assert_eq!(task.number, format!("{}.{}", place + 1, row + 1));
+        }
+    }
+}
+
+/// A folder that the registry does not know would be compiled, and asked nothing.
+#[test]
+fn every_folder_of_a_component_is_in_the_registry() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let folders = std::fs::read_dir(&root).expect("the sources are there").filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let slug = path.file_name()?.to_str()?.to_string();
+        path.join("tasks.rs").exists().then_some(slug)
+    });
+    for slug in folders {
+        let known = COMPONENTS.iter().any(|entry| entry.slug == slug);
+        assert!(
+            known,
+            "contract/src/{slug} is not in the list of contract/src/registry.rs: add `{slug}: ItsParty,`"
+        );
     }
 }

@@ -34,7 +34,7 @@ pub enum Error {
     /// No task has this name.
     #[error(
         "no task is called \"{got}\"\n\
-         rule      a task is named by its number, several by their component or their module\n\
+         rule      a task is named by its number or its name, several by their component\n\
          expected  {known}\n\
          got       {got}\n\
          to do     look at the tasks with `cargo course`, then name one of them"
@@ -84,22 +84,22 @@ pub enum Error {
 
     /// A task's place in a file is not marked.
     #[error(
-        "task {number} has no place in {file}\n\
-         rule      a task stands between `// task {number}: begin` and `// task {number}: end`\n\
+        "task {name} has no place in {file}\n\
+         rule      a task stands between `// task {name}: begin` and `// task {name}: end`\n\
          expected  each of the two lines once\n\
          got       {problem}\n\
          to do     put the lines back, or start the whole file again: `cargo course reset \
-         {module}` (it keeps a copy of yours)"
+         {component}` (it keeps a copy of yours)"
     )]
     Markers {
         /// The file.
         file: String,
         /// The task.
-        number: String,
+        name: String,
         /// What is wrong.
         problem: String,
-        /// The module that the file is.
-        module: String,
+        /// The component that the file is for.
+        component: String,
     },
 
     /// A file of the workspace can't be read or written.

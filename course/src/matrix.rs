@@ -4,10 +4,9 @@ use crate::error::Result;
 use crate::exercise::check::with_spinner;
 use crate::exercise::show::{fit, width};
 use crate::terminal::Terminal;
-use contract::component::Component;
-use contract::diagnosis::accuracy;
-use contract::matrix::{Matrix, SEEDS, Summary, matrix};
-use contract::party::{GroupRmsNorm, NtkAwareRope, ParallelVocabEmbedding, VocabEmbedding};
+use contract::diagnosis::Accuracy;
+use contract::matrix::{Matrix, SEEDS, Summary};
+use contract::registry::{COMPONENTS, Entry};
 
 /// Makes the matrices and prints them, as text or as seven numbers in JSON. Returns whether the
 /// contract is proved: all bugs caught, no invariant idle, no correct variant refused.
@@ -51,30 +50,18 @@ pub fn run(json: bool) -> Result<bool> {
 
 /// The share of the bugs that the diagnosis names.
 fn diagnosis_top1() -> f64 {
-    accuracy::<dyn GroupRmsNorm>()
-        .and(accuracy::<dyn VocabEmbedding>())
-        .and(accuracy::<dyn ParallelVocabEmbedding>())
-        .and(accuracy::<dyn NtkAwareRope>())
-        .top1()
+    COMPONENTS.iter().map(Entry::accuracy).fold(Accuracy::default(), Accuracy::and).top1()
 }
 
-/// The matrices of the components that have invariants, in the order of the course.
+/// The matrices of all components, in the order of the course.
 pub fn all() -> Vec<Matrix> {
-    fn of<P: Component + ?Sized>() -> Option<Matrix> {
-        (!P::invariants().is_empty()).then(|| matrix::<P>(SEEDS))
-    }
-    let makers: [fn() -> Option<Matrix>; 4] = [
-        of::<dyn GroupRmsNorm>,
-        of::<dyn VocabEmbedding>,
-        of::<dyn ParallelVocabEmbedding>,
-        of::<dyn NtkAwareRope>,
-    ];
     std::thread::scope(|scope| {
-        let started = makers.map(|make| scope.spawn(make));
+        let start = |entry: &'static Entry| scope.spawn(|| entry.matrix(SEEDS));
+        let started: Vec<_> = COMPONENTS.iter().map(start).collect();
         let ended = started.into_iter().map(|thread| match thread.join() {
             Ok(matrix) => matrix,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        ended.flatten().collect()
+        ended.collect()
     })
 }

@@ -1,9 +1,9 @@
 //! The exercises. Each file is a component of the course; each `todo!()` in it is a task.
 //!
 //! 1. GroupRMSNorm, in [`norm`]
-//! 2. VocabEmbedding, in [`vocab_emb`]
-//! 3. ParallelVocabEmbedding, in [`parallel_vocab_emb`]
-//! 4. NTK-aware RoPE, in [`pos_emb`]
+//! 2. VocabEmbedding, in [`embedding`]
+//! 3. ParallelVocabEmbedding, in [`parallel`]
+//! 4. NTK-aware RoPE, in [`rope`]
 //!
 //! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
 //!
@@ -15,8 +15,8 @@
 // Unfinished exercises have arguments and fields that nothing reads yet.
 #![allow(unused, clippy::type_complexity)]
 
+pub mod embedding;
 pub mod norm;
-pub mod parallel_vocab_emb;
-pub mod pos_emb;
+pub mod parallel;
 pub mod prelude;
-pub mod vocab_emb;
+pub mod rope;

@@ -1,4 +1,4 @@
-//! Tasks 1.1 to 1.7: GroupRMSNorm.
+//! The tasks of GroupRMSNorm.
 //!
 //! Each group of the hidden axis is divided by its root mean square:
 //!
@@ -10,7 +10,7 @@
 
 use crate::prelude::*;
 
-/// Task 1.1. `n` values, uniform on `[low, high)`: the numbers that PyTorch draws from `seed`.
+/// Task `norm/uniform`. `n` values, uniform on `[low, high)`: the numbers that PyTorch draws from `seed`.
 ///
 /// The generator is MT19937, started with the LOW 32 bits of the seed: `Mt::new(..)`. Each value
 /// takes one word, `next_u32()`, and of that word the low 24 bits:
@@ -19,9 +19,9 @@ use crate::prelude::*;
 /// value = (word mod 2²⁴) · 2⁻²⁴ · (high - low) + low            in f32
 /// ```
 pub fn uniform(n: usize, low: f32, high: f32, seed: u64) -> Vec<f32> {
-    // task 1.1: begin
-    todo!("task 1.1")
-    // task 1.1: end
+    // task norm/uniform: begin
+    todo!("task norm/uniform")
+    // task norm/uniform: end
 }
 
 /// GroupRMSNorm over a hidden axis of `H` elements, in groups of `GZ` ELEMENTS.
@@ -36,23 +36,23 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, D: Device<f32>> {
 impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// A norm with this gamma.
     ///
-    /// Task 1.6, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. Make it
+    /// Task `norm/types`, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. Make it
     /// impossible to compile, here, with a message that names the rule. `H` and `GZ` are known to
     /// the compiler, so an assertion can run while it compiles.
     pub fn new(weight: Tensor<Rank1<H>, f32, D>, eps: f64) -> Self {
-        // task 1.6: begin
-        // to do: task 1.6, in place of this line
-        // task 1.6: end
+        // task norm/types: begin
+        // to do: task norm/types, in place of this line
+        // task norm/types: end
         Self { weight, eps }
     }
 
-    /// Tasks 1.2 and 1.3. The forward pass, `[b, s, h]` to `[b, s, h]`.
+    /// Tasks `norm/forward` and `norm/tape`. The forward pass, `[b, s, h]` to `[b, s, h]`.
     ///
     /// ```text
     /// y = x / sqrt(mean(x²) + eps) · gamma        mean over each group
     /// ```
     ///
-    /// Task 1.2 looks at the values. Task 1.3 looks at the gradients: if `x` has a tape, dfdx
+    /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
     /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one
     /// operation (`x * x`), and `x.clone()` has no tape. `x.with_empty_tape()` makes a copy that
     /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.
@@ -60,12 +60,12 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
         &self,
         x: Tensor<(B, S, Const<H>), f32, D, T>,
     ) -> Tensor<(B, S, Const<H>), f32, D, T> {
-        // task 1.2: begin
-        todo!("task 1.2")
-        // task 1.2: end
+        // task norm/forward: begin
+        todo!("task norm/forward")
+        // task norm/forward: end
     }
 
-    /// Task 1.4. The gradients by hand, without a tape: `dx`, `[b, s, h]`, and `dgamma`, `[h]`.
+    /// Task `norm/backward`. The gradients by hand, without a tape: `dx`, `[b, s, h]`, and `dgamma`, `[h]`.
     ///
     /// `dy`, `[b, s, h]`, is the gradient of the loss with respect to the result. With
     /// `xhat = x / rms`:
@@ -79,12 +79,12 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
         x: Tensor<(B, S, Const<H>), f32, D>,
         dy: Tensor<(B, S, Const<H>), f32, D>,
     ) -> (Tensor<(B, S, Const<H>), f32, D>, Tensor<Rank1<H>, f32, D>) {
-        // task 1.4: begin
-        todo!("task 1.4")
-        // task 1.4: end
+        // task norm/backward: begin
+        todo!("task norm/backward")
+        // task norm/backward: end
     }
 
-    /// Task 1.5. The forward pass for an `f16` input, without a tape.
+    /// Task `norm/half`. The forward pass for an `f16` input, without a tape.
     ///
     /// The arithmetic is in `f32`: 300² is larger than any `f16`. The product with gamma comes
     /// BEFORE the one rounding to `f16`. `x.to_dtype::<f32>()` converts a tensor.
@@ -95,13 +95,13 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     where
         D: Device<f16>,
     {
-        // task 1.5: begin
-        todo!("task 1.5")
-        // task 1.5: end
+        // task norm/half: begin
+        todo!("task norm/half")
+        // task norm/half: end
     }
 }
 
-/// Task 1.7. An invariant of your own.
+/// Task `norm/property`. An invariant of your own.
 ///
 /// `norm` claims to be a GroupRMSNorm. It takes plain values and gives plain values, so it may be
 /// right or wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may
@@ -116,7 +116,7 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
 /// Do not write the norm again to compare with it. Think of what must stay the same when you scale the
 /// input, exchange groups, or set everything to one value. `proptest` and `quickcheck` are here.
 pub fn property(norm: &dyn party::GroupRmsNorm) -> Result<()> {
-    // task 1.7: begin
-    todo!("task 1.7")
-    // task 1.7: end
+    // task norm/property: begin
+    todo!("task norm/property")
+    // task norm/property: end
 }

@@ -3,10 +3,10 @@
 use contract::component::Component;
 use contract::grade;
 use contract::panics;
-use contract::party::Refusal;
+use contract::registry;
 use contract::report::report_on_cell;
 use contract::run::Run;
-use contract::tasks;
+use contract::seam::Refusal;
 use std::fmt;
 use std::panic::{set_hook, take_hook};
 
@@ -46,8 +46,8 @@ pub fn explain_panics() {
 
 /// Grades a party by the invariants of a task. A party that asks for a learner's function answers
 /// only what the task is about, and gives [`not_asked`] for the rest.
-pub(crate) fn check<P: Component + ?Sized>(number: &str, party: &P) -> Verdict {
-    let task = tasks::task(number).expect("the kit's tests call it with every task it knows");
+pub(crate) fn check<P: Component + ?Sized>(name: &str, party: &P) -> Verdict {
+    let task = registry::task(name).expect("the kit's tests call it with every task it knows");
     // A panic in the lines is a finding, which the report tells. Nothing else should print it.
     let before = take_hook();
     panics::silence();

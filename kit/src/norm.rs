@@ -16,14 +16,14 @@ pub type Forward = fn(x: &[f32], gamma: &[f32], group_size: usize, eps: f32) -> 
 pub type Backward =
     fn(x: &[f32], gamma: &[f32], dy: &[f32], group_size: usize, eps: f32) -> (Vec<f32>, Vec<f32>);
 
-/// Grades it by the invariants of task 1.2.
+/// Grades it by the invariants of the task `norm/forward`.
 pub fn check_forward(forward: Forward) -> Verdict {
-    check::<dyn GroupRmsNorm>("1.2", &Lines { forward: Some(forward), backward: None })
+    check::<dyn GroupRmsNorm>("norm/forward", &Lines { forward: Some(forward), backward: None })
 }
 
-/// Grades it by the invariants of task 1.4.
+/// Grades it by the invariants of the task `norm/backward`.
 pub fn check_backward(backward: Backward) -> Verdict {
-    check::<dyn GroupRmsNorm>("1.4", &Lines { forward: None, backward: Some(backward) })
+    check::<dyn GroupRmsNorm>("norm/backward", &Lines { forward: None, backward: Some(backward) })
 }
 
 struct Lines {

@@ -23,18 +23,21 @@ pub type Frequencies = fn(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<
 /// so is the result.
 pub type Rotate = fn(x: &[f32], cos: &[f32], sin: &[f32]) -> Vec<f32>;
 
-/// Grades it by the invariants of task 4.1.
+/// Grades it by the invariants of the task `rope/frequencies`.
 pub fn check_frequencies(frequencies: Frequencies) -> Verdict {
-    check::<dyn NtkAwareRope>("4.1", &Lines { frequencies: Some(frequencies), rotate: None })
+    check::<dyn NtkAwareRope>(
+        "rope/frequencies",
+        &Lines { frequencies: Some(frequencies), rotate: None },
+    )
 }
 
-/// Grades it by the invariants of task 4.3.
+/// Grades it by the invariants of the task `rope/rotate`.
 ///
 /// The lines turn one head. Batch, sequence and heads are walked here, each row of the sequence with its
 /// row of the tables. The gradient comes from the lines too: a map that is linear is known by what it
 /// does to the unit vectors.
 pub fn check_rotate(rotate: Rotate) -> Verdict {
-    check::<dyn NtkAwareRope>("4.3", &Lines { frequencies: None, rotate: Some(rotate) })
+    check::<dyn NtkAwareRope>("rope/rotate", &Lines { frequencies: None, rotate: Some(rotate) })
 }
 
 struct Lines {

@@ -1,14 +1,10 @@
 //! The components as plain `f64` loops, straight from their formulas.
 //!
 //! Each component is a trait of small steps with default bodies; [`Oracle`] takes them all as they
-//! are. A known bug ([`crate::museum`]) is the same loops with one step written wrong. Nothing
+//! are. A known bug of a museum is the same loops with one step written wrong. Nothing
 //! here is shared with any party that is judged.
 
-pub mod norm;
-pub mod parallel_vocab_emb;
 pub mod random;
-pub mod rope;
-pub mod vocab_emb;
 
 use std::rc::Rc;
 
@@ -18,7 +14,7 @@ pub struct Oracle;
 
 /// A party made of loops. Each component has a function `party` for it: `norm::party(Oracle)` is the
 /// oracle, `norm::party(SomeBug)` a bug.
-pub struct Loops<L: ?Sized>(Rc<L>);
+pub struct Loops<L: ?Sized>(pub(crate) Rc<L>);
 
 /// The nearest value of `f16`, as `f32`.
 pub fn to_f16(x: f64) -> f32 {

@@ -3,12 +3,12 @@
 use super::View;
 use crate::exercise::Workspace;
 use crate::exercise::grading::Grades;
-use crate::exercise::select::{Component, components};
 use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
-use crate::exercise::source::{Source, region};
+use crate::exercise::source::region;
 use console::{measure_text_width, style};
 use contract::grade::Grade;
-use contract::tasks::{Task, task};
+use contract::registry::{COMPONENTS, Entry, TASKS, task};
+use contract::task::Task;
 
 /// Columns of a progress bar.
 const BAR: usize = 20;
@@ -28,20 +28,19 @@ pub fn board(
     let urgent = grades.urgent();
     let mut lines = vec![title(view, grades, width)];
     lines.extend(book(view, width));
-    let components = components();
-    let unfolded = components.iter().map(|component| component.tasks.len() + 2).sum::<usize>();
+    let unfolded = COMPONENTS.iter().map(|component| component.tasks().count() + 2).sum::<usize>();
     let all = height.is_none_or(|height| unfolded + 12 <= height);
     // A report needs the room more than the tasks that are done.
     let report = urgent.is_some_and(|grade| grade.begun);
     let cramped = height.is_some_and(|height| report && height < 45);
-    for component in &components {
+    for component in COMPONENTS {
         if !cramped {
             lines.push(String::new());
         }
         lines.push(heading(component, grades, width));
-        let in_work = |grade: &Grade| component.tasks.iter().any(|task| task.number == grade.task);
-        if all || components.len() == 1 || urgent.is_some_and(in_work) && !cramped {
-            let tasks = component.tasks.iter();
+        let in_work = |grade: &Grade| component.tasks().any(|task| task.number == grade.task);
+        if all || COMPONENTS.len() == 1 || urgent.is_some_and(in_work) && !cramped {
+            let tasks = component.tasks();
             lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
         } else {
             lines.extend(folded(component, grades, width));
@@ -56,7 +55,9 @@ pub fn board(
         (Some(grade), _) => lines.extend(next(grade, view, workspace, width)),
         (None, Some(_)) => {
             lines.push(style("All tasks are done.").green().bold().to_string());
-            lines.extend(fit("Compare with the model solutions: cargo course diff 1.2", width, 0));
+            let first = TASKS.first().map_or("", |task| &task.number);
+            let compare = format!("Compare with the model solutions: cargo course diff {first}");
+            lines.extend(fit(&compare, width, 0));
         }
         (None, None) => {}
     }
@@ -92,30 +93,28 @@ fn page(chapter: &str, view: &View) -> String {
 }
 
 /// A component's number, name, bar and count.
-fn heading(component: &Component, grades: &Grades, width: usize) -> String {
-    let passed = |task: &&&Task| grades.of(task).is_some_and(|grade| grade.passed);
-    let (done, all) = (component.tasks.iter().filter(passed).count(), component.tasks.len());
-    let points = |tasks: &mut dyn Iterator<Item = &&'static Task>| -> u32 {
-        tasks.map(|task| task.points()).sum()
-    };
-    let got = points(&mut component.tasks.iter().filter(passed));
-    let of = points(&mut component.tasks.iter());
+fn heading(component: &Entry, grades: &Grades, width: usize) -> String {
+    let passed = |task: &&Task| grades.of(task).is_some_and(|grade| grade.passed);
+    let (done, all) = (component.tasks().filter(passed).count(), component.tasks().count());
+    let got: u32 = component.tasks().filter(passed).map(|task| task.points).sum();
+    let of: u32 = component.tasks().map(|task| task.points).sum();
     let full = (BAR * done).checked_div(all).unwrap_or(0);
     let bar = format!("{}{}", style("━".repeat(full)).green(), style("─".repeat(BAR - full)).dim());
-    let name = format!("{} {}", component.number, component.name);
+    let numbered = |component: &Entry| format!("{} {}", component.number(), component.name);
+    let longest = COMPONENTS.iter().map(|component| measure_text_width(&numbered(component))).max();
+    let name = numbered(component);
     let count = format!("{done:>2}/{all:<2}");
     let points = format!("{got} of {of} p");
-    // The longest name is that of ParallelVocabEmbedding.
-    let gap = 25usize.saturating_sub(measure_text_width(&name)).max(1);
+    let gap = longest.unwrap_or(0) + 1 - measure_text_width(&name);
     let line = format!("{}{}{bar} {count}", style(&name).bold(), " ".repeat(gap));
     let room = width.saturating_sub(measure_text_width(&line));
     if room > points.len() + 1 { format!("{line}  {}", style(points).dim()) } else { line }
 }
 
 /// The tasks of a component in one line, or a few.
-fn folded(component: &Component, grades: &Grades, width: usize) -> Vec<String> {
+fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
     let mut lines = vec![" ".to_string()];
-    for task in &component.tasks {
+    for task in component.tasks() {
         let word = match grades.of(task) {
             None => style(format!(" ?{}", task.number)).dim(),
             Some(grade) if grade.passed => style(format!(" ✓{}", task.number)).green(),
@@ -161,18 +160,17 @@ fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<
 
 /// The learner's file, and the line at which the task begins.
 fn place(task: &Task, workspace: &Workspace) -> String {
-    let Some(source) = Source::of(task.module()) else { return task.file() };
-    let text = workspace.read(&source.file()).unwrap_or_default();
-    match region(&text, task.region) {
-        Ok(place) => format!("{}:{}", source.file(), place.line),
-        Err(problem) => format!("{} ({problem})", source.file()),
+    let file = format!("exercises/src/{}", task.file());
+    let text = workspace.read(&file).unwrap_or_default();
+    match region(&text, task.place) {
+        Ok(place) => format!("{file}:{}", place.line),
+        Err(problem) => format!("{file} ({problem})"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::tasks::TASKS;
 
     fn view(done: usize) -> View {
         let grade = |(place, task): (usize, &Task)| match place.cmp(&done) {

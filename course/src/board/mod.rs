@@ -13,7 +13,8 @@ use crate::exercise::grading::{Grades, grade};
 use crate::exercise::show::width;
 use crate::terminal::Terminal;
 use console::user_attended;
-use contract::tasks::{TASKS, Task};
+use contract::registry::TASKS;
+use contract::task::Task;
 use std::io::IsTerminal;
 
 /// What the board knows.

@@ -6,9 +6,10 @@
 
 use super::complaint::Complaints;
 use super::markup::text;
-use super::names::{Exhibit, Names, Promise, Room, anchor};
+use super::names::{Names, Room, anchor};
 use super::notebook;
-use contract::tasks::{Grading, TASKS};
+use contract::registry::{Exhibit, Promise, TASKS, component};
+use contract::task::Grading;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -67,7 +68,7 @@ impl<'a> Generated<'a> {
         if what == "notebook" {
             return notebook::page(&self.root.join(format!("notebooks/{of}.ipynb"))).ok();
         }
-        let room = self.names.rooms.iter().find(|room| room.name == of)?;
+        let room = self.names.rooms.iter().find(|room| room.component.slug == of)?;
         match what {
             "contract" => Some(self.contract(room)),
             "museum" => Some(self.museum(room)),
@@ -137,7 +138,7 @@ impl<'a> Generated<'a> {
             Grading::Invariants { ids, .. } => ids.contains(id),
             _ => false,
         });
-        let graded: Vec<&str> = graded.map(|task| task.number).collect();
+        let graded: Vec<&str> = graded.map(|task| task.number.as_str()).collect();
         if !graded.is_empty() {
             let _ = writeln!(out, "<p><b>Graded in task</b> {}.</p>", graded.join(", "));
         }
@@ -147,11 +148,8 @@ impl<'a> Generated<'a> {
     /// All bugs of a component, by the section of the invariant that names them, and its correct
     /// variants.
     fn museum(&self, room: &Room) -> String {
-        let source = |folder: &str, file: &str| {
-            let file = self.root.join(format!("contract/src/{folder}/{file}.rs"));
-            std::fs::read_to_string(file).unwrap_or_default()
-        };
-        let code = source("museum", room.file);
+        let code = self.root.join(format!("contract/src/{}/museum.rs", room.component.slug));
+        let code = std::fs::read_to_string(code).unwrap_or_default();
         let mut out = String::new();
         for chapter in sections(room) {
             let named = |id: &str| {
@@ -205,14 +203,14 @@ impl<'a> Generated<'a> {
 
     /// The kill matrix, as the proof wrote it.
     fn matrix(&self, room: &Room) -> Option<String> {
-        let file = self.root.join(format!("snapshots/matrix_{}.snap", room.name));
+        let file = self.root.join(format!("snapshots/matrix_{}.snap", room.component.slug));
         let snapshot = std::fs::read_to_string(file).ok()?;
         // The header of a snapshot ends with a line of dashes.
         let (_, body) = snapshot.strip_prefix("---\n")?.split_once("\n---\n")?;
         Some(format!(
             "<details class=\"matrix\"><summary>The matrix of {}: {} bugs, {} invariants</summary>\n\
              <pre>{}</pre>\n</details>",
-            room.name,
+            room.component.slug,
             room.exhibits.len(),
             room.promises.len(),
             lines(body)
@@ -251,22 +249,21 @@ pub fn section(line: &str) -> Option<(&str, &str)> {
     Some((title.trim(), section))
 }
 
-/// The tasks of a module, with their points.
-fn tasks(module: &str) -> Option<String> {
-    let tasks: Vec<_> = TASKS.iter().filter(|task| task.module() == module).collect();
+/// The tasks of a component, with their points.
+fn tasks(slug: &str) -> Option<String> {
+    let tasks: Vec<_> = component(slug)?.tasks().collect();
     let file = tasks.first()?.file();
     let mut out = format!(
         "\n| Task | In `exercises/src/{file}` | Points | Graded by |\n| --- | --- | --- | --- |\n"
     );
     for task in &tasks {
-        let title = task.title.split_once(": ").map_or(task.title, |(_, title)| title);
         let by = match task.grading {
             Grading::Invariants { ids: [id], .. } => format!("`{id}`"),
             Grading::Invariants { ids, .. } => format!("{} invariants", ids.len()),
             Grading::Types => "what compiles, and what must not".to_string(),
             Grading::Property { needed } => format!("the bugs it catches: {needed} or more"),
         };
-        let _ = writeln!(out, "| {} | {title} | {} | {by} |", task.number, task.points());
+        let _ = writeln!(out, "| {} | {} | {} | {by} |", task.number, task.subject, task.points);
     }
     Some(out)
 }
@@ -302,7 +299,7 @@ mod tests {
     fn every_bug_shows_its_wrong_step() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for room in &Names::new().rooms {
-            let file = root.join(format!("contract/src/museum/{}.rs", room.file));
+            let file = root.join(format!("contract/src/{}/museum.rs", room.component.slug));
             let code = std::fs::read_to_string(file).unwrap();
             for bug in &room.exhibits {
                 let step = wrong_step(&code, bug.id).unwrap_or_default();

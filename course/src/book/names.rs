@@ -1,48 +1,12 @@
 //! The names of the contract, and the places in the book where they are explained.
 
-use contract::component::Component;
-use contract::party::{GroupRmsNorm, NtkAwareRope, ParallelVocabEmbedding, VocabEmbedding};
+use contract::registry::{COMPONENTS, Entry, Exhibit, Promise, TASKS};
 use std::collections::BTreeMap;
 
-/// An invariant, without its check.
-#[derive(Debug, Clone, Copy)]
-pub struct Promise {
-    /// Its name.
-    pub id: &'static str,
-    /// In one sentence.
-    pub sentence: &'static str,
-    /// As a formula.
-    pub formula: &'static str,
-    /// The chapter and section that explain it, such as `norm#eps`.
-    pub chapter: &'static str,
-    /// Points.
-    pub weight: u32,
-    /// Why it stays although others catch its bugs too.
-    pub stays: Option<&'static str>,
-}
-
-/// A bug, without its code.
-#[derive(Debug, Clone, Copy)]
-pub struct Exhibit {
-    /// Its name.
-    pub id: &'static str,
-    /// "The code ...".
-    pub misconception: &'static str,
-    /// How it comes about.
-    pub story: &'static str,
-    /// Where it happened.
-    pub source: Option<&'static str>,
-    /// The invariant that names it.
-    pub named_by: &'static str,
-}
-
 /// What the book says of one component.
-#[derive(Debug)]
 pub struct Room {
-    /// First part of all its names, and the name of its chapter: `norm`.
-    pub name: &'static str,
-    /// The file of its bugs and variants, below `contract/src/museum`.
-    pub file: &'static str,
+    /// The component.
+    pub component: &'static Entry,
     /// Its invariants.
     pub promises: Vec<Promise>,
     /// Its bugs.
@@ -51,38 +15,10 @@ pub struct Room {
     pub variants: Vec<(&'static str, &'static str)>,
 }
 
-impl Room {
-    fn of<P: Component + ?Sized>(file: &'static str) -> Self {
-        let promise = |law: &contract::component::Invariant<P>| Promise {
-            id: law.id,
-            sentence: law.sentence,
-            formula: law.formula,
-            chapter: law.chapter,
-            weight: law.weight,
-            stays: law.stays,
-        };
-        let exhibit = |bug: &contract::component::Bug<P>| Exhibit {
-            id: bug.id,
-            misconception: bug.misconception,
-            story: bug.story,
-            source: bug.source,
-            named_by: bug.named_by,
-        };
-        Self {
-            name: P::NAME,
-            file,
-            promises: P::invariants().iter().map(promise).collect(),
-            exhibits: P::bugs().iter().map(exhibit).collect(),
-            variants: P::variants().iter().map(|variant| (variant.id, variant.about)).collect(),
-        }
-    }
-}
-
 /// All names.
-#[derive(Debug)]
 pub struct Names {
     /// A room for each component, in the order of the book.
-    pub rooms: [Room; 4],
+    pub rooms: Vec<Room>,
     pages: BTreeMap<&'static str, String>,
 }
 
@@ -90,16 +26,17 @@ impl Names {
     /// The names as the contract has them.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
-        let rooms = [
-            Room::of::<dyn GroupRmsNorm>("norm"),
-            Room::of::<dyn VocabEmbedding>("vocab_emb"),
-            Room::of::<dyn ParallelVocabEmbedding>("parallel_vocab_emb"),
-            Room::of::<dyn NtkAwareRope>("rope"),
-        ];
+        let room = |component: &'static Entry| Room {
+            component,
+            promises: component.promises(),
+            exhibits: component.exhibits(),
+            variants: component.variants(),
+        };
+        let rooms: Vec<Room> = COMPONENTS.iter().map(room).collect();
         let mut pages = BTreeMap::new();
         for room in &rooms {
             let mut put = |id: &'static str, page: &str| {
-                pages.insert(id, format!("{page}-{}.md#{}", room.name, anchor(id)));
+                pages.insert(id, format!("{page}-{}.md#{}", room.component.slug, anchor(id)));
             };
             room.promises.iter().for_each(|promise| put(promise.id, "contract"));
             room.exhibits.iter().for_each(|exhibit| put(exhibit.id, "museum"));
@@ -113,14 +50,16 @@ impl Names {
         self.pages.get(id).map(String::as_str)
     }
 
-    /// Whether somebody may have meant a name of the contract.
+    /// Whether somebody may have meant an invariant, a bug or a variant. (Tasks are called likewise.)
     pub fn looks_like_one(&self, code: &str) -> bool {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        code.split_once('/').is_some_and(|(room, name)| {
-            self.rooms.iter().any(|known| known.name == room)
-                && !name.is_empty()
-                && name.chars().all(plain)
-        })
+        let is_task = TASKS.iter().any(|task| task.name == code);
+        !is_task
+            && code.split_once('/').is_some_and(|(room, name)| {
+                COMPONENTS.iter().any(|known| known.slug == room)
+                    && !name.is_empty()
+                    && name.chars().all(plain)
+            })
     }
 
     /// All names with their pages.

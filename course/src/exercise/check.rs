@@ -8,7 +8,7 @@ use super::{Workspace, select};
 use crate::error::{Error, Result};
 use crate::terminal::Terminal;
 use console::style;
-use contract::tasks::Task;
+use contract::task::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::check::with_spinner;
 use super::grading::grade;
-use super::place::Place;
+use super::place::shown;
 use super::show::{report_lines, width};
 use super::source::{Source, find};
 use super::{Workspace, select};
@@ -32,12 +32,10 @@ pub fn run(words: &str) -> Result<bool> {
         }
         return Ok(false);
     }
-    let (Some(source), text) = (Source::of(task.module()), workspace.read(&task_file(task))?)
-    else {
-        return Ok(true);
-    };
-    let place = find(source, &text, task.region)?;
-    let theirs = source.solution_region(task.region).unwrap_or_default();
+    let source = Source::of(&workspace, task.component)?;
+    let text = workspace.read(&source.file())?;
+    let place = find(&source, &text, task.place)?;
+    let theirs = source.solution_region(task.place).unwrap_or_default();
     let (yours, theirs) = (dedented(&text[place.inner]), dedented(&theirs));
     terminal.line(&style(format!("Task {}  {}", task.number, task.title)).bold().to_string())?;
     terminal.line("")?;
@@ -53,15 +51,9 @@ pub fn run(words: &str) -> Result<bool> {
     for line in lines {
         terminal.line(&line)?;
     }
-    if let Some(place) = Place::of(task.number) {
-        terminal.line("")?;
-        terminal.line(&format!("the library's own: {}", place.shown(&workspace)))?;
-    }
+    terminal.line("")?;
+    terminal.line(&format!("the library's own: {}", shown(&task.library, &workspace)))?;
     Ok(true)
-}
-
-fn task_file(task: &contract::tasks::Task) -> String {
-    format!("exercises/src/{}", task.file())
 }
 
 /// The lines without the indentation that all of them have.

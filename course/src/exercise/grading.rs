@@ -4,7 +4,8 @@ use super::Workspace;
 use super::compile::{Autograder, Progress, build};
 use crate::error::{Error, Result};
 use contract::grade::Grade;
-use contract::tasks::{TASKS, Task};
+use contract::registry::TASKS;
+use contract::task::Task;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 

@@ -1,20 +1,23 @@
 //! `cargo course hint`: the idea, the formula, the call. Never the answer.
 
-use super::select;
 use super::show::{fit, width};
+use super::{Workspace, select};
 use crate::error::Result;
 use crate::terminal::Terminal;
 use console::style;
-use include_dir::{Dir, include_dir};
-
-static HINTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../exercises/hints");
+use contract::task::Task;
 
 /// What the tiers of a hint are called in its file.
 pub const TIERS: [&str; 3] = ["Idea", "Formula", "dfdx call"];
 
-/// The text of a tier, from 1 to 3.
-pub fn text(task: &str, tier: usize) -> Option<&'static str> {
-    let file = HINTS.get_file(format!("{task}.md"))?.contents_utf8()?;
+/// The file of a task's hints, named from the workspace.
+pub fn file(task: &Task) -> String {
+    let name = task.name.split_once('/').map_or(task.name, |(_, name)| name);
+    format!("exercises/{}/hints/{name}.md", task.component)
+}
+
+/// The text of a tier, from 1 to 3, in a file of hints.
+fn text(file: &str, tier: usize) -> Option<&str> {
     let heading = format!("## {}\n", TIERS.get(tier.checked_sub(1)?)?);
     let after = file.split_once(&heading)?.1;
     let section = after.split("\n## ").next().unwrap_or(after).trim_end();
@@ -29,6 +32,7 @@ pub fn text(task: &str, tier: usize) -> Option<&'static str> {
 /// No task has this number.
 pub fn run(words: &str, tier: usize) -> Result<bool> {
     let task = select::task(words)?;
+    let hints = Workspace::find()?.read(&file(task))?;
     let (mut terminal, width) = (Terminal::stdout(), width());
     let name = TIERS.get(tier.saturating_sub(1)).copied().unwrap_or_default();
     let title = format!("Task {}  {}", task.number, task.title);
@@ -37,7 +41,7 @@ pub fn run(words: &str, tier: usize) -> Result<bool> {
     }
     terminal.line(&style(format!("Hint {tier} of {}: {name}", TIERS.len())).dim().to_string())?;
     terminal.line("")?;
-    for line in text(task.number, tier).unwrap_or("There is no hint here.").lines() {
+    for line in text(&hints, tier).unwrap_or("There is no hint here.").lines() {
         let hang = if line.starts_with("- ") { 2 } else { 0 };
         for line in fit(line, width, hang) {
             terminal.line(&line)?;
@@ -56,34 +60,43 @@ pub fn run(words: &str, tier: usize) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exercise::source::SOURCES;
-    use contract::tasks::TASKS;
+    use crate::exercise::source::Source;
+    use contract::registry::{COMPONENTS, TASKS};
     use std::collections::BTreeSet;
 
     #[test]
     fn every_task_has_hints_and_every_hint_a_task() {
-        let places = SOURCES.iter().flat_map(|source| source.numbers());
-        let tasks: BTreeSet<String> =
-            TASKS.iter().map(|task| task.number).chain(places).map(str::to_string).collect();
-        let stem = |file: &include_dir::File<'_>| {
-            file.path().file_stem().unwrap_or_default().to_string_lossy().to_string()
-        };
-        let hints: BTreeSet<String> = HINTS.files().map(stem).collect();
-        assert_eq!(hints, tasks);
+        let workspace = Workspace::find().unwrap();
+        let wanted: BTreeSet<String> = TASKS.iter().map(file).collect();
+        let mut found = BTreeSet::new();
+        for component in COMPONENTS {
+            let folder = format!("exercises/{}/hints", component.slug);
+            for entry in workspace.path(&folder).read_dir().into_iter().flatten().flatten() {
+                found.insert(format!("{folder}/{}", entry.file_name().to_string_lossy()));
+            }
+        }
+        let (missing, left): (Vec<_>, Vec<_>) =
+            (wanted.difference(&found).collect(), found.difference(&wanted).collect());
+        assert!(missing.is_empty(), "write these hints, in three tiers: {missing:?}");
+        assert!(left.is_empty(), "no task has these hints: {left:?}");
     }
 
     #[test]
     fn no_tier_is_empty_or_gives_the_answer() {
-        for file in HINTS.files() {
-            let number = file.path().file_stem().unwrap().to_string_lossy();
-            let tiers: Vec<&str> =
-                (1..=3).map(|tier| text(&number, tier).expect(&number)).collect();
-            assert!(tiers.iter().all(|tier| tier.len() > 20), "{number}");
-            assert_eq!(file.contents_utf8().unwrap().matches("## ").count(), 3, "{number}");
-            let source = SOURCES.iter().find(|source| source.numbers().contains(&&*number));
+        let workspace = Workspace::find().unwrap();
+        for task in TASKS.iter() {
+            let file = file(task);
+            let hints = workspace.read(&file).unwrap();
+            for (row, name) in TIERS.iter().enumerate() {
+                let tier = text(&hints, row + 1).unwrap_or_default();
+                assert!(tier.len() > 20, "{file}: `## {name}` says less than 20 letters");
+            }
+            let headings = hints.lines().filter(|line| line.starts_with("## ")).count();
+            assert_eq!(headings, TIERS.len(), "{file}: its headings must be {TIERS:?}");
+            let source = Source::of(&workspace, task.component).unwrap();
             // A line of the solution that says something is nowhere in the hints.
-            for line in source.iter().filter_map(|s| s.solution_region(&number)).flat_map(lines) {
-                assert!(!tiers.iter().any(|tier| tier.contains(&line)), "{number}: {line}");
+            for line in source.solution_region(task.name).into_iter().flat_map(lines) {
+                assert!(!hints.contains(&line), "{file} gives a line of the solution away: {line}");
             }
         }
     }

@@ -1,97 +1,43 @@
 //! Where the library has its own version of what a task asks for.
 
 use super::Workspace;
+use contract::task::At;
 
-/// A place in the library.
-#[derive(Debug)]
-pub struct Place {
-    /// Number of the task.
-    pub task: &'static str,
-    /// The file, named from the workspace.
-    pub file: &'static str,
-    /// The anchor or the beginning of the item. Its line is looked up when it is shown.
-    pub mark: &'static str,
+/// The file and the line, if the mark is still there.
+pub fn shown(place: &At, workspace: &Workspace) -> String {
+    let text = workspace.read(place.file).unwrap_or_default();
+    let line = text.lines().position(|line| marks(place, line));
+    let line = line.map_or(String::new(), |row| format!(":{}", row + 1));
+    format!("{}{line}", place.file)
 }
 
-const fn at(task: &'static str, file: &'static str, mark: &'static str) -> Place {
-    Place { task, file, mark }
-}
-
-/// One place for each task.
-pub static PLACES: &[Place] = &[
-    at("1.1", "src/init.rs", "fn uniform<"),
-    at("1.2", "src/functional.rs", "ANCHOR: norm_forward"),
-    at("1.3", "src/functional.rs", "ANCHOR: norm_backward"),
-    at("1.4", "src/functional.rs", "ANCHOR: norm_backward"),
-    at("1.5", "src/functional.rs", "ANCHOR: norm_forward"),
-    at("1.6", "src/norm.rs", "const fn assert_groups("),
-    at("1.7", "tests/suite/02_norm.rs", "//!"),
-    at("2.1", "src/init.rs", "fn normal<"),
-    at("2.2", "src/functional.rs", "fn checked_ids<"),
-    at("2.3", "src/functional.rs", "ANCHOR: embedding"),
-    at("2.4", "src/functional.rs", "ANCHOR: embedding"),
-    at("2.5", "src/vocab_emb.rs", "type Output ="),
-    at("2.6", "tests/suite/03_vocab_emb.rs", "//!"),
-    at("3.1", "src/vocab_emb.rs", "pub fn shard_range("),
-    at("3.2", "src/vocab_emb.rs", "impl ParallelVocabEmbeddingConfig"),
-    at("3.3", "src/functional.rs", "ANCHOR: parallel"),
-    at("3.4", "src/functional.rs", "ANCHOR: parallel"),
-    at("3.5", "src/vocab_emb.rs", "const fn assert_shards("),
-    at("3.6", "tests/suite/04_parallel_vocab_emb.rs", "//!"),
-    at("4.1", "src/pos_emb.rs", "ANCHOR: frequencies"),
-    at("4.2", "src/pos_emb.rs", "impl<H: Dim, D: Device<f32>> RotaryTables<H, D>"),
-    at("4.3", "src/functional.rs", "ANCHOR: rope_forward"),
-    at("4.4", "src/functional.rs", "ANCHOR: rope_backward"),
-    at("4.5", "src/functional.rs", "pub fn half_split_to_interleaved<"),
-    at("4.6", "src/functional.rs", "pub fn interleaved_to_half_split<"),
-    at("4.7", "src/pos_emb.rs", "pub fn ratio_for_length("),
-    at("4.8", "src/pos_emb.rs", "ANCHOR: long_call"),
-    at("4.9", "src/pos_emb.rs", "const fn assert_head("),
-    at("4.10", "tests/suite/05_rope.rs", "//!"),
-];
-
-impl Place {
-    /// The place of a task.
-    pub fn of(task: &str) -> Option<&'static Place> {
-        PLACES.iter().find(|place| place.task == task)
-    }
-
-    /// The file and the line, if the mark is still there.
-    pub fn shown(&self, workspace: &Workspace) -> String {
-        let text = workspace.read(self.file).unwrap_or_default();
-        let line = text.lines().position(|line| self.marks(line));
-        let line = line.map_or(String::new(), |row| format!(":{}", row + 1));
-        format!("{}{line}", self.file)
-    }
-
-    fn marks(&self, line: &str) -> bool {
-        match self.mark.starts_with("ANCHOR: ") {
-            // `norm` is not `norm_forward`.
-            true => line.trim().strip_prefix("// ") == Some(self.mark),
-            false => line.trim_start().starts_with(self.mark),
-        }
+fn marks(place: &At, line: &str) -> bool {
+    match place.mark.starts_with("ANCHOR: ") {
+        // `norm` is not `norm_forward`.
+        true => line.trim().strip_prefix("// ") == Some(place.mark),
+        false => line.trim_start().starts_with(place.mark),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::tasks::TASKS;
-
-    #[test]
-    fn every_task_has_a_place() {
-        for task in TASKS {
-            assert!(Place::of(task.number).is_some(), "{} has no place", task.number);
-        }
-    }
+    use contract::registry::TASKS;
 
     #[test]
     fn every_place_is_there() {
         let workspace = Workspace::find().unwrap();
-        for place in PLACES {
-            let text = workspace.read(place.file).unwrap();
-            assert!(text.lines().any(|line| place.marks(line)), "{place:?}");
-            assert!(place.shown(&workspace).starts_with(&format!("{}:", place.file)));
+        for task in TASKS.iter() {
+            let At { file, mark } = task.library;
+            let found = workspace
+                .read(file)
+                .is_ok_and(|text| text.lines().any(|line| marks(&task.library, line)));
+            let listed = format!("contract/src/{}/tasks.rs", task.component);
+            assert!(
+                found,
+                "{}: {file} has no line that begins with `{mark}`: mend `library` in {listed}",
+                task.name
+            );
         }
     }
 }

@@ -4,6 +4,7 @@ use super::source::{Source, find, replaced};
 use super::{Workspace, select};
 use crate::error::{Error, Result};
 use crate::terminal::Terminal;
+use contract::registry::component;
 
 /// The folder of the copies. Git does not look at it.
 const BACKUPS: &str = "exercises/backups";
@@ -11,23 +12,27 @@ const BACKUPS: &str = "exercises/backups";
 /// Puts a task's starter back, or a whole file's.
 ///
 /// # Errors
-/// No task or module has this name; its place is not marked; a file can't be used.
+/// No task or component has this name; its place is not marked; a file can't be used.
 pub fn run(words: &str) -> Result<bool> {
     let workspace = Workspace::find()?;
-    let (what, source, text) = match Source::of(words) {
-        Some(source) => (source.file(), source, source.starter()),
+    let whole = component(words.strip_suffix('/').unwrap_or(words));
+    let (what, source, text) = match whole {
+        Some(component) => {
+            let source = Source::of(&workspace, component.slug)?;
+            (source.file(), source.clone(), source.starter())
+        }
         None => {
             let task = select::task(words)?;
-            let source = Source::of(task.module()).ok_or_else(|| missing(task.number))?;
-            let lines = source.starter_region(task.region).ok_or_else(|| missing(task.number))?;
+            let source = Source::of(&workspace, task.component)?;
+            let lines = source.starter_region(task.place).ok_or_else(|| missing(task.name))?;
             let text = workspace.read(&source.file())?;
-            let place = find(source, &text, task.region)?;
-            let what = format!("task {} in {}:{}", task.region, source.file(), place.line);
+            let place = find(&source, &text, task.place)?;
+            let what = format!("task {} in {}:{}", task.place, source.file(), place.line);
             (what, source, replaced(&text, &place, &lines))
         }
     };
     let mut terminal = Terminal::stdout();
-    if let Some(copy) = back_up(&workspace, source)? {
+    if let Some(copy) = back_up(&workspace, &source)? {
         terminal.line(&format!("your file is kept as {copy}"))?;
     }
     workspace.write(&source.file(), &text)?;
@@ -36,8 +41,8 @@ pub fn run(words: &str) -> Result<bool> {
 }
 
 /// The tests look at every task, so this is not seen.
-fn missing(number: &str) -> Error {
-    let reason = format!("task {number} has no starter");
+fn missing(name: &str) -> Error {
+    let reason = format!("task {name} has no starter");
     Error::Program { what: "this is a mistake of the course", reason }
 }
 
@@ -53,7 +58,7 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
     };
     let folder = workspace.path(BACKUPS);
     std::fs::create_dir_all(&folder).map_err(failed)?;
-    let before = format!("{}-", source.module);
+    let before = format!("{}-", source.slug);
     let mut last = 0;
     for entry in folder.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().to_string();

@@ -1,17 +1,19 @@
 //! Grades as a learner reads them, in lines that fit the terminal.
 
 use super::grading::Grades;
-use super::select::subject;
 use crate::error::Error;
 use console::{measure_text_width, style, truncate_str};
 use contract::grade::Grade;
+use contract::registry::{TASKS, task};
 use contract::report::report;
-use contract::tasks::{Task, task};
+use contract::task::Task;
 
 /// Lines are not wider, however wide the terminal is.
 const WIDEST: usize = 100;
 /// And not narrower.
 const NARROWEST: usize = 40;
+/// The column of the tasks' subjects, if none is longer.
+const SUBJECT: usize = 44;
 /// The label column of a report.
 const LABEL: usize = 11;
 
@@ -36,10 +38,11 @@ pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
         Some(_) => style("to do ").yellow(),
     };
     // 2 + mark + 2 + number + 2 + subject + 2 + points + 2 + reason
-    let subject_width = 44.min(width.saturating_sub(22));
-    let subject = truncate_str(subject(task), subject_width, "…");
+    let longest = TASKS.iter().map(|task| measure_text_width(task.subject)).max().unwrap_or(0);
+    let subject_width = longest.max(SUBJECT).min(width.saturating_sub(22));
+    let subject = truncate_str(task.subject, subject_width, "…");
     let pad = subject_width.saturating_sub(measure_text_width(&subject));
-    let points = style(format!("{:>3} p", task.points())).dim();
+    let points = style(format!("{:>3} p", task.points)).dim();
     let line = format!("  {mark}  {:<4}  {subject}{} {points}", task.number, " ".repeat(pad));
     let reason = grade.filter(|grade| grade.begun).and_then(|grade| grade.broken.first());
     let room = width.saturating_sub(measure_text_width(&line) + 2);
@@ -133,7 +136,6 @@ pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::tasks::TASKS;
 
     #[test]
     fn lines_fit_and_hang() {
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_task_fits_in_60_columns() {
-        for task in TASKS {
+        for task in TASKS.iter() {
             let mut grade = Grade::failed(task, "a-long/rule-of-this-kind", "", "");
             assert!(measure_text_width(&task_line(task, Some(&grade), 60)) <= 60);
             grade.begun = false;

@@ -1,44 +1,44 @@
 //! Starters, made from the model solutions, and the places of the tasks in a file.
 //!
-//! A task's place is between `// task 1.2: begin` and `// task 1.2: end`. In a solution, all between
-//! them is the solution, but for an optional tail: after `// task 1.2: starter` come the starter's
-//! own lines, each behind `//|`. Without that tail the starter has `todo!("task 1.2")`.
+//! A task's place is between `// task norm/forward: begin` and `// task norm/forward: end`. In a solution, all between
+//! them is the solution, but for an optional tail: after `// task norm/forward: starter` come the starter's
+//! own lines, each behind `//|`. Without that tail the starter has `todo!("task norm/forward")`.
 
+use super::Workspace;
 use crate::error::{Error, Result};
+use contract::registry::COMPONENTS;
 use std::ops::Range;
 
 /// A file of the exercises.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Source {
-    /// Its module, such as `norm`.
-    pub module: &'static str,
+    /// The component's slug, such as `norm`.
+    pub slug: &'static str,
     /// The model solution, and the starter in its comments.
-    pub solution: &'static str,
+    pub solution: String,
 }
 
-/// The files with tasks, in their order.
-pub static SOURCES: [Source; 4] = [
-    Source { module: "norm", solution: include_str!("../../../exercises/solutions/norm.rs") },
-    Source {
-        module: "vocab_emb",
-        solution: include_str!("../../../exercises/solutions/vocab_emb.rs"),
-    },
-    Source {
-        module: "parallel_vocab_emb",
-        solution: include_str!("../../../exercises/solutions/parallel_vocab_emb.rs"),
-    },
-    Source { module: "pos_emb", solution: include_str!("../../../exercises/solutions/pos_emb.rs") },
-];
-
 impl Source {
-    /// The file of a module.
-    pub fn of(module: &str) -> Option<&'static Source> {
-        SOURCES.iter().find(|source| source.module == module)
+    /// The files of all components, in their order.
+    ///
+    /// # Errors
+    /// A model solution can't be read.
+    pub fn all(workspace: &Workspace) -> Result<Vec<Self>> {
+        COMPONENTS.iter().map(|component| Self::of(workspace, component.slug)).collect()
+    }
+
+    /// The file of a component.
+    ///
+    /// # Errors
+    /// Its model solution can't be read.
+    pub fn of(workspace: &Workspace, slug: &'static str) -> Result<Self> {
+        let solution = workspace.read(&format!("exercises/{slug}/solution.rs"))?;
+        Ok(Self { slug, solution })
     }
 
     /// The learner's file, named from the workspace.
     pub fn file(&self) -> String {
-        format!("exercises/src/{}.rs", self.module)
+        format!("exercises/src/{}.rs", self.slug)
     }
 
     /// The whole file as the learner gets it.
@@ -47,10 +47,10 @@ impl Source {
         let mut place: Option<Task> = None;
         for line in self.solution.lines() {
             match Marker::of(line) {
-                Some(Marker { number, kind: "begin" }) => {
+                Some(Marker { name, kind: "begin" }) => {
                     out.push_str(line);
                     out.push('\n');
-                    place = Some(Task { number, tail: None });
+                    place = Some(Task { name, tail: None });
                 }
                 Some(Marker { kind: "starter", .. }) => {
                     if let Some(task) = &mut place {
@@ -78,50 +78,44 @@ impl Source {
     }
 
     /// What stands in a task's place in the starter.
-    pub fn starter_region(&self, number: &str) -> Option<String> {
+    pub fn starter_region(&self, name: &str) -> Option<String> {
         let starter = self.starter();
-        region(&starter, number).ok().map(|found| starter[found.inner].to_string())
+        region(&starter, name).ok().map(|found| starter[found.inner].to_string())
     }
 
     /// What stands in a task's place in the model solution.
-    pub fn solution_region(&self, number: &str) -> Option<String> {
-        let inner = region(self.solution, number).ok()?.inner;
+    pub fn solution_region(&self, name: &str) -> Option<String> {
+        let inner = region(&self.solution, name).ok()?.inner;
         let tail = |line: &&str| Marker::of(line).is_none();
         let lines = self.solution[inner].lines().take_while(tail);
         Some(lines.map(|line| format!("{line}\n")).collect())
-    }
-
-    /// The numbers of the tasks that have a place in this file, in its order.
-    pub fn numbers(&self) -> Vec<&'static str> {
-        let begins = self.solution.lines().filter_map(Marker::of);
-        begins.filter(|marker| marker.kind == "begin").map(|marker| marker.number).collect()
     }
 }
 
 /// A place that is being read.
 struct Task<'a> {
-    number: &'a str,
+    name: &'a str,
     tail: Option<String>,
 }
 
 impl Task<'_> {
     fn starter(self, indent: &str) -> String {
-        let todo = || format!("{indent}todo!(\"task {}\")\n", self.number);
+        let todo = || format!("{indent}todo!(\"task {}\")\n", self.name);
         self.tail.unwrap_or_else(todo)
     }
 }
 
-/// A line `// task 1.2: begin`.
+/// A line `// task norm/forward: begin`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Marker<'a> {
-    number: &'a str,
+    name: &'a str,
     kind: &'a str,
 }
 
 impl<'a> Marker<'a> {
     fn of(line: &'a str) -> Option<Self> {
-        let (number, kind) = line.trim().strip_prefix("// task ")?.split_once(": ")?;
-        ["begin", "starter", "end"].contains(&kind).then_some(Marker { number, kind })
+        let (name, kind) = line.trim().strip_prefix("// task ")?.split_once(": ")?;
+        ["begin", "starter", "end"].contains(&kind).then_some(Marker { name, kind })
     }
 }
 
@@ -149,11 +143,11 @@ pub struct Region {
 ///
 /// # Errors
 /// What is wrong with the markers, in words.
-pub fn region(text: &str, number: &str) -> std::result::Result<Region, String> {
+pub fn region(text: &str, name: &str) -> std::result::Result<Region, String> {
     let (mut at, mut begins, mut ends) = (0, Vec::new(), Vec::new());
     for (row, line) in text.split_inclusive('\n').enumerate() {
         match Marker::of(line) {
-            Some(marker) if marker.number != number => {}
+            Some(marker) if marker.name != name => {}
             Some(Marker { kind: "begin", .. }) => begins.push((at + line.len(), row + 2)),
             Some(Marker { kind: "end", .. }) => ends.push(at),
             _ => {}
@@ -163,9 +157,9 @@ pub fn region(text: &str, number: &str) -> std::result::Result<Region, String> {
     match (&begins[..], &ends[..]) {
         ([(start, line)], [end]) if start <= end => Ok(Region { inner: *start..*end, line: *line }),
         ([_], [_]) => Err("its `end` stands above its `begin`".to_string()),
-        ([], _) => Err(format!("the line `// task {number}: begin` is missing")),
-        (_, []) => Err(format!("the line `// task {number}: end` is missing")),
-        _ => Err(format!("`// task {number}` is there more than once")),
+        ([], _) => Err(format!("the line `// task {name}: begin` is missing")),
+        (_, []) => Err(format!("the line `// task {name}: end` is missing")),
+        _ => Err(format!("`// task {name}` is there more than once")),
     }
 }
 
@@ -173,12 +167,12 @@ pub fn region(text: &str, number: &str) -> std::result::Result<Region, String> {
 ///
 /// # Errors
 /// Its markers are missing or double.
-pub fn find(source: &Source, text: &str, number: &str) -> Result<Region> {
-    region(text, number).map_err(|problem| Error::Markers {
+pub fn find(source: &Source, text: &str, name: &str) -> Result<Region> {
+    region(text, name).map_err(|problem| Error::Markers {
         file: source.file(),
-        number: number.to_string(),
+        name: name.to_string(),
         problem,
-        module: source.module.to_string(),
+        component: source.slug.to_string(),
     })
 }
 
@@ -192,84 +186,93 @@ pub fn replaced(text: &str, region: &Region, lines: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::tasks::TASKS;
+    use contract::registry::TASKS;
 
     const SOLUTION: &str = "\
 fn a() {
-    // task 1.1: begin
+    // task a/ten: begin
     1
-    // task 1.1: end
+    // task a/ten: end
 }
-    // task 1.2: begin
+    // task a/two: begin
     right
-    // task 1.2: starter
+    // task a/two: starter
     //| left
     //|
     //|     deep
-    // task 1.2: end
+    // task a/two: end
 ";
 
     const STARTER: &str = "\
 fn a() {
-    // task 1.1: begin
-    todo!(\"task 1.1\")
-    // task 1.1: end
+    // task a/ten: begin
+    todo!(\"task a/ten\")
+    // task a/ten: end
 }
-    // task 1.2: begin
+    // task a/two: begin
     left
 
         deep
-    // task 1.2: end
+    // task a/two: end
 ";
 
     #[test]
     fn a_starter_has_todos_or_its_own_lines() {
-        let source = Source { module: "a", solution: SOLUTION };
+        let source = Source { slug: "a", solution: SOLUTION.to_string() };
         assert_eq!(source.starter(), STARTER);
-        assert_eq!(source.starter_region("1.1").unwrap(), "    todo!(\"task 1.1\")\n");
-        assert_eq!(source.starter_region("1.2").unwrap(), "    left\n\n        deep\n");
-        assert_eq!(source.solution_region("1.2").unwrap(), "    right\n");
-        assert_eq!(source.starter_region("1.3"), None);
-        assert_eq!(source.numbers(), ["1.1", "1.2"]);
+        assert_eq!(source.starter_region("a/ten").unwrap(), "    todo!(\"task a/ten\")\n");
+        assert_eq!(source.starter_region("a/two").unwrap(), "    left\n\n        deep\n");
+        assert_eq!(source.solution_region("a/two").unwrap(), "    right\n");
+        assert_eq!(source.starter_region("a/three"), None);
     }
 
     #[test]
     fn a_place_is_found_and_filled() {
-        let found = region(STARTER, "1.1").unwrap();
+        let found = region(STARTER, "a/ten").unwrap();
         assert_eq!(found.line, 3);
         let mended = replaced(STARTER, &found, "    1\n");
-        assert_eq!(mended, STARTER.replace("todo!(\"task 1.1\")", "1"));
-        let back = replaced(&mended, &region(&mended, "1.1").unwrap(), &STARTER[found.inner]);
+        assert_eq!(mended, STARTER.replace("todo!(\"task a/ten\")", "1"));
+        let back = replaced(&mended, &region(&mended, "a/ten").unwrap(), &STARTER[found.inner]);
         assert_eq!(back, STARTER);
     }
 
     #[test]
     fn line_ends_of_the_file_are_kept() {
         let text = STARTER.replace('\n', "\r\n");
-        let found = region(&text, "1.1").unwrap();
-        assert_eq!(replaced(&text, &found, "    1\n"), text.replace("todo!(\"task 1.1\")", "1"));
+        let found = region(&text, "a/ten").unwrap();
+        assert_eq!(replaced(&text, &found, "    1\n"), text.replace("todo!(\"task a/ten\")", "1"));
     }
 
     #[test]
     fn wrong_markers_are_named() {
-        let problem = |text: &str| region(text, "1.1").unwrap_err();
-        let (begin, end) = ("// task 1.1: begin\n", "// task 1.1: end\n");
+        let problem = |text: &str| region(text, "a/ten").unwrap_err();
+        let (begin, end) = ("// task a/ten: begin\n", "// task a/ten: end\n");
         assert!(problem(end).contains("begin` is missing"));
         assert!(problem(begin).contains("end` is missing"));
         assert!(problem(&format!("{begin}{begin}{end}")).contains("more than once"));
         assert!(problem(&format!("{end}{begin}")).contains("above"));
-        assert!(problem(&format!("{}{}", begin.replace("1.1", "1.10"), end)).contains("missing"));
+        assert!(
+            problem(&format!("{}{}", begin.replace("a/ten", "a/tenfold"), end)).contains("missing")
+        );
     }
 
     #[test]
     fn every_task_has_a_place_in_its_file() {
-        for task in TASKS {
-            let source = Source::of(task.module()).expect(task.number);
-            let starter = source.starter_region(task.region).expect(task.number);
+        let workspace = Workspace::find().unwrap();
+        for task in TASKS.iter() {
+            let source = Source::of(&workspace, task.component).unwrap();
+            let place = region(&source.solution, task.place);
+            let file = format!("exercises/{}/solution.rs", task.component);
+            assert!(place.is_ok(), "{file}: {} for task {}", place.unwrap_err(), task.name);
+            let starter = source.starter_region(task.place).unwrap();
             assert!(!starter.contains("//|"), "{starter}");
-            let solution = source.solution_region(task.region).expect(task.number);
+            let solution = source.solution_region(task.place).unwrap();
             assert_ne!(starter, solution);
-            assert!(!solution.contains("todo!("), "{solution}");
+            assert!(
+                !solution.contains("todo!("),
+                "{file}: {} is not solved: {solution}",
+                task.name
+            );
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The commands around the exercises, as a learner runs them.
 
 use crate::scratch::{Said, Scratch};
-use course::exercise::source::{SOURCES, Source, find, replaced};
+use course::exercise::Workspace;
+use course::exercise::source::{Source, find, replaced};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -9,12 +10,17 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+/// The norm's model solution.
+fn norm() -> Source {
+    Source::of(&Workspace::find().unwrap(), "norm").unwrap()
+}
+
 #[test]
 #[ignore = "a learner may have changed the files: .ci/run asks for it"]
 fn the_files_in_the_repository_are_the_starters() {
-    for source in &SOURCES {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(source.file());
-        let text = std::fs::read_to_string(file).unwrap().replace("\r\n", "\n");
+    let workspace = Workspace::find().unwrap();
+    for source in Source::all(&workspace).unwrap() {
+        let text = workspace.read(&source.file()).unwrap().replace("\r\n", "\n");
         assert!(text == source.starter(), "{} is not the starter", source.file());
     }
 }
@@ -26,7 +32,7 @@ fn starters_fail_every_task_and_the_board_says_so() {
     let said = scratch.run(&["check", "--json", json.to_str().unwrap()]).ends_with(1);
     assert!(said.out.contains("All red is how it starts"), "{said:#?}");
     let grades: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
-    assert_eq!(grades.len(), contract::tasks::TASKS.len());
+    assert_eq!(grades.len(), contract::registry::TASKS.len());
     for grade in &grades {
         assert_eq!(grade["passed"], false, "{grade}");
         assert_eq!(grade["begun"], false, "{grade}");
@@ -38,7 +44,7 @@ fn starters_fail_every_task_and_the_board_says_so() {
 
     let said = scratch.run(&["diff", "1.2"]).ends_with(1);
     assert!(said.out.contains("Task 1.2 does not pass yet."), "{said:#?}");
-    let solution = Source::of("norm").unwrap().solution_region("1.2").unwrap();
+    let solution = norm().solution_region("norm/forward").unwrap();
     assert!(!said.out.contains(solution.lines().next().unwrap().trim()), "{said:#?}");
 }
 
@@ -46,9 +52,9 @@ fn starters_fail_every_task_and_the_board_says_so() {
 fn solutions_pass_every_task_and_can_be_compared() {
     let scratch = Scratch::with_solutions();
     let said = scratch.run(&["check"]).ends_with(0);
-    let tasks = contract::tasks::TASKS;
+    let tasks = &contract::registry::TASKS;
     assert!(said.out.contains(&format!("{0} of {0} tasks done", tasks.len())), "{said:#?}");
-    for task in tasks {
+    for task in tasks.iter() {
         let line = |line: &str| line.starts_with(&format!("  ok      {} ", task.number));
         assert!(said.out.lines().any(line), "{}: {said:#?}", task.number);
     }
@@ -93,8 +99,8 @@ fn bad_input_is_refused_before_anything_is_built() {
 fn code_that_does_not_compile_is_told_with_its_first_error() {
     let scratch = Scratch::with_starters();
     let file = "exercises/src/norm.rs";
-    scratch.change(file, "todo!(\"task 1.1\")", "let a: u32 = \"one\";\n    Vec::new()");
-    scratch.change(file, "todo!(\"task 1.5\")", "nothing_of_this_name");
+    scratch.change(file, "todo!(\"task norm/uniform\")", "let a: u32 = \"one\";\n    Vec::new()");
+    scratch.change(file, "todo!(\"task norm/half\")", "nothing_of_this_name");
     let row = scratch.read(file).lines().position(|line| line.contains("let a: u32")).unwrap() + 1;
     let json = scratch.file("none.json");
     let _ = std::fs::remove_file(&json);
@@ -127,28 +133,31 @@ fn reset_restores_and_keeps_a_copy() {
     let scratch = Scratch::with_starters();
     let file = "exercises/src/norm.rs";
     let starter = scratch.read(file);
-    scratch.change(file, "todo!(\"task 1.1\")", "vec![0.0; n] // mine");
-    scratch.change(file, "todo!(\"task 1.5\")", "x // kept");
+    scratch.change(file, "todo!(\"task norm/uniform\")", "vec![0.0; n] // mine");
+    scratch.change(file, "todo!(\"task norm/half\")", "x // kept");
     let mine = scratch.read(file);
 
     let said = scratch.run(&["reset", "1.1"]).ends_with(0);
     assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
     assert_eq!(scratch.read("exercises/backups/norm-1.rs"), mine);
-    assert_eq!(scratch.read(file), mine.replace("vec![0.0; n] // mine", "todo!(\"task 1.1\")"));
+    assert_eq!(
+        scratch.read(file),
+        mine.replace("vec![0.0; n] // mine", "todo!(\"task norm/uniform\")")
+    );
 
     scratch.run(&["reset", "norm"]).ends_with(0);
     assert_eq!(scratch.read(file), starter);
     assert!(scratch.read("exercises/backups/norm-2.rs").contains("x // kept"));
 
     // 1.3 looks at what 1.2 wrote.
-    scratch.change(file, "todo!(\"task 1.2\")", "x");
+    scratch.change(file, "todo!(\"task norm/forward\")", "x");
     scratch.run(&["reset", "1.3"]).ends_with(0);
     assert_eq!(scratch.read(file), starter);
 
-    scratch.change(file, "// task 1.4: end", "");
+    scratch.change(file, "// task norm/backward: end", "");
     let broken = scratch.read(file);
     let said = scratch.run(&["reset", "1.4"]).ends_with(2);
-    assert!(said.err.contains("`// task 1.4: end` is missing"), "{said:#?}");
+    assert!(said.err.contains("`// task norm/backward: end` is missing"), "{said:#?}");
     assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
     assert_eq!(scratch.read(file), broken);
 }
@@ -178,7 +187,7 @@ impl Drop for Running {
 #[test]
 fn a_save_is_graded_also_during_a_run() {
     let scratch = Scratch::with_starters();
-    let norm = Source::of("norm").unwrap();
+    let norm = norm();
     let mut command = scratch.command(&["check", "1.1", "--watch"]);
     let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut watcher = Running(command.spawn().unwrap());
@@ -195,14 +204,14 @@ fn a_save_is_graded_also_during_a_run() {
     assert!(verdict().starts_with("  to do"));
 
     let starter = scratch.read(&norm.file());
-    let place = find(norm, &starter, "1.1").unwrap();
+    let place = find(&norm, &starter, "norm/uniform").unwrap();
     let save = |lines: &str| {
         std::fs::write(scratch.file(&norm.file()), replaced(&starter, &place, lines)).unwrap();
     };
     save("    vec![0.0; n]\n");
     // The compiler is at work on the first save now.
     std::thread::sleep(Duration::from_millis(700));
-    save(&norm.solution_region("1.1").unwrap());
+    save(&norm.solution_region("norm/uniform").unwrap());
     // The first save is graded too if the compiler was quicker.
     let passed = (0..3).any(|_| verdict().starts_with("  ok"));
     assert!(passed, "the second save was not graded");

@@ -61,7 +61,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "2.1",
-        file: "vocab_emb",
+        file: "embedding",
         from: "turn(tail);",
         to: "",
         broken: "embedding/initial-normal-tail",
@@ -69,7 +69,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "2.4",
-        file: "vocab_emb",
+        file: "embedding",
         from: "*sum += dy",
         to: "*sum = *dy",
         broken: "embedding/gradient-adds",
@@ -77,7 +77,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "3.3",
-        file: "parallel_vocab_emb",
+        file: "parallel",
         from: "Ok(mask.choose(rows, zeros))",
         to: "Ok(rows)",
         broken: "parallel/foreign-tokens-are-zero",
@@ -85,7 +85,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "3.4",
-        file: "parallel_vocab_emb",
+        file: "parallel",
         from: "if owned.contains(id) {
             let row = &mut dshard[(id - owned.start) * embedding_dim..][..embedding_dim];",
         to: "{
@@ -96,7 +96,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "4.3",
-        file: "pos_emb",
+        file: "rope",
         from: "if j < HD / 2 { -1.0 } else { 1.0 }",
         to: "if j < HD / 2 { 1.0 } else { -1.0 }",
         broken: "rope/rotate-unit-vector",
@@ -104,7 +104,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "4.8",
-        file: "pos_emb",
+        file: "rope",
         from: "let end = offset.checked_add(s).ok_or(\"offset + sequence length overflows\")?;",
         to: "let (offset, end) = (0, s);",
         broken: "rope/offset",
@@ -112,7 +112,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "4.8",
-        file: "pos_emb",
+        file: "rope",
         from: "table.clone().slice((offset..end, ..))",
         to: "table.clone().slice((0..s, ..))",
         broken: "rope/offset",
@@ -120,7 +120,7 @@ const MISTAKES: &[Mistake] = &[
     },
     Mistake {
         task: "4.8",
-        file: "pos_emb",
+        file: "rope",
         from: "self.ratio = ratio;",
         to: "",
         broken: "rope/dynamic-grows",
@@ -163,7 +163,7 @@ fn one_task_does_not_hide_the_others() {
         "let (b, s, h) =",
         "assert!(x.shape().2.size() == 0);\n        let (b, s, h) =",
     );
-    let rope = "exercises/src/pos_emb.rs";
+    let rope = "exercises/src/rope.rs";
     scratch.change(rope, "if head_dim < 4", "loop {}\n    if head_dim < 4");
     scratch.change(
         rope,

@@ -3,7 +3,8 @@
 //! The learner's own files may be in any state and stay as they are. Between two tests only
 //! `exercises/src` of the copy changes, so each costs one small build. The first one builds all.
 
-use course::exercise::source::{SOURCES, Source};
+use course::exercise::Workspace;
+use course::exercise::source::Source;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,15 +22,16 @@ impl Scratch {
     pub fn with(content: impl Fn(&Source) -> String) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch");
+        let sources = Source::all(&Workspace::find().unwrap()).unwrap();
         // The files with tasks are written below, once.
-        let task_file = |name: &str| SOURCES.iter().any(|source| source.file().ends_with(name));
+        let task_file = |name: &str| sources.iter().any(|source| source.file().ends_with(name));
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &root, &|path| {
             let name = path.file_name().unwrap().to_string_lossy();
             let made = name.starts_with('.') || name.starts_with("target") || name == "backups";
             made || (path.parent().unwrap().ends_with("exercises/src") && task_file(&name))
         });
         let _ = std::fs::remove_dir_all(root.join("exercises/backups"));
-        for source in &SOURCES {
+        for source in &sources {
             write(&root.join(source.file()), content(source).as_bytes());
         }
         Self { root, _turn: turn }

@@ -3,7 +3,8 @@
 //! The grade goes into a file and not to standard output, because the learner's code may print.
 
 use crate::judge::judge;
-use contract::tasks::{Task, task};
+use contract::registry::task;
+use contract::task::Task;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

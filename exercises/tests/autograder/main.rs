@@ -3,10 +3,10 @@
 //!
 //! You need not read this to solve the exercises.
 
-mod adapter;
 mod child;
 mod judge;
 mod parent;
+mod seats;
 mod types;
 
 fn main() -> std::process::ExitCode {

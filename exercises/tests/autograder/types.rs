@@ -1,11 +1,11 @@
 //! Tasks about types: programs that must compile, and programs that must not.
 //!
-//! `tests/types` holds them, named by task: `1.6-good.rs`, `1.6-bad-*.rs`. Each is compiled as a library
+//! They are in the component's folder: `norm/types/good.rs`, `norm/types/bad-*.rs`. Each is compiled as a library
 //! against the learner's crate, with code made for it, because a const assertion runs only then.
 
 use contract::breach::{Breach, Fault};
 use contract::grade::Grade;
-use contract::tasks::Task;
+use contract::task::Task;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -30,9 +30,22 @@ pub fn judge(task: &Task) -> Grade {
 }
 
 fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
+    let kind = |kind: &str| results.iter().any(|(program, _)| stem(program).starts_with(kind));
+    if !kind("good") || !kind("bad-") {
+        return Grade::failed(
+            task,
+            "types/programs",
+            "A task about types has a program that fits and one that does not. That one is missing is a mistake of \
+             the course.",
+            format!(
+                "write exercises/{0}/types/good.rs and exercises/{0}/types/bad-....rs",
+                task.component
+            ),
+        );
+    }
     let mut grade = Grade::new(task);
     for (program, output) in results {
-        let name = program.file_stem().unwrap_or_default().to_string_lossy().to_string();
+        let name = stem(&program);
         let source = std::fs::read_to_string(&program).unwrap_or_default();
         let said = String::from_utf8_lossy(&output.stderr);
         let compiled = output.status.success();
@@ -61,11 +74,16 @@ fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
     grade
 }
 
+/// A program's name, such as `bad-remainder`.
+fn stem(program: &Path) -> String {
+    program.file_stem().unwrap_or_default().to_string_lossy().to_string()
+}
+
 /// Whether the line that the starter has in the task's place is still there.
 fn still_to_do(task: &Task) -> bool {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(task.file());
     let source = std::fs::read_to_string(file).unwrap_or_default();
-    source.contains(&format!("// to do: task {}", task.number))
+    source.contains(&format!("// to do: task {}", task.name))
 }
 
 /// A program without its comments and blank lines.
@@ -82,13 +100,9 @@ fn first_error(said: &str) -> String {
 
 /// Compiles the programs of a task, all at once.
 fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/types");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(task.component).join("types");
     let mut programs: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    programs.retain(|path| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with(&format!("{}-", task.number)))
-    });
     programs.sort();
     let out = tempfile::tempdir()?;
     let started = programs.into_iter().enumerate().map(|(i, program)| {

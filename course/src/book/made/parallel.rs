@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::steps::parallel::load;
 use crate::steps::{SHARD_ROWS, TABLE_ROWS, WORLD_SIZE, backward};
 use crate::terminal::thousands;
-use contract::oracle::parallel_vocab_emb::owned;
+use contract::parallel::oracle::owned;
 use kit::text::{TOKENIZER_IDS, Text, tokenize};
 use quadrivium::tensor::*;
 use quadrivium::vocab_emb::{padded_vocab_size, shard_range};

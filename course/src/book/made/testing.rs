@@ -10,8 +10,9 @@ use crate::book::names::{Names, Room};
 use crate::error::Result;
 use ::contract::laws::U;
 use ::contract::matrix::SEEDS;
+use ::contract::registry::TASKS;
 use ::contract::run::Run;
-use ::contract::tasks::{Grading, TASKS};
+use ::contract::task::Grading;
 
 /// All of it.
 pub static MADE: Made = Made {
@@ -60,7 +61,7 @@ fn counts(numbers: &mut Numbers) {
     ];
     for (kind, count) in kinds {
         for room in &rooms {
-            numbers.add(&format!("testing/{kind}-{}", room.name), count(room));
+            numbers.add(&format!("testing/{kind}-{}", room.component.slug), count(room));
         }
         numbers.add(&format!("testing/{kind}"), rooms.iter().map(count).sum::<usize>());
     }
@@ -76,14 +77,13 @@ fn counts(numbers: &mut Numbers) {
 /// Tasks and points, of each component and of all.
 fn tasks(numbers: &mut Numbers) {
     for room in &Names::new().rooms {
-        let module = if room.file == "rope" { "pos_emb" } else { room.file };
-        let of: Vec<_> = TASKS.iter().filter(|task| task.module() == module).collect();
-        numbers.add(&format!("testing/tasks-{}", room.name), of.len());
-        let points: u32 = of.iter().map(|task| task.points()).sum();
-        numbers.add(&format!("testing/points-{}", room.name), points);
+        let of: Vec<_> = room.component.tasks().collect();
+        numbers.add(&format!("testing/tasks-{}", room.component.slug), of.len());
+        let points: u32 = of.iter().map(|task| task.points).sum();
+        numbers.add(&format!("testing/points-{}", room.component.slug), points);
     }
     numbers.add("testing/tasks", TASKS.len());
-    numbers.add("testing/points", TASKS.iter().map(|task| task.points()).sum::<u32>());
+    numbers.add("testing/points", TASKS.iter().map(|task| task.points).sum::<u32>());
     let types = |grading: &Grading| matches!(grading, Grading::Types);
     let kind =
         |is: &dyn Fn(&Grading) -> bool| TASKS.iter().filter(|task| is(&task.grading)).count();
@@ -91,7 +91,7 @@ fn tasks(numbers: &mut Numbers) {
     let property = |grading: &Grading| matches!(grading, Grading::Property { .. });
     numbers.add("testing/tasks-property", kind(&property));
     let worth = |is: &dyn Fn(&Grading) -> bool| {
-        TASKS.iter().find(|task| is(&task.grading)).map_or(0, |task| task.points())
+        TASKS.iter().find(|task| is(&task.grading)).map_or(0, |task| task.points)
     };
     numbers.add("testing/points-types", worth(&types));
     numbers.add("testing/points-property", worth(&property));

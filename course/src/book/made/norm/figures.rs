@@ -7,8 +7,8 @@ use crate::figures::{
     whole, write,
 };
 use crate::steps::U;
+use contract::norm::oracle::NormLoops;
 use contract::oracle::Oracle;
-use contract::oracle::norm::NormLoops;
 use contract::party::NormCase;
 use plotters::element::DashedPathElement;
 use plotters::prelude::{

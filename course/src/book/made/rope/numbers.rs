@@ -4,7 +4,7 @@ use super::curves::{FITS, pairs, table_error};
 use super::*;
 use crate::book::made::Numbers;
 use crate::terminal::thousands;
-use contract::museum::rope::BUGS;
+use contract::rope::museum::BUGS;
 use kit::rope::averaged_bound;
 use kit::rope::numbers::Angles;
 use quadrivium::functional::*;

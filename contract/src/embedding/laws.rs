@@ -1,0 +1,661 @@
+//! What VocabEmbedding promises.
+
+use crate::breach::*;
+use crate::component::Invariant;
+use crate::embedding::menu;
+use crate::embedding::oracle::LookupLoops;
+use crate::embedding::party::*;
+use crate::laws::{U, values, widen};
+use crate::oracle::{Oracle, random};
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+type Embedding = dyn VocabEmbedding;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Embedding>] = &[
+    Invariant {
+        id: "embedding/initial-normal-short",
+        sentence: "A table of fewer than 16 values starts with PyTorch's normal numbers: in \
+                   double precision, two values for each two draws.",
+        formula: "z = √(−2 ln(1 − u₂))·(cos 2πu₁, sin 2πu₁),  u ∈ 53 bits",
+        chapter: "embedding#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_short,
+    },
+    Invariant {
+        id: "embedding/initial-normal-long",
+        sentence: "A table of 16 values or more is filled with uniform numbers first, which \
+                   then become normal ones in blocks of 16, value j with value j + 8.",
+        formula: "(z_j, z_{j+8}) = √(−2 ln(1 − u_j))·(cos 2πu_{j+8}, sin 2πu_{j+8})",
+        chapter: "embedding#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_long,
+    },
+    Invariant {
+        id: "embedding/initial-normal-tail",
+        sentence: "If the number of values is no multiple of 16, the LAST 16 are drawn anew.",
+        formula: "n mod 16 ≠ 0  ⇒  z_{n−16} … z_{n−1} come from 16 fresh draws",
+        chapter: "embedding#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_tail,
+    },
+    Invariant {
+        id: "embedding/initial-mean-and-std",
+        sentence: "The normal numbers are multiplied by the standard deviation, then the mean \
+                   is added.",
+        formula: "T = z·std + mean",
+        chapter: "embedding#initial-values",
+        weight: 2,
+        stays: None,
+        check: initial_mean_and_std,
+    },
+    Invariant {
+        id: "embedding/initial-seed",
+        sentence: "The seed decides the numbers. Its low 32 bits count.",
+        formula: "T(seed) = T(seed mod 2³²);  other low bits give another T",
+        chapter: "embedding#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_seed,
+    },
+    Invariant {
+        id: "embedding/initial-repeats",
+        sentence: "Drawn again, with other tables drawn between, the table is the same.",
+        formula: "T(seed), then T(seed'), then T(seed): the first equals the last",
+        chapter: "embedding#initial-values",
+        weight: 1,
+        stays: Some(
+            "A generator that goes on breaks other checks as well, but as a wrong number; here it has its name.",
+        ),
+        check: initial_repeats,
+    },
+    Invariant {
+        id: "embedding/rows-of-the-table",
+        sentence: "Each token gets the row of its id, at its own place in batch and sequence.",
+        formula: "E[i, j] = T[I[i, j]], bit for bit",
+        chapter: "embedding#lookup",
+        weight: 2,
+        stays: Some("The definition on two inputs that can be checked by hand."),
+        check: rows_of_the_table,
+    },
+    Invariant {
+        id: "embedding/first-and-last-id",
+        sentence: "The ids 0 and v − 1 are ids like all others.",
+        formula: "E(0) = T[0],  E(v − 1) = T[v − 1]",
+        chapter: "embedding#lookup",
+        weight: 1,
+        stays: Some("The two ends are where off-by-one shows; random ids rarely stand there."),
+        check: first_and_last_id,
+    },
+    Invariant {
+        id: "embedding/special-values",
+        sentence: "Rows are copied, whatever they hold: NaN, infinities, tiny and huge numbers \
+                   arrive as they are, and stay in their rows.",
+        formula: "E = T[I] for T with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
+        chapter: "embedding#lookup",
+        weight: 1,
+        stays: None,
+        check: special_values,
+    },
+    Invariant {
+        id: "embedding/ids-kept",
+        sentence: "The ids are only read.",
+        formula: "I after = I before",
+        chapter: "embedding#lookup",
+        weight: 1,
+        stays: None,
+        check: ids_kept,
+    },
+    Invariant {
+        id: "embedding/token-alone",
+        sentence: "A token's row depends on its id alone: looked up without the other tokens, \
+                   it is the same.",
+        formula: "E(I)[i, j] = E([[I[i, j]]])",
+        chapter: "embedding#lookup",
+        weight: 1,
+        stays: Some("A law without an oracle: it holds for every lookup, whatever its numbers."),
+        check: token_alone,
+    },
+    Invariant {
+        id: "embedding/relabelling",
+        sentence: "If the rows of the table change places and the ids follow, nothing changes.",
+        formula: "E(π(I); πT) = E(I; T)",
+        chapter: "embedding#lookup",
+        weight: 1,
+        stays: Some("A law without an oracle: no id is special, to padding or to anything else."),
+        check: relabelling,
+    },
+    Invariant {
+        id: "embedding/forward-any-input",
+        sentence: "On any input, the result is the rows of the table.",
+        formula: "E[i, j] = T[I[i, j]], bit for bit",
+        chapter: "embedding#lookup",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: forward_any_input,
+    },
+    Invariant {
+        id: "embedding/id-refused",
+        sentence: "An id that is not below v is refused, wherever it stands. The first such id \
+                   is v.",
+        formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result",
+        chapter: "embedding#ids",
+        weight: 2,
+        stays: None,
+        check: id_refused,
+    },
+    Invariant {
+        id: "embedding/huge-id-refused",
+        sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
+        formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
+        chapter: "embedding#ids",
+        weight: 1,
+        stays: None,
+        check: huge_id_refused,
+    },
+    Invariant {
+        id: "embedding/refusal-names-id",
+        sentence: "The words of the refusal name the id.",
+        formula: "I[i, j] = 977 ≥ v  ⇒  \"… 977 …\"",
+        chapter: "embedding#ids",
+        weight: 1,
+        stays: None,
+        check: refusal_names_id,
+    },
+    Invariant {
+        id: "embedding/gradient-counts",
+        sentence: "If every dy is 1, the gradient of a row is the number of its tokens.",
+        formula: "dE = 1  ⇒  dT[k, ·] = #{(i, j): I[i, j] = k}",
+        chapter: "embedding#gradient",
+        weight: 2,
+        stays: Some("The gradient can be written down by hand here: it counts."),
+        check: gradient_counts,
+    },
+    Invariant {
+        id: "embedding/gradient-adds",
+        sentence: "A row that is looked up three times gets the sum of its three dy.",
+        formula: "dT[k] = Σ dE[i, j] over I[i, j] = k",
+        chapter: "embedding#gradient",
+        weight: 2,
+        stays: Some("Repeated ids by name: the most common mistake on the way back."),
+        check: gradient_adds,
+    },
+    Invariant {
+        id: "embedding/gradient-unused-rows",
+        sentence: "A row that is never looked up gets exactly 0.",
+        formula: "k ∉ I  ⇒  dT[k] = 0",
+        chapter: "embedding#gradient",
+        weight: 1,
+        stays: Some("Exactly 0, without a tolerance: optimizers move what is not 0."),
+        check: gradient_unused_rows,
+    },
+    Invariant {
+        id: "embedding/gradient-stays-in-its-row",
+        sentence: "A dy of NaN or infinity reaches the row of its token and no other.",
+        formula: "dE[i, j] = NaN  ⇒  dT[k] unchanged for k ≠ I[i, j]",
+        chapter: "embedding#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_stays_in_its_row,
+    },
+    Invariant {
+        id: "embedding/gradient-linear",
+        sentence: "The gradient is linear in dy.",
+        formula: "dT(a + 64·b) = dT(a) + 64·dT(b), exactly, for whole a and b",
+        chapter: "embedding#gradient",
+        weight: 1,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: gradient_linear,
+    },
+    Invariant {
+        id: "embedding/gradient-not-of-table",
+        sentence: "The gradient depends on ids and dy, not on what the table holds.",
+        formula: "dT(I, dE; T) = dT(I, dE; T')",
+        chapter: "embedding#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_not_of_table,
+    },
+    Invariant {
+        id: "embedding/gradient-of-a-frequent-token",
+        sentence: "A token that comes 3000 times adds 3000 times: the sum is kept in f32 or \
+                   better.",
+        formula: "dE = 1, k looked up 3000 times  ⇒  dT[k] = 3000",
+        chapter: "embedding#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_of_a_frequent_token,
+    },
+    Invariant {
+        id: "embedding/gradient-any-input",
+        sentence: "On any input, the gradient is what plain f64 loops give.",
+        formula: "|dT − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|",
+        chapter: "embedding#gradient",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: gradient_any_input,
+    },
+];
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A call, and a gradient of the loss with respect to its result.
+#[derive(Debug, Clone)]
+struct Input {
+    case: LookupCase,
+    dy: Vec<f32>,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, dy } = self;
+        write!(f, "{case}\ndy    = {}", crate::describe::List(dy))
+    }
+}
+
+/// Any sizes of the menu, up to three batch rows of up to four tokens.
+fn inputs() -> impl Strategy<Value = Input> {
+    let sizes = (prop::sample::select(&menu::EMBEDDING[..]), 1..=3usize, 1..=4usize);
+    sizes.prop_flat_map(|((v, e), b, s)| {
+        let ids = prop::collection::vec(0..v, b * s);
+        (values(v * e), ids, values(b * s * e)).prop_map(move |(table, ids, dy)| Input {
+            case: LookupCase { shape: [b, s], vocab_size: v, embedding_dim: e, table, ids },
+            dy,
+        })
+    })
+}
+
+/// A table whose values tell their place: `±(id + 1).(j + 1)`, so that row 3 is 4.1, -4.2, 4.3.
+pub(crate) fn telling_table(vocab_size: usize, embedding_dim: usize) -> Vec<f32> {
+    let value = |i: usize| {
+        let (id, j) = (i / embedding_dim, i % embedding_dim);
+        let size = (id + 1) as f32 + (j + 1) as f32 / 10.0;
+        if j % 2 == 0 { size } else { -size }
+    };
+    (0..vocab_size * embedding_dim).map(value).collect()
+}
+
+/// Two batch rows of three tokens. Id 5 comes three times; 1, 3 and 4 never.
+fn witness() -> LookupCase {
+    let (v, e) = menu::EMBEDDING[0];
+    let ids = vec![5, 0, 5, 2, 6, 5];
+    LookupCase { shape: [2, 3], vocab_size: v, embedding_dim: e, table: telling_table(v, e), ids }
+}
+
+/// Some of these ids in one batch row.
+fn row_of(v: usize, e: usize, ids: Vec<usize>) -> LookupCase {
+    let table = telling_table(v, e);
+    LookupCase { shape: [1, ids.len()], vocab_size: v, embedding_dim: e, table, ids }
+}
+
+/// A `dy` for the witness: multiples of 1/8, all different, so that sums are exact.
+fn witness_dy() -> Vec<f32> {
+    (0..12).map(|i| 0.875 - 0.25 * i as f32).collect()
+}
+
+fn shape(case: &LookupCase) -> [usize; 3] {
+    [case.shape[0], case.shape[1], case.embedding_dim]
+}
+
+fn table_shape(case: &LookupCase) -> [usize; 2] {
+    [case.vocab_size, case.embedding_dim]
+}
+
+fn forward(party: &Embedding, case: &LookupCase) -> Step<Found> {
+    let found = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
+    if found.y.len() == shape(case).iter().product() {
+        Ok(found)
+    } else {
+        Err(Breach::new("forward", length).on(case))
+    }
+}
+
+fn backward(party: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> {
+    let grad = answer("backward", || party.backward(case, dy))?;
+    let length = Fault::Length { shape: table_shape(case).to_vec(), got: grad.len() };
+    if grad.len() == case.table.len() { Ok(grad) } else { Err(Breach::new("backward", length)) }
+}
+
+const COPIED: &str = "rows are copied, so every bit is the same";
+
+/// What `y` must be.
+fn matches_table(party: &Embedding, case: &LookupCase) -> Step {
+    let y = forward(party, case)?.y;
+    same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)
+        .map_err(|breach| breach.on(case))
+}
+
+/// What the gradient must be where every sum is exact.
+fn matches_gradient(party: &Embedding, case: &LookupCase, dy: &[f32], why: &str) -> Step {
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
+    let got = backward(party, case, dy).map_err(on)?;
+    same_values("backward", &table_shape(case), &got, &expected, why).map_err(on)
+}
+
+// --- initial values -------------------------------------------------------------------------
+
+/// Compares with PyTorch's numbers.
+pub(crate) fn same_normal(call: &str, shape: [usize; 2], got: &[f32], init: NormalInit) -> Step {
+    let expected = widen(&random::normal(shape[0] * shape[1], init));
+    let tolerance = 1e-6 * f64::from(init.std) + 2.0 * U * f64::from(init.mean.abs());
+    let why = "10⁻⁶ of std, as PyTorch takes logarithm and sine in f32, and 1 ulp of the mean";
+    within(call, &shape, got, &expected, |_| tolerance, why)
+}
+
+fn initial(party: &Embedding, (v, e): (usize, usize), init: NormalInit) -> Step {
+    answer("initial_table", || party.initial_table(v, e, init))
+        .and_then(|table| same_normal("initial_table", [v, e], &table, init))
+        .map_err(|breach| breach.on(told((v, e), init)))
+}
+
+fn told((v, e): (usize, usize), init: NormalInit) -> String {
+    let NormalInit { mean, std, seed } = init;
+    format!("vocab_size {v}, embedding_dim {e}, mean {mean}, std {std}, seed {seed}")
+}
+
+const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
+
+fn initial_short(party: &Embedding, _: &Run) -> Verdict {
+    // 15 is odd: the last value's partner is dropped.
+    for sizes in [(3, 4), (7, 2), (3, 5), (1, 1)] {
+        initial(party, sizes, STANDARD)?;
+    }
+    Ok(None)
+}
+
+fn initial_long(party: &Embedding, _: &Run) -> Verdict {
+    for sizes in [(4, 4), (8, 4), (16, 4)] {
+        initial(party, sizes, STANDARD)?;
+    }
+    Ok(None)
+}
+
+fn initial_tail(party: &Embedding, _: &Run) -> Verdict {
+    for sizes in [(4, 6), (5, 6), (12, 5), (17, 1)] {
+        initial(party, sizes, STANDARD)?;
+    }
+    Ok(None)
+}
+
+fn initial_mean_and_std(party: &Embedding, _: &Run) -> Verdict {
+    for (mean, std) in [(0.5, 0.02), (-3.0, 2.5), (0.25, 0.0)] {
+        for sizes in [(3, 4), (8, 4)] {
+            initial(party, sizes, NormalInit { mean, std, seed: 42 })?;
+        }
+    }
+    Ok(None)
+}
+
+fn initial_seed(party: &Embedding, _: &Run) -> Verdict {
+    let high = 1u64 << 32; // the generator takes the low 32 bits
+    for seed in [0, 7, high - 1, high + 42, 3 * high + 7, u64::MAX - 5] {
+        for sizes in [(3, 4), (8, 4)] {
+            initial(party, sizes, NormalInit { seed, ..STANDARD })?;
+        }
+    }
+    Ok(None)
+}
+
+fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
+    let draw = |(v, e), seed| {
+        let init = NormalInit { seed, ..STANDARD };
+        answer("initial_table", || party.initial_table(v, e, init))
+            .map_err(|breach| breach.on(told((v, e), init)))
+    };
+    for (v, e) in [(3, 5), (5, 6)] {
+        let first = draw((v, e), 11)?;
+        draw((v, e), 12)?;
+        draw((3, 1), 11)?; // an odd number: a cached partner would show
+        let again = draw((v, e), 11)?;
+        let why = "the same sizes and seed as before, so the same numbers";
+        same_values("initial_table", &[v, e], &again, &first, why).map_err(|breach| {
+            breach.on(told((v, e), NormalInit { seed: 11, ..STANDARD }) + ", drawn again")
+        })?;
+    }
+    Ok(None)
+}
+
+// --- lookup ---------------------------------------------------------------------------------
+
+fn rows_of_the_table(party: &Embedding, _: &Run) -> Verdict {
+    matches_table(party, &witness())?;
+    let (v, e) = menu::EMBEDDING[1];
+    let ids = vec![7, 3, 1, 10, 10, 4, 2, 6]; // [4, 2]: more batch rows than tokens
+    matches_table(party, &LookupCase { shape: [4, 2], ..row_of(v, e, ids) })?;
+    Ok(None)
+}
+
+fn first_and_last_id(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        for ids in [vec![0], vec![v - 1], vec![v - 1, 0], vec![1, 0, v - 2, v - 1]] {
+            matches_table(party, &row_of(v, e, ids))?;
+        }
+    }
+    Ok(None)
+}
+
+/// What rows may hold and arithmetic does not keep. The first is the smallest number of `f32`.
+pub(crate) const SPECIAL: [f32; 8] = [
+    1e-45,
+    f32::INFINITY,
+    -0.0,
+    f32::NAN,
+    f32::MAX,
+    f32::NEG_INFINITY,
+    f32::MIN_POSITIVE / 3.0,
+    1.000_000_1,
+];
+
+fn special_values(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        // Every other row is special, each in its own way.
+        let mut case = row_of(v, e, (0..v).collect());
+        for (i, value) in case.table.iter_mut().enumerate() {
+            let (row, j) = (i / e, i % e);
+            if row % 2 == 1 {
+                *value = SPECIAL[(row / 2 + j) % SPECIAL.len()];
+            }
+        }
+        matches_table(party, &case)?;
+    }
+    Ok(None)
+}
+
+fn ids_kept(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        let ids = (0..v).rev().chain([3, 3]).collect();
+        let case = row_of(v, e, ids);
+        let after = forward(party, &case)?.ids_after;
+        holds("forward", after == case.ids, || {
+            format!("the ids are {} after the call", crate::describe::List(&after))
+        })
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn token_alone(party: &Embedding, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let y = forward(party, case)?.y;
+        let mut alone = Vec::with_capacity(y.len());
+        for &id in &case.ids {
+            let one = LookupCase { shape: [1, 1], ids: vec![id], ..case.clone() };
+            alone.extend(forward(party, &one)?.y);
+        }
+        let why = "what the same token gives alone";
+        same_values("forward", &shape(case), &y, &alone, why)
+    })?;
+    Ok(None)
+}
+
+fn relabelling(party: &Embedding, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let v = case.vocab_size;
+        let mut moved = case.clone();
+        moved.table.rotate_right(case.embedding_dim); // row k becomes row k + 1
+        moved.ids.iter_mut().for_each(|id| *id = (*id + 1) % v);
+        let (y, expected) = (forward(party, &moved)?.y, forward(party, case)?.y);
+        let why = "rows changed places, and the ids with them; no number may change";
+        same_values("forward", &shape(case), &y, &expected, why).map_err(|b| b.on(&moved))
+    })?;
+    Ok(None)
+}
+
+fn forward_any_input(party: &Embedding, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| matches_table(party, case))?;
+    Ok(None)
+}
+
+// --- refusals -------------------------------------------------------------------------------
+
+/// The witness's shape with `id` at place `t` and good ids elsewhere.
+fn with_bad_id(v: usize, e: usize, t: usize, id: usize) -> LookupCase {
+    let mut ids = vec![2, 0, v - 1, 1, 3, 2];
+    ids[t] = id;
+    LookupCase { shape: [2, 3], ..row_of(v, e, ids) }
+}
+
+fn refused(party: &Embedding, case: &LookupCase, id: usize) -> Step<String> {
+    let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
+    refusal("forward", &rule, || party.forward(case)).map_err(|breach| breach.on(case))
+}
+
+fn id_refused(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        for t in 0..6 {
+            for id in [v, v + 1, 2 * v] {
+                refused(party, &with_bad_id(v, e, t, id), id)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Ids that become small if they are cut, or negative if they are read with a sign, or wrap
+/// around when they are multiplied.
+pub(crate) const HUGE: [usize; 6] =
+    [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX, usize::MAX - 2];
+
+fn huge_id_refused(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        for id in HUGE {
+            refused(party, &with_bad_id(v, e, 4, id), id)?;
+        }
+    }
+    Ok(None)
+}
+
+fn refusal_names_id(party: &Embedding, _: &Run) -> Verdict {
+    let (v, e) = menu::EMBEDDING[1];
+    for id in [977, 31] {
+        let case = with_bad_id(v, e, 1, id);
+        names(id, &refused(party, &case, id)?).map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+/// Whether the words have `id` as a whole number.
+pub(crate) fn names(id: usize, words: &str) -> Step {
+    let named = words.split(|c: char| !c.is_ascii_digit()).any(|word| word == id.to_string());
+    holds("forward", named, || format!("the refusal does not name the id {id}: \"{words}\""))
+}
+
+// --- gradient -------------------------------------------------------------------------------
+
+fn gradient_counts(party: &Embedding, _: &Run) -> Verdict {
+    for (v, e) in menu::EMBEDDING {
+        let ids = vec![v - 1, 0, v - 1, 2, v - 1, 0, 1, 5];
+        let case = LookupCase { shape: [2, 4], ..row_of(v, e, ids) };
+        let why = "the number of the row's tokens";
+        matches_gradient(party, &case, &vec![1.0; 8 * e], why)?;
+    }
+    Ok(None)
+}
+
+fn gradient_adds(party: &Embedding, _: &Run) -> Verdict {
+    let (case, dy) = (witness(), witness_dy());
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let got = backward(party, &case, &dy).map_err(on)?;
+    let expected = [0, 1].map(|j| dy[j] + dy[4 + j] + dy[10 + j]);
+    let why = "row 5, the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact, no rounding";
+    same_values("backward", &[2], &got[10..12], &expected, why).map_err(on)?;
+    Ok(None)
+}
+
+fn gradient_unused_rows(party: &Embedding, _: &Run) -> Verdict {
+    let (case, dy) = (witness(), witness_dy());
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let got = backward(party, &case, &dy).map_err(on)?;
+    let unused: Vec<f32> = [1, 3, 4].iter().flat_map(|k| got[2 * k..][..2].to_vec()).collect();
+    let why = "rows 1, 3 and 4, which no token looks up";
+    same_values("backward", &[3, 2], &unused, &[0.0; 6], why).map_err(on)?;
+    Ok(None)
+}
+
+fn gradient_stays_in_its_row(party: &Embedding, _: &Run) -> Verdict {
+    let case = witness();
+    let mut dy = witness_dy();
+    dy[2..4].fill(f32::NAN); // token [0, 1], id 0
+    dy[8..10].fill(f32::INFINITY); // token [1, 1], id 6
+    let why = "NaN in row 0, infinity in row 6, the sums of dy elsewhere";
+    matches_gradient(party, &case, &dy, why)?;
+    Ok(None)
+}
+
+fn gradient_linear(party: &Embedding, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        // Whole numbers, so that all sums are exact.
+        let a: Vec<f32> = dy.iter().map(|dy| (4.0 * dy).round()).collect();
+        let b: Vec<f32> = a.iter().rev().copied().collect();
+        let both: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + 64.0 * b).collect();
+        let (da, db) = (backward(party, case, &a)?, backward(party, case, &b)?);
+        let expected: Vec<f32> = da.iter().zip(&db).map(|(a, b)| a + 64.0 * b).collect();
+        let got = backward(party, case, &both)?;
+        let why = "dT(a) + 64·dT(b); whole numbers, so no rounding";
+        same_values("backward", &table_shape(case), &got, &expected, why)
+            .map_err(|breach| breach.on(Input { case: case.clone(), dy: both }))
+    })?;
+    Ok(None)
+}
+
+fn gradient_not_of_table(party: &Embedding, _: &Run) -> Verdict {
+    let (case, dy) = (witness(), witness_dy());
+    let expected = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    for value in [0.0, 1e30, f32::NAN] {
+        let other = LookupCase { table: vec![value; case.table.len()], ..case.clone() };
+        let on = |breach: Box<Breach>| breach.on(Input { case: other.clone(), dy: dy.clone() });
+        let got = backward(party, &other, &dy).map_err(on)?;
+        let why = "the same ids and dy with another table";
+        same_values("backward", &table_shape(&case), &got, &expected, why).map_err(on)?;
+    }
+    Ok(None)
+}
+
+fn gradient_of_a_frequent_token(party: &Embedding, _: &Run) -> Verdict {
+    let (v, e) = menu::EMBEDDING[0];
+    let case = LookupCase { shape: [30, 100], ..row_of(v, e, vec![3; 3000]) };
+    matches_gradient(party, &case, &vec![1.0; 3000 * e], "3000 times 1")?;
+    Ok(None)
+}
+
+fn gradient_any_input(party: &Embedding, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let e = case.embedding_dim;
+        let expected = Oracle.gradient(case, dy);
+        let size: Vec<f32> = dy.iter().map(|dy| dy.abs()).collect();
+        let size = Oracle.gradient(case, &size);
+        let count = |i: usize| case.ids.iter().filter(|&&id| id == i / e).count() as f64;
+        let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
+        let got = backward(party, case, dy)?;
+        let tolerance = |i: usize| count(i) * U * size[i];
+        within("backward", &table_shape(case), &got, &expected, tolerance, why)
+    })?;
+    Ok(None)
+}

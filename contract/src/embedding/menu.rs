@@ -1,0 +1,24 @@
+//! The sizes of VocabEmbedding that checks use where a party has them in its types.
+
+/// `(v, e)`.
+pub const EMBEDDING: [(usize, usize); 3] = [(7, 2), (12, 5), (16, 4)];
+
+/// Calls `$body` with `V` and `E` as constants, for a pair of [`EMBEDDING`]; else `$other`.
+#[macro_export]
+macro_rules! with_embedding_sizes {
+    ($sizes:expr, |$V:ident, $E:ident| $body:expr, _ => $other:expr) => {
+        $crate::with_sizes!($sizes, [$V, $E], $body, $other, (7, 2)(12, 5)(16, 4))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_macro_lists_the_same_sizes() {
+        for sizes in EMBEDDING {
+            assert!(with_embedding_sizes!(sizes, |V, E| (V, E) == sizes, _ => false));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The tasks of VocabEmbedding, in the order in which they are meant to be done.
+
+use crate::task::{At, Grading, Spec};
+
+/// The tasks.
+pub static TASKS: &[Spec] = &[
+    Spec {
+        name: "embedding/initial",
+        subject: "the first table",
+        place: "embedding/initial",
+        chapter: "embedding#initial-values",
+        library: At { file: "src/init.rs", mark: "fn normal<" },
+        grading: Grading::Invariants {
+            ids: &[
+                "embedding/initial-normal-short",
+                "embedding/initial-normal-long",
+                "embedding/initial-normal-tail",
+                "embedding/initial-mean-and-std",
+                "embedding/initial-seed",
+                "embedding/initial-repeats",
+            ],
+            calls: &["initial_table"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "embedding/refuse",
+        subject: "ids outside the table",
+        place: "embedding/refuse",
+        chapter: "embedding#refusals",
+        library: At { file: "src/functional.rs", mark: "fn checked_ids<" },
+        grading: Grading::Invariants {
+            ids: &[
+                "embedding/id-refused",
+                "embedding/huge-id-refused",
+                "embedding/refusal-names-id",
+            ],
+            calls: &["check_ids", "forward"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "embedding/forward",
+        subject: "the lookup",
+        place: "embedding/forward",
+        chapter: "embedding#lookup",
+        library: At { file: "src/functional.rs", mark: "ANCHOR: embedding" },
+        grading: Grading::Invariants {
+            ids: &[
+                "embedding/rows-of-the-table",
+                "embedding/first-and-last-id",
+                "embedding/special-values",
+                "embedding/ids-kept",
+                "embedding/token-alone",
+                "embedding/relabelling",
+                "embedding/forward-any-input",
+                "embedding/id-refused",
+                "embedding/gradient-counts",
+                "embedding/gradient-any-input",
+            ],
+            calls: &["forward", "backward"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "embedding/backward",
+        subject: "the gradient by hand",
+        place: "embedding/backward",
+        chapter: "embedding#gradient",
+        library: At { file: "src/functional.rs", mark: "ANCHOR: embedding" },
+        grading: Grading::Invariants {
+            ids: &[
+                "embedding/gradient-counts",
+                "embedding/gradient-adds",
+                "embedding/gradient-unused-rows",
+                "embedding/gradient-stays-in-its-row",
+                "embedding/gradient-linear",
+                "embedding/gradient-not-of-table",
+                "embedding/gradient-of-a-frequent-token",
+                "embedding/gradient-any-input",
+            ],
+            calls: &["backward"],
+            by_hand: true,
+        },
+    },
+    Spec {
+        name: "embedding/types",
+        subject: "the width belongs to the type",
+        place: "embedding/types",
+        chapter: "shapes#widths",
+        library: At { file: "src/vocab_emb.rs", mark: "type Output =" },
+        grading: Grading::Types,
+    },
+    Spec {
+        name: "embedding/property",
+        subject: "an invariant of your own",
+        place: "embedding/property",
+        chapter: "testing#properties",
+        library: At { file: "tests/suite/03_vocab_emb.rs", mark: "//!" },
+        grading: Grading::Property { needed: 25 },
+    },
+];

@@ -1,0 +1,179 @@
+//! Correct variants of VocabEmbedding.
+
+use crate::component::Variant;
+use crate::embedding::oracle::{LookupLoops, party};
+use crate::embedding::party::*;
+use crate::oracle::{Oracle, random};
+
+/// The variants.
+pub static VARIANTS: &[Variant<dyn VocabEmbedding>] = &[
+    Variant {
+        id: "embedding/slices",
+        about: "copies whole rows as slices and adds the gradient in f32, from the left",
+        party: || Box::new(Slices { sum: from_left }),
+    },
+    Variant {
+        id: "embedding/from-right",
+        about: "adds the gradient in f32 from the right",
+        party: || Box::new(Slices { sum: |v| v.iter().rev().fold(0.0, |sum, v| sum + v) }),
+    },
+    Variant {
+        id: "embedding/pairwise-sum",
+        about: "adds the gradient in f32, in halves of halves",
+        party: || Box::new(Slices { sum: in_halves }),
+    },
+    Variant {
+        id: "embedding/one-hot",
+        about: "multiplies by a one-hot matrix in f32 and skips its zeros, as 0 · NaN is NaN",
+        party: || party(OneHot),
+    },
+    Variant {
+        id: "embedding/sorted-ids",
+        about: "sorts the tokens by id, reads the table once from top to bottom, and puts the \
+                rows back in order",
+        party: || party(SortedIds),
+    },
+    Variant {
+        id: "embedding/unique-ids",
+        about: "looks each id up once and copies the row to all its places; checks last to first",
+        party: || party(UniqueIds),
+    },
+    Variant {
+        id: "embedding/normal-in-f32",
+        about: "rounds the first values to f32 before scale and shift, as PyTorch does",
+        party: || party(NormalInF32),
+    },
+];
+
+pub(crate) fn from_left(values: &[f32]) -> f32 {
+    values.iter().fold(0.0, |sum, value| sum + value)
+}
+
+pub(crate) fn in_halves(values: &[f32]) -> f32 {
+    match values {
+        [] => 0.0,
+        [value] => *value,
+        _ => {
+            let (left, right) = values.split_at(values.len() / 2);
+            in_halves(left) + in_halves(right)
+        }
+    }
+}
+
+/// A lookup that shares nothing with the oracle but the first values.
+struct Slices {
+    sum: fn(&[f32]) -> f32,
+}
+
+impl Slices {
+    fn check(&self, case: &LookupCase) -> Reply<()> {
+        match case.ids.iter().find(|&&id| id >= case.vocab_size) {
+            Some(id) => Err(Refusal(format!("token {id} is not in the vocabulary"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl VocabEmbedding for Slices {
+    fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {
+        Ok(random::normal(v * e, init))
+    }
+
+    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+        self.check(case)?;
+        let rows: Vec<&[f32]> = case.table.chunks(case.embedding_dim).collect();
+        let y = case.ids.iter().flat_map(|&id| rows[id]).copied().collect();
+        Ok(Found { y, ids_after: case.ids.clone() })
+    }
+
+    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.check(case)?;
+        let e = case.embedding_dim;
+        let element = |i: usize| {
+            let tokens = case.ids.iter().zip(dy.chunks(e));
+            let terms: Vec<f32> =
+                tokens.filter(|(id, _)| **id == i / e).map(|(_, dy)| dy[i % e]).collect();
+            (self.sum)(&terms)
+        };
+        Ok((0..case.table.len()).map(element).collect())
+    }
+}
+
+struct OneHot;
+
+impl LookupLoops for OneHot {
+    fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
+        let e = case.embedding_dim;
+        let hot = |k: usize| if k == id { 1.0f32 } else { 0.0 };
+        let used = (0..case.vocab_size).filter(|&k| hot(k) != 0.0);
+        used.fold(0.0, |sum, k| sum + hot(k) * case.table[k * e + j])
+    }
+
+    fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+        let e = case.embedding_dim;
+        let hot = |t: usize, k: usize| if case.ids[t] == k { 1.0f32 } else { 0.0 };
+        let element = |i: usize| {
+            let used = (0..case.ids.len()).filter(|&t| hot(t, i / e) != 0.0);
+            f64::from(used.fold(0.0f32, |sum, t| sum + hot(t, i / e) * dy[t * e + i % e]))
+        };
+        (0..case.table.len()).map(element).collect()
+    }
+}
+
+struct SortedIds;
+
+impl LookupLoops for SortedIds {
+    fn rows(&self, case: &LookupCase) -> Vec<f32> {
+        let e = case.embedding_dim;
+        let mut tokens: Vec<usize> = (0..case.ids.len()).collect();
+        tokens.sort_by_key(|&t| case.ids[t]);
+        let mut y = vec![0.0; tokens.len() * e];
+        for t in tokens {
+            y[t * e..][..e].copy_from_slice(&case.table[case.ids[t] * e..][..e]);
+        }
+        y
+    }
+}
+
+struct UniqueIds;
+
+impl LookupLoops for UniqueIds {
+    fn check(&self, case: &LookupCase) -> Reply<()> {
+        match case.ids.iter().rfind(|&&id| id >= case.vocab_size) {
+            Some(id) => Err(Refusal(format!("{id}: no such row, there are {}", case.vocab_size))),
+            None => Ok(()),
+        }
+    }
+
+    fn rows(&self, case: &LookupCase) -> Vec<f32> {
+        let e = case.embedding_dim;
+        let mut y = vec![0.0; case.ids.len() * e];
+        for id in 0..case.vocab_size {
+            let row = &case.table[id * e..][..e];
+            for t in (0..case.ids.len()).filter(|&t| case.ids[t] == id) {
+                y[t * e..][..e].copy_from_slice(row);
+            }
+        }
+        y
+    }
+
+    fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+        // In two passes: even tokens first, then odd ones.
+        let half = |odd: usize| -> Vec<f64> {
+            let e = case.embedding_dim;
+            let dy = dy.iter().enumerate();
+            let dy: Vec<f32> = dy.map(|(i, &dy)| if i / e % 2 == odd { dy } else { 0.0 }).collect();
+            Oracle.gradient(case, &dy)
+        };
+        half(0).iter().zip(&half(1)).map(|(even, odd)| even + odd).collect()
+    }
+}
+
+struct NormalInF32;
+
+impl LookupLoops for NormalInF32 {
+    fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
+        let standard = random::normal(v * e, NormalInit { mean: 0.0, std: 1.0, ..init });
+        standard.iter().map(|z| z.mul_add(init.std, init.mean)).collect()
+    }
+}

@@ -1,0 +1,21 @@
+//! What the invariants of all components share.
+//!
+//! A **witness** asks about an input that was picked by hand, so that one term matters. A
+//! **property** asks about random inputs, which are shrunk when it breaks. Both look at plain
+//! values only. Tolerances are counted in roundings, [`U`] each.
+
+/// The relative error of one rounding in `f32`: half an ulp of 1.
+pub const U: f64 = 1.0 / (1u64 << 24) as f64;
+
+/// The same in `f16`.
+pub const U16: f64 = 1.0 / (1u64 << 11) as f64;
+
+/// `n` random values, neither tiny nor huge. They shrink to 0.
+pub(crate) fn values(n: usize) -> impl proptest::strategy::Strategy<Value = Vec<f32>> {
+    proptest::collection::vec(-4.0f32..4.0, n)
+}
+
+/// Values in `f64`.
+pub(crate) fn widen(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
+}

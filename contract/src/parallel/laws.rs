@@ -1,0 +1,900 @@
+//! What ParallelVocabEmbedding promises.
+
+use crate::breach::*;
+use crate::component::Invariant;
+use crate::embedding::laws::{HUGE, SPECIAL, names, same_normal, telling_table};
+use crate::embedding::oracle as whole_table;
+use crate::embedding::party::LookupCase;
+use crate::laws::{U, values};
+use crate::oracle::Oracle;
+use crate::parallel::menu;
+use crate::parallel::oracle::{ShardLoops, owned};
+use crate::parallel::party::*;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+use std::ops::Range;
+
+type Parallel = dyn ParallelVocabEmbedding;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Parallel>] = &[
+    Invariant {
+        id: "parallel/range",
+        sentence: "Rank r owns the n ids from r·n on, the end not included.",
+        formula: "[r·n, (r + 1)·n),  n = v / w",
+        chapter: "parallel#ranges",
+        weight: 2,
+        stays: None,
+        check: range,
+    },
+    Invariant {
+        id: "parallel/ranges-partition",
+        sentence: "Every id has exactly one owner, and all ranks own equally many.",
+        formula: "⋃ range(r) = [0, v),  range(r) ∩ range(q) = ∅,  |range(r)| = n",
+        chapter: "parallel#ranges",
+        weight: 2,
+        stays: Some("A law without an oracle: it holds for every right cut, whatever the numbers."),
+        check: ranges_partition,
+    },
+    Invariant {
+        id: "parallel/uneven-world-refused",
+        sentence: "A world size that does not divide the vocabulary size is refused, and so is \
+                   a world of 0.",
+        formula: "w = 0 or v mod w ≠ 0  ⇒  no range",
+        chapter: "parallel#ranges",
+        weight: 1,
+        stays: None,
+        check: uneven_world_refused,
+    },
+    Invariant {
+        id: "parallel/rank-has-no-range",
+        sentence: "A rank that is not below w owns no range: it is refused.",
+        formula: "r ≥ w  ⇒  no range",
+        chapter: "parallel#ranges",
+        weight: 1,
+        stays: None,
+        check: rank_has_no_range,
+    },
+    Invariant {
+        id: "parallel/rank-refused",
+        sentence: "A rank that is not below w is refused in the lookup, also if no token is \
+                   its own.",
+        formula: "r ≥ w  ⇒  no result",
+        chapter: "parallel#ranges",
+        weight: 1,
+        stays: None,
+        check: rank_refused,
+    },
+    Invariant {
+        id: "parallel/initial-shard",
+        sentence: "A rank draws its n rows as a table of n rows does, from the base seed plus \
+                   the rank.",
+        formula: "T_r = VocabEmbedding(n, e; seed = base + r)",
+        chapter: "parallel#initial-values",
+        weight: 2,
+        stays: Some(
+            "The definition, on every rank of every size. The next three say which part of it is wrong.",
+        ),
+        check: initial_shard,
+    },
+    Invariant {
+        id: "parallel/initial-mean-and-std",
+        sentence: "Mean and standard deviation are the same on every rank, whatever w is.",
+        formula: "T_r = z·std + mean",
+        chapter: "parallel#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_mean_and_std,
+    },
+    Invariant {
+        id: "parallel/initial-seed-wraps",
+        sentence: "Any base seed will do: base + r wraps around, and its low 32 bits count.",
+        formula: "seed = (base + r) mod 2³²",
+        chapter: "parallel#initial-values",
+        weight: 1,
+        stays: None,
+        check: initial_seed_wraps,
+    },
+    Invariant {
+        id: "parallel/initial-ranks-differ",
+        sentence: "No two ranks start alike.",
+        formula: "r ≠ q  ⇒  T_r ≠ T_q",
+        chapter: "parallel#initial-values",
+        weight: 1,
+        stays: Some("It shows what the rank in the seed is for, without an oracle."),
+        check: initial_ranks_differ,
+    },
+    Invariant {
+        id: "parallel/owned-rows",
+        sentence: "An owned token gets its row, counted from the start of the shard, at its own \
+                   place in batch and sequence.",
+        formula: "r·n ≤ I[i, j] < (r + 1)·n  ⇒  E_r[i, j] = T_r[I[i, j] − r·n]",
+        chapter: "parallel#lookup",
+        weight: 2,
+        stays: Some("The definition on two inputs that can be checked by hand."),
+        check: owned_rows,
+    },
+    Invariant {
+        id: "parallel/edges",
+        sentence: "The first and the last id of a rank are its own, their neighbours are not.",
+        formula: "r·n and (r + 1)·n − 1 are owned; r·n − 1 and (r + 1)·n are foreign",
+        chapter: "parallel#lookup",
+        weight: 2,
+        stays: Some("The four ids where off-by-one shows, by name; random ids rarely stand there."),
+        check: edges,
+    },
+    Invariant {
+        id: "parallel/foreign-tokens-are-zero",
+        sentence: "A token that another rank owns gives a vector of zeros, also if all tokens \
+                   of the batch are foreign.",
+        formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  E_r[i, j] = 0",
+        chapter: "parallel#lookup",
+        weight: 2,
+        stays: Some("The other half of the definition, by name."),
+        check: foreign_tokens_are_zero,
+    },
+    Invariant {
+        id: "parallel/zeros-are-written",
+        sentence: "The zeros of foreign tokens are written, not multiplied: a NaN or an \
+                   infinity in the shard does not reach them.",
+        formula: "T_r[k] = NaN  ⇒  E_r of foreign tokens = 0",
+        chapter: "parallel#lookup",
+        weight: 2,
+        stays: None,
+        check: zeros_are_written,
+    },
+    Invariant {
+        id: "parallel/special-values",
+        sentence: "Owned rows are copied, whatever they hold.",
+        formula: "E_r = T_r[I − r·n] for T_r with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
+        chapter: "parallel#lookup",
+        weight: 1,
+        stays: None,
+        check: special_values,
+    },
+    Invariant {
+        id: "parallel/ids-kept",
+        sentence: "The ids are only read: the other ranks need them as they are.",
+        formula: "I after = I before",
+        chapter: "parallel#lookup",
+        weight: 1,
+        stays: None,
+        check: ids_kept,
+    },
+    Invariant {
+        id: "parallel/one-rank-answers",
+        sentence: "For every token, exactly one rank gives its row and all others give zeros.",
+        formula: "#{r: E_r[i, j] ≠ 0} = 1, for tables without zeros",
+        chapter: "parallel#sum",
+        weight: 1,
+        stays: Some("A law without an oracle: it holds whatever the numbers are."),
+        check: one_rank_answers,
+    },
+    Invariant {
+        id: "parallel/sum-is-the-lookup",
+        sentence: "The sum over the ranks is the lookup in the whole table, bit for bit.",
+        formula: "Σ_r E_r = T[I]",
+        chapter: "parallel#sum",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: sum_is_the_lookup,
+    },
+    Invariant {
+        id: "parallel/world-of-one",
+        sentence: "In a world of one the shard is the whole table: the same first values, the \
+                   same rows, the same gradient.",
+        formula: "w = 1  ⇒  ParallelVocabEmbedding = VocabEmbedding",
+        chapter: "parallel#sum",
+        weight: 1,
+        stays: Some("Two components must agree where they are the same."),
+        check: world_of_one,
+    },
+    Invariant {
+        id: "parallel/id-refused",
+        sentence: "An id that is not below v is refused by every rank, not only by the one \
+                   with the last rows.",
+        formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result, for every r",
+        chapter: "parallel#ids",
+        weight: 2,
+        stays: Some("Ids from v on, by name. Huge ids and a world of one are special cases of it."),
+        check: id_refused,
+    },
+    Invariant {
+        id: "parallel/id-refused-in-a-world-of-one",
+        sentence: "A world of one refuses such an id as well.",
+        formula: "w = 1, I[i, j] ≥ v  ⇒  no result",
+        chapter: "parallel#ids",
+        weight: 2,
+        stays: None,
+        check: id_refused_in_a_world_of_one,
+    },
+    Invariant {
+        id: "parallel/huge-id-refused",
+        sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
+        formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
+        chapter: "parallel#ids",
+        weight: 1,
+        stays: None,
+        check: huge_id_refused,
+    },
+    Invariant {
+        id: "parallel/refusal-names-id",
+        sentence: "The words of the refusal name the id as it was given, not counted from the \
+                   start of the shard.",
+        formula: "I[i, j] = 977 ≥ v  ⇒  \"… 977 …\"",
+        chapter: "parallel#ids",
+        weight: 1,
+        stays: None,
+        check: refusal_names_id,
+    },
+    Invariant {
+        id: "parallel/foreign-tokens-give-no-gradient",
+        sentence: "A foreign token sends no gradient to the shard, not even to its first or \
+                   last row.",
+        formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  dE_r[i, j] has no part in dT_r",
+        chapter: "parallel#gradient",
+        weight: 2,
+        stays: Some("The most common mistake on the way back, by name."),
+        check: foreign_tokens_give_no_gradient,
+    },
+    Invariant {
+        id: "parallel/foreign-nan-stays-out",
+        sentence: "A dy of NaN or infinity at a foreign token does not reach the shard.",
+        formula: "dE_r = NaN at foreign tokens  ⇒  dT_r unchanged",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: None,
+        check: foreign_nan_stays_out,
+    },
+    Invariant {
+        id: "parallel/gradient-counts",
+        sentence: "If every dy is 1, the gradient of a row is the number of its tokens, and all \
+                   ranks together count all tokens.",
+        formula: "dE = 1  ⇒  dT_r[k, ·] = #{(i, j): I[i, j] = r·n + k}",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: Some("The gradient can be written down by hand here: it counts."),
+        check: gradient_counts,
+    },
+    Invariant {
+        id: "parallel/gradient-at-the-edges",
+        sentence: "The first and the last id of a rank send their gradient, their neighbours \
+                   don't.",
+        formula: "dT_r[0] = dE(r·n),  dT_r[n − 1] = dE((r + 1)·n − 1)",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: Some("Forward and backward may draw their edges in different places."),
+        check: gradient_at_the_edges,
+    },
+    Invariant {
+        id: "parallel/gradient-adds",
+        sentence: "An owned row that is looked up three times gets the sum of its three dy.",
+        formula: "dT_r[k] = Σ dE_r[i, j] over I[i, j] = r·n + k",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: Some("Repeated ids by name."),
+        check: gradient_adds,
+    },
+    Invariant {
+        id: "parallel/gradient-not-of-shard",
+        sentence: "The gradient depends on ids and dy, not on what the shard holds.",
+        formula: "dT_r(I, dE; T) = dT_r(I, dE; T')",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_not_of_shard,
+    },
+    Invariant {
+        id: "parallel/gradient-of-a-frequent-token",
+        sentence: "A token that comes 3000 times adds 3000 times: the sum is kept in f32 or \
+                   better.",
+        formula: "dE = 1, k looked up 3000 times  ⇒  dT_r[k − r·n] = 3000",
+        chapter: "parallel#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_of_a_frequent_token,
+    },
+    Invariant {
+        id: "parallel/gradient-slices",
+        sentence: "On any input, the ranks' gradients, one below the other, are the gradient of \
+                   the whole table.",
+        formula: "dT_r = dT[r·n .. (r + 1)·n],  ± count·2⁻²⁴·Σ|dE|",
+        chapter: "parallel#gradient",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: gradient_slices,
+    },
+];
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A lookup on all ranks, and a gradient of the loss with respect to its result.
+#[derive(Debug, Clone)]
+struct Input {
+    world_size: usize,
+    whole: LookupCase,
+    dy: Vec<f32>,
+}
+
+impl Input {
+    fn rank(&self, rank: usize) -> ShardCase {
+        part(&self.whole, self.world_size, rank)
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { world_size, whole, dy } = self;
+        write!(f, "{whole}\nworld_size {world_size}\ndy    = {}", crate::describe::List(dy))
+    }
+}
+
+/// A call on one rank with its `dy`.
+struct WithDy<'a>(&'a ShardCase, &'a [f32]);
+
+impl fmt::Display for WithDy<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\ndy    = {}", self.0, crate::describe::List(self.1))
+    }
+}
+
+/// Any sizes of the menu, up to three batch rows of up to four tokens.
+fn inputs() -> impl Strategy<Value = Input> {
+    let sizes = (prop::sample::select(&menu::PARALLEL[..]), 1..=3usize, 1..=4usize);
+    sizes.prop_flat_map(|((v, e, world_size), b, s)| {
+        let ids = prop::collection::vec(0..v, b * s);
+        (values(v * e), ids, values(b * s * e)).prop_map(move |(table, ids, dy)| Input {
+            world_size,
+            whole: LookupCase { shape: [b, s], vocab_size: v, embedding_dim: e, table, ids },
+            dy,
+        })
+    })
+}
+
+/// What rank `rank` gets of a lookup in a whole table.
+fn part(whole: &LookupCase, world_size: usize, rank: usize) -> ShardCase {
+    let Range { start, end } = owned(whole.vocab_size, world_size, rank);
+    let e = whole.embedding_dim;
+    ShardCase {
+        shape: whole.shape,
+        vocab_size: whole.vocab_size,
+        embedding_dim: e,
+        world_size,
+        rank,
+        shard: whole.table[start * e..end * e].to_vec(),
+        ids: whole.ids.clone(),
+    }
+}
+
+/// One rank's part of a lookup of these ids in a table whose values tell their place.
+fn case(
+    (v, e, w): (usize, usize, usize),
+    rank: usize,
+    shape: [usize; 2],
+    ids: Vec<usize>,
+) -> ShardCase {
+    let table = telling_table(v, e);
+    part(&LookupCase { shape, vocab_size: v, embedding_dim: e, table, ids }, w, rank)
+}
+
+/// All ranks of all sizes of the menu.
+fn ranks() -> impl Iterator<Item = ((usize, usize, usize), usize)> {
+    menu::PARALLEL.into_iter().flat_map(|sizes| (0..sizes.2).map(move |rank| (sizes, rank)))
+}
+
+/// Two batch rows of three tokens on rank 1 of 3, which owns 4 to 7. Id 6 comes three times; of
+/// the foreign ones, 0 is the whole table's first row, 11 its last.
+fn witness() -> ShardCase {
+    case(menu::PARALLEL[1], 1, [2, 3], vec![6, 0, 6, 11, 7, 6])
+}
+
+/// Multiples of 1/8, all different, so that sums are exact.
+fn witness_dy(case: &ShardCase) -> Vec<f32> {
+    (0..case.ids.len() * case.embedding_dim).map(|i| 2.875 - 0.25 * i as f32).collect()
+}
+
+fn shape(case: &ShardCase) -> [usize; 3] {
+    [case.shape[0], case.shape[1], case.embedding_dim]
+}
+
+fn shard_shape(case: &ShardCase) -> [usize; 2] {
+    [case.shard.len() / case.embedding_dim, case.embedding_dim]
+}
+
+fn forward(party: &Parallel, case: &ShardCase) -> Step<Found> {
+    let found = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
+    if found.y.len() == shape(case).iter().product() {
+        Ok(found)
+    } else {
+        Err(Breach::new("forward", length).on(case))
+    }
+}
+
+fn backward(party: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
+    let on = |breach: Box<Breach>| breach.on(WithDy(case, dy));
+    let grad = answer("backward", || party.backward(case, dy)).map_err(on)?;
+    let length = Fault::Length { shape: shard_shape(case).to_vec(), got: grad.len() };
+    if grad.len() == case.shard.len() { Ok(grad) } else { Err(on(Breach::new("backward", length))) }
+}
+
+const COPIED: &str = "owned rows are copied and zeros are written, so every bit is the same";
+
+/// What `y` must be.
+fn matches_rows(party: &Parallel, case: &ShardCase) -> Step {
+    let y = forward(party, case)?.y;
+    same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)
+        .map_err(|breach| breach.on(case))
+}
+
+/// What the gradient must be where every sum is exact.
+fn matches_gradient(party: &Parallel, case: &ShardCase, dy: &[f32], why: &str) -> Step {
+    let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
+    let got = backward(party, case, dy)?;
+    same_values("backward", &shard_shape(case), &got, &expected, why)
+        .map_err(|breach| breach.on(WithDy(case, dy)))
+}
+
+// --- ranges ---------------------------------------------------------------------------------
+
+fn of_world(v: usize, w: usize, r: usize) -> String {
+    format!("vocab_size {v}, world_size {w}, rank {r}")
+}
+
+fn asked_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<usize>> {
+    answer("shard_range", || party.shard_range(v, w, r))
+        .map_err(|breach| breach.on(of_world(v, w, r)))
+}
+
+fn range(party: &Parallel, _: &Run) -> Verdict {
+    let many = 1usize << 40; // more ids than 32 bits count
+    for (v, w, r, expected) in [
+        (12, 3, 0, 0..4),
+        (12, 3, 1, 4..8),
+        (12, 3, 2, 8..12),
+        (20, 2, 1, 10..20),
+        (12, 1, 0, 0..12),
+        (5, 5, 3, 3..4),
+        (many, 1 << 10, (1 << 10) - 1, many - (1 << 30)..many),
+        (usize::MAX, 1, 0, 0..usize::MAX),
+    ] {
+        let got = asked_range(party, v, w, r)?;
+        holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
+            .map_err(|breach| breach.on(of_world(v, w, r)))?;
+    }
+    Ok(None)
+}
+
+fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
+    run.integers(|&(n, w): &(u8, u8)| {
+        let (n, w) = (usize::from(n % 64) + 1, usize::from(w % 16) + 1);
+        let mut next = 0;
+        for r in 0..w {
+            let Range { start, end } = asked_range(party, n * w, w, r)?;
+            let here = start == next && end == next + n;
+            holds("shard_range", here, || {
+                format!("rank {r} owns {start}..{end}, but {n} ids from {next} on are left to it")
+            })
+            .map_err(|breach| breach.on(of_world(n * w, w, r)))?;
+            next = end;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+fn no_range(party: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
+    refusal("shard_range", rule, || party.shard_range(v, w, r))
+        .map_err(|breach| breach.on(of_world(v, w, r)))?;
+    Ok(())
+}
+
+fn uneven_world_refused(party: &Parallel, run: &Run) -> Verdict {
+    let uneven = |v, w, r| {
+        no_range(party, v, w, r, &format!("world size {w} does not divide vocabulary size {v}"))
+    };
+    for (v, w) in [(12, 0), (12, 5), (7, 2), (13, 12), (5, 7)] {
+        uneven(v, w, 0)?;
+    }
+    run.integers(|&(v, w, r): &(u16, u8, u8)| {
+        let (v, w) = (usize::from(v), usize::from(w).max(2));
+        if v % w == 0 { Ok(()) } else { uneven(v, w, usize::from(r) % w) }
+    })?;
+    Ok(None)
+}
+
+fn rank_has_no_range(party: &Parallel, _: &Run) -> Verdict {
+    for (v, w) in [(12, 1), (12, 3), (20, 2)] {
+        for r in [w, w + 1, usize::MAX] {
+            no_range(party, v, w, r, &format!("rank {r} does not exist in a world of {w}"))?;
+        }
+    }
+    Ok(None)
+}
+
+fn rank_refused(party: &Parallel, _: &Run) -> Verdict {
+    for sizes in menu::PARALLEL {
+        let w = sizes.2;
+        for rank in [w, w + 1, usize::MAX] {
+            let case = ShardCase { rank, ..case(sizes, 0, [1, 2], vec![0, sizes.0 - 1]) };
+            let rule = format!("rank {rank} does not exist in a world of {w}");
+            refusal("forward", &rule, || party.forward(&case)).map_err(|b| b.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+// --- initial values -------------------------------------------------------------------------
+
+const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
+
+fn drawn(
+    party: &Parallel,
+    (v, e, w): (usize, usize, usize),
+    r: usize,
+    init: NormalInit,
+) -> Step<Vec<f32>> {
+    answer("initial_shard", || party.initial_shard(v, e, w, r, init))
+        .map_err(|breach| breach.on(told((v, e, w), r, init)))
+}
+
+fn told((v, e, w): (usize, usize, usize), r: usize, init: NormalInit) -> String {
+    let NormalInit { mean, std, seed } = init;
+    format!("{}, embedding_dim {e}, mean {mean}, std {std}, base seed {seed}", of_world(v, w, r))
+}
+
+fn initial(party: &Parallel, sizes: (usize, usize, usize), r: usize, init: NormalInit) -> Step {
+    let (v, e, w) = sizes;
+    let own = NormalInit { seed: init.seed.wrapping_add(r as u64), ..init };
+    same_normal("initial_shard", [v / w, e], &drawn(party, sizes, r, init)?, own)
+        .map_err(|breach| breach.on(told(sizes, r, init)))
+}
+
+fn initial_shard(party: &Parallel, _: &Run) -> Verdict {
+    // Shards of 6, 20, 40 and 60 values: PyTorch draws short and long tables in different ways.
+    for (sizes, rank) in ranks() {
+        initial(party, sizes, rank, STANDARD)?;
+    }
+    Ok(None)
+}
+
+fn initial_mean_and_std(party: &Parallel, _: &Run) -> Verdict {
+    for (mean, std) in [(0.5, 0.02), (-3.0, 2.5)] {
+        for (sizes, rank) in ranks() {
+            initial(party, sizes, rank, NormalInit { mean, std, seed: 42 })?;
+        }
+    }
+    Ok(None)
+}
+
+fn initial_seed_wraps(party: &Parallel, _: &Run) -> Verdict {
+    for seed in [u64::from(u32::MAX), u64::MAX, (1 << 32) + 42] {
+        for (sizes, rank) in ranks() {
+            initial(party, sizes, rank, NormalInit { seed, ..STANDARD })?;
+        }
+    }
+    Ok(None)
+}
+
+fn initial_ranks_differ(party: &Parallel, _: &Run) -> Verdict {
+    for sizes in menu::PARALLEL {
+        let shards = (0..sizes.2).map(|rank| drawn(party, sizes, rank, STANDARD));
+        let shards: Vec<Vec<f32>> = shards.collect::<Step<_>>()?;
+        for r in 1..sizes.2 {
+            let twin = (0..r).find(|&q| shards[q] == shards[r]);
+            holds("initial_shard", twin.is_none(), || {
+                format!("rank {r} starts with the values of rank {}", twin.unwrap_or(0))
+            })
+            .map_err(|breach| breach.on(told(sizes, r, STANDARD)))?;
+        }
+    }
+    Ok(None)
+}
+
+// --- lookup ---------------------------------------------------------------------------------
+
+fn owned_rows(party: &Parallel, _: &Run) -> Verdict {
+    matches_rows(party, &witness())?;
+    // More batch rows than tokens, on the last rank of 2.
+    let ids = vec![13, 2, 19, 10, 10, 4, 17, 16];
+    matches_rows(party, &case(menu::PARALLEL[3], 1, [4, 2], ids))?;
+    Ok(None)
+}
+
+/// The ids at the ends of a rank and their neighbours, as far as they exist.
+fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usize> {
+    let Range { start, end } = owned(v, w, rank);
+    let ids = [start.checked_sub(1), Some(start), Some(end - 1), (end < v).then_some(end)];
+    ids.into_iter().flatten().collect()
+}
+
+fn edges(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        let ids = edge_ids(sizes, rank);
+        matches_rows(party, &case(sizes, rank, [1, ids.len()], ids))?;
+    }
+    Ok(None)
+}
+
+/// All ids that other ranks own, in one batch row. None in a world of one.
+fn all_foreign(sizes: (usize, usize, usize), rank: usize) -> Option<ShardCase> {
+    let own = owned(sizes.0, sizes.2, rank);
+    let ids: Vec<usize> = (0..sizes.0).filter(|id| !own.contains(id)).collect();
+    (!ids.is_empty()).then(|| case(sizes, rank, [1, ids.len()], ids))
+}
+
+fn foreign_tokens_are_zero(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        if let Some(case) = all_foreign(sizes, rank) {
+            matches_rows(party, &case)?;
+        }
+    }
+    Ok(None)
+}
+
+fn zeros_are_written(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        for value in [f32::NAN, f32::INFINITY] {
+            if let Some(mut case) = all_foreign(sizes, rank) {
+                case.shard.fill(value);
+                matches_rows(party, &case)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn special_values(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        let (v, e, w) = sizes;
+        // Own tokens only: what the shard does to foreign ones has its own invariant.
+        let ids: Vec<usize> = owned(v, w, rank).collect();
+        let mut case = case(sizes, rank, [1, ids.len()], ids);
+        for (i, value) in case.shard.iter_mut().enumerate() {
+            let (row, j) = (i / e, i % e);
+            if row % 2 == 0 {
+                *value = SPECIAL[(row + rank + j) % SPECIAL.len()];
+            }
+        }
+        matches_rows(party, &case)?;
+    }
+    Ok(None)
+}
+
+fn ids_kept(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        let ids: Vec<usize> = (0..sizes.0).rev().chain([3, 3]).collect();
+        let case = case(sizes, rank, [1, ids.len()], ids);
+        let after = forward(party, &case)?.ids_after;
+        holds("forward", after == case.ids, || {
+            format!("the ids are {} after the call", crate::describe::List(&after))
+        })
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+// --- all ranks together ---------------------------------------------------------------------
+
+/// What every rank gives.
+fn all_ranks(party: &Parallel, input: &Input) -> Step<Vec<Vec<f32>>> {
+    (0..input.world_size).map(|rank| Ok(forward(party, &input.rank(rank))?.y)).collect()
+}
+
+fn one_rank_answers(party: &Parallel, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let mut input = input.clone();
+        let e = input.whole.embedding_dim;
+        input.whole.table = telling_table(input.whole.vocab_size, e); // has no zeros
+        let parts = all_ranks(party, &input)?;
+        for (t, id) in input.whole.ids.iter().enumerate() {
+            let answers = |y: &Vec<f32>| y[t * e..][..e].iter().any(|&y| y != 0.0);
+            let who: Vec<usize> = (0..parts.len()).filter(|&r| answers(&parts[r])).collect();
+            holds("forward", who.len() == 1, || {
+                format!("token {t} has id {id}, and the ranks that give a vector are {who:?}")
+            })
+            .map_err(|breach| breach.on(&input))?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+fn sum_is_the_lookup(party: &Parallel, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let whole = &input.whole;
+        let mut sum = vec![0.0; whole.ids.len() * whole.embedding_dim];
+        for y in all_ranks(party, input)? {
+            sum.iter_mut().zip(y).for_each(|(sum, y)| *sum += y);
+        }
+        let [b, s] = whole.shape;
+        let why = "the rows of the whole table: one rank gives a row, and + 0 changes no bit";
+        let expected = whole_table::LookupLoops::rows(&Oracle, whole);
+        same_values("forward", &[b, s, whole.embedding_dim], &sum, &expected, why)
+    })?;
+    Ok(None)
+}
+
+fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
+    let sizes = menu::PARALLEL[0];
+    initial(party, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
+    run.forall(inputs(), |input| {
+        let (v, e, w) = sizes;
+        let mut input = Input { world_size: w, ..input.clone() };
+        let tokens = input.whole.ids.len();
+        input.whole.ids.iter_mut().for_each(|id| *id %= v);
+        input.whole = LookupCase {
+            vocab_size: v,
+            embedding_dim: e,
+            table: telling_table(v, e),
+            ..input.whole
+        };
+        let case = input.rank(0);
+        matches_rows(party, &case)?;
+        matches_gradient(party, &case, &vec![1.0; tokens * e], "the number of the row's tokens")
+    })?;
+    Ok(None)
+}
+
+// --- refusals -------------------------------------------------------------------------------
+
+/// Two batch rows of three tokens, `id` at place `t` and good ids elsewhere.
+fn with_bad_id(sizes: (usize, usize, usize), rank: usize, t: usize, id: usize) -> ShardCase {
+    let mut ids = vec![2, 0, sizes.0 - 1, 1, 3, 2];
+    ids[t] = id;
+    case(sizes, rank, [2, 3], ids)
+}
+
+fn refused(party: &Parallel, case: &ShardCase, id: usize) -> Step<String> {
+    let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
+    refusal("forward", &rule, || party.forward(case)).map_err(|breach| breach.on(case))
+}
+
+fn ids_from_v_on(party: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
+    for (sizes, rank) in ranks().filter(|(sizes, _)| worlds(sizes.2)) {
+        for t in 0..6 {
+            for id in [sizes.0, sizes.0 + 1, 2 * sizes.0] {
+                refused(party, &with_bad_id(sizes, rank, t, id), id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn id_refused(party: &Parallel, _: &Run) -> Verdict {
+    ids_from_v_on(party, |w| w > 1)?;
+    Ok(None)
+}
+
+fn id_refused_in_a_world_of_one(party: &Parallel, _: &Run) -> Verdict {
+    ids_from_v_on(party, |w| w == 1)?;
+    Ok(None)
+}
+
+fn huge_id_refused(party: &Parallel, _: &Run) -> Verdict {
+    // In a world of more than one. What a world of one lets pass has its own invariant.
+    for (sizes, rank) in ranks().filter(|(sizes, _)| sizes.2 > 1) {
+        for id in HUGE {
+            refused(party, &with_bad_id(sizes, rank, 4, id), id)?;
+        }
+    }
+    Ok(None)
+}
+
+fn refusal_names_id(party: &Parallel, _: &Run) -> Verdict {
+    let sizes = menu::PARALLEL[1];
+    for rank in 0..sizes.2 {
+        for id in [977, 31] {
+            let case = with_bad_id(sizes, rank, 1, id);
+            names(id, &refused(party, &case, id)?).map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+// --- gradient -------------------------------------------------------------------------------
+
+fn foreign_tokens_give_no_gradient(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        // One token of the middle of the shard, so that its first and last rows are not used.
+        if let Some(mut case) = all_foreign(sizes, rank) {
+            case.ids.push(owned(sizes.0, sizes.2, rank).start + 1);
+            case.shape[1] += 1;
+            let e = case.embedding_dim;
+            let mut dy = vec![1024.0; case.ids.len() * e];
+            dy[(case.ids.len() - 1) * e..].fill(0.5);
+            let why = "0.5 for the only owned token; the foreign ones' dy is 1024";
+            matches_gradient(party, &case, &dy, why)?;
+        }
+    }
+    Ok(None)
+}
+
+fn foreign_nan_stays_out(party: &Parallel, _: &Run) -> Verdict {
+    for value in [f32::NAN, f32::INFINITY] {
+        let case = witness();
+        let mut dy = witness_dy(&case);
+        let e = case.embedding_dim;
+        dy[e..2 * e].fill(value); // token [0, 1], id 0
+        dy[3 * e..4 * e].fill(value); // token [1, 0], id 11
+        let why = "finite: NaN and infinity stand at foreign tokens only";
+        matches_gradient(party, &case, &dy, why)?;
+    }
+    Ok(None)
+}
+
+fn gradient_counts(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        // Every id once, even ones once more, multiples of 3 once more.
+        let v = sizes.0;
+        let ids: Vec<usize> = (0..v).chain((0..v).step_by(2)).chain((0..v).step_by(3)).collect();
+        let case = case(sizes, rank, [1, ids.len()], ids);
+        let dy = vec![1.0; case.ids.len() * case.embedding_dim];
+        matches_gradient(party, &case, &dy, "the number of the row's tokens")?;
+    }
+    Ok(None)
+}
+
+fn gradient_at_the_edges(party: &Parallel, _: &Run) -> Verdict {
+    for (sizes, rank) in ranks() {
+        let ids = edge_ids(sizes, rank);
+        let case = case(sizes, rank, [1, ids.len()], ids);
+        let dy = witness_dy(&case);
+        let why = "dy of the first and the last owned id, each once";
+        matches_gradient(party, &case, &dy, why)?;
+    }
+    Ok(None)
+}
+
+fn gradient_adds(party: &Parallel, _: &Run) -> Verdict {
+    let case = witness();
+    let (e, dy) = (case.embedding_dim, witness_dy(&case));
+    let got = backward(party, &case, &dy)?;
+    let expected: Vec<f32> = (0..e).map(|j| dy[j] + dy[2 * e + j] + dy[5 * e + j]).collect();
+    let why = "row 2, id 6: the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact";
+    same_values("backward", &[e], &got[2 * e..3 * e], &expected, why)
+        .map_err(|breach| breach.on(WithDy(&case, &dy)))?;
+    Ok(None)
+}
+
+fn gradient_not_of_shard(party: &Parallel, _: &Run) -> Verdict {
+    let case = witness();
+    let dy = witness_dy(&case);
+    let expected = backward(party, &case, &dy)?;
+    for value in [0.0, 1e30, f32::NAN] {
+        let other = ShardCase { shard: vec![value; case.shard.len()], ..case.clone() };
+        let got = backward(party, &other, &dy)?;
+        let why = "the same ids and dy with another shard";
+        same_values("backward", &shard_shape(&case), &got, &expected, why)
+            .map_err(|breach| breach.on(WithDy(&other, &dy)))?;
+    }
+    Ok(None)
+}
+
+fn gradient_of_a_frequent_token(party: &Parallel, _: &Run) -> Verdict {
+    let case = case(menu::PARALLEL[2], 1, [30, 100], vec![4; 3000]);
+    let dy = vec![1.0; 3000 * case.embedding_dim];
+    matches_gradient(party, &case, &dy, "3000 times 1")?;
+    Ok(None)
+}
+
+fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let Input { world_size, whole, dy } = input;
+        let e = whole.embedding_dim;
+        let gradient = |dy: &[f32]| whole_table::LookupLoops::gradient(&Oracle, whole, dy);
+        let expected = gradient(dy);
+        let size: Vec<f32> = dy.iter().map(|dy| dy.abs()).collect();
+        let size = gradient(&size);
+        let count = |i: usize| whole.ids.iter().filter(|&&id| id == i / e).count() as f64;
+        let mut got = Vec::with_capacity(expected.len());
+        for rank in 0..*world_size {
+            got.extend(backward(party, &input.rank(rank), dy)?);
+        }
+        let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
+        let tolerance = |i: usize| count(i) * U * size[i];
+        within("backward", &[whole.vocab_size, e], &got, &expected, tolerance, why)
+    })?;
+    Ok(None)
+}

@@ -1,0 +1,107 @@
+//! The tasks of ParallelVocabEmbedding, in the order in which they are meant to be done.
+
+use crate::task::{At, Grading, Spec};
+
+/// The tasks.
+pub static TASKS: &[Spec] = &[
+    Spec {
+        name: "parallel/shard-range",
+        subject: "who owns which ids",
+        place: "parallel/shard-range",
+        chapter: "parallel#ranges",
+        library: At { file: "src/vocab_emb.rs", mark: "pub fn shard_range(" },
+        grading: Grading::Invariants {
+            ids: &[
+                "parallel/range",
+                "parallel/ranges-partition",
+                "parallel/uneven-world-refused",
+                "parallel/rank-has-no-range",
+            ],
+            calls: &["shard_range"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "parallel/initial",
+        subject: "the first rows of a rank",
+        place: "parallel/initial",
+        chapter: "parallel#initial-values",
+        library: At { file: "src/vocab_emb.rs", mark: "impl ParallelVocabEmbeddingConfig" },
+        grading: Grading::Invariants {
+            ids: &[
+                "parallel/initial-shard",
+                "parallel/initial-mean-and-std",
+                "parallel/initial-seed-wraps",
+                "parallel/initial-ranks-differ",
+            ],
+            calls: &["initial_shard"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "parallel/forward",
+        subject: "a rank's part of the lookup",
+        place: "parallel/forward",
+        chapter: "parallel#lookup",
+        library: At { file: "src/functional.rs", mark: "ANCHOR: parallel" },
+        grading: Grading::Invariants {
+            ids: &[
+                "parallel/owned-rows",
+                "parallel/edges",
+                "parallel/foreign-tokens-are-zero",
+                "parallel/zeros-are-written",
+                "parallel/special-values",
+                "parallel/ids-kept",
+                "parallel/one-rank-answers",
+                "parallel/sum-is-the-lookup",
+                "parallel/world-of-one",
+                "parallel/id-refused",
+                "parallel/id-refused-in-a-world-of-one",
+                "parallel/huge-id-refused",
+                "parallel/refusal-names-id",
+                "parallel/rank-refused",
+                "parallel/foreign-tokens-give-no-gradient",
+                "parallel/gradient-slices",
+            ],
+            calls: &["forward", "backward", "initial_shard"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "parallel/backward",
+        subject: "the gradient by hand",
+        place: "parallel/backward",
+        chapter: "parallel#gradient",
+        library: At { file: "src/functional.rs", mark: "ANCHOR: parallel" },
+        grading: Grading::Invariants {
+            ids: &[
+                "parallel/foreign-tokens-give-no-gradient",
+                "parallel/foreign-nan-stays-out",
+                "parallel/gradient-counts",
+                "parallel/gradient-at-the-edges",
+                "parallel/gradient-adds",
+                "parallel/gradient-not-of-shard",
+                "parallel/gradient-of-a-frequent-token",
+                "parallel/gradient-slices",
+            ],
+            calls: &["backward"],
+            by_hand: true,
+        },
+    },
+    Spec {
+        name: "parallel/types",
+        subject: "uneven shards must not compile",
+        place: "parallel/types",
+        chapter: "shapes#const-assertions",
+        library: At { file: "src/vocab_emb.rs", mark: "const fn assert_shards(" },
+        grading: Grading::Types,
+    },
+    Spec {
+        name: "parallel/property",
+        subject: "an invariant of your own",
+        place: "parallel/property",
+        chapter: "testing#properties",
+        library: At { file: "tests/suite/04_parallel_vocab_emb.rs", mark: "//!" },
+        grading: Grading::Property { needed: 25 },
+    },
+];

@@ -1,0 +1,186 @@
+//! The components of the course, in their order. The only list of them: numbers, names, pages, matrices and
+//! counts are made of it.
+
+use crate::breach::Breach;
+use crate::component::{Bug, Component, Invariant};
+use crate::diagnosis::{self, Accuracy};
+use crate::matrix::{self, Matrix};
+use crate::run::Run;
+use crate::task::Task;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+/// Lists the components: slug and party. The order is that of the tasks' numbers.
+macro_rules! components {
+    ($($slug:ident: $party:ident,)+) => {
+        /// The seams of all components: what parties are asked, and what they answer.
+        pub mod party {
+            pub use crate::seam::{NormalInit, Refusal, Reply};
+            $(pub use crate::$slug::party::*;)+
+        }
+
+        /// All components, in their order.
+        pub static COMPONENTS: &[Entry] = &[$(Entry::of::<dyn party::$party>(),)+];
+    };
+}
+
+components! {
+    norm: GroupRmsNorm,
+    embedding: VocabEmbedding,
+    parallel: ParallelVocabEmbedding,
+    rope: NtkAwareRope,
+}
+
+/// All tasks, in their order.
+pub static TASKS: LazyLock<Vec<Task>> = LazyLock::new(|| {
+    let of = |(row, entry): (usize, &Entry)| (entry.make_tasks)(row + 1);
+    COMPONENTS.iter().enumerate().flat_map(of).collect()
+});
+
+/// The task with this number or this name.
+pub fn task(called: &str) -> Option<&'static Task> {
+    TASKS.iter().find(|task| task.number == called || task.name == called)
+}
+
+/// The tasks that a learner means by a number (`1.2`), a name (`norm/forward`), or a component: its place
+/// (`1`) or its slug (`norm`, `norm/`). Whole words only: `norm` is not `layernorm`, and `4.1` is not `4.10`.
+pub fn tasks_called(words: &str) -> Vec<&'static Task> {
+    let slug = words.strip_suffix('/').unwrap_or(words);
+    let component =
+        COMPONENTS.iter().find(|entry| entry.slug == slug || entry.number().to_string() == words);
+    match component {
+        Some(entry) => entry.tasks().collect(),
+        None => task(words).into_iter().collect(),
+    }
+}
+
+/// The component with this slug.
+pub fn component(slug: &str) -> Option<&'static Entry> {
+    COMPONENTS.iter().find(|entry| entry.slug == slug)
+}
+
+/// What is known of a component without its types.
+pub struct Entry {
+    /// What it is called everywhere.
+    pub slug: &'static str,
+    /// Its short name, as the board has it.
+    pub name: &'static str,
+    /// Its whole name.
+    pub title: &'static str,
+    /// What it does, as the end of a sentence that begins with its name.
+    pub about: &'static str,
+    promises: fn() -> Vec<Promise>,
+    exhibits: fn() -> Vec<Exhibit>,
+    variants: fn() -> Vec<(&'static str, &'static str)>,
+    matrix: fn(Range<u64>) -> Matrix,
+    accuracy: fn() -> Accuracy,
+    oracle_breaks: fn() -> Vec<(&'static str, Breach)>,
+    make_tasks: fn(usize) -> Vec<Task>,
+}
+
+/// An invariant without its check.
+#[derive(Debug, Clone, Copy)]
+pub struct Promise {
+    /// Its name.
+    pub id: &'static str,
+    /// In one sentence.
+    pub sentence: &'static str,
+    /// As a formula.
+    pub formula: &'static str,
+    /// The chapter and section that explain it, such as `norm#eps`.
+    pub chapter: &'static str,
+    /// Points.
+    pub weight: u32,
+    /// Why it stays although others catch its bugs too.
+    pub stays: Option<&'static str>,
+}
+
+/// A bug without its code.
+#[derive(Debug, Clone, Copy)]
+pub struct Exhibit {
+    /// Its name.
+    pub id: &'static str,
+    /// "The code ...".
+    pub misconception: &'static str,
+    /// How it comes about.
+    pub story: &'static str,
+    /// Where it happened.
+    pub source: Option<&'static str>,
+    /// The invariant that names it.
+    pub named_by: &'static str,
+}
+
+impl Entry {
+    const fn of<P: Component + ?Sized>() -> Self {
+        Self {
+            slug: P::SLUG,
+            name: P::NAME,
+            title: P::TITLE,
+            about: P::ABOUT,
+            promises: || P::invariants().iter().map(promise).collect(),
+            exhibits: || P::bugs().iter().map(exhibit).collect(),
+            variants: || P::variants().iter().map(|variant| (variant.id, variant.about)).collect(),
+            matrix: matrix::matrix::<P>,
+            accuracy: diagnosis::accuracy::<P>,
+            oracle_breaks: oracle_breaks::<P>,
+            make_tasks: Task::all_of::<P>,
+        }
+    }
+
+    /// Its place among the components, counted from 1.
+    pub fn number(&self) -> usize {
+        COMPONENTS.iter().take_while(|entry| entry.slug != self.slug).count() + 1
+    }
+
+    /// Its tasks, in their order.
+    pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<> {
+        let slug = self.slug;
+        TASKS.iter().filter(move |task| task.component == slug)
+    }
+
+    /// Its invariants, the most telling first.
+    pub fn promises(&self) -> Vec<Promise> {
+        (self.promises)()
+    }
+
+    /// Its known bugs.
+    pub fn exhibits(&self) -> Vec<Exhibit> {
+        (self.exhibits)()
+    }
+
+    /// Its correct variants: name, and how it is written.
+    pub fn variants(&self) -> Vec<(&'static str, &'static str)> {
+        (self.variants)()
+    }
+
+    /// Its kill matrix: see [`matrix::matrix`].
+    pub fn matrix(&self, seeds: Range<u64>) -> Matrix {
+        (self.matrix)(seeds)
+    }
+
+    /// The invariants that its own oracle breaks, and how. There should be none.
+    pub fn oracle_breaks(&self) -> Vec<(&'static str, Breach)> {
+        (self.oracle_breaks)()
+    }
+
+    /// How well its bugs are named: see [`diagnosis::accuracy`].
+    pub fn accuracy(&self) -> Accuracy {
+        (self.accuracy)()
+    }
+}
+
+fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Breach)> {
+    let judge =
+        |law: &Invariant<P>| Some((law.id, *law.judge(&P::oracle(), &Run::default()).err()?));
+    P::invariants().iter().filter_map(judge).collect()
+}
+
+fn promise<P: ?Sized>(law: &Invariant<P>) -> Promise {
+    let Invariant { id, sentence, formula, chapter, weight, stays, .. } = *law;
+    Promise { id, sentence, formula, chapter, weight, stays }
+}
+
+fn exhibit<P: ?Sized>(bug: &Bug<P>) -> Exhibit {
+    let Bug { id, misconception, story, source, named_by, .. } = *bug;
+    Exhibit { id, misconception, story, source, named_by }
+}

@@ -1,0 +1,562 @@
+//! The ratio of long calls, and the module: a small machine that is called several times.
+
+use super::frequencies::{TABLE_WHY, table_tolerance};
+use super::{Rope, forall, partner_sizes, values};
+use crate::breach::*;
+use crate::laws::{U, widen};
+use crate::oracle::Oracle;
+use crate::rope::menu;
+use crate::rope::oracle::{RopeLoops, party};
+use crate::rope::party::*;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+// --- ratio_for_length -----------------------------------------------------------------------
+
+fn ratio(party: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
+    answer("ratio_for_length", || party.ratio_for_length(length, max_seq_len))
+        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))
+}
+
+pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
+    for (length, max_seq_len, expected) in [
+        (4, 3, 2), // one past 3 positions
+        (6, 3, 2), // the end of 3 · 2
+        (7, 3, 4), // one past it
+        (12, 3, 4),
+        (13, 3, 6), // 6 is even, and no power of 2
+        (2049, 2048, 2),
+        (4097, 2048, 4),
+        (11, 1, 12),
+        ((1 << 26) + 1, 2048, (1 << 15) + 2), // f32 has no 2²⁶ + 1
+    ] {
+        let got = ratio(party, length, max_seq_len)?;
+        holds("ratio_for_length", got == expected, || {
+            format!(
+                "k' should be {expected}, the smallest even number with {max_seq_len}·k' ≥ \
+                 {length}. It is {got}"
+            )
+        })
+        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
+    run.integers(|&(length, max_seq_len): &(u32, u16)| {
+        let (length, max_seq_len) = (length as usize + 1, max_seq_len as usize + 1);
+        let k = ratio(party, length, max_seq_len)?;
+        let rows = |k: usize| k.saturating_mul(max_seq_len);
+        let even = k > 0 && k.is_multiple_of(2);
+        let holds = |good, what: &str| {
+            holds("ratio_for_length", good, || format!("k' is {k}, {what}"))
+                .map_err(|b| b.on(format!("length {length}, max_seq_len {max_seq_len}")))
+        };
+        holds(even, "which is not even")?;
+        holds(rows(k) >= length, "which is too small")?;
+        holds(k < 2 || rows(k - 2) < length, "but 2 less would do")
+    })?;
+    Ok(None)
+}
+
+// --- modules, and scripts for them ------------------------------------------------------------
+
+type Module = Box<dyn RopeModule>;
+
+fn settings(head_dim: usize, max_seq_len: usize, ratio: usize, dynamic: bool) -> RopeSettings {
+    RopeSettings { head_dim, base: 10_000.0, max_seq_len, ratio, dynamic }
+}
+
+/// A module that is called several times. The input of each call is [`sample`].
+#[derive(Debug, Clone)]
+struct Script {
+    settings: RopeSettings,
+    /// Offset and number of rows.
+    calls: Vec<(usize, usize)>,
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.settings)?;
+        let es = self.settings.max_seq_len * self.settings.ratio;
+        write!(f, "\n{es} rows are cached at first. Calls, one after the other:")?;
+        for (offset, s) in &self.calls {
+            write!(f, "\noffset {offset}, {s} rows: positions {offset}..{}", offset + s)?;
+        }
+        Ok(())
+    }
+}
+
+impl Script {
+    fn case(&self, call: usize) -> RopeCase {
+        let (offset, s) = self.calls[call];
+        sample(self.settings.head_dim, offset, s)
+    }
+}
+
+/// A call with two batch rows and two heads, uneven values of both signs.
+fn sample(d: usize, offset: usize, s: usize) -> RopeCase {
+    let shape = [2, s, 2, d];
+    let n = shape.iter().product::<usize>();
+    let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 8.0 - 1.9375).collect();
+    RopeCase { shape, offset, x }
+}
+
+fn build(party: &Rope, settings: &RopeSettings) -> Step<Module> {
+    answer("build", || party.build(settings)).map_err(|breach| breach.on(settings))
+}
+
+fn forward(module: &mut Module, case: &RopeCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || module.forward(case))?;
+    let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
+    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length)) }
+}
+
+fn state(module: &Module) -> Step<RopeState> {
+    answer("state", || module.state())
+}
+
+/// The oracle's module. The settings are always good ones.
+fn truth(settings: &RopeSettings) -> Step<Module> {
+    build(&*party(Oracle), settings)
+}
+
+/// How far a call may be off: its tables, and the turn.
+fn call_tolerance(case: &RopeCase) -> Vec<f64> {
+    let [_, s, nh, d] = case.shape;
+    let size = partner_sizes(d, &case.x);
+    let position = |i: usize| case.offset.saturating_add(i / d / nh % s);
+    let tolerance = |(i, size): (usize, &f64)| (table_tolerance(position(i)) + 4.0 * U) * size;
+    size.iter().enumerate().map(tolerance).collect()
+}
+
+const CALL_WHY: &str = "(n·2⁻²³ + 8·2⁻²⁴)·(|x| + |partner|) at position n: an angle in f32, the \
+                        rounding of cos and sin, and the turn in f32";
+
+fn expect_values(case: &RopeCase, got: &[f32], expected: &[f32], why: &str) -> Step {
+    let tolerance = call_tolerance(case);
+    within("forward", &case.shape, got, &widen(expected), |i| tolerance[i], why)
+}
+
+/// The module's state is the oracle's: numbers exactly, tables up to their precision.
+fn expect_state(module: &Module, truth: &Module) -> Step {
+    let (got, expected) = (state(module)?, state(truth)?);
+    let numbers = |state: &RopeState| format!("k = {}, {} rows", state.ratio, state.cached_len);
+    let same = (got.ratio, got.cached_len) == (expected.ratio, expected.cached_len);
+    holds("state", same, || {
+        format!("the module should hold {}. It holds {}", numbers(&expected), numbers(&got))
+    })?;
+    let d = expected.tables.cos.len() / expected.cached_len;
+    let shape = [expected.cached_len, d];
+    for (part, got, expected) in [
+        ("cos", &got.tables.cos, &expected.tables.cos),
+        ("sin", &got.tables.sin, &expected.tables.sin),
+    ] {
+        let why = format!("cached {part}, ratio {}: {TABLE_WHY}", state(truth)?.ratio);
+        let tolerance = |i: usize| table_tolerance(i / d) + U; // the oracle's are rounded too
+        within("state", &shape, got, &widen(expected), tolerance, &why)?;
+    }
+    Ok(())
+}
+
+/// Which calls of a script are judged, and whether the state after each is.
+#[derive(Clone, Copy)]
+struct Judged {
+    from: usize,
+    values: bool,
+    states: bool,
+}
+
+const VALUES: Judged = Judged { from: 0, values: true, states: false };
+const STATES: Judged = Judged { from: 0, values: false, states: true };
+
+/// Plays a script with the party and the oracle.
+fn play(party: &Rope, script: &Script, judged: Judged, why: &str) -> Step {
+    let mut module = build(party, &script.settings)?;
+    let mut truth = truth(&script.settings)?;
+    let mut call = |call: usize| {
+        let case = script.case(call);
+        let (got, expected) = (forward(&mut module, &case)?, forward(&mut truth, &case)?);
+        if judged.values && call >= judged.from {
+            expect_values(&case, &got, &expected, &format!("{why}. {CALL_WHY}"))?;
+        }
+        if judged.states && call >= judged.from {
+            expect_state(&module, &truth)?;
+        }
+        Ok(())
+    };
+    (0..script.calls.len()).try_for_each(|i| {
+        call(i).map_err(|b: Box<Breach>| b.on(format!("{script}\nwrong at call {}", i + 1)))
+    })
+}
+
+fn play_all(
+    party: &Rope,
+    scripts: impl IntoIterator<Item = (RopeSettings, Vec<(usize, usize)>)>,
+    judged: Judged,
+    why: &str,
+) -> Verdict {
+    for (settings, calls) in scripts {
+        play(party, &Script { settings, calls }, judged, why)?;
+    }
+    Ok(None)
+}
+
+// --- short calls ----------------------------------------------------------------------------
+
+pub(super) fn fresh_state(party: &Rope, _: &Run) -> Verdict {
+    for dynamic in [false, true] {
+        for settings in
+            [settings(4, 3, 1, dynamic), settings(6, 5, 3, dynamic), settings(8, 4, 2, dynamic)]
+        {
+            expect_state(&build(party, &settings)?, &truth(&settings)?)
+                .map_err(|breach| breach.on(settings))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn turns_by_position(party: &Rope, _: &Run) -> Verdict {
+    for ratio in [1, 2] {
+        let settings = settings(4, 6, ratio, false);
+        let mut module = build(party, &settings)?;
+        for (j, theta) in [(0, 1.0), (1, 0.01 / ratio as f64)] {
+            let x = (0..24).map(|i| f32::from(u8::from(i % 4 == j))).collect();
+            let case = RopeCase { shape: [1, 6, 1, 4], offset: 0, x };
+            let expected = (0..24).map(|i| {
+                let angle = (i / 4) as f64 * theta;
+                if i % 4 == j {
+                    angle.cos()
+                } else if i % 4 == j + 2 {
+                    angle.sin()
+                } else {
+                    0.0
+                }
+            });
+            let expected: Vec<f64> = expected.collect();
+            let why = format!(
+                "x is 1 in dimension {j}: cos(t·θ) stays there and sin(t·θ) goes to dimension \
+                 {}, with θ = {theta}",
+                j + 2
+            );
+            let tolerance = call_tolerance(&RopeCase { x: vec![1.0; 24], ..case.clone() });
+            forward(&mut module, &case)
+                .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], &why))
+                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+        }
+    }
+    Ok(None)
+}
+
+/// A query and a key of one head, and two offsets.
+#[derive(Debug, Clone)]
+struct Dot {
+    d: usize,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    distance: usize,
+    shift: usize,
+}
+
+impl fmt::Display for Dot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { d, q, k, distance, shift } = self;
+        writeln!(f, "head_dim {d}, max_seq_len 16")?;
+        writeln!(f, "q at {distance} and k at 0, then q at {} and k at {shift}", distance + shift)?;
+        write!(f, "q = {}\nk = {}", crate::describe::List(q), crate::describe::List(k))
+    }
+}
+
+pub(super) fn relative_positions(party: &Rope, run: &Run) -> Verdict {
+    let dots = (prop::sample::select(&menu::HEAD_DIM[..3]), 0..8usize, 1..8usize).prop_flat_map(
+        |(d, distance, shift)| {
+            (values(d), values(d)).prop_map(move |(q, k)| Dot { d, q, k, distance, shift })
+        },
+    );
+    forall(run, dots, &|Dot { d, q, k, distance, shift }| {
+        let mut module = build(party, &settings(*d, 16, 1, false))?;
+        let mut turned = |x: &[f32], offset| {
+            forward(&mut module, &RopeCase { shape: [1, 1, 1, *d], offset, x: x.to_vec() })
+        };
+        let mut dot = |m: usize, n: usize| -> Step<f64> {
+            let (q, k) = (widen(&turned(q, m)?), widen(&turned(k, n)?));
+            Ok(q.iter().zip(k).map(|(q, k)| q * k).sum())
+        };
+        let expected = [dot(*distance, 0)?];
+        let got = [dot(distance + shift, *shift)?];
+        let (q, k) = (partner_sizes(*d, q), partner_sizes(*d, k));
+        let terms: f64 = q.iter().zip(k).map(|(q, k)| q * k).sum();
+        // Each of the four turns is off by the tolerance of a call.
+        let tolerance = 4.0 * (table_tolerance(distance + shift) + 4.0 * U) * terms;
+        let why = "⟨q, k⟩ for the same distance, from position 0 on. Four turns at position n, \
+                   (n·2⁻²³ + 8·2⁻²⁴) each";
+        within_f64("forward", &[1], &got, &expected, |_| tolerance, why)
+    })?;
+    Ok(None)
+}
+
+pub(super) fn offset_is_position(party: &Rope, _: &Run) -> Verdict {
+    for (d, parts) in [(4, vec![1; 6]), (6, vec![3, 1, 1, 1]), (8, vec![2, 4])] {
+        let settings = settings(d, 6, 1, false);
+        let whole = sample(d, 0, 6);
+        let [b, s, nh, _] = whole.shape;
+        let mut module = build(party, &settings)?;
+        let expected = forward(&mut module, &whole)
+            .map_err(|breach| breach.on(format!("{settings}\n{whole}")))?;
+        let mut offset = 0;
+        for rows in parts {
+            let part = |x: &[f32]| -> Vec<f32> {
+                let row = nh * d;
+                let batches = (0..b)
+                    .flat_map(|b| x[(b * s + offset) * row..(b * s + offset + rows) * row].iter());
+                batches.copied().collect()
+            };
+            let case = RopeCase { shape: [b, rows, nh, d], offset, x: part(&whole.x) };
+            let why = format!(
+                "rows {offset}..{} of the call that has all rows at once. {CALL_WHY}",
+                offset + rows
+            );
+            forward(&mut module, &case)
+                .and_then(|y| expect_values(&case, &y, &part(&expected), &why))
+                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+            offset += rows;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn exact_end_uses_cache(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 3, 1, false), vec![(0, 3), (2, 1), (1, 2)]),
+        (settings(4, 3, 1, true), vec![(0, 3), (2, 1)]),
+        (settings(6, 2, 3, true), vec![(4, 2), (0, 6)]),
+    ];
+    let why = "the call ends exactly at the end of the cache, so the cache is used as it is";
+    play_all(party, scripts, Judged { states: true, ..VALUES }, why)
+}
+
+// --- long calls -----------------------------------------------------------------------------
+
+pub(super) fn offset_counts_in_length(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 4, 1, false), vec![(3, 2)]), // ends at 5: k' = 2
+        (settings(4, 4, 1, false), vec![(4, 1)]),
+        (settings(4, 4, 1, false), vec![(20, 1)]), // ends at 21: k' = 6
+        (settings(6, 2, 1, false), vec![(2, 3)]),  // ends at 5: k' = 4, not 2
+    ];
+    play_all(party, scripts, VALUES, "offset + s positions are needed, not s")
+}
+
+pub(super) fn long_call_ratio(party: &Rope, _: &Run) -> Verdict {
+    // es + 1, ms·k', ms·k' + 1, with k from 1 and from 3, and one call far away.
+    let scripts = [
+        (settings(4, 3, 1, false), vec![(0, 4)]),
+        (settings(4, 3, 1, false), vec![(0, 6)]),
+        (settings(4, 3, 1, false), vec![(0, 7)]),
+        (settings(6, 2, 3, false), vec![(0, 7)]),
+        (settings(6, 2, 3, false), vec![(0, 8)]),
+        (settings(6, 2, 3, false), vec![(0, 9)]),
+        (settings(8, 3, 1, false), vec![(0, 16)]),
+    ];
+    let why = "a call past the cache uses the frequencies of k', the smallest even ratio that \
+               holds it";
+    play_all(party, scripts, VALUES, why)
+}
+
+pub(super) fn long_call_same_either_way(party: &Rope, _: &Run) -> Verdict {
+    for (ratio, offset, s) in [(1, 0, 4), (1, 2, 5), (3, 9, 1), (3, 0, 13)] {
+        let output = |dynamic| -> Step<(RopeCase, Vec<f32>)> {
+            let script =
+                Script { settings: settings(4, 3, ratio, dynamic), calls: vec![(offset, s)] };
+            let case = script.case(0);
+            let y = forward(&mut build(party, &script.settings)?, &case)
+                .map_err(|breach| breach.on(&script))?;
+            Ok((case, y))
+        };
+        let (case, fixed) = output(false)?;
+        let (_, grown) = output(true)?;
+        let why = format!("the same call with dynamic = false. {CALL_WHY}");
+        expect_values(&case, &grown, &fixed, &why)
+            .map_err(|breach| breach.on(format!("{}\n{case}", settings(4, 3, ratio, true))))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn static_state_stays(party: &Rope, _: &Run) -> Verdict {
+    for (settings, long) in [
+        (settings(4, 3, 1, false), (0, 7)),
+        (settings(4, 3, 1, false), (3, 1)),
+        (settings(6, 2, 3, false), (5, 4)),
+    ] {
+        let script = Script { settings, calls: vec![(1, 2), long, (1, 2)] };
+        let judge = || {
+            let mut module = build(party, &script.settings)?;
+            let short = forward(&mut module, &script.case(0))?;
+            let before = state(&module)?;
+            forward(&mut module, &script.case(1))?;
+            let after = state(&module)?;
+            let numbers = |state: &RopeState| (state.ratio, state.cached_len);
+            holds("state", numbers(&before) == numbers(&after), || {
+                let (before, after) = (numbers(&before), numbers(&after));
+                format!("(k, cached rows) were {before:?}. After the long call: {after:?}")
+            })?;
+            let shape = [before.cached_len, script.settings.head_dim];
+            let why = "what the cache held before the long call, bit for bit";
+            same_values("state", &shape, &after.tables.cos, &before.tables.cos, why)?;
+            same_values("state", &shape, &after.tables.sin, &before.tables.sin, why)?;
+            let again = forward(&mut module, &script.case(2))?;
+            let why = "the same short call before the long one, bit for bit";
+            same_values("forward", &script.case(2).shape, &again, &short, why)
+        };
+        judge().map_err(|breach: Box<Breach>| breach.on(&script))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn dynamic_grows(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 3, 1, true), vec![(0, 4)]),
+        (settings(4, 3, 1, true), vec![(6, 1)]), // k' = 4
+        (settings(6, 2, 3, true), vec![(0, 7)]), // from 3 to 4
+        (settings(6, 2, 3, true), vec![(5, 4)]), // from 3 to 6
+    ];
+    play_all(party, scripts, STATES, "")
+}
+
+pub(super) fn dynamic_later_calls(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 3, 1, true), vec![(0, 7), (1, 2)]),
+        (settings(6, 2, 3, true), vec![(5, 4), (0, 6)]),
+        (settings(6, 2, 3, true), vec![(5, 4), (4, 8)]),
+    ];
+    let why = "the cache was replaced by an earlier long call; later calls use its frequencies";
+    play_all(party, scripts, Judged { from: 1, ..VALUES }, why)
+}
+
+pub(super) fn dynamic_grows_again(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 3, 1, true), vec![(0, 4), (0, 7), (0, 13)]), // k' = 2, 4, 6
+        (settings(6, 2, 1, true), vec![(2, 1), (4, 5), (8, 5)]),  // k' = 2, 6, 8
+    ];
+    let judged = Judged { from: 1, values: true, states: true };
+    play_all(party, scripts, judged, "a second long call grows the cache again")
+}
+
+pub(super) fn dynamic_never_shrinks(party: &Rope, _: &Run) -> Verdict {
+    let scripts = [
+        (settings(4, 3, 1, true), vec![(0, 7), (0, 2), (0, 4), (5, 1)]),
+        (settings(6, 2, 3, true), vec![(10, 2), (0, 1), (0, 7)]),
+    ];
+    let judged = Judged { from: 1, values: true, states: true };
+    play_all(party, scripts, judged, "a shorter call leaves the grown cache as it is")
+}
+
+pub(super) fn large_positions(party: &Rope, _: &Run) -> Verdict {
+    let settings = settings(4, 2053, 1, false);
+    let mut module = build(party, &settings)?;
+    // f16 counts in twos from 2048 on, and in sixteens where the long calls lie.
+    for (offset, s, ratio) in [(2049, 2, 1.0), (2052, 1, 1.0), (16_397, 3, 8.0), (20_009, 2, 10.0)]
+    {
+        let case = sample(4, offset, s);
+        // Only the rows that are needed, so that the oracle builds no large cache.
+        let tables = Oracle.tables(4, settings.base, ratio, offset..offset + s);
+        let RopeCase { shape, x, .. } = case.clone();
+        let truth = Oracle.rotate(&RotateCase { shape, tables, x, layout: Layout::HalfSplit });
+        let truth: Vec<f32> = truth.into_iter().map(|y| y as f32).collect();
+        forward(&mut module, &case)
+            .and_then(|y| expect_values(&case, &y, &truth, CALL_WHY))
+            .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+    }
+    Ok(None)
+}
+
+// --- what is refused ------------------------------------------------------------------------
+
+fn overflowing(d: usize) -> RopeCase {
+    RopeCase { offset: usize::MAX, ..sample(d, 0, 2) }
+}
+
+pub(super) fn overflow_is_refused(party: &Rope, _: &Run) -> Verdict {
+    for dynamic in [false, true] {
+        for less in [0, 1] {
+            let settings = settings(4, 3, 1, dynamic);
+            let mut module = build(party, &settings)?;
+            let case = RopeCase { offset: usize::MAX - less, ..overflowing(4) };
+            let rule = "offset + s is larger than any usize";
+            refusal("forward", rule, || module.forward(&case))
+                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
+    for dynamic in [false, true] {
+        let settings = settings(4, 3, 1, dynamic);
+        let mut module = build(party, &settings)?;
+        let case = overflowing(4);
+        let refused = refusal("forward", "offset + s overflows", || module.forward(&case));
+        refused.and_then(|_| expect_state(&module, &truth(&settings)?)).map_err(|breach| {
+            breach.on(format!("{settings}\nafter a call that was refused: {case}"))
+        })?;
+    }
+    Ok(None)
+}
+
+pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
+    let good = settings(4, 3, 1, false);
+    for (bad, rule) in [
+        (RopeSettings { head_dim: 5, ..good }, "an odd head size"),
+        (RopeSettings { head_dim: 2, ..good }, "head size 2"),
+        (RopeSettings { base: 1.0, ..good }, "base 1"),
+        (RopeSettings { base: f64::NAN, ..good }, "a base that is not a number"),
+        (RopeSettings { base: f64::INFINITY, ..good }, "an infinite base"),
+        (RopeSettings { ratio: 0, ..good }, "ratio 0"),
+        (RopeSettings { max_seq_len: 0, ..good }, "max_seq_len 0"),
+    ] {
+        refusal("build", rule, || party.build(&bad)).map_err(|breach| breach.on(bad))?;
+    }
+    Ok(None)
+}
+
+// --- nets -----------------------------------------------------------------------------------
+
+pub(super) fn modules_are_apart(party: &Rope, _: &Run) -> Verdict {
+    let first = settings(4, 3, 1, true);
+    let second = RopeSettings { base: 100.0, dynamic: false, ..first };
+    let input = format!("two modules, called in turn:\n{first}\n{second}");
+    let judge = || {
+        let (mut a, mut b) = (build(party, &first)?, build(party, &second)?);
+        let (mut true_a, mut true_b) = (truth(&first)?, truth(&second)?);
+        for (offset, s) in [(0, 3), (1, 1), (0, 5), (0, 2)] {
+            let case = sample(4, offset, s);
+            for (module, truth) in [(&mut a, &mut true_a), (&mut b, &mut true_b)] {
+                let (got, expected) = (forward(module, &case)?, forward(truth, &case)?);
+                let why = format!("what the module gives when it is alone. {CALL_WHY}");
+                expect_values(&case, &got, &expected, &why)?;
+            }
+        }
+        Ok(())
+    };
+    judge().map_err(|breach: Box<Breach>| breach.on(input))?;
+    Ok(None)
+}
+
+/// Small modules of any kind, up to three calls around the end of their cache.
+fn scripts() -> impl Strategy<Value = Script> {
+    let head_dim = prop::sample::select(&menu::HEAD_DIM[..3]);
+    let base = prop::sample::select(vec![100.0, 10_000.0, 500_000.0]);
+    let module = (head_dim, base, 1..=3usize, 1..=3usize, any::<bool>());
+    let calls = prop::collection::vec((0..9usize, 1..=4usize), 1..=3);
+    (module, calls).prop_map(|((head_dim, base, max_seq_len, ratio, dynamic), calls)| Script {
+        settings: RopeSettings { head_dim, base, max_seq_len, ratio, dynamic },
+        calls,
+    })
+}
+
+pub(super) fn module_f64_loops(party: &Rope, run: &Run) -> Verdict {
+    let judged = Judged { states: true, ..VALUES };
+    forall(run, scripts(), &|script| play(party, script, judged, "what the f64 loops give"))?;
+    Ok(None)
+}

@@ -1,0 +1,175 @@
+//! Questions to an NTK-aware RoPE.
+
+use crate::component::Probe;
+use crate::laws::widen;
+use crate::oracle::Oracle;
+use crate::rope::oracle::RopeLoops;
+use crate::rope::party::*;
+
+/// Asks them all.
+pub fn probes(party: &dyn NtkAwareRope) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    frequencies(party, &mut probes);
+    rotations(party, &mut probes);
+    ratios(party, &mut probes);
+    modules(party, &mut probes);
+    probes
+}
+
+fn both(Tables { cos, sin }: Tables) -> Vec<f64> {
+    widen(&[cos, sin].concat())
+}
+
+/// Small and large heads, other bases than 10,000, ratios with a fraction, and bad settings;
+/// positions near 0 and far away.
+fn frequencies(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+    for (d, base, ratio) in [
+        (4, 10_000.0, 1.0),
+        (8, 10_000.0, 1.0),
+        (6, 500.0, 1.0),
+        (8, 10_000.0, 4.0),
+        (4, 10_000.0, 3.0),
+        (16, 1e6, 2.5),
+        (8, 10_000.0, 1.5),
+        (5, 10_000.0, 2.0),
+        (2, 10_000.0, 2.0),
+        (8, 1.0, 2.0),
+        (8, -3.0, 2.0),
+        (8, f64::INFINITY, 2.0),
+        (8, 10_000.0, 0.5),
+        (8, 10_000.0, f64::NAN),
+    ] {
+        probes.push(Probe::ask("frequencies", || party.frequencies(d, base, ratio)));
+    }
+    for (d, base, ratio, positions) in [
+        (4, 10_000.0, 1.0, 0..3),
+        (8, 500.0, 2.0, 0..4),
+        (6, 10_000.0, 1.0, 5..7),
+        (8, 100.0, 2.5, 31..32),
+        (4, 10_000.0, 1.0, 4095..4097),
+        (8, 10_000.0, 1.0, 20_010..20_011),
+        (4, 10_000.0, 4.0, 1_000_003..1_000_004),
+    ] {
+        probes.push(Probe::ask("tables", || party.tables(d, base, ratio, positions).map(both)));
+    }
+}
+
+/// All sizes different, both layouts, tables on and off the circle, missing values, tables that
+/// do not fit.
+fn rotations(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+    for layout in [Layout::HalfSplit, Layout::Interleaved] {
+        for (d, kind) in [(4, 0), (6, 0), (8, 0), (6, 1), (4, 2), (6, 3), (6, 4), (6, 5)] {
+            let case = rotation(layout, d, kind);
+            let dy: Vec<f32> = case.x.iter().rev().map(|x| 0.5 - x).collect();
+            probes.push(Probe::ask("rotate", || party.rotate(&case).map(|y| widen(&y))));
+            probes.push(Probe::ask("rotate_backward", || {
+                party.rotate_backward(&case, &dy).map(|dx| widen(&dx))
+            }));
+        }
+    }
+    for d in [4, 6, 8] {
+        let x: Vec<f32> = (0..2 * d).map(|i| 1.0 + i as f32).collect();
+        probes
+            .push(Probe::ask("to_interleaved", || party.to_interleaved(d, &x).map(|y| widen(&y))));
+        probes.push(Probe::ask("to_half_split", || party.to_half_split(d, &x).map(|y| widen(&y))));
+    }
+}
+
+/// Kinds: 0 true tables, 1 off the circle, 2 one row too many, 3 a NaN, 4 position 0 alone,
+/// 5 a single row for several.
+fn rotation(layout: Layout, d: usize, kind: usize) -> RotateCase {
+    let shape = if kind == 4 { [1, 1, 1, d] } else { [2, 3, 4, d] };
+    let rows = match kind {
+        2 => 4,
+        4 | 5 => 1,
+        _ => 3,
+    };
+    let start = if kind == 4 { 0 } else { 1 };
+    let mut tables = Oracle.tables(d, 100.0, 1.0, start..start + rows);
+    if kind == 1 {
+        tables.cos.iter_mut().for_each(|cos| *cos = 1.5 * *cos + 0.25);
+    }
+    if layout == Layout::Interleaved {
+        let to = |table: &[f32]| Oracle.to_interleaved(d, table);
+        tables = Tables { cos: to(&tables.cos), sin: to(&tables.sin) };
+    }
+    let n = shape.iter().product::<usize>();
+    let mut x: Vec<f32> = (0..n).map(|i| ((i * 37 + 11) % 64) as f32 / 13.0 - 1.9).collect();
+    if kind == 3 {
+        x[7] = f32::NAN;
+    }
+    RotateCase { shape, tables, x, layout }
+}
+
+fn ratios(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+    for (length, max_seq_len) in [
+        (4, 3),
+        (6, 3),
+        (7, 3),
+        (12, 3),
+        (13, 3),
+        (11, 1),
+        (4097, 2048),
+        (9000, 5000),
+        ((1 << 26) + 1, 2048),
+    ] {
+        probes.push(Probe::ask("ratio_for_length", || {
+            party.ratio_for_length(length, max_seq_len).map(|ratio| vec![ratio as f64])
+        }));
+    }
+}
+
+/// Scripts of calls. After each call there is a question for its values and one for the state.
+fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+    let settings = |head_dim, max_seq_len, ratio, dynamic| RopeSettings {
+        head_dim,
+        base: 100.0,
+        max_seq_len,
+        ratio,
+        dynamic,
+    };
+    let scripts: [(RopeSettings, &[(usize, usize)]); 17] = [
+        (settings(4, 6, 1, false), &[(0, 6), (1, 3), (5, 1)]),
+        (settings(6, 2, 3, false), &[(0, 5), (0, 6)]),
+        (settings(4, 3, 1, false), &[(0, 7), (1, 2)]),
+        (settings(4, 3, 1, false), &[(0, 3), (0, 4), (2, 3)]),
+        (settings(4, 3, 1, false), &[(2, 2), (7, 2)]),
+        (settings(6, 2, 3, false), &[(5, 4), (1, 2)]),
+        (settings(4, 3, 1, true), &[(0, 4), (0, 2), (0, 7), (1, 2), (0, 13)]),
+        (settings(6, 2, 3, true), &[(5, 4), (4, 3), (0, 2), (8, 5), (2, 1)]),
+        (settings(6, 2, 3, true), &[(0, 6), (0, 7), (0, 6)]),
+        (settings(4, 3, 1, true), &[(usize::MAX, 2), (0, 2)]),
+        (settings(4, 3, 1, false), &[(usize::MAX, 2), (0, 2)]),
+        (settings(4, 3, 1, false), &[(20_009, 2)]),
+        (settings(4, 2051, 1, false), &[(2049, 1)]),
+        (settings(5, 3, 1, false), &[]),
+        (settings(4, 0, 1, false), &[]),
+        (settings(4, 3, 0, false), &[]),
+        (RopeSettings { base: 1.0, ..settings(4, 3, 1, false) }, &[]),
+    ];
+    for (settings, calls) in &scripts {
+        let mut module = None;
+        probes.push(Probe::ask("build", || {
+            module = Some(party.build(settings)?);
+            Ok(Vec::new())
+        }));
+        let missing = || Refusal::new("there is no module");
+        for &(offset, s) in *calls {
+            let shape = [2, s, 3, settings.head_dim];
+            let n = shape.iter().product::<usize>();
+            let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
+            let case = RopeCase { shape, offset, x };
+            // A refusal does not end the script: the state is asked for all the same.
+            probes.push(Probe::ask("forward", || {
+                module.as_mut().ok_or_else(missing)?.forward(&case).map(|y| widen(&y))
+            }));
+            if settings.max_seq_len < 100 {
+                probes.push(Probe::ask("state", || {
+                    let RopeState { ratio, cached_len, tables } =
+                        module.as_ref().ok_or_else(missing)?.state()?;
+                    Ok([vec![ratio as f64, cached_len as f64], both(tables)].concat())
+                }));
+            }
+        }
+    }
+}
