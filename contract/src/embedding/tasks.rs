@@ -28,7 +28,7 @@ pub static TASKS: &[Spec] = &[
         subject: "ids outside the table",
         place: "embedding/refuse",
         chapter: "embedding#refusals",
-        library: At { file: "src/functional.rs", mark: "fn checked_ids<" },
+        library: At { file: "src/embedding/formula.rs", mark: "fn checked_ids<" },
         grading: Grading::Invariants {
             ids: &[
                 "embedding/id-refused",
@@ -44,7 +44,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the lookup",
         place: "embedding/forward",
         chapter: "embedding#lookup",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: embedding" },
+        library: At { file: "src/embedding/formula.rs", mark: "ANCHOR: embedding" },
         grading: Grading::Invariants {
             ids: &[
                 "embedding/rows-of-the-table",
@@ -67,7 +67,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the gradient by hand",
         place: "embedding/backward",
         chapter: "embedding#gradient",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: embedding" },
+        library: At { file: "src/embedding/formula.rs", mark: "ANCHOR: embedding" },
         grading: Grading::Invariants {
             ids: &[
                 "embedding/gradient-counts",
@@ -88,7 +88,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the width belongs to the type",
         place: "embedding/types",
         chapter: "shapes#widths",
-        library: At { file: "src/vocab_emb.rs", mark: "type Output =" },
+        library: At { file: "src/embedding/mod.rs", mark: "type Output =" },
         grading: Grading::Types,
     },
     Spec {
@@ -96,7 +96,7 @@ pub static TASKS: &[Spec] = &[
         subject: "an invariant of your own",
         place: "embedding/property",
         chapter: "testing#properties",
-        library: At { file: "tests/suite/03_vocab_emb.rs", mark: "//!" },
+        library: At { file: "tests/suite/03_embedding.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },
     },
 ];

@@ -21,7 +21,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the forward pass",
         place: "norm/forward",
         chapter: "norm#definition",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: norm_forward" },
+        library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_forward" },
         grading: Grading::Invariants {
             ids: &[
                 "norm/statistics-in-f32",
@@ -46,7 +46,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the gradient that the tape gives",
         place: "norm/forward",
         chapter: "norm#tape",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: norm_backward" },
+        library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_backward" },
         grading: Grading::Invariants {
             ids: &["norm/gradient-differences", "norm/gradient-of-gamma", "norm/gradient-of-x"],
             calls: &["backward (dx)", "backward (dgamma)"],
@@ -58,7 +58,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the gradient by hand",
         place: "norm/backward",
         chapter: "norm#gradient",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: norm_backward" },
+        library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_backward" },
         grading: Grading::Invariants {
             ids: &[
                 "norm/gradient-at-zero",
@@ -75,7 +75,7 @@ pub static TASKS: &[Spec] = &[
         subject: "half precision",
         place: "norm/half",
         chapter: "norm#precision",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: norm_forward" },
+        library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_forward" },
         grading: Grading::Invariants {
             ids: &[
                 "norm/half-result-is-half",
@@ -91,7 +91,7 @@ pub static TASKS: &[Spec] = &[
         subject: "groups that do not fit must not compile",
         place: "norm/types",
         chapter: "shapes#const-assertions",
-        library: At { file: "src/norm.rs", mark: "const fn assert_groups(" },
+        library: At { file: "src/norm/mod.rs", mark: "const fn assert_groups(" },
         grading: Grading::Types,
     },
     Spec {

@@ -9,7 +9,7 @@ pub static TASKS: &[Spec] = &[
         subject: "who owns which ids",
         place: "parallel/shard-range",
         chapter: "parallel#ranges",
-        library: At { file: "src/vocab_emb.rs", mark: "pub fn shard_range(" },
+        library: At { file: "src/parallel/shards.rs", mark: "pub fn shard_range(" },
         grading: Grading::Invariants {
             ids: &[
                 "parallel/range",
@@ -26,7 +26,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the first rows of a rank",
         place: "parallel/initial",
         chapter: "parallel#initial-values",
-        library: At { file: "src/vocab_emb.rs", mark: "impl ParallelVocabEmbeddingConfig" },
+        library: At { file: "src/parallel/mod.rs", mark: "impl ParallelVocabEmbeddingConfig" },
         grading: Grading::Invariants {
             ids: &[
                 "parallel/initial-shard",
@@ -43,7 +43,7 @@ pub static TASKS: &[Spec] = &[
         subject: "a rank's part of the lookup",
         place: "parallel/forward",
         chapter: "parallel#lookup",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: parallel" },
+        library: At { file: "src/parallel/formula.rs", mark: "ANCHOR: parallel" },
         grading: Grading::Invariants {
             ids: &[
                 "parallel/owned-rows",
@@ -72,7 +72,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the gradient by hand",
         place: "parallel/backward",
         chapter: "parallel#gradient",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: parallel" },
+        library: At { file: "src/parallel/formula.rs", mark: "ANCHOR: parallel" },
         grading: Grading::Invariants {
             ids: &[
                 "parallel/foreign-tokens-give-no-gradient",
@@ -93,7 +93,7 @@ pub static TASKS: &[Spec] = &[
         subject: "uneven shards must not compile",
         place: "parallel/types",
         chapter: "shapes#const-assertions",
-        library: At { file: "src/vocab_emb.rs", mark: "const fn assert_shards(" },
+        library: At { file: "src/parallel/mod.rs", mark: "const fn assert_shards(" },
         grading: Grading::Types,
     },
     Spec {
@@ -101,7 +101,7 @@ pub static TASKS: &[Spec] = &[
         subject: "an invariant of your own",
         place: "parallel/property",
         chapter: "testing#properties",
-        library: At { file: "tests/suite/04_parallel_vocab_emb.rs", mark: "//!" },
+        library: At { file: "tests/suite/04_parallel.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },
     },
 ];

@@ -9,7 +9,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the frequencies",
         place: "rope/frequencies",
         chapter: "rope#frequencies",
-        library: At { file: "src/pos_emb.rs", mark: "ANCHOR: frequencies" },
+        library: At { file: "src/rope/frequencies.rs", mark: "ANCHOR: frequencies" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/fastest-plane-first",
@@ -29,10 +29,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the tables",
         place: "rope/tables",
         chapter: "rope#tables",
-        library: At {
-            file: "src/pos_emb.rs",
-            mark: "impl<H: Dim, D: Device<f32>> RotaryTables<H, D>",
-        },
+        library: At { file: "src/rope/tables.rs", mark: "impl<H: Dim, D: Device<f32>> RotaryTables<H, D>" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/tables-position-zero",
@@ -52,7 +49,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the rotation",
         place: "rope/rotate",
         chapter: "rope#rotation",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: rope_forward" },
+        library: At { file: "src/rope/formula.rs", mark: "ANCHOR: rope_forward" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/rotate-unit-vector",
@@ -74,7 +71,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the gradient by hand",
         place: "rope/backward",
         chapter: "rope#gradient",
-        library: At { file: "src/functional.rs", mark: "ANCHOR: rope_backward" },
+        library: At { file: "src/rope/formula.rs", mark: "ANCHOR: rope_backward" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/gradient-turns-back",
@@ -92,7 +89,7 @@ pub static TASKS: &[Spec] = &[
         subject: "adjacent pairs",
         place: "rope/interleave",
         chapter: "rope#layouts",
-        library: At { file: "src/functional.rs", mark: "pub fn half_split_to_interleaved<" },
+        library: At { file: "src/rope/layouts.rs", mark: "pub fn half_split_to_interleaved<" },
         grading: Grading::Invariants {
             ids: &["rope/interleaved-order"],
             calls: &["to_interleaved"],
@@ -104,7 +101,7 @@ pub static TASKS: &[Spec] = &[
         subject: "and back",
         place: "rope/back",
         chapter: "rope#layouts",
-        library: At { file: "src/functional.rs", mark: "pub fn interleaved_to_half_split<" },
+        library: At { file: "src/rope/layouts.rs", mark: "pub fn interleaved_to_half_split<" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/half-split-order",
@@ -121,7 +118,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the ratio for a long call",
         place: "rope/ratio",
         chapter: "rope#long-calls",
-        library: At { file: "src/pos_emb.rs", mark: "pub fn ratio_for_length(" },
+        library: At { file: "src/rope/frequencies.rs", mark: "pub fn ratio_for_length(" },
         grading: Grading::Invariants {
             ids: &["rope/long-ratio-edges", "rope/long-ratio-smallest-even"],
             calls: &["ratio_for_length"],
@@ -133,7 +130,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the module and its cache",
         place: "rope/module",
         chapter: "rope#long-calls",
-        library: At { file: "src/pos_emb.rs", mark: "ANCHOR: long_call" },
+        library: At { file: "src/rope/mod.rs", mark: "ANCHOR: long_call" },
         grading: Grading::Invariants {
             ids: &[
                 "rope/fresh-state",
@@ -165,7 +162,7 @@ pub static TASKS: &[Spec] = &[
         subject: "heads that can't be turned must not compile",
         place: "rope/types",
         chapter: "shapes#const-assertions",
-        library: At { file: "src/pos_emb.rs", mark: "const fn assert_head(" },
+        library: At { file: "src/rope/mod.rs", mark: "const fn assert_head(" },
         grading: Grading::Types,
     },
     Spec {
