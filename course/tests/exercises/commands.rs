@@ -1,7 +1,7 @@
 //! The commands around the exercises, as a learner runs them.
 
 use crate::scratch::{Said, Scratch};
-use course::exercise::source::{SOURCES, Source, find, replaced};
+use learner::exercise::source::{SOURCES, Source, find, replaced};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
