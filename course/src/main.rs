@@ -1,13 +1,15 @@
-//! Arguments and exit codes of the command `cargo course`. The work is in the library.
+//! Arguments and exit codes of the command `cargo course`. The work is in two libraries: `learner` has what a
+//! learner runs, `author` the book and the notebooks. Only here the two meet.
 
 #![forbid(unsafe_code)]
 
+use author::book::read;
+use author::lab::{self, kernel};
 use clap::{Args, Parser, Subcommand};
-use course::book::read;
-use course::exercise::show::{error_lines, error_width};
-use course::exercise::{check, diff, hint, reset};
-use course::lab::{self, kernel};
-use course::{board, matrix, tour};
+use learner::exercise::show::{error_lines, error_width};
+use learner::exercise::{check, diff, hint, reset};
+use learner::{board, matrix, tour};
+use std::fmt::Display;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -236,8 +238,8 @@ struct KernelArguments {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
-        None => board::run(),
+    match Arguments::parse().command {
+        None => ended(board::run(read::serve_beside)),
         Some(Command::Tour(TourArguments { text, out, json, no_figures })) => {
             let figures = (!no_figures).then_some(out);
             let holds = tour::run(&tour::Options { text, figures, json });
@@ -245,25 +247,29 @@ fn main() -> ExitCode {
                 // `eprintln!` would panic if stderr is closed.
                 let _ = writeln!(std::io::stderr(), "error: an invariant does not hold");
             }
-            holds
+            ended(holds)
         }
         Some(Command::Check(CheckArguments { task, watch, json })) => {
-            check::run(&check::Options { task, watch, json })
+            ended(check::run(&check::Options { task, watch, json }))
         }
-        Some(Command::Hint(HintArguments { task, tier })) => hint::run(&task, tier.into()),
-        Some(Command::Diff(DiffArguments { task })) => diff::run(&task),
-        Some(Command::Reset(ResetArguments { task })) => reset::run(&task),
-        Some(Command::Matrix(MatrixArguments { json })) => matrix::run(json),
+        Some(Command::Hint(HintArguments { task, tier })) => ended(hint::run(&task, tier.into())),
+        Some(Command::Diff(DiffArguments { task })) => ended(diff::run(&task)),
+        Some(Command::Reset(ResetArguments { task })) => ended(reset::run(&task)),
+        Some(Command::Matrix(MatrixArguments { json })) => ended(matrix::run(json)),
         Some(Command::Read(ReadArguments { build, port, open, update })) => {
-            read::run(&read::Options { build, port, open, update })
+            ended(read::run(&read::Options { build, port, open, update }))
         }
         Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
-            lab::run(&lab::Options { notebook, check, update, no_browser, port })
+            ended(lab::run(&lab::Options { notebook, check, update, no_browser, port }))
         }
         Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
-            kernel::run(&evcxr, &connection_file)
+            ended(kernel::run(&evcxr, &connection_file))
         }
-    };
+    }
+}
+
+/// The exit code of what a command came to: good, not good, or not done.
+fn ended(result: Result<bool, impl Display>) -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),

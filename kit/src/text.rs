@@ -18,10 +18,6 @@ pub const MAX_TOKENS: usize = 4096;
 /// [`MAX_TOKENS`] tokens never need more.
 pub const MAX_BYTES: usize = MAX_TOKENS * 128;
 
-/// The course's own prose.
-const OWN_PROSE: &str =
-    concat!(include_str!("../../README.md"), "\n", include_str!("../../CONTRIBUTING.md"));
-
 /// A text and what to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
@@ -34,11 +30,6 @@ pub struct Text {
 }
 
 impl Text {
-    /// The course's own prose.
-    pub fn own_prose() -> Self {
-        Self { name: "the course's own prose".into(), content: OWN_PROSE.into(), cut: false }
-    }
-
     /// The Apache licence of this course: English prose that does not change, for figures that must
     /// not either.
     pub fn licence() -> Self {
@@ -156,9 +147,9 @@ mod tests {
 
     #[test]
     fn pieces_make_the_text() {
-        let own = Text::own_prose();
-        let tokens = tokenize(&own).unwrap();
-        assert!(own.content.as_bytes().starts_with(&tokens.pieces.concat()));
+        let licence = Text::licence();
+        let tokens = tokenize(&licence).unwrap();
+        assert!(licence.content.as_bytes().starts_with(&tokens.pieces.concat()));
         assert!(tokens.ids.iter().all(|&id| id < TOKENIZER_IDS));
     }
 

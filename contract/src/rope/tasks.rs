@@ -29,7 +29,10 @@ pub static TASKS: &[Spec] = &[
         subject: "the tables",
         place: "rope/tables",
         chapter: "rope#tables",
-        library: At { file: "src/rope/tables.rs", mark: "impl<H: Dim, D: Device<f32>> RotaryTables<H, D>" },
+        library: At {
+            file: "src/rope/tables.rs",
+            mark: "impl<H: Dim, D: Device<f32>> RotaryTables<H, D>",
+        },
         grading: Grading::Invariants {
             ids: &[
                 "rope/tables-position-zero",

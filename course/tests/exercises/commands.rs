@@ -1,11 +1,10 @@
 //! The commands around the exercises, as a learner runs them.
 
 use crate::scratch::{Said, Scratch};
-use course::exercise::Workspace;
-use course::exercise::source::{Source, find, replaced};
+use learner::exercise::Workspace;
+use learner::exercise::source::{Source, find, replaced};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;

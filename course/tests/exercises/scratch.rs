@@ -3,8 +3,8 @@
 //! The learner's own files may be in any state and stay as they are. Between two tests only
 //! `exercises/src` of the copy changes, so each costs one small build. The first one builds all.
 
-use course::exercise::Workspace;
-use course::exercise::source::Source;
+use learner::exercise::Workspace;
+use learner::exercise::source::Source;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! What must not be in a notebook is found, and told with its cell.
 
 use super::*;
-use course::lab::execute::execute;
+use author::lab::execute::execute;
 use std::time::Duration;
 
 /// Runs a notebook that is made of cells.

@@ -1,8 +1,8 @@
 //! The committed notebooks: what they must have, without running them.
 
 use super::*;
-use course::lab::clean::clean;
-use course::lab::notebook::{Cell, text};
+use author::lab::clean::clean;
+use author::notebook::{Cell, text};
 
 fn code(notebook: &Notebook) -> impl Iterator<Item = &Cell> {
     notebook.cells.iter().filter(|cell| cell.is_code())
@@ -16,7 +16,7 @@ fn markdown(notebook: &Notebook) -> String {
 #[test]
 fn these_are_all_notebooks() {
     let names: Vec<String> =
-        home().select(None).unwrap().iter().map(|file| course::lab::home::stem(file)).collect();
+        home().select(None).unwrap().iter().map(|file| author::lab::home::stem(file)).collect();
     assert_eq!(names, NAMES);
 }
 

@@ -9,9 +9,9 @@ mod files;
 mod page;
 mod solutions;
 
-use course::exercise::Workspace;
-use course::lab::home::Home;
-use course::lab::notebook::Notebook;
+use author::lab::home::Home;
+use author::notebook::Notebook;
+use learner::exercise::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! The cells that a student fills in can be filled in: each has lines that pass.
 
 use super::*;
-use course::lab::execute::{TIMEOUT, execute};
-use course::lab::notebook::text;
+use author::lab::execute::{TIMEOUT, execute};
+use author::notebook::text;
 
 /// The cells tagged `yours`, each with the file that solves it.
 fn solved() -> Vec<(String, String, PathBuf)> {

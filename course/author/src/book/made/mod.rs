@@ -1,0 +1,42 @@
+//! What code makes for the book: figures, listings, and the numbers that stand in its sentences.
+//!
+//! Each chapter has a file here. Figures and listings are kept in `book/src`, so that the sources
+//! can be read without building anything; a test makes them again and compares. A number stands in
+//! the text, with its name in a comment behind it; the build compares the two.
+
+pub mod claims;
+pub mod embedding;
+pub mod encodings;
+pub mod kinds;
+pub mod norm;
+pub mod parallel;
+pub mod rope;
+pub mod shapes;
+pub mod testing;
+
+use crate::error::Result;
+use kinds::{Made, Numbers};
+
+/// What is made for each chapter.
+pub static CHAPTERS: &[&Made] = &[
+    &shapes::MADE,
+    &norm::MADE,
+    &embedding::MADE,
+    &parallel::MADE,
+    &rope::MADE,
+    &encodings::MADE,
+    &testing::MADE,
+    &claims::MADE,
+];
+
+/// All numbers of the book.
+///
+/// # Errors
+/// A component refused its input.
+pub fn numbers() -> Result<Numbers> {
+    let mut numbers = Numbers::default();
+    for chapter in CHAPTERS {
+        (chapter.numbers)(&mut numbers)?;
+    }
+    Ok(numbers)
+}

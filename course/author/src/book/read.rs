@@ -1,0 +1,96 @@
+//! `cargo course read`: builds the book, and serves it or writes it.
+
+use super::build::{Built, build};
+use super::serve::Server;
+use super::{publish, update};
+use crate::error::Result;
+use learner::exercise::Workspace;
+use learner::progress::with_spinner;
+use learner::terminal::Terminal;
+use std::path::{Path, PathBuf};
+
+/// Where the site is built when it is served.
+pub const SITE: &str = "target/book";
+
+/// What to do with the book.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Write the site to this folder, and serve nothing.
+    pub build: Option<PathBuf>,
+    /// Serve on this port.
+    pub port: Option<u16>,
+    /// Open it in the browser.
+    pub open: bool,
+    /// Make the figures and listings anew.
+    pub update: bool,
+}
+
+/// Does it. Serving ends with Ctrl-C.
+///
+/// # Errors
+/// What is wrong in the sources of the book; a folder or a port that can't be used.
+pub fn run(options: &Options) -> Result<bool> {
+    let workspace = Workspace::find()?;
+    let mut terminal = Terminal::stdout();
+    if options.update {
+        let files = with_spinner(|progress| {
+            progress("drawing the figures of the book");
+            update::make(&workspace.path("book/src"))
+        })?;
+        terminal.line(&format!("{} figures and listings are in book/src", files.len()))?;
+        return Ok(true);
+    }
+    if let Some(folder) = &options.build {
+        return write(&workspace, folder, &mut terminal);
+    }
+    let server = Server::bind(options.port)?;
+    let site = workspace.path(SITE);
+    let Built { pages, .. } = built(&workspace, &site)?;
+    let url = server.url();
+    terminal.line(&format!("The book is at {url}: {pages} pages. Ctrl-C ends."))?;
+    if options.open && opener::open_browser(&url).is_err() {
+        terminal.line("No browser could be opened; open the address yourself.")?;
+    }
+    server.serve(&site)?;
+    Ok(true)
+}
+
+/// Builds the book and serves it until the program ends. Tells the address, or why there is none.
+pub fn serve_beside(workspace: &Workspace, tell: &dyn Fn(std::result::Result<String, String>)) {
+    let served = ready(&workspace.path("")).and_then(|(server, site)| {
+        tell(Ok(server.url()));
+        server.serve(&site)
+    });
+    if let Err(error) = served {
+        tell(Err(error.to_string()));
+    }
+}
+
+/// Builds the book of the workspace in `root`. Returns where it will be served, and its folder.
+///
+/// # Errors
+/// There is no free port; what is wrong in the sources of the book.
+pub fn ready(root: &Path) -> Result<(Server, PathBuf)> {
+    let server = Server::bind(None)?;
+    let site = root.join(SITE);
+    build(root, &site)?;
+    Ok((server, site))
+}
+
+/// Writes the site to a folder.
+fn write(workspace: &Workspace, folder: &Path, terminal: &mut Terminal) -> Result<bool> {
+    publish::check(folder)?;
+    let site = tempfile::tempdir()?;
+    let Built { pages, .. } = built(workspace, site.path())?;
+    publish::publish(site.path(), folder)?;
+    let folder = folder.display();
+    terminal.line(&format!("The book is in {folder}: {pages} pages. Open index.html there."))?;
+    Ok(true)
+}
+
+fn built(workspace: &Workspace, site: &Path) -> Result<Built> {
+    with_spinner(|progress| {
+        progress("building the book");
+        build(&workspace.path(""), site)
+    })
+}

@@ -1,0 +1,13 @@
+//! What an author keeps and a reader opens: the book, with all that code makes for it, and the notebooks.
+//!
+//! [`book`] builds the pages and serves them, [`lab`] runs the notebooks and opens them in Jupyter.
+
+#![forbid(unsafe_code)]
+
+pub mod book;
+pub mod error;
+mod figures;
+pub mod lab;
+pub mod notebook;
+
+pub use error::{Error, Result};

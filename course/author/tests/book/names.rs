@@ -1,0 +1,124 @@
+//! Every name of the contract, every task and every public item can be reached in the book.
+
+use crate::pages::{root, site};
+use author::book::generated::section;
+use author::book::names::Names;
+use contract::registry::{COMPONENTS, TASKS};
+use std::collections::BTreeSet;
+
+/// The sources of a chapter.
+fn source(chapter: &str) -> String {
+    std::fs::read_to_string(root().join(format!("book/src/{chapter}.md"))).unwrap_or_default()
+}
+
+/// The text of a section: from its heading to the next one that is not below it.
+fn text_of(chapter: &str, wanted: &str) -> Option<String> {
+    let page = source(chapter);
+    let mut lines = page.lines();
+    let heading = lines.find(|line| section(line).is_some_and(|(_, id)| id == wanted))?;
+    let level = |line: &str| line.len() - line.trim_start_matches('#').len();
+    let mut fenced = false;
+    let text = lines.take_while(|line| {
+        fenced ^= line.trim_start().starts_with("```");
+        fenced || level(line) == 0 || level(line) > level(heading)
+    });
+    Some(text.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn every_invariant_is_in_the_section_that_it_names() {
+    for promise in Names::new().rooms.iter().flat_map(|room| &room.promises) {
+        let (chapter, section) = promise.chapter.split_once('#').unwrap();
+        let text = text_of(chapter, section);
+        let text = text.unwrap_or_else(|| panic!("{}: no section {}", promise.id, promise.chapter));
+        let named = format!("{{{{invariants {}}}}}", promise.chapter);
+        assert!(text.contains(&named), "{}: {named} is missing", promise.chapter);
+        assert!(text.len() > 300, "{}: there is little to read", promise.chapter);
+    }
+}
+
+#[test]
+fn every_task_names_a_section() {
+    for task in TASKS.iter() {
+        let (chapter, section) = task.chapter.split_once('#').unwrap();
+        assert!(text_of(chapter, section).is_some(), "{}: no {}", task.name, task.chapter);
+    }
+}
+
+#[test]
+fn every_task_is_in_a_chapter() {
+    let chapters: String = COMPONENTS.iter().map(|component| source(component.slug)).collect();
+    for task in TASKS.iter() {
+        assert!(chapters.contains(&format!("{{{{tasks {}}}}}", task.component)), "{}", task.name);
+    }
+}
+
+/// From the first page on, by links alone.
+#[test]
+fn every_name_can_be_reached() {
+    let site = site();
+    let (mut seen, mut next) = (BTreeSet::new(), vec!["index.html".to_string()]);
+    while let Some(name) = next.pop() {
+        let Some(page) = site.pages.get(&name) else { continue };
+        if seen.insert(name) {
+            let files = page.links.iter().map(|link| link.split('#').next().unwrap());
+            next.extend(files.filter(|file| !file.is_empty()).map(str::to_string));
+        }
+    }
+    for (id, page) in Names::new().pages() {
+        let (page, anchor) = page.split_once('#').unwrap();
+        let file = page.replace(".md", ".html");
+        assert!(seen.contains(&file), "{id}: nothing links to {file}");
+        assert!(site.pages[&file].ids.contains(anchor), "{id}: no #{anchor} in {file}");
+    }
+}
+
+#[test]
+fn chapters_name_invariants_and_bugs_in_their_own_words() {
+    for room in &Names::new().rooms {
+        let text = source(room.component.slug);
+        let named = |id: &str| text.contains(&format!("`{id}`"));
+        let promises = room.promises.iter().filter(|promise| named(promise.id)).count();
+        let bugs = room.exhibits.iter().filter(|bug| named(bug.id)).count();
+        assert!(promises >= 5 && bugs >= 5, "{}: {promises} and {bugs}", room.component.slug);
+    }
+}
+
+/// The names of what the library makes public, as its source says it.
+fn public_items() -> BTreeSet<String> {
+    let mut items = BTreeSet::new();
+    for entry in root().join("src").read_dir().unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in text.lines() {
+            let mut words = line.split(' ');
+            if words.next() != Some("pub") {
+                continue;
+            }
+            let mut kind = words.next().unwrap_or_default();
+            while ["const", "async"].contains(&kind) && line.contains(" fn ") {
+                kind = words.next().unwrap_or_default();
+            }
+            if ["struct", "enum", "trait", "fn", "type", "const", "mod"].contains(&kind) {
+                let rest = words.next().unwrap_or_default();
+                let name = rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap();
+                items.insert(name.to_string());
+            }
+        }
+    }
+    items
+}
+
+#[test]
+fn every_public_item_is_in_the_book() {
+    let items = public_items();
+    for known in ["GroupRmsNorm", "NtkAwareRope", "apply_rotary_pos_emb", "shard_range", "Init"] {
+        assert!(items.contains(known), "the scan misses {known}");
+    }
+    let code = &site().pages["library.html"].code;
+    let words: BTreeSet<&str> = code
+        .iter()
+        .flat_map(|code| code.split(|c: char| !(c.is_alphanumeric() || c == '_')))
+        .collect();
+    let missing: Vec<_> = items.iter().filter(|item| !words.contains(item.as_str())).collect();
+    assert!(missing.is_empty(), "library.md does not name {missing:?}");
+}

@@ -1,0 +1,61 @@
+//! What the book's sources hold is what code makes, and all of it is used.
+
+use crate::pages::root;
+use author::book::made::CHAPTERS;
+use author::book::update;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn files(folder: &Path) -> BTreeSet<String> {
+    let Ok(entries) = folder.read_dir() else { return BTreeSet::new() };
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn figures_and_listings_are_what_code_makes() {
+    let (made, kept) = (tempfile::tempdir().unwrap(), root().join("book/src"));
+    update::make(made.path()).unwrap();
+    let again = "`cargo course read --update` makes them anew";
+    for kind in ["figures", "listings"] {
+        let (made, kept) = (made.path().join(kind), kept.join(kind));
+        assert_eq!(files(&made), files(&kept), "{kind} that are made, and that are kept; {again}");
+        for name in files(&made) {
+            let read = |folder: &Path| std::fs::read_to_string(folder.join(&name)).unwrap();
+            assert!(read(&made) == read(&kept), "{kind}/{name} is not what code makes; {again}");
+        }
+    }
+}
+
+#[test]
+fn every_figure_and_listing_is_shown() {
+    let folder = root().join("book/src");
+    let pages: String = files(&folder)
+        .iter()
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| std::fs::read_to_string(folder.join(name)).unwrap())
+        .collect();
+    for chapter in CHAPTERS {
+        for figure in chapter.figures {
+            assert!(pages.contains(&format!("(figures/{}.svg ", figure.name)), "{}", figure.name);
+        }
+        for listing in chapter.listings {
+            let include = format!("{{{{#include listings/{}.txt", listing.name);
+            assert!(pages.contains(&include), "{}", listing.name);
+        }
+    }
+}
+
+/// Code in the book comes from files that tests compile: a piece of Rust is an include, or a line.
+#[test]
+fn code_is_included() {
+    let folder = root().join("book/src");
+    for name in files(&folder).iter().filter(|name| name.ends_with(".md")) {
+        let page = std::fs::read_to_string(folder.join(name)).unwrap();
+        for piece in page.split("```rust").skip(1) {
+            let (_, piece) = piece.split_once('\n').unwrap();
+            let lines: Vec<&str> = piece.lines().take_while(|line| *line != "```").collect();
+            let included = lines.iter().any(|line| line.contains("{{#include"));
+            assert!(included || lines.len() <= 1, "{name}: this is not included:\n{lines:#?}");
+        }
+    }
+}

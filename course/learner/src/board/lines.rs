@@ -1,0 +1,258 @@
+//! The board as lines.
+
+use super::view::View;
+use crate::exercise::Workspace;
+use crate::exercise::grading::Grades;
+use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
+use crate::exercise::source::region;
+use console::{measure_text_width, style};
+use contract::grade::Grade;
+use contract::registry::{COMPONENTS, Entry, TASKS, task};
+use contract::task::Task;
+
+/// Columns of a progress bar.
+const BAR: usize = 20;
+/// The label column.
+const LABEL: usize = 11;
+
+/// The board. With a height, components that are not in work are folded if the tasks would not
+/// fit beside what is next and a report.
+pub fn board(
+    view: &View,
+    workspace: &Workspace,
+    width: usize,
+    height: Option<usize>,
+) -> Vec<String> {
+    let none = Grades::default();
+    let grades = view.grades.as_ref().unwrap_or(&none);
+    let urgent = grades.urgent();
+    let mut lines = vec![title(view, grades, width)];
+    lines.extend(book(view, width));
+    let unfolded = COMPONENTS.iter().map(|component| component.tasks().count() + 2).sum::<usize>();
+    let all = height.is_none_or(|height| unfolded + 12 <= height);
+    // A report needs the room more than the tasks that are done.
+    let report = urgent.is_some_and(|grade| grade.begun);
+    let cramped = height.is_some_and(|height| report && height < 45);
+    for component in COMPONENTS {
+        if !cramped {
+            lines.push(String::new());
+        }
+        lines.push(heading(component, grades, width));
+        let in_work = |grade: &Grade| component.tasks().any(|task| task.number == grade.task);
+        if all || COMPONENTS.len() == 1 || urgent.is_some_and(in_work) && !cramped {
+            let tasks = component.tasks();
+            lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
+        } else {
+            lines.extend(folded(component, grades, width));
+        }
+    }
+    lines.push(String::new());
+    if let Some(error) = &view.error {
+        lines.extend(red_error_lines(error, width));
+        return lines;
+    }
+    match (urgent, &view.grades) {
+        (Some(grade), _) => lines.extend(next(grade, view, workspace, width)),
+        (None, Some(_)) => {
+            lines.push(style("All tasks are done.").green().bold().to_string());
+            let first = TASKS.first().map_or("", |task| &task.number);
+            let compare = format!("Compare with the model solutions: cargo course diff {first}");
+            lines.extend(fit(&compare, width, 0));
+        }
+        (None, None) => {}
+    }
+    lines
+}
+
+fn title(view: &View, grades: &Grades, width: usize) -> String {
+    let name = "Quadrivium";
+    let score = if view.grades.is_some() { score(grades) } else { "not graded yet".to_string() };
+    let gap = width.saturating_sub(name.len() + score.len()).max(2);
+    format!("{}{}{score}", style(name).bold().cyan(), " ".repeat(gap))
+}
+
+/// Where the book is.
+fn book(view: &View, width: usize) -> Vec<String> {
+    match &view.book {
+        None => Vec::new(),
+        Some(Ok(url)) => vec![format!("{} {url}", style("book").dim())],
+        Some(Err(error)) => {
+            let text = error.lines().next().unwrap_or_default();
+            fit(&format!("book {text}; ask `cargo course read` for more"), width, 5)
+        }
+    }
+}
+
+/// Where to read about what is broken: an address if the book is served, or a chapter and its section.
+fn page(chapter: &str, view: &View) -> String {
+    match (&view.book, chapter.split_once('#')) {
+        (Some(Ok(url)), Some((page, section))) => format!("{url}{page}.html#{section}"),
+        _ => format!("{chapter} (cargo course read)"),
+    }
+}
+
+/// A component's number, name, bar and count.
+fn heading(component: &Entry, grades: &Grades, width: usize) -> String {
+    let passed = |task: &&Task| grades.of(task).is_some_and(|grade| grade.passed);
+    let (done, all) = (component.tasks().filter(passed).count(), component.tasks().count());
+    let got: u32 = component.tasks().filter(passed).map(|task| task.points).sum();
+    let of: u32 = component.tasks().map(|task| task.points).sum();
+    let full = (BAR * done).checked_div(all).unwrap_or(0);
+    let bar = format!("{}{}", style("━".repeat(full)).green(), style("─".repeat(BAR - full)).dim());
+    let numbered = |component: &Entry| format!("{} {}", component.number(), component.name);
+    let longest = COMPONENTS.iter().map(|component| measure_text_width(&numbered(component))).max();
+    let name = numbered(component);
+    let count = format!("{done:>2}/{all:<2}");
+    let points = format!("{got} of {of} p");
+    let gap = longest.unwrap_or(0) + 1 - measure_text_width(&name);
+    let line = format!("{}{}{bar} {count}", style(&name).bold(), " ".repeat(gap));
+    let room = width.saturating_sub(measure_text_width(&line));
+    if room > points.len() + 1 { format!("{line}  {}", style(points).dim()) } else { line }
+}
+
+/// The tasks of a component in one line, or a few.
+fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
+    let mut lines = vec![" ".to_string()];
+    for task in component.tasks() {
+        let word = match grades.of(task) {
+            None => style(format!(" ?{}", task.number)).dim(),
+            Some(grade) if grade.passed => style(format!(" ✓{}", task.number)).green(),
+            Some(grade) if grade.begun => style(format!(" ✗{}", task.number)).red(),
+            Some(_) => style(format!(" ·{}", task.number)).dim(),
+        };
+        let word = word.to_string();
+        let last = lines.last().map_or(0, |line| measure_text_width(line));
+        if last + measure_text_width(&word) > width {
+            lines.push(" ".to_string());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(&word);
+        }
+    }
+    lines
+}
+
+/// The task that is most urgent: where it is, where to read, how to get a hint; and its report.
+fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<String> {
+    let Some(task) = task(&grade.task) else { return Vec::new() };
+    let mut lines = Vec::new();
+    let mut row = |label: &str, text: &str| {
+        for (row, line) in fit(&format!("{label:LABEL$}{text}"), width, LABEL).iter().enumerate() {
+            let (label, rest) = line.split_at(LABEL.min(line.len()));
+            lines.push(match row {
+                0 => format!("{}{rest}", style(label).cyan().bold()),
+                _ => line.clone(),
+            });
+        }
+    };
+    row("next", &format!("{}  {}", task.number, task.title));
+    row("file", &place(task, workspace));
+    row("read", &page(grade.chapter(task), view));
+    row("hint", &format!("cargo course hint {}", task.number));
+    if grade.begun {
+        lines.push(String::new());
+        lines.push(style("─".repeat(width)).dim().to_string());
+        lines.extend(report_lines(grade, width));
+    }
+    lines
+}
+
+/// The learner's file, and the line at which the task begins.
+fn place(task: &Task, workspace: &Workspace) -> String {
+    let file = format!("exercises/src/{}", task.file());
+    let text = workspace.read(&file).unwrap_or_default();
+    match region(&text, task.place) {
+        Ok(place) => format!("{file}:{}", place.line),
+        Err(problem) => format!("{file} ({problem})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(done: usize) -> View {
+        let grade = |(place, task): (usize, &Task)| match place.cmp(&done) {
+            std::cmp::Ordering::Less => Grade::new(task),
+            std::cmp::Ordering::Equal => {
+                Grade::failed(task, "norm/some-rule", "A rule.", "it is long ".repeat(20))
+            }
+            std::cmp::Ordering::Greater => {
+                let mut grade = Grade::failed(task, "", "", "");
+                grade.begun = false;
+                grade
+            }
+        };
+        let grades = Grades(TASKS.iter().enumerate().map(grade).collect());
+        View {
+            grades: Some(grades),
+            book: Some(Ok("http://127.0.0.1:4143/".into())),
+            ..View::default()
+        }
+    }
+
+    fn plain(lines: &[String]) -> String {
+        lines.iter().map(|line| format!("{}\n", console::strip_ansi_codes(line))).collect()
+    }
+
+    #[test]
+    fn it_fits_in_any_width() {
+        let workspace = Workspace::find().unwrap();
+        for done in 0..=TASKS.len() {
+            for (width, height) in [(60, Some(24)), (100, Some(200)), (60, None)] {
+                for line in board(&view(done), &workspace, width, height) {
+                    assert!(measure_text_width(&line) <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_broken_is_next_and_reported() {
+        let workspace = Workspace::find().unwrap();
+        let text = plain(&board(&view(1), &workspace, 80, None));
+        assert!(text.contains(&format!("next       {}  ", TASKS[1].number)), "{text}");
+        assert!(text.contains("file       exercises/src/norm.rs:"), "{text}");
+        assert!(text.contains("broken     norm/some-rule"), "{text}");
+        let text = plain(&board(&view(TASKS.len()), &workspace, 80, None));
+        assert!(text.contains("All tasks are done."), "{text}");
+    }
+
+    #[test]
+    fn it_leads_to_the_section_of_what_is_broken() {
+        let workspace = Workspace::find().unwrap();
+        let read = |view: &View| {
+            let text = plain(&board(view, &workspace, 80, None));
+            let line = text.lines().find(|line| line.starts_with("read")).map(str::to_string);
+            line.unwrap_or_default()
+        };
+        // A rule that is no invariant has no section of its own: the task's is named.
+        let mut view = view(1);
+        assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#definition");
+        view.grades.as_mut().unwrap().0[1].broken[0].chapter = "norm#eps".to_string();
+        assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#eps");
+        view.book = None;
+        assert_eq!(read(&view), "read       norm#eps (cargo course read)");
+    }
+
+    #[test]
+    fn a_report_begins_on_a_small_screen() {
+        let workspace = Workspace::find().unwrap();
+        let small = plain(&board(&view(1), &workspace, 80, Some(24)));
+        let row = small.lines().position(|line| line.starts_with("broken")).unwrap();
+        assert!(row < 23, "{row}: {small}");
+        let large = plain(&board(&view(1), &workspace, 80, Some(60)));
+        assert!(large.contains("ok      1.1") && !small.contains("ok      1.1"), "{small}");
+    }
+
+    #[test]
+    fn an_error_stands_below_the_last_grades() {
+        let workspace = Workspace::find().unwrap();
+        let mut view = view(1);
+        view.learn(Err(Error::Watch("no".to_string())));
+        let text = plain(&board(&view, &workspace, 80, None));
+        assert!(text.contains("error: can't watch") && text.contains("ok      1.1"), "{text}");
+    }
+
+    use crate::error::Error;
+}

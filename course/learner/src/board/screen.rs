@@ -1,0 +1,178 @@
+//! The board on a terminal: drawn at each save, until the learner leaves.
+
+use super::lines;
+use super::view::{View, every_task};
+use crate::error::Result;
+use crate::exercise::Workspace;
+use crate::exercise::grading::{Grades, grade};
+use crate::exercise::watch::Watch;
+use console::{style, truncate_str};
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
+use crossterm::terminal::{self, Clear, ClearType};
+use crossterm::{cursor, queue};
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// How long news may wait to be drawn.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Serves the book of a workspace until the program ends, and tells its address, or why there is none.
+/// The board goes on without.
+pub type Book = fn(&Workspace, &dyn Fn(std::result::Result<String, String>));
+
+/// What the threads beside the board tell.
+enum News {
+    /// What it does now.
+    Doing(String),
+    /// What came out.
+    Graded(Result<Grades>),
+    /// Saves can't be seen any more.
+    Lost(crate::Error),
+    /// The address of the book, or why there is none.
+    Book(std::result::Result<String, String>),
+}
+
+/// Shows the board until a key leaves it.
+///
+/// Grading goes on beside it. If the learner leaves meanwhile, what is running ends by itself:
+/// cargo when its reader is gone, the autograder within its time limits.
+pub fn run(workspace: Workspace, book: Book) -> Result<()> {
+    let watch = Watch::new(&workspace)?;
+    let (tell, news) = channel();
+    let (theirs, tell_book) = (workspace.clone(), tell.clone());
+    std::thread::spawn(move || {
+        // If the board is closed, nobody listens, and the program ends soon.
+        book(&theirs, &|outcome| drop(tell_book.send(News::Book(outcome))));
+    });
+    let theirs = workspace.clone();
+    std::thread::spawn(move || keep_grading(&theirs, watch, &tell));
+    let mut terminal = Screen::open()?;
+    let result = show(&mut terminal, &workspace, &news);
+    drop(terminal);
+    result
+}
+
+fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
+    let tasks = every_task();
+    loop {
+        watch.note();
+        // If the board is closed, nobody listens, and the program ends soon.
+        let progress = |words: &str| drop(tell.send(News::Doing(words.to_string())));
+        let _ = tell.send(News::Graded(grade(workspace, &tasks, &progress)));
+        progress("");
+        if let Err(error) = watch.wait() {
+            let _ = tell.send(News::Lost(error));
+            return;
+        }
+    }
+}
+
+fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Result<()> {
+    let mut view = View::default();
+    let (mut top, mut drawn) = (0usize, false);
+    loop {
+        for news in news.try_iter() {
+            drawn = false;
+            match news {
+                News::Doing(words) => view.status = words,
+                News::Graded(outcome) => {
+                    view.learn(outcome);
+                    top = 0;
+                }
+                News::Book(book) => view.book = Some(book),
+                News::Lost(error) => return Err(error),
+            }
+        }
+        if !drawn {
+            top = screen.draw(&view, workspace, top)?;
+            drawn = true;
+        }
+        if !poll(PATIENCE)? {
+            continue;
+        }
+        match read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => match pressed(key) {
+                Some(Press::Leave) => return Ok(()),
+                Some(Press::Down(rows)) => top = top.saturating_add(rows),
+                Some(Press::Up(rows)) => top = top.saturating_sub(rows),
+                None => continue,
+            },
+            Event::Resize(..) => {}
+            _ => continue,
+        }
+        drawn = false;
+    }
+}
+
+/// What a key means.
+enum Press {
+    Leave,
+    Down(usize),
+    Up(usize),
+}
+
+fn pressed(key: KeyEvent) -> Option<Press> {
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Some(Press::Leave),
+        KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            Some(Press::Leave)
+        }
+        KeyCode::Down | KeyCode::Char('j') => Some(Press::Down(1)),
+        KeyCode::Up | KeyCode::Char('k') => Some(Press::Up(1)),
+        KeyCode::PageDown | KeyCode::Char(' ') => Some(Press::Down(10)),
+        KeyCode::PageUp => Some(Press::Up(10)),
+        KeyCode::Home => Some(Press::Up(usize::MAX)),
+        _ => None,
+    }
+}
+
+/// The terminal while the board has it. Dropping it gives the terminal back as it was.
+struct Screen(std::io::Stdout);
+
+impl Screen {
+    fn open() -> Result<Self> {
+        terminal::enable_raw_mode()?;
+        let mut screen = Self(std::io::stdout());
+        queue!(screen.0, terminal::EnterAlternateScreen, cursor::Hide)?;
+        screen.0.flush()?;
+        Ok(screen)
+    }
+
+    /// Draws the lines from `top` on, and a last line that says what is going on. Returns the line
+    /// that is on top, which is less than asked for if the board ends before.
+    ///
+    /// Each line is written over the old one and the terminal shows all at once: no flicker.
+    fn draw(&mut self, view: &View, workspace: &Workspace, top: usize) -> Result<usize> {
+        let (columns, rows) = terminal::size()?;
+        let (columns, rows) = (usize::from(columns).max(20), usize::from(rows).max(2));
+        let lines = lines::board(view, workspace, columns.min(100), Some(rows));
+        let room = rows - 1;
+        let top = top.min(lines.len().saturating_sub(room));
+        let below = lines.len() - top > room;
+        queue!(self.0, terminal::BeginSynchronizedUpdate, cursor::MoveTo(0, 0))?;
+        for row in 0..room {
+            let line = lines.get(top + row).map_or("", String::as_str);
+            write!(self.0, "{}", truncate_str(line, columns, "…"))?;
+            queue!(self.0, Clear(ClearType::UntilNewLine), cursor::MoveToNextLine(1))?;
+        }
+        let foot = match (&view.status[..], below || top > 0) {
+            ("", false) => "each save is graded · q leaves".to_string(),
+            ("", true) => "each save is graded · q leaves · ↑↓ scroll".to_string(),
+            (status, _) => format!("{status} … · q leaves"),
+        };
+        write!(self.0, "{}", style(truncate_str(&foot, columns, "…")).dim())?;
+        queue!(self.0, Clear(ClearType::UntilNewLine), terminal::EndSynchronizedUpdate)?;
+        self.0.flush()?;
+        Ok(top)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // If the terminal is gone, it needs nothing any more.
+        let _ = queue!(self.0, cursor::Show, terminal::LeaveAlternateScreen);
+        let _ = self.0.flush();
+        let _ = terminal::disable_raw_mode();
+    }
+}

@@ -1,0 +1,34 @@
+//! What the board knows.
+
+use crate::error::{Error, Result};
+use crate::exercise::grading::Grades;
+use contract::registry::TASKS;
+use contract::task::Task;
+
+/// What the board knows.
+#[derive(Debug, Default)]
+pub struct View {
+    /// The last grades, if there were any.
+    pub grades: Option<Grades>,
+    /// Why the code could not be graded after that.
+    pub error: Option<Error>,
+    /// What is going on now.
+    pub status: String,
+    /// Where the book is, or why it is not there.
+    pub book: Option<std::result::Result<String, String>>,
+}
+
+impl View {
+    /// Takes in what came out of grading. The grades of a code that was, stay.
+    pub fn learn(&mut self, outcome: Result<Grades>) {
+        match outcome {
+            Ok(grades) => (self.grades, self.error) = (Some(grades), None),
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+/// The board is about all of them.
+pub fn every_task() -> Vec<&'static Task> {
+    TASKS.iter().collect()
+}

@@ -1,0 +1,43 @@
+//! What the compiler says of the learner's code.
+
+use std::fmt;
+
+/// Why the code does not compile.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompileError {
+    /// File, line and column of the first error, if it has a place.
+    pub place: Option<String>,
+    /// The first error in the compiler's words.
+    pub first: String,
+    /// How many more there are.
+    pub further: usize,
+    /// Whether it is the autograder that does not fit the code any more.
+    pub signature: bool,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = match self.further {
+            0 => "1 error".to_string(),
+            further => format!("{} errors, the first", further + 1),
+        };
+        let place = self.place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
+        writeln!(f, "the code does not compile: no task can be graded until it compiles")?;
+        writeln!(f, "rule      exercises/src compiles, even where tasks are still to do")?;
+        writeln!(f, "expected  0 errors")?;
+        writeln!(f, "got       {count}{place}")?;
+        let to_do = if self.signature {
+            "give functions and types the names and arguments of the starter again: the autograder \
+             calls them (`cargo course reset norm` brings a file's starter back and keeps yours)"
+        } else {
+            "mend the first error, then try again"
+        };
+        writeln!(f, "to do     {to_do}\n")?;
+        write!(f, "{}", self.first.trim_end())?;
+        match self.further {
+            0 => Ok(()),
+            1 => write!(f, "\n\nThere is 1 more error."),
+            further => write!(f, "\n\nThere are {further} more errors."),
+        }
+    }
+}

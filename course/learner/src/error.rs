@@ -1,0 +1,151 @@
+//! Why a command stops. Every message says what to do.
+
+use crate::compile_error::CompileError;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a command stops before its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text of the tour can't be used.
+    #[error("{0}; give another file after --text")]
+    Text(kit::Error),
+
+    /// A text can't be used, or a figure can't be painted.
+    #[error(transparent)]
+    Kit(#[from] kit::Error),
+
+    /// A figure can't be drawn or written.
+    #[error(
+        "can't write the figure {path}: {reason}; choose another folder with --out, \
+         or use --no-figures"
+    )]
+    Figure {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// Standard output can't be written, and not because its reader has gone.
+    #[error("can't write to standard output: {0}")]
+    Output(#[from] std::io::Error),
+
+    /// No task has this name.
+    #[error(
+        "no task is called \"{got}\"\n\
+         rule      a task is named by its number or its name, several by their component\n\
+         expected  {known}\n\
+         got       {got}\n\
+         to do     look at the tasks with `cargo course`, then name one of them"
+    )]
+    UnknownTask {
+        /// What was asked for.
+        got: String,
+        /// What there is.
+        known: String,
+    },
+
+    /// A component where one task is needed.
+    #[error(
+        "\"{got}\" names several tasks, and this command is about one\n\
+         rule      one task is named by its number\n\
+         expected  a number from {first} to {last}\n\
+         got       {got}\n\
+         to do     name one of them, such as {first}"
+    )]
+    SeveralTasks {
+        /// What was asked for.
+        got: String,
+        /// The first of the tasks.
+        first: &'static str,
+        /// The last of them.
+        last: &'static str,
+    },
+
+    /// The grades can't be written.
+    #[error(
+        "the grades can't be written, so nothing was graded\n\
+         rule      --json needs a file that can be written\n\
+         expected  a file in a folder that exists\n\
+         got       {path}: {reason}\n\
+         to do     name another file after --json, or make its folder first"
+    )]
+    Json {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+
+    /// The learner's code does not compile.
+    #[error("{0}")]
+    DoesNotCompile(Box<CompileError>),
+
+    /// A task's place in a file is not marked.
+    #[error(
+        "task {name} has no place in {file}\n\
+         rule      a task stands between `// task {name}: begin` and `// task {name}: end`\n\
+         expected  each of the two lines once\n\
+         got       {problem}\n\
+         to do     put the lines back, or start the whole file again: `cargo course reset \
+         {component}` (it keeps a copy of yours)"
+    )]
+    Markers {
+        /// The file.
+        file: String,
+        /// The task.
+        name: String,
+        /// What is wrong.
+        problem: String,
+        /// The component that the file is for.
+        component: String,
+    },
+
+    /// A file of the workspace can't be read or written.
+    #[error("can't use {file}: {reason}; look whether it is there and yours, then try again")]
+    File {
+        /// The file, named from the workspace.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+
+    /// The workspace is gone.
+    #[error(
+        "there are no exercises in {root}: {reason}; run `cargo course` in the folder that you \
+         cloned"
+    )]
+    NoWorkspace {
+        /// The folder.
+        root: String,
+        /// What the system says.
+        reason: String,
+    },
+
+    /// Cargo, or the autograder, could not do its part.
+    #[error("{what}: {reason}")]
+    Program {
+        /// What did not work.
+        what: &'static str,
+        /// What was said.
+        reason: String,
+    },
+
+    /// Saves can't be seen.
+    #[error("can't watch exercises/src: {0}; run `cargo course check` after each save instead")]
+    Watch(String),
+
+    /// A component refused. On checked input it should not: this is a bug.
+    #[error("a component refused its input: {0}")]
+    Component(#[from] quadrivium::Error),
+}
+
+impl Error {
+    /// Wraps what a dfdx device reports.
+    pub fn device<E: std::fmt::Display>(error: E) -> Self {
+        quadrivium::Error::device(error).into()
+    }
+}

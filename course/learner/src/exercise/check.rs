@@ -1,0 +1,114 @@
+//! `cargo course check`: grades tasks, now or at each save.
+
+use super::grading::{Grades, grade};
+use super::show::{fit, red_error_lines, report_lines, score, task_line, width};
+use super::watch::Watch;
+use super::{Workspace, select};
+use crate::error::{Error, Result};
+use crate::progress::with_spinner;
+use crate::terminal::Terminal;
+use console::style;
+use contract::task::Task;
+use std::path::{Path, PathBuf};
+
+/// What is to be graded, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// A number, a component or a module; all tasks if there is none.
+    pub task: Option<String>,
+    /// Grade again at each save.
+    pub watch: bool,
+    /// Write the grades to this file.
+    pub json: Option<PathBuf>,
+}
+
+/// Grades and reports. Returns whether all selected tasks pass.
+///
+/// # Errors
+/// Bad input; code that does not compile; a program that can't be run.
+pub fn run(options: &Options) -> Result<bool> {
+    let tasks = select::tasks(options.task.as_deref())?;
+    let workspace = Workspace::find()?;
+    let json = options.json.as_deref().map(Json::new).transpose()?;
+    if !options.watch {
+        return once(&workspace, &tasks, json.as_ref());
+    }
+    let mut watch = Watch::new(&workspace)?;
+    loop {
+        watch.note();
+        match once(&workspace, &tasks, json.as_ref()) {
+            Ok(_) => {}
+            // The next save may mend it.
+            Err(error @ Error::DoesNotCompile(_)) => {
+                for line in red_error_lines(&error, width()) {
+                    Terminal::stdout().line(&line)?;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        let waiting = "waiting for the next save; Ctrl-C leaves";
+        Terminal::stdout().line(&format!("\n{}", style(waiting).dim()))?;
+        watch.wait()?;
+        Terminal::stdout().line(&style("─".repeat(width())).dim().to_string())?;
+    }
+}
+
+fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> Result<bool> {
+    let grades = with_spinner(|progress| grade(workspace, tasks, progress))?;
+    if let Some(json) = json {
+        json.write(&grades)?;
+    }
+    let (mut terminal, width) = (Terminal::stdout(), width());
+    for task in tasks {
+        terminal.line(&task_line(task, grades.of(task), width))?;
+    }
+    terminal.line("")?;
+    terminal.line(&style(score(&grades)).bold().to_string())?;
+    if let Some(grade) = grades.urgent() {
+        terminal.line("")?;
+        for line in report_lines(grade, width) {
+            terminal.line(&line)?;
+        }
+    }
+    if grades.0.len() > 1 && grades.0.iter().all(|grade| !grade.passed && !grade.begun) {
+        terminal.line("")?;
+        terminal.line("All red is how it starts: each task that you fill in turns green.")?;
+    }
+    for grade in grades.0.iter().filter(|grade| grade.passed) {
+        for line in grade.remarks.iter().flat_map(|remark| remark.lines()) {
+            for line in fit(&format!("Task {}: {line}", grade.task), width, 4) {
+                terminal.line(&line)?;
+            }
+        }
+    }
+    Ok(grades.all_passed())
+}
+
+/// The file for the grades.
+struct Json {
+    path: PathBuf,
+}
+
+impl Json {
+    /// Tries the file before the work begins, and leaves what is in it.
+    fn new(path: &Path) -> Result<Self> {
+        let json = Self { path: path.to_path_buf() };
+        let is_new = !path.exists();
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        file.map_err(|error| json.failed(&error))?;
+        if is_new {
+            // If nothing is graded, no empty file is left. It could be made once, so it can again.
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(json)
+    }
+
+    fn write(&self, grades: &Grades) -> Result<()> {
+        let text = serde_json::to_string_pretty(&grades.0).map_err(std::io::Error::from)?;
+        std::fs::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &std::io::Error) -> Error {
+        Error::Json { path: self.path.display().to_string(), reason: error.to_string() }
+    }
+}

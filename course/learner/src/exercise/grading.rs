@@ -1,0 +1,95 @@
+//! Runs the autograder.
+
+use super::Workspace;
+use super::compile::{Autograder, build};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use contract::grade::Grade;
+use contract::registry::TASKS;
+use contract::task::Task;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// Where the autograder leaves its grades.
+const JSON: &str = "QUADRIVIUM_JSON";
+
+/// The grades of some tasks, in the order of the tasks.
+#[derive(Debug, Clone, Default)]
+pub struct Grades(pub Vec<Grade>);
+
+impl Grades {
+    /// The grade of a task.
+    pub fn of(&self, task: &Task) -> Option<&Grade> {
+        self.0.iter().find(|grade| grade.task == task.number)
+    }
+
+    /// Whether there are grades and all are good.
+    pub fn all_passed(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(|grade| grade.passed)
+    }
+
+    /// How many tasks are done.
+    pub fn done(&self) -> usize {
+        self.0.iter().filter(|grade| grade.passed).count()
+    }
+
+    /// What is most urgent: code that is wrong, then code that is not there.
+    pub fn urgent(&self) -> Option<&Grade> {
+        let failed = || self.0.iter().filter(|grade| !grade.passed);
+        failed().find(|grade| grade.begun).or(failed().next())
+    }
+}
+
+/// Builds the autograder and grades some tasks.
+///
+/// # Errors
+/// The code does not compile; cargo or the autograder can't be run.
+pub fn grade(
+    workspace: &Workspace,
+    tasks: &[&'static Task],
+    progress: Progress<'_>,
+) -> Result<Grades> {
+    progress("compiling your code");
+    let autograder = build(workspace, progress)?;
+    run(workspace, &autograder, tasks, progress)
+}
+
+fn run(
+    workspace: &Workspace,
+    autograder: &Autograder,
+    tasks: &[&'static Task],
+    progress: Progress<'_>,
+) -> Result<Grades> {
+    let failed = |reason: String| Error::Program { what: "the autograder can't grade", reason };
+    let io = |error: std::io::Error| failed(error.to_string());
+    let folder = tempfile::tempdir().map_err(io)?;
+    let json = folder.path().join("grades.json");
+    let mut process = Command::new(&autograder.program);
+    process.arg("--exact");
+    // The harness takes one name, or names to leave out.
+    for other in TASKS.iter().filter(|task| tasks.iter().all(|one| one.number != task.number)) {
+        process.arg("--skip").arg(format!("{} {}", other.number, other.name));
+    }
+    process
+        .env(JSON, &json)
+        .current_dir(workspace.path("exercises"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = process.spawn().map_err(io)?;
+    let (of, mut graded) = (tasks.len(), 0);
+    progress(&format!("grading {of} tasks"));
+    let output = child.stdout.take();
+    for line in output.into_iter().flat_map(|out| BufReader::new(out).lines()) {
+        if line.is_ok_and(|line| line.starts_with("test ") && graded < of) {
+            graded += 1;
+            progress(&format!("graded {graded} of {of} tasks"));
+        }
+    }
+    // It says little there: what the learner's code prints goes elsewhere.
+    let said = child.wait_with_output().map_err(io)?.stderr;
+    let said = String::from_utf8_lossy(&said);
+    let text = std::fs::read(&json).map_err(|error| failed(format!("{error}\n{said}")))?;
+    let grades = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+    Ok(Grades(grades))
+}

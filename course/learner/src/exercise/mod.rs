@@ -1,0 +1,69 @@
+//! The exercises from outside: the learner's files, and the grades that the autograder gives.
+//!
+//! Nothing here judges code, and nothing is stored. The autograder in `exercises/tests` grades, by
+//! the contract; what is shown comes from its grades alone.
+
+pub mod check;
+pub mod compile;
+pub mod diff;
+pub mod grading;
+pub mod hint;
+pub mod place;
+pub mod reset;
+pub mod select;
+pub mod show;
+pub mod source;
+pub mod watch;
+
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// The folder of the workspace.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace that this program was built from, or the one that `QUADRIVIUM_ROOT` names.
+    /// The tests of the command work on a copy that way.
+    ///
+    /// # Errors
+    /// There are no exercises in it.
+    pub fn find() -> Result<Self> {
+        let built_from = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = std::env::var_os("QUADRIVIUM_ROOT").map_or_else(built_from, PathBuf::from);
+        // Without `..` in it, a path is easier to read. If that fails, the next line says why.
+        let root = root.canonicalize().unwrap_or(root);
+        match root.join("exercises/src").read_dir() {
+            Ok(_) => Ok(Self { root }),
+            Err(error) => Err(Error::NoWorkspace {
+                root: root.display().to_string(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// A file or folder, named from the workspace.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// The text of a file.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn read(&self, name: &str) -> Result<String> {
+        std::fs::read_to_string(self.path(name))
+            .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        std::fs::write(self.path(name), text)
+            .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
+    }
+}
