@@ -1,4 +1,41 @@
-//! Parties to the contract that are not made of its own loops: the library, and PyTorch.
+//! Parties to the contract that are not made of its own loops: the library, and PyTorch. One file a component
+//! in each, with its seat.
 
 pub mod pytorch;
 pub mod reference;
+
+use contract::component::Component;
+use contract::report::result;
+use contract::run::Run;
+
+/// How a party that is no trait object yet is held to one component.
+pub struct Seat<T> {
+    /// The component.
+    pub slug: &'static str,
+    /// What is not as it should be, in words.
+    pub surprises: fn(&T, &Run) -> Vec<String>,
+}
+
+/// An invariant that a party breaks by design, and why.
+pub type Apart = (&'static str, &'static str);
+
+/// Every invariant holds, but for those that `apart` names, each with its reason: they must fail, or
+/// the reason is gone.
+pub fn surprises<P: Component + ?Sized>(party: &P, run: &Run, apart: &[Apart]) -> Vec<String> {
+    let known = |id: &str| P::invariants().iter().any(|invariant| invariant.id == id);
+    let unknown = apart.iter().filter(|(id, _)| !known(id));
+    let mut surprises: Vec<String> = unknown.map(|(id, _)| format!("no invariant {id}")).collect();
+    for invariant in P::invariants() {
+        let verdict = invariant.judge(party, run);
+        match apart.iter().find(|(id, _)| *id == invariant.id) {
+            None => surprises.extend(verdict.err().map(|breach| {
+                format!("{} is broken\n{}\n{}", invariant.id, breach.input, result(&breach))
+            })),
+            Some((id, reason)) if verdict.is_ok() => {
+                surprises.push(format!("{id} holds by now, although {reason}"));
+            }
+            Some(_) => {}
+        }
+    }
+    surprises
+}

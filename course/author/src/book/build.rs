@@ -5,7 +5,7 @@ use super::generated::Generated;
 use super::made;
 use super::markup::Markup;
 use super::names::Names;
-use super::numbers;
+use super::{numbers, pages};
 use crate::error::{Error, Result};
 use mdbook_driver::MDBook;
 use mdbook_preprocessor::book::{Book, BookItem, Chapter};
@@ -28,6 +28,7 @@ pub struct Built {
 pub fn build(root: &Path, site: &Path) -> Result<Built> {
     let wrong = |error: &dyn std::fmt::Display| Error::Book(vec![format!("{error:#}")]);
     let mut book = MDBook::load(root.join("book")).map_err(|e| wrong(&e))?;
+    pages::add(&mut book.book);
     book.config.build.build_dir = site.to_path_buf();
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     let ours = Pages { root: root.to_path_buf(), complaints: complaints.clone() };

@@ -1,6 +1,9 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
-//! `{{contract norm}}`, `{{museum norm}}` and `{{matrix norm}}`, each alone on its line. And
-//! `{{notebook 1-norm}}`, a notebook with its outputs.
+//! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}` and `{{components bugs}}`, each alone on its
+//! line. And `{{notebook 1-norm}}`, a notebook with its outputs.
+//!
+//! In a sentence, `{{task norm/forward}}` is that task's number, and `{{tasks-of norm}}` the numbers of a
+//! component's first and last task.
 //!
 //! Those of the contract are HTML without empty lines, so that Markdown leaves them alone.
 
@@ -8,7 +11,7 @@ use super::complaint::Complaints;
 use super::markup::text;
 use super::names::{Names, Room, anchor};
 use super::notebook;
-use contract::registry::{Exhibit, Promise, TASKS, component};
+use contract::registry::{COMPONENTS, Entry, Exhibit, Promise, TASKS, component, task};
 use contract::task::Grading;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -52,7 +55,7 @@ impl<'a> Generated<'a> {
                     out.push_str(&made);
                     out.push('\n');
                 }
-                _ => out.push_str(line),
+                _ => out.push_str(&task_numbers(line, complaints)),
             }
         }
         out
@@ -64,6 +67,9 @@ impl<'a> Generated<'a> {
         }
         if what == "tasks" {
             return tasks(of);
+        }
+        if what == "components" {
+            return components(of);
         }
         if what == "notebook" {
             return notebook::page(&self.root.join(format!("notebooks/{of}.ipynb"))).ok();
@@ -268,6 +274,60 @@ fn tasks(slug: &str) -> Option<String> {
     Some(out)
 }
 
+/// A table of the components: `invariants`, `bugs` or `points`.
+fn components(what: &str) -> Option<String> {
+    type Column = (&'static str, fn(&Entry) -> usize);
+    let count = |of: &Entry| of.tasks().count();
+    let points = |of: &Entry| of.tasks().map(|task| task.points as usize).sum();
+    let (page, columns): (&str, &[Column]) = match what {
+        "invariants" => ("contract-", &[("Invariants", |of| of.promises().len())]),
+        "bugs" => (
+            "museum-",
+            &[("Bugs", |of| of.exhibits().len()), ("Correct variants", |of| of.variants().len())],
+        ),
+        "points" => ("", &[("Tasks", count), ("Points", points)]),
+        _ => return None,
+    };
+    let mut out = String::from("\n| Component |");
+    columns.iter().for_each(|(heading, _)| out.push_str(&format!(" {heading} |")));
+    out.push_str(&format!("\n| --- |{}\n", " ---: |".repeat(columns.len())));
+    for component in COMPONENTS {
+        let _ = write!(out, "| [{}]({page}{}.md) |", component.name, component.slug);
+        columns.iter().for_each(|(_, count)| out.push_str(&format!(" {} |", count(component))));
+        out.push('\n');
+    }
+    if what == "points" {
+        let all = |count: fn(&Entry) -> usize| COMPONENTS.iter().map(count).sum::<usize>();
+        let _ = writeln!(out, "| together | {} | {} |", all(count), all(points));
+    }
+    Some(out)
+}
+
+/// A line with the numbers of the tasks that it names.
+fn task_numbers(line: &str, complaints: &mut Complaints) -> String {
+    let mut pieces = line.split("{{task");
+    let mut out = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let directive = piece.split_once("}}");
+        let made = directive.and_then(|(of, rest)| {
+            let number = match of.strip_prefix("s-of ") {
+                Some(slug) => {
+                    let of = component(slug)?;
+                    format!("{} to {}", of.tasks().next()?.number, of.tasks().last()?.number)
+                }
+                None => task(of.strip_prefix(' ')?)?.number.clone(),
+            };
+            Some(number + rest)
+        });
+        let what = piece.split("}}").next().unwrap_or_default();
+        out += &made.unwrap_or_else(|| {
+            complaints.add(format!("nothing is made by {{{{task{what}}}}}"));
+            String::new()
+        });
+    }
+    out
+}
+
 /// The code of a bug: from `party:` to the end of its entry.
 fn wrong_step(code: &str, id: &str) -> Option<String> {
     let (_, rest) = code.split_once(&format!("id: \"{id}\""))?;
@@ -287,6 +347,20 @@ fn lines(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_are_named_and_their_numbers_are_shown() {
+        let made = |line: &str| {
+            let mut complaints = Complaints::default();
+            let line = task_numbers(line, &mut complaints);
+            (line, complaints.into_lines().len())
+        };
+        let line = "Tasks {{task norm/forward}} and {{tasks-of norm}}.\n";
+        assert_eq!(made(line), ("Tasks 1.2 and 1.1 to 1.7.\n".to_string(), 0));
+        for wrong in ["{{task norm/backwards}}", "{{tasks-of nothing}}", "{{task norm/forward"] {
+            assert_eq!(made(wrong).1, 1, "{wrong}");
+        }
+    }
 
     #[test]
     fn titles_of_sections() {

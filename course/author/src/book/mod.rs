@@ -11,6 +11,7 @@ pub mod markup;
 pub mod names;
 pub mod notebook;
 pub mod numbers;
+pub mod pages;
 pub mod publish;
 pub mod read;
 pub mod serve;

@@ -6,4 +6,5 @@
 mod browser;
 mod names;
 mod pages;
+mod readme;
 mod sources;

@@ -1,6 +1,7 @@
 //! VocabEmbedding of PyTorch.
 
 use super::*;
+use crate::parties::{Apart, Seat, surprises};
 use contract::party::*;
 
 fn lookup_question(call: &str, case: &LookupCase) -> Value {
@@ -8,6 +9,16 @@ fn lookup_question(call: &str, case: &LookupCase) -> Value {
     json!({"call": call, "shape": shape, "vocab_size": vocab_size, "embedding_dim": embedding_dim,
            "table": plain(table), "ids": ids})
 }
+
+/// Its words name no id.
+const APART: &[Apart] =
+    &[("embedding/refusal-names-id", "PyTorch says `index out of range in self`")];
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> = Seat {
+    slug: "embedding",
+    surprises: |party, run| surprises::<dyn VocabEmbedding>(party, run, APART),
+};
 
 impl VocabEmbedding for PyTorch {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

@@ -8,6 +8,7 @@ mod norm;
 mod parallel;
 mod rope;
 
+use crate::parties::Seat;
 use contract::party::{Found, Refusal, Reply};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -15,6 +16,9 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+/// A seat for each component of the contract's registry.
+pub static SEATS: &[Seat<PyTorch>] = &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT];
 
 /// PyTorch, live or as recorded.
 pub struct PyTorch {

@@ -1,6 +1,7 @@
 //! GroupRMSNorm of PyTorch.
 
 use super::*;
+use crate::parties::{Seat, surprises};
 use contract::party::*;
 
 fn norm_question(call: &str, case: &NormCase) -> Value {
@@ -8,6 +9,10 @@ fn norm_question(call: &str, case: &NormCase) -> Value {
     let (gamma, x) = (plain(gamma), plain(x));
     json!({"call": call, "shape": shape, "group_size": group_size, "eps": eps, "gamma": gamma, "x": x})
 }
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> =
+    Seat { slug: "norm", surprises: |party, run| surprises::<dyn GroupRmsNorm>(party, run, &[]) };
 
 impl GroupRmsNorm for PyTorch {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {

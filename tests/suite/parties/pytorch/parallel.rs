@@ -1,6 +1,7 @@
 //! ParallelVocabEmbedding as it is written with PyTorch.
 
 use super::*;
+use crate::parties::{Seat, surprises};
 use contract::party::*;
 use std::ops::Range;
 
@@ -9,6 +10,12 @@ fn shard_question(call: &str, case: &ShardCase) -> Value {
     json!({"call": call, "shape": shape, "vocab_size": vocab_size, "embedding_dim": embedding_dim,
            "world_size": world_size, "rank": rank, "shard": plain(shard), "ids": ids})
 }
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> = Seat {
+    slug: "parallel",
+    surprises: |party, run| surprises::<dyn ParallelVocabEmbedding>(party, run, &[]),
+};
 
 impl ParallelVocabEmbedding for PyTorch {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {

@@ -1,7 +1,10 @@
 //! The rotation as it is written with PyTorch.
 
 use super::*;
+use crate::parties::{Apart, Seat, surprises};
 use contract::party::*;
+use contract::registry::task;
+use contract::task::Grading;
 use std::ops::Range;
 
 fn rotate_question(call: &str, case: &RotateCase) -> Value {
@@ -9,6 +12,24 @@ fn rotate_question(call: &str, case: &RotateCase) -> Value {
     json!({"call": call, "shape": shape, "cos": plain(&tables.cos), "sin": plain(&tables.sin),
            "x": plain(x), "layout": format!("{layout:?}")})
 }
+
+/// PyTorch has no rotary module: nothing that is about its ratio, its calls and its cache. (It refuses
+/// all settings, bad ones too.)
+fn apart() -> Vec<Apart> {
+    let ids = |name| match task(name).map(|task| task.grading) {
+        Some(Grading::Invariants { ids, .. }) => ids,
+        _ => panic!("task {name} is graded by invariants"),
+    };
+    let ids = ids("rope/ratio").iter().chain(ids("rope/module"));
+    let ids = ids.filter(|id| **id != "rope/settings-refused");
+    ids.map(|id| (*id, "PyTorch has no rotary module")).collect()
+}
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> = Seat {
+    slug: "rope",
+    surprises: |party, run| surprises::<dyn NtkAwareRope>(party, run, &apart()),
+};
 
 impl NtkAwareRope for PyTorch {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {

@@ -1,9 +1,16 @@
 //! VocabEmbedding of the library.
 
 use super::*;
+use crate::parties::{Seat, surprises};
 use contract::party::*;
 use quadrivium::VocabEmbeddingConfig;
 use quadrivium::embedding::vocab_embedding;
+
+/// The seat.
+pub const SEAT: Seat<Library> = Seat {
+    slug: "embedding",
+    surprises: |party, run| surprises::<dyn VocabEmbedding>(party, run, &[]),
+};
 
 impl VocabEmbedding for Library {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

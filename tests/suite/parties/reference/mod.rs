@@ -8,10 +8,14 @@ mod norm;
 mod parallel;
 mod rope;
 
+use crate::parties::Seat;
 use crate::support::*;
 use contract::party::Refusal;
 use quadrivium::Error;
 use quadrivium::tensor::*;
+
+/// A seat for each component of the contract's registry.
+pub static SEATS: &[Seat<Library>] = &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT];
 
 /// The library.
 pub struct Library;

@@ -1,11 +1,27 @@
 //! GroupRMSNorm of the library.
 
 use super::*;
+use crate::parties::{Apart, Seat, surprises};
 use contract::party::*;
 #[cfg(feature = "f16")]
 use contract::with_norm_sizes;
 use quadrivium::GroupRmsNormConfig;
 use quadrivium::norm::group_rms_norm;
+
+/// Without the feature, the library has no half precision.
+const APART: &[Apart] = if cfg!(feature = "f16") {
+    &[]
+} else {
+    &[
+        ("norm/half-result-is-half", "this build has no f16"),
+        ("norm/half-does-not-overflow", "this build has no f16"),
+        ("norm/half-rounds-once", "this build has no f16"),
+    ]
+};
+
+/// The seat.
+pub const SEAT: Seat<Library> =
+    Seat { slug: "norm", surprises: |party, run| surprises::<dyn GroupRmsNorm>(party, run, APART) };
 
 impl GroupRmsNorm for Library {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {

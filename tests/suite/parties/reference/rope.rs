@@ -1,6 +1,7 @@
 //! NtkAwareRope of the library.
 
 use super::*;
+use crate::parties::{Seat, surprises};
 use contract::party::*;
 use contract::with_head_dim;
 use quadrivium::NtkAwareRopeConfig;
@@ -34,6 +35,10 @@ fn rotated<T: Tape<f32, Dev>>(x: Heads<T>, case: &RotateCase) -> Reply<Heads<T>>
 fn heads([b, s, n, hd]: [usize; 4], values: &[f32]) -> Heads {
     tensor(values, (b, s, n, hd))
 }
+
+/// The seat.
+pub const SEAT: Seat<Library> =
+    Seat { slug: "rope", surprises: |party, run| surprises::<dyn NtkAwareRope>(party, run, &[]) };
 
 impl NtkAwareRope for Library {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {

@@ -51,7 +51,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     Ok(())
 }
 
-/// Invariants, bugs and variants, of each component and of all.
+/// Invariants, bugs and variants. Those of each component stand in `{{components ..}}`.
 fn counts(numbers: &mut Numbers) {
     let rooms = Names::new().rooms;
     let kinds: [(&str, fn(&Room) -> usize); 3] = [
@@ -60,9 +60,6 @@ fn counts(numbers: &mut Numbers) {
         ("variants", |room| room.variants.len()),
     ];
     for (kind, count) in kinds {
-        for room in &rooms {
-            numbers.add(&format!("testing/{kind}-{}", room.component.slug), count(room));
-        }
         numbers.add(&format!("testing/{kind}"), rooms.iter().map(count).sum::<usize>());
     }
     let all = || rooms.iter().flat_map(|room| &room.promises);
@@ -74,14 +71,8 @@ fn counts(numbers: &mut Numbers) {
     numbers.add("testing/sourced", bugs().filter(|bug| bug.source.is_some()).count());
 }
 
-/// Tasks and points, of each component and of all.
+/// Tasks and points.
 fn tasks(numbers: &mut Numbers) {
-    for room in &Names::new().rooms {
-        let of: Vec<_> = room.component.tasks().collect();
-        numbers.add(&format!("testing/tasks-{}", room.component.slug), of.len());
-        let points: u32 = of.iter().map(|task| task.points).sum();
-        numbers.add(&format!("testing/points-{}", room.component.slug), points);
-    }
     numbers.add("testing/tasks", TASKS.len());
     numbers.add("testing/points", TASKS.iter().map(|task| task.points).sum::<u32>());
     let types = |grading: &Grading| matches!(grading, Grading::Types);

@@ -1,0 +1,124 @@
+//! The tasks of VocabEmbedding.
+//!
+//! A table with one row per token id: `y[i, j] = table[ids[i, j]]`.
+
+use crate::prelude::*;
+
+/// Task `embedding/initial`. `n` values, normal with `mean` and `std`: the numbers that PyTorch draws from `seed`.
+///
+/// PyTorch has two ways, and `n` chooses. Both start `Mt::new(..)` with the LOW 32 bits of the
+/// seed. `std` is the standard deviation, not the variance.
+///
+/// **`n >= 16`.** Fill ALL `n` places with uniforms first: one word each, its low 24 bits times
+/// `2⁻²⁴`, as in task `norm/uniform` on `[0, 1)`. Then turn each full block of 16 into normal values,
+/// place `j` together with place `j + 8`:
+///
+/// ```text
+/// u1 = 1 - d[j]        u2 = d[j + 8]
+/// radius = sqrt(-2 ln u1)        angle = f32(2π) · u2        (the angle in f32)
+/// d[j]     = radius · cos(angle) · std + mean
+/// d[j + 8] = radius · sin(angle) · std + mean
+/// ```
+///
+/// If 16 does not divide `n`, draw 16 FRESH uniforms into the LAST 16 places and turn those.
+///
+/// **`n < 16`.** In `f64`. A uniform takes two words, the first is the high one: of these 64 bits
+/// the low 53, times `2⁻⁵³`. Each two values take two uniforms:
+///
+/// ```text
+/// radius = sqrt(-2 ln(1 - u2))        angle = 2π · u1
+/// radius · cos(angle) · std + mean,   then   radius · sin(angle) · std + mean
+/// ```
+pub fn normal(n: usize, mean: f32, std: f32, seed: u64) -> Vec<f32> {
+    // task embedding/initial: begin
+    todo!("task embedding/initial")
+    // task embedding/initial: end
+}
+
+/// Task `embedding/refuse`. Refuses ids that are not rows of a table of `vocab_size` rows.
+///
+/// `ids` are those of a batch `[b, s]`, one row after the other. The error names the first bad id,
+/// its place `[row, column]`, and the vocabulary size. (dfdx would panic on a CPU, and stop the
+/// whole GPU: so check first.)
+pub fn check_ids(ids: &[usize], [b, s]: [usize; 2], vocab_size: usize) -> Result<()> {
+    // task embedding/refuse: begin
+    todo!("task embedding/refuse")
+    // task embedding/refuse: end
+}
+
+/// An embedding table of `V` rows of `E` elements.
+#[derive(Clone)]
+pub struct VocabEmbedding<const V: usize, const E: usize, D: Device<f32>> {
+    /// `[v, e]`.
+    pub weight: Tensor<Rank2<V, E>, f32, D>,
+}
+
+impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
+    /// A table with these rows.
+    pub fn new(weight: Tensor<Rank2<V, E>, f32, D>) -> Self {
+        Self { weight }
+    }
+
+    /// Task `embedding/forward`. The rows of the ids, `[b, s]` to `[b, s, e]`.
+    ///
+    /// The ids carry the tape: `ids.split_tape()` gives both, and the table must get it, or no
+    /// gradient reaches the table. dfdx's `gather` takes the rows; its gradient adds up repeated
+    /// ids by itself. Refuse bad ids with [`check_ids`].
+    fn lookup<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tensor<(B, S, Const<E>), f32, D, T>> {
+        // task embedding/forward: begin
+        todo!("task embedding/forward")
+        // task embedding/forward: end
+    }
+
+    // Task `embedding/types`, about types. `forward` gives what `lookup` gives, but it forgets the width: its last
+    // dimension is a `usize`. A norm of 8 does not take such vectors. A caller has to reshape them first,
+    // and only the run shows whether 8 was right. Change the result type (and the body), so that the
+    // compiler knows the width, and refuses vectors of 5 by itself.
+
+    /// The rows of the ids, `[b, s]` to `[b, s, e]`.
+    // task embedding/types: begin
+    // to do: task embedding/types, the function below
+    pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tensor<(B, S, usize), f32, D, T>> {
+        let rows = self.lookup(ids)?; //                                    [b, s, e]
+        let (b, s, _) = *rows.shape();
+        Ok(rows.reshape_like(&(b, s, E)))
+    }
+    // task embedding/types: end
+}
+
+/// Task `embedding/backward`. The gradient of a table of `vocab_size` rows by hand, `[v, e]`, in plain numbers.
+///
+/// `ids` are `[b s]`, `dy` is `[b s, e]`, row-major. Row `i` gets the sum of the rows of `dy` whose id
+/// is `i`, and 0 if there is none:
+///
+/// ```text
+/// dtable[i] = Σ over the places t with ids[t] = i of dy[t]
+/// ```
+pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usize) -> Vec<f32> {
+    // task embedding/backward: begin
+    todo!("task embedding/backward")
+    // task embedding/backward: end
+}
+
+/// Task `embedding/property`. An invariant of your own.
+///
+/// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
+/// with it, or `Ok`.
+///
+/// `embedding.forward(&case)` gives `y` and `ids_after`, and `embedding.backward(&case, &dy)` the gradient
+/// of the table, for a `party::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
+/// `embedding.initial_table(v, e, party::NormalInit { mean, std, seed })` gives the first table. Each of
+/// them may answer `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
+pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
+    // task embedding/property: begin
+    todo!("task embedding/property")
+    // task embedding/property: end
+}

@@ -1,0 +1,122 @@
+//! The tasks of GroupRMSNorm.
+//!
+//! Each group of the hidden axis is divided by its root mean square:
+//!
+//! ```text
+//! y = x / sqrt(mean(x²) + eps) · gamma        mean over each group of gz neighbours
+//! ```
+//!
+//! The mean is not subtracted, and there is no bias. Source: Zhang and Sennrich 2019.
+
+use crate::prelude::*;
+
+/// Task `norm/uniform`. `n` values, uniform on `[low, high)`: the numbers that PyTorch draws from `seed`.
+///
+/// The generator is MT19937, started with the LOW 32 bits of the seed: `Mt::new(..)`. Each value
+/// takes one word, `next_u32()`, and of that word the low 24 bits:
+///
+/// ```text
+/// value = (word mod 2²⁴) · 2⁻²⁴ · (high - low) + low            in f32
+/// ```
+pub fn uniform(n: usize, low: f32, high: f32, seed: u64) -> Vec<f32> {
+    // task norm/uniform: begin
+    todo!("task norm/uniform")
+    // task norm/uniform: end
+}
+
+/// GroupRMSNorm over a hidden axis of `H` elements, in groups of `GZ` ELEMENTS.
+#[derive(Clone)]
+pub struct GroupRmsNorm<const H: usize, const GZ: usize, D: Device<f32>> {
+    /// Gamma, `[h]`: one scale per element.
+    pub weight: Tensor<Rank1<H>, f32, D>,
+    /// Added to the mean square.
+    pub eps: f64,
+}
+
+impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
+    /// A norm with this gamma.
+    ///
+    /// Task `norm/types`, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. Make it
+    /// impossible to compile, here, with a message that names the rule. `H` and `GZ` are known to
+    /// the compiler, so an assertion can run while it compiles.
+    pub fn new(weight: Tensor<Rank1<H>, f32, D>, eps: f64) -> Self {
+        // task norm/types: begin
+        // to do: task norm/types, in place of this line
+        // task norm/types: end
+        Self { weight, eps }
+    }
+
+    /// Tasks `norm/forward` and `norm/tape`. The forward pass, `[b, s, h]` to `[b, s, h]`.
+    ///
+    /// ```text
+    /// y = x / sqrt(mean(x²) + eps) · gamma        mean over each group
+    /// ```
+    ///
+    /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
+    /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one
+    /// operation (`x * x`), and `x.clone()` has no tape. `x.with_empty_tape()` makes a copy that
+    /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.
+    pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        x: Tensor<(B, S, Const<H>), f32, D, T>,
+    ) -> Tensor<(B, S, Const<H>), f32, D, T> {
+        // task norm/forward: begin
+        todo!("task norm/forward")
+        // task norm/forward: end
+    }
+
+    /// Task `norm/backward`. The gradients by hand, without a tape: `dx`, `[b, s, h]`, and `dgamma`, `[h]`.
+    ///
+    /// `dy`, `[b, s, h]`, is the gradient of the loss with respect to the result. With
+    /// `xhat = x / rms`:
+    ///
+    /// ```text
+    /// dgamma = sum over all rows of dy · xhat
+    /// dx     = (gamma·dy - xhat · mean(gamma·dy · xhat)) / rms        mean over each group
+    /// ```
+    pub fn backward<B: Dim, S: Dim>(
+        &self,
+        x: Tensor<(B, S, Const<H>), f32, D>,
+        dy: Tensor<(B, S, Const<H>), f32, D>,
+    ) -> (Tensor<(B, S, Const<H>), f32, D>, Tensor<Rank1<H>, f32, D>) {
+        // task norm/backward: begin
+        todo!("task norm/backward")
+        // task norm/backward: end
+    }
+
+    /// Task `norm/half`. The forward pass for an `f16` input, without a tape.
+    ///
+    /// The arithmetic is in `f32`: 300² is larger than any `f16`. The product with gamma comes
+    /// BEFORE the one rounding to `f16`. `x.to_dtype::<f32>()` converts a tensor.
+    pub fn forward_half<B: Dim, S: Dim>(
+        &self,
+        x: Tensor<(B, S, Const<H>), f16, D>,
+    ) -> Tensor<(B, S, Const<H>), f16, D>
+    where
+        D: Device<f16>,
+    {
+        // task norm/half: begin
+        todo!("task norm/half")
+        // task norm/half: end
+    }
+}
+
+/// Task `norm/property`. An invariant of your own.
+///
+/// `norm` claims to be a GroupRMSNorm. It takes plain values and gives plain values, so it may be
+/// right or wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may
+/// call it as often as you like, with any input whose group size divides the hidden size.
+///
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` gives `dx` and `dgamma`, for a
+/// `party::NormCase { shape: [b, s, h], group_size, eps, gamma, x }` with flat `Vec<f32>`s.
+/// `norm.initial_gamma(hidden_size, (low, high), seed)` gives the first gamma. Each of them may answer
+/// `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 20, and you may not refuse a right norm.
+/// Do not write the norm again to compare with it. Think of what must stay the same when you scale the
+/// input, exchange groups, or set everything to one value. `proptest` and `quickcheck` are here.
+pub fn property(norm: &dyn party::GroupRmsNorm) -> Result<()> {
+    // task norm/property: begin
+    todo!("task norm/property")
+    // task norm/property: end
+}

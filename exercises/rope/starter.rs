@@ -1,0 +1,195 @@
+//! The tasks of NTK-aware RoPE.
+//!
+//! Each pair of dimensions of a head turns by an angle that grows with the position: plane `i`
+//! at position `m` by `m · theta_i`. Source: Su et al. 2021, RoFormer. NTK scaling slows the slow
+//! planes, so that positions past the training length stay in range. Source: bloc97 2023.
+
+use crate::prelude::*;
+
+/// Task `rope/frequencies`. The frequencies `theta_i` of the `head_dim / 2` planes.
+///
+/// ```text
+/// theta_i = base'^(-2i / d),   i = 0 .. d/2 - 1        base' = base · k^(d / (d - 2))
+/// ```
+///
+/// `d` is `head_dim`, `k` is `ratio`. `theta_0 = 1` is the fastest and stays; the last plane gets
+/// slower by exactly `k`. Refuse an odd `head_dim` and one below 4, a `base` that is not finite and above
+/// 1, and a `ratio` that is not finite and at least 1.
+pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
+    // task rope/frequencies: begin
+    todo!("task rope/frequencies")
+    // task rope/frequencies: end
+}
+
+/// Task `rope/tables`. Cosines and sines of the angles of these positions: `(cos, sin)`, `[rows, hd]` each.
+///
+/// Row `t` is position `positions.start + t`. The layout is half-split: plane `i` stands at `i` and
+/// again at `i + hd/2`. Build the ANGLES in `f64` and round only their cosines and sines: an angle in
+/// `f32` is wrong by `m · 2⁻²³`, which is 0.1 at position 10⁶.
+pub fn rotary_tables(frequencies: &[f64], positions: Range<usize>) -> (Vec<f32>, Vec<f32>) {
+    // task rope/tables: begin
+    todo!("task rope/tables")
+    // task rope/tables: end
+}
+
+/// Task `rope/rotate`. Turns `x`, `[b, s, nh, hd]`, by the tables, `[s, hd]`. Half-split layout.
+///
+/// ```text
+/// y = x · cos + rotate_half(x) · sin        rotate_half(x) = concat(-x[hd/2..], x[..hd/2])
+/// ```
+///
+/// Row `t` of the tables is for row `t` of the sequence, in every batch row and every head. `roll`
+/// turns an axis around: with it, `rotate_half` is a roll by `hd/2` and a sign. Remember the traps of
+/// task `norm/forward` if `x` has a tape.
+pub fn apply_rotary_pos_emb<B, S, N, const HD: usize, D, T>(
+    x: Tensor<(B, S, N, Const<HD>), f32, D, T>,
+    cos: &Tensor<(usize, Const<HD>), f32, D>,
+    sin: &Tensor<(usize, Const<HD>), f32, D>,
+) -> Tensor<(B, S, N, Const<HD>), f32, D, T>
+where
+    B: Dim,
+    S: Dim,
+    N: Dim,
+    D: Device<f32>,
+    T: Tape<f32, D>,
+{
+    // task rope/rotate: begin
+    todo!("task rope/rotate")
+    // task rope/rotate: end
+}
+
+/// Task `rope/backward`. The gradient of [`apply_rotary_pos_emb`] by hand, without a tape.
+///
+/// The gradient is the transpose of the rotation: what was turned forward is turned back. Find the
+/// formula with `dy`, `cos` and `sin` in it. (If `cos` and `sin` belong to one angle, it is the rotation
+/// by minus that angle. Their signs then decide everything.)
+pub fn apply_rotary_pos_emb_backward<B, S, N, const HD: usize, D>(
+    dy: Tensor<(B, S, N, Const<HD>), f32, D>,
+    cos: &Tensor<(usize, Const<HD>), f32, D>,
+    sin: &Tensor<(usize, Const<HD>), f32, D>,
+) -> Tensor<(B, S, N, Const<HD>), f32, D>
+where
+    B: Dim,
+    S: Dim,
+    N: Dim,
+    D: Device<f32>,
+{
+    // task rope/backward: begin
+    todo!("task rope/backward")
+    // task rope/backward: end
+}
+
+/// Task `rope/interleave`. Where dimension `j` of a half-split head stands among adjacent pairs, and back.
+///
+/// GPT-J and the paper turn `(x_{2i}, x_{2i+1})`, Llama and NeoX `(x_i, x_{i + d/2})`. Half-split
+/// `[0, 1, 2, 3, 4, 5]` becomes `[0, 3, 1, 4, 2, 5]`. `x` is `[rows, hd]`, row-major.
+pub fn half_split_to_interleaved(x: &[f32], head_dim: usize) -> Vec<f32> {
+    // task rope/interleave: begin
+    todo!("task rope/interleave")
+    // task rope/interleave: end
+}
+
+/// Task `rope/back`. The way back: `[0, 3, 1, 4, 2, 5]` becomes `[0, 1, 2, 3, 4, 5]`.
+pub fn interleaved_to_half_split(x: &[f32], head_dim: usize) -> Vec<f32> {
+    // task rope/back: begin
+    todo!("task rope/back")
+    // task rope/back: end
+}
+
+/// Task `rope/ratio`. `k'`, the ratio for a call that ends at `length` positions, past the cache.
+///
+/// The smallest EVEN whole number with `max_seq_len · k' >= length`. Refuse a `max_seq_len` of 0.
+pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
+    // task rope/ratio: begin
+    todo!("task rope/ratio")
+    // task rope/ratio: end
+}
+
+/// A rotary position embedding that keeps a table of `es = ms · k` positions.
+#[derive(Clone)]
+pub struct NtkAwareRope<const HD: usize, D: Device<f32>> {
+    dev: D,
+    base: f64,
+    /// `ms`, training length.
+    pub max_seq_len: usize,
+    /// `k` of the cache.
+    pub ratio: usize,
+    /// Whether a call past the cache replaces `ratio` and the cache for good.
+    pub dynamic: bool,
+    /// Cosines of the cache, `[es, hd]`.
+    pub cos: Tensor<(usize, Const<HD>), f32, D>,
+    /// Sines of the cache, `[es, hd]`.
+    pub sin: Tensor<(usize, Const<HD>), f32, D>,
+}
+
+impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
+    /// A module with its cache built. Refuses what [`rotary_frequencies`] and
+    /// [`ratio_for_length`] refuse.
+    ///
+    /// Task `rope/types`, about types. Dimensions turn in pairs, and `d / (d - 2)` needs `d >= 4`. Make
+    /// an odd `HD` and an `HD` below 4 impossible to compile, here, with a message.
+    pub fn new(
+        dev: &D,
+        base: f64,
+        max_seq_len: usize,
+        ratio: usize,
+        dynamic: bool,
+    ) -> Result<Self> {
+        // task rope/types: begin
+        // to do: task rope/types, in place of this line
+        // task rope/types: end
+        ratio_for_length(1, max_seq_len)?;
+        let (cos, sin) = Self::rows(dev, base, ratio, 0..max_seq_len * ratio)?;
+        Ok(Self { dev: dev.clone(), base, max_seq_len, ratio, dynamic, cos, sin })
+    }
+
+    /// The tables of these positions, `[rows, hd]`, made of your tasks `rope/frequencies` and `rope/tables`.
+    fn rows(
+        dev: &D,
+        base: f64,
+        ratio: usize,
+        positions: Range<usize>,
+    ) -> Result<(Tensor<(usize, Const<HD>), f32, D>, Tensor<(usize, Const<HD>), f32, D>)> {
+        let shape = (positions.len(), Const::<HD>);
+        let frequencies = rotary_frequencies(HD, base, ratio as f64)?;
+        let (cos, sin) = rotary_tables(&frequencies, positions);
+        Ok((dev.tensor_from_vec(cos, shape), dev.tensor_from_vec(sin, shape)))
+    }
+
+    /// Task `rope/module`. Turns `x`, `[b, s, nh, hd]`, by the positions `offset .. offset + s`.
+    ///
+    /// - If `offset + s <= es`, the rows of the cache are used.
+    /// - If not, this call uses tables with `k'` of [`ratio_for_length`]. With `dynamic`, `ratio` and
+    ///   the cache (all `ms · k'` rows of it) are replaced for good. Without, they stay as they are.
+    ///   The result of this call is the same either way.
+    /// - `offset + s` may not overflow: refuse it.
+    pub fn forward<B: Dim, S: Dim, N: Dim, T: Tape<f32, D>>(
+        &mut self,
+        x: Tensor<(B, S, N, Const<HD>), f32, D, T>,
+        offset: usize,
+    ) -> Result<Tensor<(B, S, N, Const<HD>), f32, D, T>> {
+        // task rope/module: begin
+        todo!("task rope/module")
+        // task rope/module: end
+    }
+}
+
+/// Task `rope/property`. An invariant of your own.
+///
+/// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives.
+/// Return an `Err` that says what is wrong with it, or `Ok`.
+///
+/// `rope.build(&settings)` gives a module, for `party::RopeSettings { head_dim, base, max_seq_len, ratio,
+/// dynamic }`. `module.forward(&case)` turns a `party::RopeCase { shape: [b, s, nh, hd], offset, x }`;
+/// `module.state()` gives `ratio`, `cached_len` and `tables`. The parts have names too: `frequencies`,
+/// `tables`, `rotate`, `rotate_backward`, `to_interleaved`, `to_half_split`, `ratio_for_length`. Each may
+/// answer `Err(refusal)`, whose words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
+///
+/// You are graded by the known bugs that you catch, at least 30, and you may not refuse a right one; it
+/// may build its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of
+/// what a long call may change.
+pub fn property(rope: &dyn party::NtkAwareRope) -> Result<()> {
+    // task rope/property: begin
+    todo!("task rope/property")
+    // task rope/property: end
+}
