@@ -15,14 +15,16 @@ mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar -x -C "$copy"
 cd "$copy"
 export CARGO_TARGET_DIR=target CARGO_TERM_COLOR=never
-cp exercises/solutions/*.rs exercises/src/
+for solution in exercises/*/solution.rs; do
+  cp "$solution" "exercises/src/$(basename "$(dirname "$solution")").rs"
+done
 
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.2f\n", b - a }'; }
 median() { sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", v[int((NR + 1) / 2)] }'; }
 
 # Changes one line in the function of task $1 in file $2; $3 makes the change a new one.
-edit() { sed -i -E "/task $1: begin/{n;/let _edit/d}; /task $1: begin/a let _edit = $3;" "exercises/src/$2"; }
+edit() { sed -i -E "\\|task $1: begin|{n;/let _edit/d}; \\|task $1: begin|a let _edit = $3;" "exercises/src/$2"; }
 
 verdict() { # prints the seconds of one run with the arguments
   local start
@@ -37,13 +39,12 @@ cargo test --quiet --package exercises >/dev/null 2>&1
 printf 'first `cargo test -p exercises`, built from nothing   %7s s\n' "$(since "$start")"
 
 printf '\nedit to verdict, median of %s\n' "$rounds"
-for task in '1.2 norm::forward' '1.4 norm::backward' '2.3 vocab_emb::forward' \
-  '3.3 parallel_vocab_emb::forward' '4.3 pos_emb::rotate' '4.8 pos_emb::module'; do
-  number=${task%% *}
-  file=${task#* }
-  file=${file%%::*}.rs
-  time=$(for i in $(seq "$rounds"); do edit "$number" "$file" "$i"; verdict --exact "$task"; done | median)
+for task in '1.2 norm/forward' '1.4 norm/backward' '2.3 embedding/forward' \
+  '3.3 parallel/forward' '4.3 rope/rotate' '4.8 rope/module'; do
+  name=${task#* }
+  file=${name%%/*}.rs
+  time=$(for i in $(seq "$rounds"); do edit "$name" "$file" "$i"; verdict --exact "$task"; done | median)
   printf '  task %-44s %7s s\n' "$task" "$time"
 done
-time=$(for i in $(seq "$rounds"); do edit 1.2 norm.rs "9$i"; verdict; done | median)
+time=$(for i in $(seq "$rounds"); do edit norm/forward norm.rs "9$i"; verdict; done | median)
 printf '  all tasks, after an edit of 1.2                   %7s s\n' "$time"

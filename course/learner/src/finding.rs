@@ -9,7 +9,7 @@ use serde::Serialize;
 /// `invariant`, `measured`, `bound`, `holds`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// `vocab`, `parallel`, `norm` or `rope`.
+    /// The slug of a component, such as `norm`.
     pub component: &'static str,
     /// Its name within the component, words joined by `-`.
     pub invariant: &'static str,

@@ -132,10 +132,10 @@ pub fn measure(text: &Text, terminal: &mut Terminal) -> Result<Tour> {
     terminal.heading(&format!("1  VocabEmbedding<{TABLE_ROWS}, {HIDDEN}>"))?;
     terminal.entry("what", "Each token id picks one row of a table. Nothing is computed.")?;
     terminal.entry("shapes", &format!("ids [1, {s}] -> x [1, {s}, {HIDDEN}]"))?;
-    let vocab = vocab::run(&dev, &tables, &tokens.ids)?;
+    let embedding = embedding::run(&dev, &tables, &tokens.ids)?;
     let times = format!("; drawing the tables {}", time(drawing));
-    finish(terminal, &mut findings, &vocab, &times)?;
-    let x = vocab.output;
+    finish(terminal, &mut findings, &embedding, &times)?;
+    let x = embedding.output;
 
     terminal
         .heading(&format!("2  ParallelVocabEmbedding<{TABLE_ROWS}, {HIDDEN}, {WORLD_SIZE}>"))?;
@@ -207,14 +207,14 @@ fn finish<T>(
 }
 
 /// Draws the tables with a progress bar on stderr, if stderr is a terminal.
-fn draw_tables(dev: &Cpu) -> Result<(vocab::Tables, Duration)> {
+fn draw_tables(dev: &Cpu) -> Result<(embedding::Tables, Duration)> {
     let start = Instant::now();
-    let bar = ProgressBar::new(vocab::DRAWN_TABLES as u64);
+    let bar = ProgressBar::new(embedding::DRAWN_TABLES as u64);
     if let Ok(style) = ProgressStyle::with_template("  drawing tables {bar:30} {pos}/{len}") {
         bar.set_style(style);
     }
     bar.tick();
-    let tables = vocab::draw(dev, || bar.inc(1));
+    let tables = embedding::draw(dev, || bar.inc(1));
     bar.finish_and_clear();
     Ok((tables?, start.elapsed()))
 }

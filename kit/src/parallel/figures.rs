@@ -9,7 +9,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use quadrivium::Error as Refused;
-use quadrivium::vocab_emb::shard_range;
+use quadrivium::parallel::shard_range;
 
 /// The title of [`load`].
 pub const LOAD: &str = "Do equal shards of the table mean equal work?";

@@ -10,7 +10,7 @@ use crate::plot::{
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::TAU;
 
 /// The title of [`clocks`].

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use quadrivium::functional::{Layout, apply_rotary_pos_emb};
-use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
+use quadrivium::rope::{RotaryTables, rotary_frequencies};
 use quadrivium::tensor::*;
 
 /// The averaged bound of Su et al. 2021, section 3.4.3, at distances `0 ..= distances`.

@@ -8,7 +8,7 @@ use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{self, Emulation, Log, Network, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
 use quadrivium::functional::{Layout, apply_rotary_pos_emb};
-use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
+use quadrivium::rope::{RotaryTables, rotary_frequencies};
 use quadrivium::tensor::*;
 use serde_json::Value;
 use std::f64::consts::TAU;

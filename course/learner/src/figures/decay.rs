@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::steps::HEAD_DIM;
 use crate::steps::rope::BASE;
 use kit::rope::averaged_bound;
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 
 /// The title.
 pub const QUESTION: &str = "Does the bound on q·k fall with distance?";

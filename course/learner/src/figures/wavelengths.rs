@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::steps::rope::BASE;
 use crate::steps::{HEAD_DIM, PLANES};
 use crate::terminal::thousands;
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::TAU;
 
 /// The title.

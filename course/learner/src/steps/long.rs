@@ -5,7 +5,7 @@ use super::rope::{BASE, Rope, TURN_BOUND, module, planes, training_length};
 use super::*;
 use crate::finding::Claim;
 use quadrivium::functional::Layout;
-use quadrivium::pos_emb::{RotaryTables, ratio_for_length, rotary_frequencies};
+use quadrivium::rope::{RotaryTables, ratio_for_length, rotary_frequencies};
 use std::f64::consts::{PI, TAU};
 
 /// What the long call gives, and what there is to say about it.

@@ -6,19 +6,19 @@
 //! rounded operation is off by at most `u`, relative to its result. Checks compute in `f64`, so
 //! their own rounding (2^-53) does not count.
 
+pub mod embedding;
 pub mod heads;
 pub mod long;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
-pub mod vocab;
 
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use kit::text::TOKENIZER_IDS;
 use quadrivium::init::Init;
+use quadrivium::parallel::padded_vocab_size;
 use quadrivium::tensor::*;
-use quadrivium::vocab_emb::padded_vocab_size;
 use std::time::{Duration, Instant};
 
 /// `w`: the ranks that share the table.

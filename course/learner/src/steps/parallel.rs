@@ -1,6 +1,6 @@
 //! The second step: the same table in four shards, one for each rank.
 
-use super::vocab::{PROBES, Tables, probes, refusal, with_bad_id};
+use super::embedding::{PROBES, Tables, probes, refusal, with_bad_id};
 use super::*;
 use crate::finding::Claim;
 

@@ -7,7 +7,7 @@ use quadrivium::functional::{
     Layout, apply_rotary_pos_emb_complex, apply_rotary_pos_emb_interleaved,
     half_split_to_interleaved, interleaved_to_half_split,
 };
-use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
+use quadrivium::rope::{RotaryTables, rotary_frequencies};
 use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
 
 /// The module of the tour.

@@ -5,7 +5,7 @@ mod figures;
 use super::kinds::{Figure, Made, Numbers};
 use crate::error::{Error, Result};
 use learner::terminal::thousands;
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::{PI, TAU};
 
 /// The head size of the examples, which is Llama 2's, as are the base and the training length.

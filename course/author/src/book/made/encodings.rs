@@ -8,7 +8,7 @@ use self::formulas::*;
 use super::kinds::{Figure, Made, Numbers};
 use crate::error::{Error, Result};
 use learner::terminal::thousands;
-use quadrivium::pos_emb::ntk_base;
+use quadrivium::rope::ntk_base;
 use std::f64::consts::TAU;
 
 /// The head size of the examples, which is Llama 2's, as are the others.

@@ -10,8 +10,8 @@ use kit::text::{TOKENIZER_IDS, Text, tokenize};
 use learner::steps::parallel::load;
 use learner::steps::{SHARD_ROWS, TABLE_ROWS, WORLD_SIZE, backward};
 use learner::terminal::thousands;
+use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
-use quadrivium::vocab_emb::{padded_vocab_size, shard_range};
 use quadrivium::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::figures::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, chart, whole};
 use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
 use plotters::prelude::SeriesLabelPosition;
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use quadrivium::tensor::*;
 use quadrivium::{VocabEmbedding, VocabEmbeddingConfig};
 use std::f64::consts::TAU;

@@ -1,7 +1,7 @@
 //! Position encodings from their formulas. The chapter includes them.
 
 use crate::error::{Error, Result};
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::TAU;
 
 // ANCHOR: sinusoidal

@@ -8,7 +8,7 @@ use kit::parallel::{CELL, cell, words};
 use kit::text::{Text as Prose, tokenize};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
-use quadrivium::vocab_emb::shard_range;
+use quadrivium::parallel::shard_range;
 use std::path::Path;
 
 /// World sizes on the axes.

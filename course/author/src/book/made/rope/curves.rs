@@ -3,7 +3,7 @@
 use super::*;
 use kit::rope::averaged_bound;
 use kit::rope::numbers::Angles;
-use quadrivium::pos_emb::ratio_for_length;
+use quadrivium::rope::ratio_for_length;
 use std::path::Path;
 
 /// Distances that are shown.

@@ -4,7 +4,7 @@ use super::curves::table_error;
 use super::*;
 use kit::rope::numbers::Angles;
 use learner::terminal::thousands;
-use quadrivium::pos_emb::ratio_for_length;
+use quadrivium::rope::ratio_for_length;
 use std::f64::consts::TAU;
 use std::fmt::Write;
 

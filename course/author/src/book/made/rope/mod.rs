@@ -13,7 +13,7 @@ use crate::figures::{BLUE, GREEN, INK, VERMILLION, axes, axis_font, legend, save
 use kit::chart::line;
 use kit::rope::product;
 use plotters::prelude::*;
-use quadrivium::pos_emb::rotary_frequencies;
+use quadrivium::rope::rotary_frequencies;
 use quadrivium::tensor::*;
 use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
 

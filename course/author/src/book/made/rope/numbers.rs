@@ -8,7 +8,7 @@ use kit::rope::averaged_bound;
 use kit::rope::numbers::Angles;
 use learner::terminal::thousands;
 use quadrivium::functional::*;
-use quadrivium::pos_emb::{RotaryTables, ntk_base, ratio_for_length};
+use quadrivium::rope::{RotaryTables, ntk_base, ratio_for_length};
 use std::f64::consts::TAU;
 
 pub fn numbers(numbers: &mut Numbers) -> Result<()> {

@@ -50,20 +50,20 @@ pub fn draw(dev: &Cpu, mut on_progress: impl FnMut()) -> Result<Tables> {
 }
 
 const ROWS: Claim = Claim {
-    component: "vocab",
+    component: "embedding",
     invariant: "rows-bit-equal",
     words: "A token's vector is its row of the table, copied and not computed.",
     formula: "E[t] = T[id_t], bit for bit",
 };
 const COUNTS: Claim = Claim {
-    component: "vocab",
+    component: "embedding",
     invariant: "gradient-counts",
     words: "If every token sends a gradient of 1, a row's gradient says how often its id occurs. \
             Rows that never occur get exactly 0.",
     formula: "dy = 1 gives dT[i, j] = |{t: id_t = i}|, exact below 2^24",
 };
 const REFUSED: Claim = Claim {
-    component: "vocab",
+    component: "embedding",
     invariant: "id-v-refused",
     words: "An id that is not a row is an error that names the id and its place. It is tried at \
             the first, the middle and the last position of this text.",
