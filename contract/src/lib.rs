@@ -14,6 +14,7 @@
 //! - [`matrix`]: which bug is caught by which invariant.
 //! - [`task`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
 //! - [`diagnosis`]: which known bug a wrong implementation behaves like.
+//! - [`places`]: where a component stands in the workspace, and what it lacks.
 
 pub mod breach;
 pub mod component;
@@ -25,6 +26,7 @@ pub mod matrix;
 pub mod menu;
 pub mod oracle;
 pub mod panics;
+pub mod places;
 pub mod registry;
 pub mod report;
 pub mod run;
