@@ -8,8 +8,8 @@ pub mod shards;
 pub mod wavelengths;
 
 pub(crate) use kit::plot::{
-    Area, BLUE, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, heat_map,
-    legend, small_font, spread, whole,
+    Area, BLUE, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, legend,
+    small_font, spread, whole,
 };
 
 use crate::error::{Error, Result};
