@@ -15,8 +15,10 @@ const widget = {
         for (const place of document.querySelectorAll(`.widget[data-widget="${name}"]`)) {
             const panel = document.createElement("div");
             build(panel, place.dataset);
-            // The caption stays: it asks what to look at.
-            place.querySelector(".picture").replaceWith(panel);
+            // The caption stays, and asks what the picture asked.
+            const figure = place.querySelector("figure");
+            figure.querySelector("figcaption").prepend(`${figure.dataset.question} `);
+            figure.querySelector(".picture").replaceWith(panel);
         }
     },
 

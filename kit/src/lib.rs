@@ -12,6 +12,7 @@ pub mod chart;
 pub mod check;
 pub mod embedding;
 pub mod error;
+pub mod heat;
 pub mod norm;
 pub mod parallel;
 pub mod plot;

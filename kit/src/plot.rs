@@ -120,53 +120,6 @@ pub fn spread(n: usize, limit: usize) -> impl Iterator<Item = usize> {
     (0..used).map(move |i| i * n / used)
 }
 
-/// Blue below 0, white at 0, vermillion above.
-pub fn heat(x: f64) -> RGBColor {
-    let RGBColor(r, g, b) = if x < 0.0 { BLUE } else { VERMILLION };
-    let mix = |c: u8| (255.0 + (f64::from(c) - 255.0) * x.abs().min(1.0)).round() as u8;
-    RGBColor(mix(r), mix(g), mix(b))
-}
-
-/// A square of products, white at 0, with the columns of `marked` in frames.
-pub fn heat_map(
-    area: &Area,
-    title: &str,
-    values: &[Vec<f64>],
-    limit: f64,
-    marked: &[usize],
-) -> Painted {
-    let size = values.len() as f64;
-    let mut chart = ChartBuilder::on(area)
-        .caption(title, axis_font())
-        .margin_right(10)
-        .x_label_area_size(46)
-        .y_label_area_size(58)
-        .build_cartesian_2d(0.0..size, size..0.0)?;
-    axes(
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .x_desc("key's position n")
-            .y_desc("query's position m")
-            .x_labels(5)
-            .y_labels(5)
-            .x_label_formatter(&whole)
-            .y_label_formatter(&whole),
-    )
-    .draw()?;
-    for (m, row) in values.iter().enumerate() {
-        chart.draw_series(row.iter().enumerate().map(|(n, x)| {
-            let corner = (n as f64, m as f64);
-            Rectangle::new([corner, (corner.0 + 1.0, corner.1 + 1.0)], heat(x / limit).filled())
-        }))?;
-    }
-    chart.draw_series(marked.iter().map(|&n| {
-        let corner = (n as f64, 0.0);
-        Rectangle::new([corner, (corner.0 + 1.0, size)], INK)
-    }))?;
-    Ok(())
-}
-
 /// A whole number with commas between thousands.
 pub fn thousands(n: usize) -> String {
     let digits = n.to_string();
@@ -187,12 +140,6 @@ mod tests {
     #[test]
     fn labels_are_whole_numbers() {
         assert_eq!([0.0, 0.5, 1200.0, -1.0].map(|x| whole(&x)), ["0", "", "1,200", ""]);
-    }
-
-    #[test]
-    fn heat_at_the_ends() {
-        assert_eq!(heat(0.0), WHITE);
-        assert_eq!((heat(-1.0), heat(1.0)), (BLUE, VERMILLION));
     }
 
     #[test]

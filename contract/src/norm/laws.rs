@@ -101,7 +101,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     Invariant {
         id: "norm/groups-permute",
         sentence: "Whole groups may change places together with their gamma.",
-        formula: "N(P·x; P·γ) = P·N(x; γ),  P moves whole groups",
+        formula: "y(P·x; P·γ) = P·y(x; γ),  P moves whole groups",
         chapter: "norm#groups",
         weight: 1,
         stays: Some(
@@ -112,7 +112,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     Invariant {
         id: "norm/gamma-per-element",
         sentence: "Gamma multiplies, one number per element: y is proportional to it.",
-        formula: "N(x; γ) = γ ⊙ N(x; 1)",
+        formula: "y(x; γ) = γ ⊙ y(x; 1)",
         chapter: "norm#gamma",
         weight: 2,
         stays: Some("It looks at gamma alone, whatever the rest of the norm does."),

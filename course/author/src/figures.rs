@@ -1,8 +1,8 @@
 //! Figures of the book: painted, and written as SVG files.
 
 pub(crate) use kit::plot::{
-    Area, BLUE, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, heat_map,
-    legend, small_font, whole,
+    Area, BLUE, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, legend,
+    small_font, whole,
 };
 
 use crate::error::{Error, Result};

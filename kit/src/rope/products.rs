@@ -1,9 +1,8 @@
 //! Products of queries and keys, before and after they turn.
 
 use crate::error::{Error, Result};
-use crate::plot::{Area, Figure, Painted, heat, heat_map, small_font};
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use crate::heat::heat_maps;
+use crate::plot::Figure;
 
 /// The title of [`products`].
 pub const PRODUCTS: &str = "Does the same token still give the same product once it has turned?";
@@ -25,15 +24,8 @@ pub fn products(ids: &[usize], plain: &[Vec<f64>], turned: &[Vec<f64>]) -> Resul
             "after: the columns differ".to_string(),
         ],
     };
-    let largest = plain.iter().chain(turned).flatten().fold(0.0, |m: f64, x| m.max(x.abs()));
-    let limit = if largest > 0.0 { largest } else { 1.0 };
-    Figure::paint(PRODUCTS, (960, 500), |area| {
-        let (left, rest) = area.split_horizontally(430);
-        let (right, scale) = rest.split_horizontally(430);
-        heat_map(&left, &captions[0], plain, limit, &marked)?;
-        heat_map(&right, &captions[1], turned, limit, &marked)?;
-        color_scale(&scale, limit)
-    })
+    let maps = [(&*captions[0], plain), (&*captions[1], turned)];
+    Figure::paint(PRODUCTS, (960, 500), |area| heat_maps(area, "q·k/√hd", maps, &marked))
 }
 
 /// Where the most frequent id stands; nothing if no id occurs twice. Of several, the first.
@@ -47,23 +39,6 @@ fn most_frequent(ids: &[usize]) -> Vec<usize> {
         }
     }
     best
-}
-
-fn color_scale(area: &Area, limit: f64) -> Painted {
-    let (_, height) = area.dim_in_pixel();
-    let (top, bottom) = (40, height as i32 - 60);
-    let steps = 40;
-    let y = |step: i32| top + (bottom - top) * step / steps;
-    for step in 0..steps {
-        let x = 1.0 - 2.0 * (f64::from(step) + 0.5) / f64::from(steps);
-        area.draw(&Rectangle::new([(4, y(step)), (18, y(step + 1))], heat(x).filled()))?;
-    }
-    let beside = small_font().pos(Pos::new(HPos::Left, VPos::Center));
-    for (at, value) in [(top, limit), ((top + bottom) / 2, 0.0), (bottom, -limit)] {
-        area.draw(&Text::new(format!("{value:.1}"), (24, at), beside.clone()))?;
-    }
-    area.draw(&Text::new("q·k/√hd", (0, top - 26), small_font()))?;
-    Ok(())
 }
 
 #[cfg(test)]

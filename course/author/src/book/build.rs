@@ -5,7 +5,7 @@ use super::generated::Generated;
 use super::made;
 use super::markup::Markup;
 use super::names::Names;
-use super::{numbers, pages};
+use super::{numbers, pages, plan};
 use crate::error::{Error, Result};
 use mdbook_driver::MDBook;
 use mdbook_preprocessor::book::{Book, BookItem, Chapter};
@@ -62,12 +62,15 @@ impl Preprocessor for Pages {
         mut book: Book,
     ) -> mdbook_preprocessor::errors::Result<Book> {
         let mut complaints = self.complaints.lock().unwrap_or_else(|e| e.into_inner());
-        let (names, numbers) = (Names::new(), made::numbers()?);
+        let (names, mut numbers) = (Names::new(), made::numbers()?);
         let source = self.root.join("book/src");
         let pages: Vec<(String, String)> = book
             .chapters()
             .map(|chapter| (name(chapter).to_string(), chapter.content.clone()))
             .collect();
+        if let Err(wrong) = plan::add(&pages, &mut numbers) {
+            complaints.add(wrong);
+        }
         let pages = pages.iter().map(|(name, text)| (name.as_str(), text.as_str()));
         let generated = Generated::new(&names, &self.root, pages);
         let markup = Markup::new(&names, &source);

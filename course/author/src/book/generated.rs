@@ -8,6 +8,7 @@
 //! Those of the contract are HTML without empty lines, so that Markdown leaves them alone.
 
 use super::complaint::Complaints;
+use super::law::law;
 use super::markup::text;
 use super::names::{Names, Room, anchor};
 use super::notebook;
@@ -101,7 +102,7 @@ impl<'a> Generated<'a> {
                 "<dt>{}</dt>\n<dd>{}<br><span class=\"law\">{}</span></dd>",
                 self.link(id),
                 text(sentence),
-                text(formula)
+                law(formula)
             );
         }
         out.push_str("</dl>\n</div>");
@@ -130,7 +131,7 @@ impl<'a> Generated<'a> {
              <p>{}</p>\n<p class=\"law\">{}</p>",
             anchor(id),
             text(sentence),
-            text(formula)
+            law(formula)
         );
         if let Some(stays) = stays {
             let _ = writeln!(out, "<p><b>Why it stays.</b> {}</p>", text(stays));

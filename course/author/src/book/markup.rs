@@ -102,6 +102,12 @@ impl<'a> Markup<'a> {
         if alt.is_empty() || caption.is_empty() {
             complaints.add(format!("{file} needs an alt text and a caption"));
         }
+        let question = svg.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+        let question = question.map_or("", |(question, _)| question);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if !question.is_empty() && words(caption).contains(question) {
+            complaints.add(format!("the caption of {file} repeats its question"));
+        }
         let before = page[..at.start].rsplit("\n\n").next().unwrap_or_default();
         let after = page[at.end..].split("\n\n").next().unwrap_or_default();
         if !before.trim().is_empty() || !after.trim().is_empty() {
@@ -109,9 +115,10 @@ impl<'a> Markup<'a> {
         }
         let size = |name: &str| attribute(&svg, name).unwrap_or_default();
         format!(
-            "<figure>\n<div class=\"picture\"><img src=\"{file}\" alt=\"{}\" width=\"{}\" \
-             height=\"{}\"></div>\n<figcaption>{}</figcaption>\n</figure>",
-            text(alt),
+            "<figure data-question=\"{}\">\n<div class=\"picture\"><img src=\"{file}\" alt=\"{}\" \
+             width=\"{}\" height=\"{}\"></div>\n<figcaption>{}</figcaption>\n</figure>",
+            text(question),
+            text(&words(&format!("{question} {alt}"))),
             size("width"),
             size("height"),
             text(caption)
@@ -127,7 +134,7 @@ struct Picture {
 }
 
 /// As mdBook parses, but for smart quotes, which replace nothing here, and with formulas.
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
@@ -200,6 +207,27 @@ mod tests {
         let (out, complaints) = replaced("`norm/no-eps`, [`norm/no-eps`](x.md), `norm/nonsense`");
         assert!(out.starts_with("[`norm/no-eps`](museum-norm.md#norm-no-eps), [`norm"), "{out}");
         assert_eq!(complaints, ["no invariant, bug or variant is called norm/nonsense"]);
+    }
+
+    #[test]
+    fn a_caption_does_not_repeat_the_question_of_its_figure() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("x.svg"), "<svg width=\"9\"><title>Why?</title></svg>")
+            .unwrap();
+        let names = Names::new();
+        let replaced = |page: &str| {
+            let mut complaints = Complaints::default();
+            let out = Markup::new(&names, folder.path()).replace(page, &mut complaints);
+            (out, complaints.into_lines())
+        };
+        let (out, complaints) = replaced("![A line.](x.svg \"So.\")");
+        assert!(complaints.is_empty(), "{complaints:?}");
+        // The picture's own title is not read out, and a widget takes its place.
+        assert!(out.contains("<figure data-question=\"Why&#63;\">"), "{out}");
+        assert!(out.contains("alt=\"Why&#63; A line&#46;\""), "{out}");
+        assert!(out.contains("<figcaption>So&#46;</figcaption>"), "{out}");
+        let (_, complaints) = replaced("![A line.](x.svg \"Why? So.\")");
+        assert_eq!(complaints, ["the caption of x.svg repeats its question"]);
     }
 
     #[test]

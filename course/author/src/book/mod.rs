@@ -6,12 +6,14 @@
 pub mod build;
 pub mod complaint;
 pub mod generated;
+pub mod law;
 pub mod made;
 pub mod markup;
 pub mod names;
 pub mod notebook;
 pub mod numbers;
 pub mod pages;
+pub mod plan;
 pub mod publish;
 pub mod read;
 pub mod serve;

@@ -203,6 +203,26 @@ const LOOK: &str = "(() => {
             if (!visible(widget.querySelector('svg') ?? widget)) unseen.push('a widget');
         if (document.documentElement.scrollWidth > window.innerWidth)
             unseen.push('what is to the right: ' + document.documentElement.scrollWidth);
+        // What scrolls by itself shows that it does.
+        for (const box of document.querySelectorAll('main *'))
+            if (box.scrollWidth > box.clientWidth + 1
+                && ['auto', 'scroll'].includes(getComputedStyle(box).overflowX)
+                && !getComputedStyle(box).backgroundImage.includes('gradient'))
+                unseen.push('that it scrolls: ' + (box.className || box.tagName));
+    }
+    const right = node => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return range.getBoundingClientRect().right;
+    };
+    for (const code of document.querySelectorAll('main :not(pre) > code')) {
+        const gap = code.getBoundingClientRect().right - right(code);
+        if (code.getClientRects().length === 1 && gap > 2) unseen.push('a gap behind ' + code.textContent);
+    }
+    for (const root of document.querySelectorAll('main msqrt')) {
+        const gap = root.getBoundingClientRect().right - right(root.lastElementChild)
+            + parseFloat(getComputedStyle(root).marginRight);
+        if (gap > 2) unseen.push('a gap behind a root of ' + root.textContent);
     }
     if (document.querySelector('main math') && !document.fonts.check('16px \"Latin Modern Math\"'))
         unseen.push('the font of the formulas');

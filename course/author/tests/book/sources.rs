@@ -2,7 +2,7 @@
 
 use crate::pages::root;
 use author::book::made::CHAPTERS;
-use author::book::update;
+use author::book::{plan, update};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -58,4 +58,44 @@ fn code_is_included() {
             assert!(included || lines.len() <= 1, "{name}: this is not included:\n{lines:#?}");
         }
     }
+}
+
+/// Minutes that a session's reading may take.
+const MOST_READING: usize = 80;
+
+#[test]
+fn no_session_asks_for_more_reading_than_it_has_time_for() {
+    let folder = root().join("book/src");
+    let pages: Vec<(String, String)> = files(&folder)
+        .iter()
+        .filter_map(|name| Some((name.strip_suffix(".md")?.to_string(), folder.join(name))))
+        .map(|(name, file)| (name, std::fs::read_to_string(file).unwrap()))
+        .collect();
+    let sessions = plan::sessions(&pages).unwrap();
+    assert_eq!(sessions.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    for (session, load) in sessions {
+        let minutes = load.minutes();
+        assert!(minutes <= MOST_READING, "session {session}: {minutes} minutes, {load:?}");
+    }
+}
+
+/// A figure that paints values in many shades says which shade is which value.
+#[test]
+fn shades_have_a_scale() {
+    let mut shaded = Vec::new();
+    for name in files(&root().join("book/src/figures")) {
+        let svg = std::fs::read_to_string(root().join("book/src/figures").join(&name)).unwrap();
+        let rectangles = svg.split("<rect ").skip(1);
+        let fills = rectangles.filter_map(|rect| rect.split("fill=\"").nth(1)?.split('"').next());
+        if fills.collect::<BTreeSet<_>>().len() > 20 {
+            let words: BTreeSet<&str> = svg.lines().map(str::trim).collect();
+            let both = |word: &&&str| {
+                word.parse::<f64>().is_ok_and(|x| x > 0.0) && words.contains(&*format!("-{word}"))
+            };
+            let scale = words.iter().find(both);
+            assert!(scale.is_some() && words.contains("0.0"), "{name} has no scale");
+            shaded.push(name);
+        }
+    }
+    assert!(shaded.contains(&"rope-stripes.svg".to_string()), "{shaded:?}");
 }

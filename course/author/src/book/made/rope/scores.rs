@@ -1,7 +1,7 @@
 //! What attention sees: products of turned queries and keys.
 
 use super::*;
-use crate::figures::heat_map;
+use kit::heat::heat_maps;
 use std::path::Path;
 
 /// Positions that are shown.
@@ -31,13 +31,9 @@ pub fn stripes(out: &Path) -> Result<()> {
         q.chunks(D).map(|q| k.chunks(D).map(|k| dot(q, k)).collect()).collect()
     };
     let (turn, add) = (products(at(&q)?, at(&k)?), products(added(&q), added(&k)));
-    let largest = |products: &[Vec<f64>]| {
-        products.iter().flatten().fold(0.0, |largest: f64, x| largest.max(x.abs()))
-    };
-    save(out, "Does a product know more than the distance?", (900, 500), |area| {
-        let (left, right) = area.split_horizontally(444);
-        heat_map(&left, "turned: equal along each diagonal", &turn, largest(&turn), &[])?;
-        heat_map(&right, "added: not equal", &add, largest(&add), &[])
+    let maps = [("turned: equal along each diagonal", &turn[..]), ("added: not equal", &add[..])];
+    save(out, "Does a product know more than the distance?", (960, 500), |area| {
+        heat_maps(area, "q·k", maps, &[])
     })
 }
 
