@@ -128,7 +128,7 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
-    let path = named(path).map_err(|reason| refuse(path, reason))?;
+    named(path).map_err(|reason| refuse(path, reason))?;
     let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;

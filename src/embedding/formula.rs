@@ -1,8 +1,8 @@
 //! The lookup as a free function, and what it checks before.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. Rows are copied, not
-//! computed, so dfdx's own gradient is right.
+//! function. It takes ids with a tape or without. Rows are copied, not computed, so dfdx's own
+//! gradient is right.
 
 use crate::checks::check_size;
 use crate::error::{Error, Result};

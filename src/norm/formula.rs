@@ -1,9 +1,9 @@
 //! The norm as a free function, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient
-//! that stands under the forward pass is recorded. The arithmetic is in `f32` or better, and the
-//! result is rounded to the input's type once.
+//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
+//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
+//! the input's type once.
 
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};

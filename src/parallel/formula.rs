@@ -1,8 +1,8 @@
 //! One rank's part of the lookup as a free function.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. The lookup and its checks are
-//! those of [`crate::embedding`].
+//! function. It takes ids with a tape or without. The lookup and its checks are those of
+//! [`crate::embedding`].
 
 use super::shards::check_rank;
 use crate::checks::check_size;

@@ -435,8 +435,16 @@ fn the_range_is_that_of_the_squares() {
     assert!(run(two(-74), 0.0).y.iter().all(|y| y.is_finite()));
     assert!(run(two(-75), 0.0).y.iter().all(|y| y.is_infinite()));
     assert!(run(0.0, 0.0).y.iter().all(|y| y.is_nan()));
-    // With eps, all of this is a number.
-    for x in [two(-63), two(-75), 0.0] {
-        assert!(run(x, 1e-5).y.iter().all(|y| y.abs() <= x.abs() * 317.0), "{x:e}");
+    // With eps, all of this is a number: at most x / sqrt(eps) in size, but for rounding.
+    for eps in [1e-30f64, 1e-5] {
+        for x in [two(-63), two(-75), two(-149), 0.0] {
+            let bound = f64::from(x) / eps.sqrt() * (1.0 + 8.0 * U32) + f64::from(two(-149));
+            assert!(run(x, eps).y.iter().all(|y| f64::from(y.abs()) <= bound), "{x:e}, {eps:e}");
+        }
     }
+    let wide = |n: i32| {
+        let x = 2f64.powi(n);
+        self::run::<4, 2, f64>((1, 1), &[x; 4], &[1.0; 4], &[1.0; 4], 0.0).y[0]
+    };
+    assert_eq!([wide(512), wide(511), wide(-511)], [0.0, 1.0, 1.0]);
 }
