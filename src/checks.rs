@@ -8,9 +8,21 @@ pub(crate) fn require(holds: bool, name: &'static str, rule: &'static str, got: 
     if holds { Ok(()) } else { Err(Error::Setting { name, rule, got }) }
 }
 
-pub(crate) fn not_empty<S: Shape>(name: &'static str, shape: &S) -> Result<()> {
+/// The most elements of a tensor: no allocation is larger than `isize::MAX` bytes, and 8 bytes is
+/// the largest element.
+pub(crate) const MAX_ELEMENTS: usize = isize::MAX as usize / 8;
+
+/// Refuses a shape without elements, and one of more than [`MAX_ELEMENTS`]. A broadcast tensor may
+/// have such a shape in no memory at all, and dfdx panics on it.
+pub(crate) fn check_size<S: Shape>(name: &'static str, shape: &S) -> Result<()> {
     let shape: Vec<usize> = shape.concrete().into();
-    if shape.contains(&0) { Err(Error::Empty { name, shape }) } else { Ok(()) }
+    if shape.contains(&0) {
+        return Err(Error::Empty { name, shape });
+    }
+    match shape.iter().try_fold(1usize, |elements, &size| elements.checked_mul(size)) {
+        Some(elements) if elements <= MAX_ELEMENTS => Ok(()),
+        _ => Err(Error::TooLarge { name, shape, limit: MAX_ELEMENTS }),
+    }
 }
 
 pub(crate) fn same_shape(name: &'static str, expected: &[usize], got: &[usize]) -> Result<()> {

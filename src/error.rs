@@ -4,7 +4,7 @@
 //! returns an error has changed nothing.
 
 use crate::tensor::optim::OptimizerUpdateError;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -27,7 +27,7 @@ pub enum Error {
     },
 
     /// A scalar setting outside its range.
-    #[error("{name} must be {rule}, got {got}")]
+    #[error("{name} must be {rule}, got {}", Number(*got))]
     Setting {
         /// The setting, as it is called in the configuration.
         name: &'static str,
@@ -54,10 +54,7 @@ pub enum Error {
     },
 
     /// `v % w != 0`, or `w = 0`.
-    #[error(
-        "world size {world_size} does not divide vocabulary size {vocab_size}: \
-         every rank owns the same number of rows; pad the vocabulary to a multiple of {world_size}"
-    )]
+    #[error("{}", world_size_rule(*world_size, *vocab_size))]
     WorldSize {
         /// `w`, the number of ranks.
         world_size: usize,
@@ -66,7 +63,7 @@ pub enum Error {
     },
 
     /// `r >= w`.
-    #[error("rank {rank} does not exist in a world of {world_size}: ranks are 0 to world_size - 1")]
+    #[error("{}", rank_rule(*rank, *world_size))]
     Rank {
         /// `r`.
         rank: usize,
@@ -105,6 +102,20 @@ pub enum Error {
         name: &'static str,
         /// Its shape.
         shape: Vec<usize>,
+    },
+
+    /// More elements than memory has addresses for.
+    #[error(
+        "{name} has shape {shape:?}: that is more than {limit} elements, the most that memory has \
+         addresses for; use fewer in a call"
+    )]
+    TooLarge {
+        /// What was too large.
+        name: &'static str,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// The most elements.
+        limit: usize,
     },
 
     /// Two shapes that must agree and do not.
@@ -175,5 +186,35 @@ impl<E: Display> From<OptimizerUpdateError<E>> for Error {
                 Self::Update(format!("{} weights have no gradient", unused.ids.len()))
             }
         }
+    }
+}
+
+const NO_RANKS: &str = "world size is 0, but there is at least 1 rank: pass the number of ranks";
+
+fn world_size_rule(world_size: usize, vocab_size: usize) -> String {
+    if world_size == 0 {
+        return NO_RANKS.into();
+    }
+    format!(
+        "world size {world_size} does not divide vocabulary size {vocab_size}: \
+         every rank owns the same number of rows; pad the vocabulary to a multiple of {world_size}"
+    )
+}
+
+fn rank_rule(rank: usize, world_size: usize) -> String {
+    if world_size == 0 {
+        return NO_RANKS.into();
+    }
+    format!("rank {rank} does not exist in a world of {world_size}: ranks are 0 to world_size - 1")
+}
+
+/// A number in the digits that a reader can take in: with an exponent where it has more than 16.
+pub(crate) struct Number(pub(crate) f64);
+
+impl Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.abs();
+        let plain = self.0 == 0.0 || !self.0.is_finite() || (1e-5..1e16).contains(&size);
+        if plain { write!(f, "{}", self.0) } else { write!(f, "{:e}", self.0) }
     }
 }

@@ -10,7 +10,7 @@
 //! An `f16` table is the `f32` table rounded. (PyTorch's own `f16` draws differ in the last 16
 //! values of a table whose size is not a multiple of 16.)
 
-use crate::checks::require;
+use crate::checks::{check_size, require};
 use crate::error::{Error, Result};
 use crate::tensor::{Device, Float, HasShape, ReshapeTo, Shape, Tensor};
 use rand_mt::Mt;
@@ -83,13 +83,14 @@ impl Init {
     /// Fills `table` with its values. Nothing is drawn from the device's own generator.
     ///
     /// # Errors
-    /// What [`Init::check`] or the device reports; a value that is not finite in the table's type.
-    /// Then `table` is as it was.
+    /// What [`Init::check`] or the device reports; a table that is empty or has more elements than
+    /// memory has addresses; a value that is not finite in its type. Then `table` is as it was.
     pub fn fill<S: Shape, F: Float, D: Device<F>>(
         &self,
         table: &mut Tensor<S, F, D>,
     ) -> Result<()> {
         self.check()?;
+        check_size("the table", table.shape())?;
         let values: Vec<F> = self.values(table.shape().num_elements());
         if let Some(value) = values.iter().find(|value| !value.is_finite()) {
             let got = num_traits::Float::abs(*value).to_f64().unwrap_or(f64::NAN);

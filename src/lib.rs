@@ -156,9 +156,10 @@ pub mod functional {
 pub mod builder {
     //! Module descriptions without device and float type, as dfdx has them in `dfdx::nn::builders`.
     //!
-    //! They name a module inside a tuple of modules; [`DeviceBuildExt::build_module`] builds it with
-    //! its default settings, seed 42 among them: two norms of the same size start alike. For other
-    //! settings use the modules' own `new`.
+    //! They name a module inside a tuple of modules;
+    //! [`build_module`](crate::tensor::DeviceBuildExt::build_module) builds it with its default
+    //! settings, seed 42 among them: two norms of the same size start alike. For other settings use
+    //! the modules' own `new`.
     //!
     //! ```
     //! use quadrivium::builder::{GroupRmsNorm, VocabEmbedding};

@@ -14,8 +14,8 @@ pub use dfdx::nn::{
 };
 pub use dfdx::optim;
 pub use dfdx::shapes::{
-    Axes2, Axes3, Axes5, Axis, Const, ConstDim, ConstShape, Dim, HasShape, Rank0, Rank1, Rank2,
-    Rank3, Rank4, Shape,
+    Axes2, Axes3, Axes4, Axes5, Axis, Const, ConstDim, ConstShape, Dim, HasShape, Rank0, Rank1,
+    Rank2, Rank3, Rank4, Shape,
 };
 #[cfg(feature = "cuda")]
 pub use dfdx::tensor::Cuda;

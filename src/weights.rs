@@ -5,13 +5,15 @@
 //! writes. Files are those of PyTorch and of dfdx: little-endian, one entry a tensor. Settings
 //! and RoPE's cache are not saved.
 
+use crate::checks::check_size;
 use crate::error::{Error, Result};
 use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName, ViewTensorRef,
 };
 use crate::tensor::*;
 use safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 /// A float type that a `.safetensors` file can hold.
 pub trait Stored: Float {
@@ -48,18 +50,18 @@ stored!(f64, FileDtype::F64, 8);
 #[cfg(feature = "f16")]
 stored!(f16, FileDtype::F16, 2);
 
-/// Writes all weights of `module` to `path`.
+/// Writes all weights of `module` to `path`, in place of a file that is there. A link stays a link:
+/// the file that it leads to is replaced.
 ///
 /// # Errors
-/// A file that can't be written.
+/// A file that can't be written. Then what was there is as it was, and nothing is left beside it.
 pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     module: &M,
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
     let mut collected = Collect { tensors: Vec::new() };
-    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collected })
-        .map_err(Error::device::<D::Err>)?;
+    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collected })?;
     let views = collected
         .tensors
         .iter()
@@ -67,10 +69,52 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
     let bytes = safetensors::serialize(views, &None).map_err(|e| refuse(path, e))?;
-    // Beside the old file first, so that a full disk does not cost it.
-    let new = path.with_added_extension("new");
-    std::fs::write(&new, bytes).map_err(|e| refuse(&new, e))?;
-    std::fs::rename(&new, path).map_err(|e| refuse(path, e))
+    replace(path, &bytes).map_err(|reason| refuse(path, reason))
+}
+
+/// Writes a file of its own beside the target, and renames it when it is whole. So a full disk costs
+/// nothing, and two saves at a time do not mix.
+fn replace(path: &Path, bytes: &[u8]) -> std::result::Result<(), String> {
+    let target = followed(named(path)?)?;
+    let old = target.metadata().ok();
+    if old.as_ref().is_some_and(|old| old.is_dir()) {
+        return Err("this is a folder; name a file".into());
+    }
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        return Err("this is a device, a pipe or a socket; name a file".into());
+    }
+    let folder = match target.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(format!("there is no folder {}; make it first", folder.display()));
+    }
+    let mut new = tempfile::Builder::new();
+    #[cfg(unix)]
+    new.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
+    let mut new = new.tempfile_in(folder).map_err(|e| e.to_string())?;
+    if let Some(old) = old {
+        new.as_file().set_permissions(old.permissions()).map_err(|e| e.to_string())?;
+    }
+    new.write_all(bytes).map_err(|e| e.to_string())?;
+    new.persist(&target).map(drop).map_err(|e| e.error.to_string())
+}
+
+/// The file that a link leads to, so that the link stays one.
+fn followed(path: &Path) -> std::result::Result<PathBuf, String> {
+    let mut path = path.to_path_buf();
+    for _ in 0..40 {
+        match path.read_link() {
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => return Ok(path), // not a link, or not there yet
+        }
+    }
+    Err("its links lead in a circle; name a file".into())
+}
+
+fn named(path: &Path) -> std::result::Result<&Path, String> {
+    if path == Path::new("") { Err("the path is empty; name a file".into()) } else { Ok(path) }
 }
 
 /// Reads all weights of `module` from `path`. Entries of the file that the module does not have
@@ -84,6 +128,7 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
+    named(path).map_err(|reason| refuse(path, reason))?;
     let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;
@@ -96,7 +141,8 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
-    Error::Weights { path: path.display().to_string(), reason: reason.to_string() }
+    let path = if path == Path::new("") { "\"\"".into() } else { path.display().to_string() };
+    Error::Weights { path, reason: reason.to_string() }
 }
 
 struct Collected {
@@ -111,7 +157,7 @@ struct Collect {
 
 impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Collect {
     type Viewer = (ViewTensorRef, ViewTensorName);
-    type Err = D::Err;
+    type Err = Error;
     type E2 = F;
     type D2 = D;
 
@@ -119,7 +165,8 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Collect {
         &mut self,
         _: TensorOptions<S, F, D>,
         (tensor, name): (&Tensor<S, F, D>, String),
-    ) -> std::result::Result<Option<Tensor<S, F, D>>, D::Err> {
+    ) -> Result<Option<Tensor<S, F, D>>> {
+        check_size("a weight", tensor.shape())?;
         let mut bytes = Vec::new();
         tensor.as_vec().into_iter().for_each(|x| x.write(&mut bytes));
         let shape = tensor.shape().concrete().into();

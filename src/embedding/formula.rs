@@ -1,10 +1,10 @@
 //! The lookup as a free function, and what it checks before.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. Rows are copied, not
-//! computed, so dfdx's own gradient is right.
+//! function. It takes ids with a tape or without. Rows are copied, not computed, so dfdx's own
+//! gradient is right.
 
-use crate::checks::not_empty;
+use crate::checks::check_size;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -20,16 +20,18 @@ use crate::tensor::*;
 ///
 /// # Errors
 /// An id that is not below `v`, with its place. An empty `ids` or table: dfdx panics on empty
-/// tensors. On a GPU, a table of `2^32` elements or more.
+/// tensors. More elements than memory has addresses; on a GPU, a table of `2^32` elements or more.
 pub fn vocab_embedding<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     ids: Tensor<(B, S), usize, D, T>,
     table: &Tensor<(V, M), F, D>,
 ) -> Result<Tensor<(B, S, M), F, D, T>> {
-    let (v, _) = *table.shape();
+    let (v, e) = *table.shape();
     check_table("table", table)?;
     let (ids, tape) = ids.split_tape();
+    let (b, s) = *ids.shape();
     let rows = checked_ids(&ids, v.size())?;
-    look_up(table, tape, rows, *ids.shape()).map_err(Error::device) // [b, s, e]
+    check_size("the result", &(b, s, e))?;
+    look_up(table, tape, rows, (b, s)).map_err(Error::device) //              [b, s, e]
 }
 
 /// The rows of `table`, `[b, s, e]`. The gradient is dfdx's own: a scatter-add.
@@ -55,7 +57,7 @@ pub(crate) fn check_table<V: Dim, M: Dim, F: Float, D: Device<F>>(
     name: &'static str,
     table: &Tensor<(V, M), F, D>,
 ) -> Result<()> {
-    not_empty(name, table.shape())?;
+    check_size(name, table.shape())?;
     let sizes = table.shape().concrete();
     let elements = sizes[0].saturating_mul(sizes[1]);
     match largest_table::<D>() {
@@ -70,7 +72,7 @@ pub(crate) fn checked_ids<B: Dim, S: Dim, D: Storage<usize>>(
     ids: &Tensor<(B, S), usize, D>,
     vocab_size: usize,
 ) -> Result<Vec<usize>> {
-    not_empty("ids", ids.shape())?;
+    check_size("ids", ids.shape())?;
     let length = ids.shape().1.size();
     let ids = ids.as_vec();
     match ids.iter().position(|&id| id >= vocab_size) {

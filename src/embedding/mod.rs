@@ -7,6 +7,7 @@ pub(crate) mod formula;
 
 pub use formula::vocab_embedding;
 
+use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
 use crate::init::{self, Init};
 use crate::tensor::*;
@@ -70,9 +71,8 @@ pub(crate) const fn assert_table(vocab_size: usize, embedding_dim: usize) {
     if vocab_size == 0 || embedding_dim == 0 {
         concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is empty");
     }
-    // No allocation is larger than isize::MAX bytes; 8 bytes is the largest element.
     match vocab_size.checked_mul(embedding_dim) {
-        Some(elements) if elements <= isize::MAX as usize / 8 => {}
+        Some(elements) if elements <= MAX_ELEMENTS => {}
         _ => concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is too large"),
     }
 }

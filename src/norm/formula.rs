@@ -1,11 +1,11 @@
 //! The norm as a free function, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient
-//! that stands under the forward pass is recorded. The arithmetic is in `f32` or better, and the
-//! result is rounded to the input's type once.
+//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
+//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
+//! the input's type once.
 
-use crate::checks::{not_empty, require, same_shape};
+use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -18,7 +18,14 @@ use crate::tensor::*;
 ///
 /// # Errors
 /// A group size that does not divide `h`; an `eps` that is negative, not finite, or rounds to 0;
-/// a `weight` of another length; an empty input. (With `eps = 0` a group of zeros gives NaN.)
+/// a `weight` of another length; an empty input, or one of more elements than memory has addresses.
+///
+/// # Range
+/// As in PyTorch, no group is scaled before it is squared. So a group whose squares have a sum that
+/// is no finite `f32` gives zeros: one with an `x` of `2^64 = 1.8e19` or more always does. With
+/// `eps = 0`, digits are lost below `2^-63 = 1.1e-19`, where a square is subnormal; from
+/// `2^-75 = 2.6e-23` down the squares are 0, and the result is infinite, or NaN for a group of zeros.
+/// Any `eps` of `1e-30` or more prevents that. In `f64` the ends are `2^512` and `2^-511`.
 pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
     weight: &Tensor<(H,), F, D>,
@@ -123,7 +130,7 @@ fn check_norm<B: Dim, S: Dim, H: Dim>(
     weight: &(H,),
     group_size: usize,
 ) -> Result<()> {
-    not_empty("x", x)?;
+    check_size("x", x)?;
     let hidden_size = x.2.size();
     if group_size == 0 || hidden_size % group_size != 0 {
         return Err(Error::GroupSize { group_size, hidden_size });

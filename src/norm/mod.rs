@@ -8,6 +8,7 @@ mod formula;
 
 pub use formula::group_rms_norm;
 
+use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
 use crate::init::{self, Init};
 use crate::tensor::*;
@@ -19,7 +20,8 @@ use std::fmt;
 /// Settings of a [`GroupRmsNorm`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GroupRmsNormConfig {
-    /// Added to the mean square, inside the root. Default `1e-5`.
+    /// Added to the mean square, inside the root. Default `1e-5`. With 0, a group of zeros gives NaN;
+    /// [`group_rms_norm`] says more.
     pub eps: f64,
     /// The weight starts uniform on `[low, high)`. Default `(-1.0, 1.0)`, so that no two elements
     /// have the same scale and a mix-up shows. (PyTorch's `RMSNorm` starts at 1.)
@@ -80,6 +82,9 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>
 
 // ANCHOR: assert_groups
 const fn assert_groups(hidden_size: usize, group_size: usize) {
+    if hidden_size > MAX_ELEMENTS {
+        concat_panic!("hidden size ", hidden_size, " is larger than memory has addresses for");
+    }
     if hidden_size == 0 {
         concat_panic!("hidden size is 0, but a token has at least 1 element");
     }

@@ -1,10 +1,11 @@
 //! One rank's part of the lookup as a free function.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. The lookup and its checks are
-//! those of [`crate::embedding`].
+//! function. It takes ids with a tape or without. The lookup and its checks are those of
+//! [`crate::embedding`].
 
 use super::shards::check_rank;
+use crate::checks::check_size;
 use crate::embedding::formula::{check_table, checked_ids, look_up};
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -18,7 +19,8 @@ use crate::tensor::*;
 ///
 /// # Errors
 /// A rank that is not below `world_size`; an id that is not below `n * world_size`, on every
-/// rank alike; an empty `ids` or shard; on a GPU, a shard of `2^32` elements or more.
+/// rank alike; an empty `ids` or shard; more elements than memory has addresses; on a GPU, a shard
+/// of `2^32` elements or more.
 pub fn vocab_shard_embedding<
     B: Dim,
     S: Dim,
@@ -41,6 +43,7 @@ pub fn vocab_shard_embedding<
     let (ids, tape) = ids.split_tape();
     let (b, s) = *ids.shape();
     let ids = checked_ids(&ids, vocab_size)?;
+    check_size("the result", &(b, s, e))?;
 
     let mask: Vec<bool> = ids.iter().map(|id| id / n == rank).collect();
     // Counted from the start of the owner's shard. For a foreign id this is some row, to have one

@@ -1,16 +1,18 @@
 //! Which ids a rank owns.
 
+use crate::checks::require;
 use crate::error::{Error, Result};
 use std::ops::Range;
 
 /// `[r * n, (r + 1) * n)` with `n = v / w`: the ids that rank `r` owns.
 ///
 /// # Errors
-/// A world size that does not divide the vocabulary size; a rank that is not below it.
+/// An empty vocabulary; a world size that does not divide its size; a rank that is not below it.
 pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<Range<usize>> {
     if world_size == 0 || vocab_size % world_size != 0 {
         return Err(Error::WorldSize { world_size, vocab_size });
     }
+    require(vocab_size > 0, "vocab_size", "at least 1: a shard has rows", 0.0)?;
     check_rank(rank, world_size)?;
     let rows = vocab_size / world_size;
     Ok(rank * rows..(rank + 1) * rows)

@@ -5,14 +5,14 @@ use crate::error::{Error, Result};
 use crate::tensor::*;
 
 // ANCHOR: rope_complex
-/// [`apply_rotary_pos_emb`] in complex numbers: `z = x_i + i x_{i + d/2}` becomes `z * e^(i m t)`.
+/// `apply_rotary_pos_emb` in complex numbers: `z = x_i + i x_{i + d/2}` becomes `z * e^(i m t)`.
 ///
 /// The slow and obvious form, for reading and for testing the other, in `f32` and `f64`. The
-/// gradient is dfdx's own.
-/// Shapes and tables are those of [`apply_rotary_pos_emb`]; only their first halves are used.
+/// gradient is dfdx's own. Shapes and tables are those of
+/// [`apply_rotary_pos_emb`](super::apply_rotary_pos_emb); only their first halves are used.
 ///
 /// # Errors
-/// As for [`apply_rotary_pos_emb`].
+/// As for the other.
 pub fn apply_rotary_pos_emb_complex<B: Dim, S: Dim, N: Dim, H: Dim, F, D, T>(
     x: Tensor<(B, S, N, H), F, D, T>,
     cos: &Tensor<(usize, H), f32, D>,
@@ -33,10 +33,10 @@ where
             table.try_broadcast_like::<_, Axes2<0, 2>>(&halves)
         };
         let (cos, sin) = (phase(cos)?, phase(sin)?);
-        let (x, tape) = x.split_tape();
 
-        // z = re + i im
-        let x = x.try_reshape_like(&(b, s, n, h))?.put_tape(tape);
+        // z = re + i im. In dfdx, the gradient of a slice overwrites that of the whole. So slice a
+        // tensor that nothing else uses, and each element once.
+        let x = x.try_reshape_like(&(b, s, n, h))?.try_mul(F::ONE)?;
         let re = x.with_empty_tape().try_slice((.., .., .., ..h / 2))?;
         let im = x.try_slice((.., .., .., h / 2..))?;
 

@@ -1,9 +1,9 @@
 //! The rotation as a free function in both layouts, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient
-//! that stands under the forward pass is recorded. The arithmetic is in `f32` or better, and the
-//! result is rounded to the input's type once.
+//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
+//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
+//! the input's type once.
 
 use super::layouts::{Layout, check_heads};
 use crate::checks::same_shape;
@@ -18,7 +18,11 @@ use crate::tensor::*;
 /// Source: Su et al. 2021, "RoFormer"; the layout is that of GPT-NeoX and Llama.
 ///
 /// # Errors
-/// A head size that is odd, below 4 or above 65,536; tables of another shape; an empty input.
+/// A head size that is odd, below 4 or above 65,536; tables of another shape; an empty input, or one
+/// of more elements than memory has addresses.
+///
+/// What the tables hold is not looked at: those of the other layout give another result, which is no
+/// rotation. [`RotaryTables::rotate`](super::RotaryTables::rotate) can't be mistaken.
 pub fn apply_rotary_pos_emb<
     B: Dim,
     S: Dim,
@@ -57,7 +61,15 @@ pub fn apply_rotary_pos_emb_interleaved<
     apply_rotary(x, cos, sin, Layout::Interleaved)
 }
 
-fn apply_rotary<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
+pub(super) fn apply_rotary<
+    B: Dim,
+    S: Dim,
+    N: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
     x: Tensor<(B, S, N, H), F, D, T>,
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,

@@ -1,7 +1,7 @@
 //! The two layouts of a head: which dimensions turn together, and how one becomes the other.
 
 use super::frequencies::check_head_dim;
-use crate::checks::not_empty;
+use crate::checks::check_size;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -19,7 +19,8 @@ pub enum Layout {
 /// Shape: `[b, s, nh, hd]`. Rotating adjacent pairs of the result equals rotating halves of `x`.
 ///
 /// # Errors
-/// A head size that is odd or below 4, an empty input.
+/// A head size that is odd, below 4 or above 65,536; an empty input, or one of more elements than
+/// memory has addresses.
 pub fn half_split_to_interleaved<B: Dim, S: Dim, N: Dim, H: Dim, F, D, T>(
     x: Tensor<(B, S, N, H), F, D, T>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>>
@@ -65,6 +66,6 @@ where
 }
 
 pub(super) fn check_heads<B: Dim, S: Dim, N: Dim, H: Dim>(x: &(B, S, N, H)) -> Result<usize> {
-    not_empty("x", x)?;
+    check_size("x", x)?;
     check_head_dim(x.3.size())
 }

@@ -16,8 +16,8 @@ pub use frequencies::{ntk_base, ratio_for_length, rotary_frequencies};
 pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
 pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
 
-use crate::checks::{not_empty, require};
-use crate::error::{Error, Result};
+use crate::checks::{check_size, require};
+use crate::error::{Error, Number, Result};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
@@ -205,7 +205,7 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 
 /// `offset + s`, of an input that has rows.
 fn end_position<S: Shape>(x: &S, offset: usize) -> Result<usize> {
-    not_empty("x", x)?;
+    check_size("x", x)?;
     let length = x.concrete()[1];
     offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })
 }
@@ -224,7 +224,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
     ) -> Result<Self::Output> {
         let end = end_position(x.shape(), offset)?;
         let rows = self.rows_for(x.device(), offset, end)?;
-        apply_rotary_pos_emb(x, &rows.cos, &rows.sin)
+        rows.rotate(x)
     }
 }
 
@@ -301,6 +301,7 @@ impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for NtkAwa
 impl<const HD: usize, D: Storage<f32>> fmt::Display for NtkAwareRope<HD, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic } = self.config;
+        let base = Number(base);
         let cached = self.cached_len();
         write!(
             f,

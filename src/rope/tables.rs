@@ -4,8 +4,10 @@
 //! angle at position `n` is wrong by up to `n * 2^-23`. These tables are within `1e-7` of the truth
 //! up to position `10^9`; the `f64` angle itself is off by about `n * 2^-53`.
 
+use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
 use super::layouts::Layout;
+use crate::checks::require;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 use std::ops::Range;
@@ -13,21 +15,22 @@ use std::ops::Range;
 /// The most positions a table may have. A table of this length with `hd = 128` takes 16 GiB.
 pub const MAX_TABLE_POSITIONS: usize = 1 << 24;
 
-/// Cosines and sines of a range of positions, each `[positions, hd]`.
+/// Cosines and sines of a range of positions, each `[positions, hd]`, in one [`Layout`].
 #[derive(Debug, Clone)]
 pub struct RotaryTables<H: Dim, D: Storage<f32>> {
     /// `cos(m * theta_i)`.
     pub cos: Tensor<(usize, H), f32, D>,
     /// `sin(m * theta_i)`.
     pub sin: Tensor<(usize, H), f32, D>,
+    layout: Layout,
 }
 
 impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     /// Tables for `positions`. Each frequency stands twice in a row, where `layout` wants it.
     ///
     /// # Errors
-    /// An empty range, one longer than [`MAX_TABLE_POSITIONS`], a number of frequencies that is
-    /// not half of `head_dim`, what the device reports.
+    /// An empty range, one longer than [`MAX_TABLE_POSITIONS`] or past `2^53`; a number of frequencies
+    /// that is not half of `head_dim`; one that is not finite; what the device reports.
     pub fn new(
         dev: &D,
         head_dim: H,
@@ -46,6 +49,13 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         }
         if rows > MAX_TABLE_POSITIONS {
             return Err(Error::TooManyPositions { rows, limit: MAX_TABLE_POSITIONS });
+        }
+        let last = (positions.end - 1) as f64;
+        let rule = "below 2^53, where f64 holds every whole number";
+        require(positions.end as u64 <= 1 << 53, "every position", rule, last)?;
+        for theta in frequencies {
+            let rule = "finite, also times the last position";
+            require((last * theta).is_finite(), "every frequency", rule, *theta)?;
         }
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
         for table in [&mut cos, &mut sin] {
@@ -71,6 +81,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         Ok(Self {
             cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
             sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
+            layout,
         })
     }
 
@@ -79,6 +90,27 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         Ok(Self {
             cos: self.cos.clone().try_slice((range.clone(), ..))?,
             sin: self.sin.clone().try_slice((range, ..))?,
+            layout: self.layout,
         })
+    }
+
+    /// Where a row has each frequency twice.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Turns `x`, `[b, s, nh, hd]`, in the layout of these tables. Row `t` of the tables is for row
+    /// `t` of `x`.
+    ///
+    /// # Errors
+    /// As for [`apply_rotary_pos_emb`](super::apply_rotary_pos_emb).
+    pub fn rotate<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(B, S, N, H), F, D, T>,
+    ) -> Result<Tensor<(B, S, N, H), F, D, T>>
+    where
+        D: Backend<F>,
+    {
+        apply_rotary(x, &self.cos, &self.sin, self.layout)
     }
 }

@@ -415,3 +415,36 @@ fn the_function_is_the_module() {
         assert_same_bits(&y.as_vec(), &forward::<12, 3>(&case));
     });
 }
+
+/// The squares are taken in `f32`, as PyTorch takes them, and no group is scaled first. So there
+/// is a range: what the documentation of `group_rms_norm` says of it, at its ends.
+#[test]
+fn the_range_is_that_of_the_squares() {
+    let two = |n: i32| 2f32.powi(n);
+    let run = |x: f32, eps| run::<4, 2, f32>((1, 1), &[x, -x, x, x], &[1.0; 4], &[1.0; 4], eps);
+    for eps in [0.0, 1e-5] {
+        // Two squares of 2^126 have a sum; two of 2^127 have none.
+        let inside = run(two(63), eps);
+        assert_eq!(inside.y, [1.0, -1.0, 1.0, 1.0]);
+        let outside = run(two(64), eps);
+        assert_eq!(outside.y, [0.0; 4], "too large for f32: zeros");
+        assert_eq!((outside.dx, outside.dgamma), (vec![0.0; 4], vec![0.0; 4]));
+    }
+    // Without eps: exact down to 2^-63, finite down to 2^-74, then the square is 0.
+    assert_eq!(run(two(-63), 0.0).y, [1.0, -1.0, 1.0, 1.0]);
+    assert!(run(two(-74), 0.0).y.iter().all(|y| y.is_finite()));
+    assert!(run(two(-75), 0.0).y.iter().all(|y| y.is_infinite()));
+    assert!(run(0.0, 0.0).y.iter().all(|y| y.is_nan()));
+    // With eps, all of this is a number: at most x / sqrt(eps) in size, but for rounding.
+    for eps in [1e-30f64, 1e-5] {
+        for x in [two(-63), two(-75), two(-149), 0.0] {
+            let bound = f64::from(x) / eps.sqrt() * (1.0 + 8.0 * U32) + f64::from(two(-149));
+            assert!(run(x, eps).y.iter().all(|y| f64::from(y.abs()) <= bound), "{x:e}, {eps:e}");
+        }
+    }
+    let wide = |n: i32| {
+        let x = 2f64.powi(n);
+        self::run::<4, 2, f64>((1, 1), &[x; 4], &[1.0; 4], &[1.0; 4], 0.0).y[0]
+    };
+    assert_eq!([wide(512), wide(511), wide(-511)], [0.0, 1.0, 1.0]);
+}

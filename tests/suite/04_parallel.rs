@@ -160,7 +160,7 @@ fn a_rank_outside_the_world_is_an_error() {
 }
 
 /// The integer laws, for all sizes: each id has one owner, `id / n`; what does not divide is
-/// refused, and so is a rank that does not exist.
+/// refused, and so are an empty vocabulary and a rank that does not exist.
 #[test]
 fn shard_ranges_partition_the_vocabulary() {
     fn one_owner(rows: u16, world: u8, id: u32) -> bool {
@@ -176,6 +176,8 @@ fn shard_ranges_partition_the_vocabulary() {
         let got = shard_range(vocab_size, world_size, rank).err();
         if world_size == 0 || vocab_size % world_size != 0 {
             got == Some(Error::WorldSize { world_size, vocab_size })
+        } else if vocab_size == 0 {
+            matches!(got, Some(Error::Setting { name: "vocab_size", .. }))
         } else {
             got == (rank >= world_size).then_some(Error::Rank { rank, world_size })
         }

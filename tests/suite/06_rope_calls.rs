@@ -32,7 +32,7 @@ fn with_ratio(ratio: usize, offset: usize, length: usize) -> Vec<f32> {
     let frequencies = rotary_frequencies(8, CONFIG.base, ratio as f64).unwrap();
     let positions = offset..offset + length;
     let tables = RotaryTables::new(&dev(), Const, &frequencies, positions, Layout::HalfSplit);
-    let RotaryTables { cos, sin } = tables.unwrap();
+    let RotaryTables { cos, sin, .. } = tables.unwrap();
     apply_rotary_pos_emb(input(length), &cos, &sin).unwrap().as_vec()
 }
 

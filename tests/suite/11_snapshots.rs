@@ -168,6 +168,11 @@ fn messages() {
     let mut norm_8 = GroupRmsNorm::<8, 4, f32, Dev>::new(&dev(), norm(1e-5)).unwrap();
     let missing =
         weights::load_weights::<f32, Dev, _>(&mut norm_8, "no-such-file.safetensors").unwrap_err();
+    let unnamed = weights::save_weights::<f32, Dev, _>(&norm_8, "").unwrap_err();
+    let angles = |frequencies: &[f64], positions| {
+        RotaryTables::new(&dev(), 4usize, frequencies, positions, Layout::HalfSplit).unwrap_err()
+    };
+    let endless = tensor(&[1.0f32], ()).broadcast_like::<_, Axes3<0, 1, 2>>(&(1 << 32, 1 << 32, 8));
     let errors = [
         group_rms_norm(x(), &gamma, 3, 1e-5).unwrap_err(),
         group_rms_norm(x(), &gamma, 0, 1e-5).unwrap_err(),
@@ -180,6 +185,8 @@ fn messages() {
         vocab_embedding(ids(&[], (0, 2)), &table).unwrap_err(),
         vocab_shard_embedding(ids(&[1], (1, 1)), &table, 2, 2).unwrap_err(),
         vocab_emb::shard_range(7, 2, 0).unwrap_err(),
+        vocab_emb::shard_range(8, 0, 0).unwrap_err(),
+        vocab_emb::shard_range(0, 2, 1).unwrap_err(),
         ntk_base(10_000.0, 7, 1.0).unwrap_err(),
         rope(NtkAwareRopeConfig { base: 1.0, ..default }),
         rope(NtkAwareRopeConfig { ratio: 0, ..default }),
@@ -187,7 +194,11 @@ fn messages() {
         rope(NtkAwareRopeConfig { ratio: 100_000, ..default }),
         ratio_for_length(usize::MAX, 1).unwrap_err(),
         overflow,
+        angles(&[f64::NAN, 1.0], 0..1),
+        angles(&[1.0, 1.0], 1 << 53..(1 << 53) + 1),
+        group_rms_norm(endless, &gamma, 4, 1e-5).unwrap_err(),
         missing,
+        unnamed,
         // These two need a GPU.
         Error::TableTooLarge { elements: 1 << 33, limit: u32::MAX as usize },
         Error::device("CUDA_ERROR_OUT_OF_MEMORY"),

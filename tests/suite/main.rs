@@ -37,5 +37,9 @@ mod refusals;
 mod rope;
 #[path = "06_rope_calls.rs"]
 mod rope_calls;
+#[path = "16_saving.rs"]
+mod saving;
 #[path = "11_snapshots.rs"]
 mod snapshots;
+#[path = "17_strides.rs"]
+mod strides;

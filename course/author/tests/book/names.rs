@@ -87,8 +87,15 @@ fn chapters_name_invariants_and_bugs_in_their_own_words() {
 /// The names of what the library makes public, as its source says it.
 fn public_items() -> BTreeSet<String> {
     let mut items = BTreeSet::new();
-    for entry in root().join("src").read_dir().unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    let (mut files, mut folders) = (Vec::new(), vec![root().join("src")]);
+    while let Some(folder) = folders.pop() {
+        let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let (inner, outer): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+        folders.extend(inner);
+        files.extend(outer);
+    }
+    for file in files {
+        let text = std::fs::read_to_string(file).unwrap();
         for line in text.lines() {
             let mut words = line.split(' ');
             if words.next() != Some("pub") {
