@@ -3,6 +3,7 @@
 //! Every message states the rule, what was expected, what was got and what to do. A call that
 //! returns an error has changed nothing.
 
+use crate::tensor::CpuError;
 use crate::tensor::optim::OptimizerUpdateError;
 use std::fmt::Display;
 
@@ -161,9 +162,45 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps what a dfdx device reports. (Each device has its own error type.)
+    /// Wraps what a dfdx device reports.
+    ///
+    /// Each device has its own error type. `?` converts that of a known device by itself. In code
+    /// that is generic over the device `D`, say `where Error: From<D::Err>`, or call this.
+    ///
+    /// ```
+    /// use quadrivium::error::{Error, Result};
+    /// use quadrivium::tensor::*;
+    ///
+    /// fn halves(dev: &Cpu) -> Result<Tensor<Rank1<2>, f32, Cpu>> {
+    ///     Ok(dev.try_ones::<Rank1<2>>()?.try_mul(0.5)?)
+    /// }
+    ///
+    /// fn halves_on<D: Device<f32>>(dev: &D) -> Result<Tensor<Rank1<2>, f32, D>>
+    /// where
+    ///     Error: From<D::Err>,
+    /// {
+    ///     Ok(dev.try_ones::<Rank1<2>>()?.try_mul(0.5)?)
+    /// }
+    ///
+    /// let dev = Cpu::default();
+    /// assert_eq!(halves(&dev)?.array(), halves_on(&dev)?.array());
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn device<E: Display>(error: E) -> Self {
         Self::Device(error.to_string())
+    }
+}
+
+impl From<CpuError> for Error {
+    fn from(error: CpuError) -> Self {
+        Self::device(error)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<crate::tensor::CudaError> for Error {
+    fn from(error: crate::tensor::CudaError) -> Self {
+        Self::device(error)
     }
 }
 

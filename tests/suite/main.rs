@@ -13,6 +13,8 @@ mod book;
 mod claims;
 #[path = "13_contract.rs"]
 mod contract_kept;
+#[path = "16_decoder_block.rs"]
+mod decoder_block;
 #[path = "12_dfdx_canary.rs"]
 mod dfdx_canary;
 #[path = "08_half_precision.rs"]
