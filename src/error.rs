@@ -184,6 +184,8 @@ impl Error {
     ///
     /// let dev = Cpu::default();
     /// assert_eq!(halves(&dev)?.array(), halves_on(&dev)?.array());
+    /// let error = Error::from(CpuError::OutOfMemory);
+    /// assert_eq!(error.to_string(), "the device reports: CpuError::OutOfMemory");
     /// # Ok::<(), Error>(())
     /// ```
     pub fn device<E: Display>(error: E) -> Self {

@@ -98,7 +98,11 @@
 //!
 //! # Features
 //!
-//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once.
+//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. It
+//!   needs `half` 2.4.1 exactly: later ones bring another `rand`, with which dfdx does not compile.
+//!   If your `Cargo.lock` holds a later one, cargo stops with ``failed to select a version for
+//!   `half` ``; then run `cargo update -p half --precise 2.4.1`. A crate that asks for `half` 2.5 or
+//!   later can't stand beside this feature.
 //! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
 //!
 //! # Errors and panics
@@ -112,7 +116,8 @@
 //! adds up in no fixed order, so last bits may differ from run to run.
 //!
 //! The modules report [`Error`]; a dfdx tuple needs one error type for all its modules, so put
-//! these beside dfdx's own modules in a struct, not in a tuple.
+//! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
+//! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
 pub mod builder;
 pub mod error;
