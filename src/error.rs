@@ -216,8 +216,3 @@ impl<E: Display> From<OptimizerUpdateError<E>> for Error {
         }
     }
 }
-
-/// Returns `Ok` if `holds`, else [`Error::Setting`]. `NaN` never holds a comparison.
-pub(crate) fn require(holds: bool, name: &'static str, rule: &'static str, got: f64) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::Setting { name, rule, got }) }
-}

@@ -10,7 +10,8 @@
 //! An `f16` table is the `f32` table rounded. (PyTorch's own `f16` draws differ in the last 16
 //! values of a table whose size is not a multiple of 16.)
 
-use crate::error::{Error, Result, require};
+use crate::checks::require;
+use crate::error::{Error, Result};
 use crate::tensor::{Device, Float, HasShape, ReshapeTo, Shape, Tensor};
 use rand_mt::Mt;
 use std::cell::Cell;
@@ -63,14 +64,19 @@ impl Init {
 
     /// The first `n` values, in the order in which a table of any shape is filled.
     pub fn values<F: Float>(&self, n: usize) -> Vec<F> {
-        F::draw(self, n)
-    }
-
-    pub(crate) fn draw<T: Draw>(&self, n: usize) -> Vec<T> {
+        // The low 32 bits of the seed start the generator.
         match *self {
-            // The low 32 bits of the seed start the generator.
-            Init::Uniform { low, high, seed } => uniform(n, low, high, &mut Mt::new(seed as u32)),
-            Init::Normal { mean, std, seed } => normal(n, mean, std, &mut Mt::new(seed as u32)),
+            Init::Uniform { low, high, seed } => {
+                let drawn = uniform::<F::Wide>(n, low, high, &mut Mt::new(seed as u32));
+                // Rounding to f16 may reach the end of the range again.
+                let (low, high) = (F::nearest(low), F::nearest(high));
+                let inside = |x: F| if x == high { low } else { x };
+                drawn.into_iter().map(|x| inside(narrow(x))).collect()
+            }
+            Init::Normal { mean, std, seed } => {
+                let drawn = normal::<F::Wide>(n, mean, std, &mut Mt::new(seed as u32));
+                drawn.into_iter().map(narrow).collect()
+            }
         }
     }
 
@@ -105,44 +111,31 @@ impl Init {
     }
 }
 
-/// A type that PyTorch draws in. A table of `f16` is drawn in `f32` and rounded.
-pub(crate) trait Draw: num_traits::Float {
-    /// The nearest value to `x`.
-    fn nearest(x: f64) -> Self;
-
-    /// One draw from `[0, 1)`, exact in this type.
-    fn unit(mt: &mut Mt) -> Self;
+/// The nearest value of the table's type: PyTorch draws `f16` in `f32`.
+fn narrow<W: Float, F: Float>(x: W) -> F {
+    F::nearest(wide(x))
 }
 
-impl Draw for f32 {
-    fn nearest(x: f64) -> Self {
-        x as f32
-    }
-
-    /// 24 bits of one word.
-    fn unit(mt: &mut Mt) -> Self {
-        (mt.next_u32() & 0x00FF_FFFF) as f32 * (-24.0f32).exp2()
-    }
+fn wide<W: Float>(x: W) -> f64 {
+    x.to_f64().unwrap_or(f64::NAN)
 }
 
-impl Draw for f64 {
-    fn nearest(x: f64) -> Self {
-        x
+/// One draw from `[0, 1)`, exact in `W`: 24 bits of one word for `f32`, 53 bits of two words for
+/// `f64`, of which the first is the high one.
+fn unit<W: Float>(mt: &mut Mt) -> W {
+    let mut bits = u64::from(mt.next_u32());
+    if W::SIGNIFICANT_BITS > 32 {
+        bits = (bits << 32) | u64::from(mt.next_u32());
     }
-
-    /// 53 bits of two words; the first is the high one.
-    fn unit(mt: &mut Mt) -> Self {
-        let high = u64::from(mt.next_u32());
-        let low = u64::from(mt.next_u32());
-        (((high << 32) | low) & ((1 << 53) - 1)) as f64 * (-53.0f64).exp2()
-    }
+    let kept = bits & ((1 << W::SIGNIFICANT_BITS) - 1);
+    W::nearest(kept as f64 * (-f64::from(W::SIGNIFICANT_BITS)).exp2())
 }
 
 /// `u * (high - low) + low`, rounded once. What rounds up to `high` becomes `low`.
-fn uniform<T: Draw>(n: usize, low: f64, high: f64, mt: &mut Mt) -> Vec<T> {
+fn uniform<T: Float>(n: usize, low: f64, high: f64, mt: &mut Mt) -> Vec<T> {
     let (low, high) = (T::nearest(low), T::nearest(high));
     let value = |mt: &mut Mt| {
-        let x = T::unit(mt).mul_add(high - low, low);
+        let x = unit::<T>(mt).mul_add(high - low, low);
         if x == high { low } else { x }
     };
     (0..n).map(|_| value(mt)).collect()
@@ -150,7 +143,7 @@ fn uniform<T: Draw>(n: usize, low: f64, high: f64, mt: &mut Mt) -> Vec<T> {
 
 // ANCHOR: normal
 /// Normal values. PyTorch has two algorithms, and the size of the table chooses.
-fn normal<T: Draw>(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<T> {
+fn normal<T: Float>(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<T> {
     if n < 16 {
         normal_short(n, mean, std, mt).into_iter().map(T::nearest).collect()
     } else {
@@ -162,8 +155,8 @@ fn normal<T: Draw>(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<T> {
 fn normal_short(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<f64> {
     let mut values = Vec::with_capacity(n + 1);
     while values.len() < n {
-        let u1 = f64::unit(mt);
-        let u2 = f64::unit(mt);
+        let u1 = unit::<f64>(mt);
+        let u2 = unit::<f64>(mt);
         let radius = (-2.0 * (-u2).ln_1p()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * u1).sin_cos();
         values.push((radius * cos).mul_add(std, mean));
@@ -174,22 +167,21 @@ fn normal_short(n: usize, mean: f64, std: f64, mt: &mut Mt) -> Vec<f64> {
 }
 
 /// 16 values or more: all uniforms first, then Box-Muller in blocks of 16, `j` with `j + 8`.
-fn normal_long<T: Draw>(n: usize, mean: T, std: T, mt: &mut Mt) -> Vec<T> {
-    let mut values: Vec<T> = (0..n).map(|_| T::unit(mt)).collect();
+fn normal_long<T: Float>(n: usize, mean: T, std: T, mt: &mut Mt) -> Vec<T> {
+    let mut values: Vec<T> = (0..n).map(|_| unit::<T>(mt)).collect();
     for block in values.chunks_exact_mut(16) {
         box_muller_16(block, mean, std);
     }
     if n % 16 != 0 {
         // The tail does not fill a block: draw the LAST 16 values anew.
         let tail = &mut values[n - 16..];
-        tail.fill_with(|| T::unit(mt));
+        tail.fill_with(|| unit::<T>(mt));
         box_muller_16(tail, mean, std);
     }
     values
 }
 
-fn box_muller_16<T: Draw>(block: &mut [T], mean: T, std: T) {
-    let wide = |x: T| x.to_f64().unwrap_or(f64::NAN);
+fn box_muller_16<T: Float>(block: &mut [T], mean: T, std: T) {
     for j in 0..8 {
         let u1 = T::one() - block[j]; // (0, 1], so that the logarithm is finite
         let u2 = block[j + 8];

@@ -1,16 +1,17 @@
 //! A front end of a Transformer, as a course: four components, each a dfdx module whose shapes the
 //! compiler checks, each with its tests in `tests/suite`.
 //!
-//! | Component | File | It computes |
+//! | Component | Folder | It computes |
 //! | --- | --- | --- |
-//! | [`VocabEmbedding`] | [`vocab_emb`] | one row of a table for each token id |
-//! | [`ParallelVocabEmbedding`] | [`vocab_emb`] | the same, the table cut over ranks |
+//! | [`VocabEmbedding`] | [`embedding`] | one row of a table for each token id |
+//! | [`ParallelVocabEmbedding`] | [`parallel`] | the same, the table cut over ranks |
 //! | [`GroupRmsNorm`] | [`norm`] | each group of a token divided by its root mean square |
-//! | [`NtkAwareRope`] | [`pos_emb`] | queries and keys turned by their position |
+//! | [`NtkAwareRope`] | [`rope`] | queries and keys turned by their position |
 //!
-//! The modules hold weights and settings. What they compute is in [`functional`], forward and
-//! backward side by side; read that file first. [`init`] draws PyTorch's numbers. [`tensor`] is
-//! the one place where dfdx is imported.
+//! Each folder has the module with its weights and settings in `mod.rs`, and what it computes in
+//! `formula.rs`, forward and backward side by side; read that file first. [`init`] draws PyTorch's
+//! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
+//! `tensor`, then `error`, `checks`, `init` and `weights`, and no file knows one above it.
 //!
 //! It does not contain attention, a training loop, or communication between ranks.
 //!
@@ -119,22 +120,92 @@
 //! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
 //! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
-pub mod builder;
+mod checks;
+pub mod embedding;
 pub mod error;
-pub mod functional;
 pub mod init;
 pub mod norm;
-pub mod pos_emb;
+pub mod parallel;
+pub mod rope;
 pub mod tensor;
-pub mod vocab_emb;
 pub mod weights;
 
+pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
-pub use pos_emb::{NtkAwareRope, NtkAwareRopeConfig};
-pub use vocab_emb::{
-    ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, VocabEmbedding, VocabEmbeddingConfig,
-};
+pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
+pub use rope::{NtkAwareRope, NtkAwareRopeConfig};
+
+pub mod functional {
+    //! The four computations as free functions.
+    //!
+    //! The modules hold weights and settings and call these. Sizes are run-time values here, so
+    //! what the compiler refuses for a module is an [`Error`](crate::Error) for a function.
+    //!
+    //! Every function takes a tensor with a tape or without. With a tape, the gradient that stands
+    //! under the forward pass is recorded. Norm and rotation compute in `f32` or better and round
+    //! to the input's type once. Embeddings copy rows.
+
+    #[doc(inline)]
+    pub use crate::{
+        embedding::vocab_embedding,
+        norm::group_rms_norm,
+        parallel::vocab_shard_embedding,
+        rope::{
+            Layout, apply_rotary_pos_emb, apply_rotary_pos_emb_complex,
+            apply_rotary_pos_emb_interleaved, half_split_to_interleaved, interleaved_to_half_split,
+        },
+    };
+}
+
+pub mod builder {
+    //! Module descriptions without device and float type, as dfdx has them in `dfdx::nn::builders`.
+    //!
+    //! They name a module inside a tuple of modules; [`DeviceBuildExt::build_module`] builds it with
+    //! its default settings, seed 42 among them: two norms of the same size start alike. For other
+    //! settings use the modules' own `new`.
+    //!
+    //! ```
+    //! use quadrivium::builder::{GroupRmsNorm, VocabEmbedding};
+    //! use quadrivium::tensor::*;
+    //!
+    //! let dev = Cpu::default();
+    //! type FrontEnd = (VocabEmbedding<100, 8>, GroupRmsNorm<8, 4>);
+    //! let front_end = dev.build_module::<FrontEnd, f32>();
+    //! let y = front_end.forward(dev.tensor([[1, 2, 3]]));
+    //! assert_eq!(y.shape().concrete(), [1, 3, 8]);
+    //! ```
+
+    #[doc(inline)]
+    pub use crate::{
+        embedding::builder::VocabEmbedding, norm::builder::GroupRmsNorm,
+        parallel::builder::ParallelVocabEmbedding, rope::builder::NtkAwareRope,
+    };
+}
+
+pub mod vocab_emb {
+    //! Both vocabulary embeddings: those of [`embedding`](crate::embedding) and of
+    //! [`parallel`](crate::parallel).
+
+    #[doc(inline)]
+    pub use crate::{
+        embedding::{VocabEmbedding, VocabEmbeddingConfig},
+        parallel::{
+            ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, padded_vocab_size, shard_range,
+        },
+    };
+}
+
+pub mod pos_emb {
+    //! The position embedding: [`rope`](crate::rope) without its rotation, which is in
+    //! [`functional`](crate::functional).
+
+    #[doc(inline)]
+    pub use crate::rope::{
+        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, RotaryTables, ntk_base,
+        ratio_for_length, rotary_frequencies,
+    };
+}
 
 /// The README's example is compiled and run.
 #[cfg(doctest)]

@@ -40,7 +40,6 @@ pub use half::f16;
 /// What dfdx's own layers ask of the float type that they draw their weights in.
 pub use rand_distr::uniform::SampleUniform;
 
-use crate::init::Init;
 use std::any::{Any, TypeId};
 
 mod sealed {
@@ -62,12 +61,12 @@ pub trait Float:
     /// The type to compute in: `f32` for `f16`, else the type itself.
     type Wide: Float<Wide = Self::Wide>;
 
+    /// Digits of its significand in base 2, the leading one included.
+    #[doc(hidden)]
+    const SIGNIFICANT_BITS: u32;
+
     /// The nearest value of this type.
     fn nearest(value: f64) -> Self;
-
-    /// The first `n` initial values in this type. Use [`Init::values`].
-    #[doc(hidden)]
-    fn draw(init: &Init, n: usize) -> Vec<Self>;
 
     /// Converts a tensor. Use [`cast`], which copies nothing when the type is right already.
     #[doc(hidden)]
@@ -78,10 +77,7 @@ pub trait Float:
 
 impl Float for f32 {
     type Wide = f32;
-
-    fn draw(init: &Init, n: usize) -> Vec<Self> {
-        init.draw::<f32>(n)
-    }
+    const SIGNIFICANT_BITS: u32 = f32::MANTISSA_DIGITS;
 
     fn nearest(value: f64) -> Self {
         value as f32
@@ -96,10 +92,7 @@ impl Float for f32 {
 
 impl Float for f64 {
     type Wide = f64;
-
-    fn draw(init: &Init, n: usize) -> Vec<Self> {
-        init.draw::<f64>(n)
-    }
+    const SIGNIFICANT_BITS: u32 = f64::MANTISSA_DIGITS;
 
     fn nearest(value: f64) -> Self {
         value
@@ -115,18 +108,7 @@ impl Float for f64 {
 #[cfg(feature = "f16")]
 impl Float for f16 {
     type Wide = f32;
-
-    fn draw(init: &Init, n: usize) -> Vec<Self> {
-        let values = init.draw::<f32>(n).into_iter().map(f16::from_f32);
-        match *init {
-            // Rounding to f16 may reach the end of the range again.
-            Init::Uniform { low, high, .. } => {
-                let (low, high) = (f16::from_f64(low), f16::from_f64(high));
-                values.map(|x| if x == high { low } else { x }).collect()
-            }
-            Init::Normal { .. } => values.collect(),
-        }
-    }
+    const SIGNIFICANT_BITS: u32 = f16::MANTISSA_DIGITS;
 
     fn nearest(value: f64) -> Self {
         f16::from_f64(value)
@@ -138,6 +120,9 @@ impl Float for f16 {
         tensor.try_to_dtype::<f64>()?.try_to_dtype::<f16>() // exact, then one rounding
     }
 }
+
+/// A result with the device's own error.
+pub(crate) type Raw<T, D> = std::result::Result<T, <D as HasErr>::Err>;
 
 /// A device that computes in `F` and in its arithmetic type. [`Cpu`] and `Cuda` do.
 pub trait Backend<F: Float>:

@@ -74,8 +74,8 @@ pub fn run(options: &Options) -> Result<bool> {
         style(format!("{failed} of {total} invariants do not hold.")).red().bold()
     };
     terminal.line(&format!("  {verdict} {seconds} in all."))?;
-    let next = "src/functional.rs has the four computations, tests/suite their tests. The figures \
-                are SVG files: open them in a browser.";
+    let next = "src has the four components, tests/suite their tests. The figures are SVG files: open \
+                them in a browser.";
     terminal.entry("next", next)?;
     if options.json {
         let json = serde_json::to_string_pretty(&tour.findings).map_err(std::io::Error::from)?;

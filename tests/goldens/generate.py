@@ -213,7 +213,7 @@ def make_norm(case):
     return out
 
 
-# ---------------------------------------------------------------- vocab_emb: VocabEmbedding
+# ---------------------------------------------------------------- embedding: VocabEmbedding
 
 # Duplicates, the first row, the last row, and rows that nobody looks up.
 EMBEDDING_IDS = {
@@ -224,7 +224,7 @@ EMBEDDING_IDS = {
 }
 
 
-def vocab_emb_cases():
+def embedding_cases():
     """The list of VocabEmbedding cases."""
     return [
         # Small and odd-sized: 55 elements, so the table has a redrawn tail.
@@ -244,7 +244,7 @@ def normal_table(rows, e, seed, mean, std, dtype):
     return torch.nn.init.normal_(torch.empty(rows, e, dtype=DTYPES[dtype]), mean, std)
 
 
-def make_vocab_emb(case):
+def make_embedding(case):
     table = leaf(normal_table(*(case[k] for k in ("v", "e", "seed", "mean", "std", "dtype"))))
     ids = torch.tensor(EMBEDDING_IDS[case["v"]], dtype=torch.int64)
     gen = torch.Generator().manual_seed(1000 + case["seed"])
@@ -254,10 +254,10 @@ def make_vocab_emb(case):
     return dict(table=table.detach(), ids=ids, dy=dy, y=y.detach(), dtable=table.grad)
 
 
-# ---------------------------------------------------------------- parallel_vocab_emb
+# ---------------------------------------------------------------- parallel: ParallelVocabEmbedding
 
 
-def parallel_vocab_emb_cases():
+def parallel_cases():
     """The list of ParallelVocabEmbedding cases: rank r draws its rows with seed + r."""
     common = dict(v=12, e=5, seed=42, mean=0.0, std=1.0, dtype="f32")
     return [
@@ -268,7 +268,7 @@ def parallel_vocab_emb_cases():
     ]
 
 
-def make_parallel_vocab_emb(case):
+def make_parallel(case):
     v, e, w = case["v"], case["e"], case["w"]
     rows = v // w
     ids = torch.tensor(EMBEDDING_IDS[v], dtype=torch.int64)
@@ -405,8 +405,8 @@ def make_rope(case):
 FILES = {
     "init": (init_cases, make_init),
     "norm": (norm_cases, make_norm),
-    "vocab_emb": (vocab_emb_cases, make_vocab_emb),
-    "parallel_vocab_emb": (parallel_vocab_emb_cases, make_parallel_vocab_emb),
+    "embedding": (embedding_cases, make_embedding),
+    "parallel": (parallel_cases, make_parallel),
     "rope": (rope_cases, make_rope),
 }
 

@@ -7,7 +7,7 @@ A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {
 write them: torch.nn.functional.rms_norm and embedding, torch.nn.init, autograd for every gradient,
 and RoPE with float32 angles as in the Hugging Face models.
 
-`tests/suite/parties/pytorch.rs` asks, and keeps the replies in `party.json`.
+`tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
 """
 
 import json

@@ -98,7 +98,7 @@ fn agrees_with_f64_loops() {
         forall(cases(H), |case| {
             let got = run::<H, GZ, f32>(case.shape, &case.x, &case.gamma, &case.dy, case.eps);
             let (x, gamma, dy) = (widen(&case.x), widen(&case.gamma), widen(&case.dy));
-            let want = oracle::norm(&x, &gamma, &dy, GZ, case.eps);
+            let want = oracle::norm::norm(&x, &gamma, &dy, GZ, case.eps);
             let (gz, rows) = (GZ as f64, (case.shape.0 * case.shape.1) as f64);
             let y_bound = (gz / 2.0 + 4.0) * U32;
             assert_within(&widen(&got.y), &want.y, |i| y_bound * want.y[i].abs());

@@ -79,7 +79,7 @@ fn agrees_with_f64_loops() {
                     let end = case.offset + s;
                     let k = if end <= 64 * case.ratio { case.ratio } else { 2 * end.div_ceil(128) };
                     let position = case.offset + i / n % s;
-                    oracle::rotate(head, position as f64, 10_000.0, k as f64, turn)
+                    oracle::rope::rotate(head, position as f64, 10_000.0, k as f64, turn)
                 });
                 turned.collect()
             };
@@ -281,7 +281,7 @@ fn a_broadcast_input_collects_its_gradient() {
     let got = twice.sum::<Rank0, _>().backward().get(&head).as_vec();
     let mut want = vec![0.0; 4];
     for position in 0..5 {
-        let back = oracle::rotate(&[2.0; 4], f64::from(position), 10_000.0, 1.0, -1.0);
+        let back = oracle::rope::rotate(&[2.0; 4], f64::from(position), 10_000.0, 1.0, -1.0);
         want.iter_mut().zip(back).for_each(|(sum, dx)| *sum += dx);
     }
     assert_within(&got, &want, |_| 40.0 * U32); // 10 terms of 2 entries of the f32 tables

@@ -17,6 +17,8 @@ mod contract_kept;
 mod decoder_block;
 #[path = "12_dfdx_canary.rs"]
 mod dfdx_canary;
+#[path = "03_embedding.rs"]
+mod embedding;
 #[path = "08_half_precision.rs"]
 #[cfg(feature = "f16")]
 mod half_precision;
@@ -26,10 +28,10 @@ mod init;
 mod modules;
 #[path = "02_norm.rs"]
 mod norm;
-#[path = "04_parallel_vocab_emb.rs"]
-mod parallel_vocab_emb;
+#[path = "04_parallel.rs"]
+mod parallel;
 mod parties;
-#[path = "10_pytorch.rs"]
+#[path = "10_pytorch/mod.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]
 mod refusals;
@@ -39,5 +41,3 @@ mod rope;
 mod rope_calls;
 #[path = "11_snapshots.rs"]
 mod snapshots;
-#[path = "03_vocab_emb.rs"]
-mod vocab_emb;

@@ -47,9 +47,9 @@ fn eps_outside_the_root_is_seen() {
     let (before, code) = check(folder.path(), "norm");
     assert_eq!(code, Some(0), "the copy as it is:\n{before}");
 
-    let file = folder.path().join("src/functional.rs");
+    let file = folder.path().join("src/norm/formula.rs");
     let text = fs::read_to_string(&file).unwrap();
-    assert_eq!(text.matches(INSIDE).count(), 1, "src/functional.rs has no `{INSIDE}`");
+    assert_eq!(text.matches(INSIDE).count(), 1, "src/norm/formula.rs has no `{INSIDE}`");
     fs::write(&file, text.replace(INSIDE, OUTSIDE)).unwrap();
     let (after, code) = check(folder.path(), "norm");
     assert_eq!(code, Some(1), "{after}");

@@ -1,14 +1,18 @@
 //! GroupRMSNorm: each group of the hidden axis divided by its root mean square.
 //!
-//! This file holds the weight and its settings. The computation is
-//! [`group_rms_norm`]. It does not centre, has no bias, and
-//! keeps no running statistics.
+//! This file holds the weight and its settings. The computation is [`group_rms_norm`]. It does not
+//! centre, has no bias, and keeps no running statistics.
+
+pub mod builder;
+mod formula;
+
+pub use formula::group_rms_norm;
 
 use crate::error::{Error, Result};
-use crate::functional::{check_eps, group_rms_norm};
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;
+use formula::check_eps;
 use std::cell::Cell;
 use std::fmt;
 

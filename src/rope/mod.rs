@@ -1,140 +1,29 @@
-//! NTK-aware rotary position embedding: frequencies, tables of angles, and the module that
-//! keeps a table and grows it.
+//! NTK-aware rotary position embedding: frequencies, tables of angles, the rotation, and the
+//! module that keeps a table and grows it.
 //!
-//! The rotation itself is [`apply_rotary_pos_emb`]. This file does not know about queries, keys
-//! or attention; a caller rotates both with the same module.
-//!
-//! Angles are built in `f64` and only their cosines and sines are rounded to `f32`. An `f32`
-//! angle at position `n` is wrong by up to `n * 2^-23`. These tables are within `1e-7` of the truth
-//! up to position `10^9`; the `f64` angle itself is off by about `n * 2^-53`.
+//! It does not know about queries, keys or attention; a caller rotates both with the same module.
 
-use crate::error::{Error, Result, require};
-use crate::functional::{Layout, apply_rotary_pos_emb, check_head_dim, not_empty};
+pub mod builder;
+mod complex;
+mod formula;
+mod frequencies;
+mod layouts;
+mod tables;
+
+pub use complex::apply_rotary_pos_emb_complex;
+pub use formula::{apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved};
+pub use frequencies::{ntk_base, ratio_for_length, rotary_frequencies};
+pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
+pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
+
+use crate::checks::{not_empty, require};
+use crate::error::{Error, Result};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
-
-/// The most positions a table may have. A table of this length with `hd = 128` takes 16 GiB.
-pub const MAX_TABLE_POSITIONS: usize = 1 << 24;
-
-// ANCHOR: frequencies
-/// The base that slows the slowest plane by exactly `ratio` and leaves the fastest as it is.
-///
-/// `base' = base * k^(d / (d - 2))`. It is the same as multiplying `beta = base^(2/d)` by
-/// `c = k^(2 / (d - 2))`. Source: bloc97 2023, "NTK-Aware Scaled RoPE"; Peng et al. 2023, YaRN.
-///
-/// # Errors
-/// A head size that is odd, below 4 or above 65,536; `base <= 1`; `ratio < 1`; numbers that are
-/// not finite, the result too.
-pub fn ntk_base(base: f64, head_dim: usize, ratio: f64) -> Result<f64> {
-    let d = check_head_dim(head_dim)? as f64;
-    require(base.is_finite() && base > 1.0, "base", "finite and above 1", base)?;
-    require(ratio.is_finite() && ratio >= 1.0, "ratio", "finite and at least 1", ratio)?;
-    let slowed = base * ratio.powf(d / (d - 2.0));
-    require(slowed.is_finite(), "base after NTK", "finite", slowed)?;
-    Ok(slowed)
-}
-
-/// `theta_i = base'^(-2i / d)` for `i` in `0 .. d/2`, in radians per position.
-///
-/// `theta_0 = 1` is the fastest plane, the last is the slowest. `ratio = 1` is plain RoPE.
-///
-/// # Errors
-/// As for [`ntk_base`].
-pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
-    let base = ntk_base(base, head_dim, ratio)?;
-    let d = head_dim as f64;
-    Ok((0..head_dim / 2).map(|i| base.powf(-2.0 * i as f64 / d)).collect())
-}
-// ANCHOR_END: frequencies
-
-// ANCHOR: ratio_for_length
-/// The smallest EVEN `k` with `max_seq_len * k >= length`, which is
-/// `2 * ceil(length / (2 * max_seq_len))`; for `length = 0` it is 2.
-///
-/// # Errors
-/// `max_seq_len = 0`, or a `k` that does not fit in `usize`.
-pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
-    require(max_seq_len > 0, "max_seq_len", "at least 1", 0.0)?;
-    let half = length.max(1).div_ceil(max_seq_len.saturating_mul(2));
-    let rule = "small enough for its ratio to fit in usize";
-    let too_long = Error::Setting { name: "length", rule, got: length as f64 };
-    half.checked_mul(2).ok_or(too_long)
-}
-// ANCHOR_END: ratio_for_length
-
-/// Cosines and sines of a range of positions, each `[positions, hd]`.
-#[derive(Debug, Clone)]
-pub struct RotaryTables<H: Dim, D: Storage<f32>> {
-    /// `cos(m * theta_i)`.
-    pub cos: Tensor<(usize, H), f32, D>,
-    /// `sin(m * theta_i)`.
-    pub sin: Tensor<(usize, H), f32, D>,
-}
-
-impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
-    /// Tables for `positions`. Each frequency stands twice in a row, where `layout` wants it.
-    ///
-    /// # Errors
-    /// An empty range, one longer than [`MAX_TABLE_POSITIONS`], a number of frequencies that is
-    /// not half of `head_dim`, what the device reports.
-    pub fn new(
-        dev: &D,
-        head_dim: H,
-        frequencies: &[f64],
-        positions: Range<usize>,
-        layout: Layout,
-    ) -> Result<Self> {
-        let hd = check_head_dim(head_dim.size())?;
-        if frequencies.len() != hd / 2 {
-            let (expected, got) = (vec![hd / 2], vec![frequencies.len()]);
-            return Err(Error::Shape { name: "frequencies", expected, got });
-        }
-        let rows = positions.len();
-        if rows == 0 {
-            return Err(Error::Empty { name: "positions", shape: vec![0] });
-        }
-        if rows > MAX_TABLE_POSITIONS {
-            return Err(Error::TooManyPositions { rows, limit: MAX_TABLE_POSITIONS });
-        }
-        let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for table in [&mut cos, &mut sin] {
-            table.try_reserve_exact(rows * hd).map_err(Error::device)?;
-        }
-        // ANCHOR: tables
-        let mut turns = vec![(0.0, 0.0); hd / 2];
-        for m in positions {
-            for (turn, theta) in turns.iter_mut().zip(frequencies) {
-                let (sin, cos) = (m as f64 * theta).sin_cos(); // the angle in f64
-                *turn = (cos as f32, sin as f32);
-            }
-            for j in 0..hd {
-                let (c, s) = match layout {
-                    Layout::HalfSplit => turns[j % (hd / 2)],
-                    Layout::Interleaved => turns[j / 2],
-                };
-                cos.push(c);
-                sin.push(s);
-            }
-        }
-        // ANCHOR_END: tables
-        Ok(Self {
-            cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
-            sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
-        })
-    }
-
-    /// The rows of `range`.
-    fn rows(&self, range: Range<usize>) -> std::result::Result<Self, D::Err> {
-        Ok(Self {
-            cos: self.cos.clone().try_slice((range.clone(), ..))?,
-            sin: self.sin.clone().try_slice((range, ..))?,
-        })
-    }
-}
 
 /// Settings of a [`NtkAwareRope`].
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,191 +1,25 @@
-//! Vocabulary embeddings: a table with one row per token id, whole or cut over ranks.
+//! The vocabulary embedding with its table cut over ranks.
 //!
-//! This file holds the tables and their settings. The computations are
-//! [`vocab_embedding`] and [`vocab_shard_embedding`]. Ranks do not talk to each other here: the
-//! sum over them is the caller's, in one process or by an all-reduce.
+//! This file holds one rank's rows and their settings. The computation is
+//! [`vocab_shard_embedding`]. Ranks do not talk to each other here: the sum over them is the
+//! caller's, in one process or by an all-reduce.
 
+pub mod builder;
+mod formula;
+mod shards;
+
+pub use formula::vocab_shard_embedding;
+pub use shards::{padded_vocab_size, shard_range};
+
+use crate::embedding::assert_table;
 use crate::error::{Error, Result};
-use crate::functional::{check_rank, vocab_embedding, vocab_shard_embedding};
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;
+use shards::check_rank;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
-
-/// Settings of a [`VocabEmbedding`].
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VocabEmbeddingConfig {
-    /// Mean of the normal distribution that the table starts from. Default 0.
-    pub init_mean: f64,
-    /// Its standard deviation. Default 1.
-    pub init_std: f64,
-    /// Seed of the table. Default 42.
-    pub init_seed: u64,
-}
-
-impl Default for VocabEmbeddingConfig {
-    fn default() -> Self {
-        Self { init_mean: 0.0, init_std: 1.0, init_seed: 42 }
-    }
-}
-
-impl VocabEmbeddingConfig {
-    /// What the initial values are drawn from.
-    pub fn init(&self) -> Init {
-        Init::Normal { mean: self.init_mean, std: self.init_std, seed: self.init_seed }
-    }
-}
-
-/// An embedding table: `y[i, j] = weight[ids[i, j]]`.
-///
-/// - `V`: vocabulary size, rows of the table.
-/// - `M`: embedding dimension, `e` in the formulas.
-///
-/// Input `[b, s]` ids (`usize`), output `[b, s, M]`.
-///
-/// ```
-/// use quadrivium::tensor::*;
-/// use quadrivium::{VocabEmbedding, VocabEmbeddingConfig};
-///
-/// let dev = Cpu::default();
-/// let embedding = VocabEmbedding::<10, 4, f32, _>::new(&dev, VocabEmbeddingConfig::default())?;
-/// let ids = dev.tensor([[7, 0, 7]]);
-/// let y = embedding.try_forward(ids)?;
-/// assert_eq!(y.array()[0][0], embedding.weight.array()[7]);
-///
-/// let error = embedding.try_forward(dev.tensor([[1, 10]])).unwrap_err();
-/// assert!(error.to_string().starts_with("token id 10 at position [0, 1] is outside"));
-/// # Ok::<(), quadrivium::Error>(())
-/// ```
-#[derive(Clone)]
-pub struct VocabEmbedding<const V: usize, const M: usize, F: Dtype, D: Storage<F>> {
-    /// The table, `[v, e]`.
-    pub weight: Tensor<Rank2<V, M>, F, D>,
-    config: VocabEmbeddingConfig,
-}
-
-const fn assert_table(vocab_size: usize, embedding_dim: usize) {
-    if vocab_size == 0 || embedding_dim == 0 {
-        concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is empty");
-    }
-    // No allocation is larger than isize::MAX bytes; 8 bytes is the largest element.
-    match vocab_size.checked_mul(embedding_dim) {
-        Some(elements) if elements <= isize::MAX as usize / 8 => {}
-        _ => concat_panic!("a table of ", vocab_size, " rows of ", embedding_dim, " is too large"),
-    }
-}
-
-impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, M, F, D> {
-    /// An embedding with its table drawn from the settings.
-    ///
-    /// # Errors
-    /// A mean or standard deviation that is not finite, a negative standard deviation, what the
-    /// device reports.
-    pub fn new(dev: &D, config: VocabEmbeddingConfig) -> Result<Self> {
-        const { assert_table(V, M) };
-        let weight = dev.try_zeros().map_err(Error::device)?;
-        let mut embedding = Self::with_weight(weight, config)?;
-        embedding.reset_parameters()?;
-        Ok(embedding)
-    }
-
-    /// An embedding with a given table, `[v, e]`. Nothing is drawn.
-    ///
-    /// # Errors
-    /// Settings that [`VocabEmbedding::new`] would refuse.
-    pub fn with_weight(
-        weight: Tensor<Rank2<V, M>, F, D>,
-        config: VocabEmbeddingConfig,
-    ) -> Result<Self> {
-        const { assert_table(V, M) };
-        config.init().check()?;
-        let weight = weight.try_contiguous().map_err(Error::device)?;
-        Ok(Self { weight, config })
-    }
-
-    /// Draws the table anew. The same seed gives the same table.
-    ///
-    /// # Errors
-    /// What the device reports; then the table is as it was.
-    pub fn reset_parameters(&mut self) -> Result<()> {
-        self.config.init().fill(&mut self.weight)
-    }
-}
-
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> VocabEmbedding<V, M, F, D> {
-    /// The settings.
-    pub fn config(&self) -> &VocabEmbeddingConfig {
-        &self.config
-    }
-}
-
-impl<const V: usize, const M: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<Tensor<(B, S), usize, D, T>> for VocabEmbedding<V, M, F, D>
-{
-    type Output = Tensor<(B, S, Const<M>), F, D, T>;
-    type Error = Error;
-
-    fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
-        vocab_embedding(ids, &self.weight)
-    }
-}
-
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for VocabEmbedding<V, M, F, D>
-{
-}
-
-impl<const V: usize, const M: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for VocabEmbedding<V, M, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = VocabEmbedding<V, M, F2, D2>;
-
-    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
-        visitor: &mut Vis,
-    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        const { assert_table(V, M) };
-        let config = Cell::new(VocabEmbeddingConfig::default()); // as in GroupRmsNorm
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |embedding| {
-                    config.set(embedding.config);
-                    &embedding.weight
-                },
-                |embedding| {
-                    config.set(embedding.config);
-                    init::prepare_reset(embedding.config.init());
-                    &mut embedding.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| VocabEmbedding { weight, config: config.get() },
-        )
-    }
-}
-
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Display
-    for VocabEmbedding<V, M, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "VocabEmbedding(vocab_size={V}, embedding_dim={M})")
-    }
-}
-
-/// Shows the settings, not the table.
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for VocabEmbedding<V, M, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VocabEmbedding")
-            .field("vocab_size", &V)
-            .field("embedding_dim", &M)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Settings of a [`ParallelVocabEmbedding`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -345,35 +179,6 @@ impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>>
     pub fn owned_ids(&self) -> Range<usize> {
         let (rank, rows) = (self.config.rank, V / W);
         rank * rows..(rank + 1) * rows
-    }
-}
-
-/// `[r * n, (r + 1) * n)` with `n = v / w`: the ids that rank `r` owns.
-///
-/// # Errors
-/// A world size that does not divide the vocabulary size; a rank that is not below it.
-pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<Range<usize>> {
-    if world_size == 0 || vocab_size % world_size != 0 {
-        return Err(Error::WorldSize { world_size, vocab_size });
-    }
-    check_rank(rank, world_size)?;
-    let rows = vocab_size / world_size;
-    Ok(rank * rows..(rank + 1) * rows)
-}
-
-/// The smallest multiple of `world_size` that is at least `vocab_size`.
-///
-/// `const`, so that it can stand in a type: `const V: usize = padded_vocab_size(100_277, 4);`
-///
-/// # Panics
-/// If `world_size` is 0 or the result is larger than the largest `usize`; at compile time where
-/// it stands in a type.
-pub const fn padded_vocab_size(vocab_size: usize, world_size: usize) -> usize {
-    match vocab_size.checked_next_multiple_of(world_size) {
-        Some(padded) => padded,
-        None => {
-            panic!("world size is 0, or the padded vocabulary is larger than the largest usize")
-        }
     }
 }
 

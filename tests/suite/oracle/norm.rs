@@ -1,6 +1,4 @@
-//! The components as plain `f64` loops, straight from their formulas.
-//!
-//! Nothing here is shared with the library.
+//! GroupRMSNorm in `f64` loops.
 
 /// Forward and backward of GroupRMSNorm.
 pub struct Norm {
@@ -38,29 +36,4 @@ pub fn norm(x: &[f64], gamma: &[f64], dy: &[f64], group_size: usize, eps: f64) -
         }
     }
     out
-}
-
-/// Gradient of an embedding table: each row gets the sum of the gradients that looked it up.
-pub fn embedding_gradient(ids: &[usize], dy: &[f64], vocab_size: usize, dim: usize) -> Vec<f64> {
-    let mut grad = vec![0.0; vocab_size * dim];
-    for (token, &id) in ids.iter().enumerate() {
-        for j in 0..dim {
-            grad[id * dim + j] += dy[token * dim + j];
-        }
-    }
-    grad
-}
-
-/// One head at one position, half-split layout. `turn = 1` is forward, `-1` is backward.
-pub fn rotate(x: &[f64], position: f64, base: f64, ratio: f64, turn: f64) -> Vec<f64> {
-    let d = x.len();
-    let beta = base.powf(2.0 / d as f64) * ratio.powf(2.0 / (d as f64 - 2.0));
-    let mut y = vec![0.0; d];
-    for i in 0..d / 2 {
-        let angle = turn * position * beta.powi(-(i as i32));
-        let (a, b) = (x[i], x[i + d / 2]);
-        y[i] = a * angle.cos() - b * angle.sin();
-        y[i + d / 2] = a * angle.sin() + b * angle.cos();
-    }
-    y
 }

@@ -73,9 +73,9 @@ fn the_gradient_is_a_scatter_add() {
     forall(strategy, |(shape, tokens, dy)| {
         let y = embedding.forward(Trace::<f32, Dev>::leaky_trace(&ids(&tokens, shape)));
         let got = backward(y, &dy).get(&embedding.weight).as_vec();
-        let want = oracle::embedding_gradient(&tokens, &widen(&dy), 11, 5);
+        let want = oracle::embedding::gradient(&tokens, &widen(&dy), 11, 5);
         let abs: Vec<f64> = widen(&dy).iter().map(|x| x.abs()).collect();
-        let scale = oracle::embedding_gradient(&tokens, &abs, 11, 5);
+        let scale = oracle::embedding::gradient(&tokens, &abs, 11, 5);
         // A sum of at most n terms errs by n u of the sum of their sizes; 0 terms err by 0.
         assert_within(&widen(&got), &want, |i| tokens.len() as f64 * U32 * scale[i]);
     });

@@ -1,0 +1,62 @@
+//! One rank's part of the lookup as a free function.
+//!
+//! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
+//! function. It takes a tensor with a tape or without. The lookup and its checks are
+//! those of [`crate::embedding`].
+
+use super::shards::check_rank;
+use crate::embedding::formula::{check_table, checked_ids, look_up};
+use crate::error::{Error, Result};
+use crate::tensor::*;
+
+// ANCHOR: parallel
+/// Rank `rank`'s part of an embedding whose table is cut into `world_size` shards of `n` rows.
+///
+/// Shapes: `ids` `[b, s]`, `shard` `[n, e]`, result `[b, s, e]`. The rank owns the ids in
+/// `[rank * n, (rank + 1) * n)`. Other ids give a zero vector, and no gradient. The sum over all
+/// ranks is the embedding in the whole table. Source: Shoeybi et al. 2019, Megatron-LM.
+///
+/// # Errors
+/// A rank that is not below `world_size`; an id that is not below `n * world_size`, on every
+/// rank alike; an empty `ids` or shard; on a GPU, a shard of `2^32` elements or more.
+pub fn vocab_shard_embedding<
+    B: Dim,
+    S: Dim,
+    N: Dim,
+    M: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    ids: Tensor<(B, S), usize, D, T>,
+    shard: &Tensor<(N, M), F, D>,
+    rank: usize,
+    world_size: usize,
+) -> Result<Tensor<(B, S, M), F, D, T>> {
+    let (n, e) = *shard.shape();
+    let n = n.size();
+    check_table("shard", shard)?;
+    check_rank(rank, world_size)?;
+    let vocab_size = n.saturating_mul(world_size);
+    let (ids, tape) = ids.split_tape();
+    let (b, s) = *ids.shape();
+    let ids = checked_ids(&ids, vocab_size)?;
+
+    let mask: Vec<bool> = ids.iter().map(|id| id / n == rank).collect();
+    // Counted from the start of the owner's shard. For a foreign id this is some row, to have one
+    // to look up; the mask throws it away.
+    let rows: Vec<usize> = ids.iter().map(|id| id % n).collect();
+
+    let run = || -> Raw<_, D> {
+        let dev = shard.device();
+        let mask = dev.try_tensor_from_vec(mask, (b, s))?; //                 [b, s]
+        let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //     [b, s, e]
+        let zero: Tensor<(M,), F, D> = dev.try_zeros_like(&(e,))?; //         [e]
+        let zero = zero.try_broadcast_like::<_, Axes2<0, 1>>(&(b, s, e))?; // [b, s, e]
+        let looked_up = look_up(shard, tape, rows, (b, s))?; //               [b, s, e]
+        // Zeros are written, not multiplied: a NaN in row 0 must not leak.
+        mask.try_choose(looked_up, zero) //                                   [b, s, e]
+    };
+    run().map_err(Error::device)
+}
+// ANCHOR_END: parallel

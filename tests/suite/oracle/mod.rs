@@ -1,0 +1,7 @@
+//! The components as plain `f64` loops, straight from their formulas.
+//!
+//! Nothing here is shared with the library.
+
+pub mod embedding;
+pub mod norm;
+pub mod rope;

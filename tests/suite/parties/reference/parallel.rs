@@ -1,0 +1,50 @@
+//! ParallelVocabEmbedding of the library.
+
+use super::*;
+use contract::party::*;
+use quadrivium::ParallelVocabEmbeddingConfig;
+use quadrivium::parallel::{self, vocab_shard_embedding};
+use std::ops::Range;
+
+impl ParallelVocabEmbedding for Library {
+    fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {
+        parallel::shard_range(v, w, rank).map_err(refused)
+    }
+
+    fn initial_shard(
+        &self,
+        v: usize,
+        e: usize,
+        w: usize,
+        rank: usize,
+        init: NormalInit,
+    ) -> Reply<Vec<f32>> {
+        let config = ParallelVocabEmbeddingConfig {
+            rank,
+            init_mean: f64::from(init.mean),
+            init_std: f64::from(init.std),
+            init_base_seed: init.seed,
+        };
+        let rows = parallel::shard_range(v, w, rank).map_err(refused)?.len();
+        Ok(config.init().values(rows * e))
+    }
+
+    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+        let [b, s] = case.shape;
+        let ids = ids(&case.ids, (b, s));
+        let y = vocab_shard_embedding(ids.clone(), &shard(case), case.rank, case.world_size);
+        Ok(Found { y: y.map_err(refused)?.as_vec(), ids_after: ids.as_vec() })
+    }
+
+    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let [b, s] = case.shape;
+        let ids = Trace::<f32, Dev>::leaky_trace(&ids(&case.ids, (b, s)));
+        let shard = shard(case);
+        let y = vocab_shard_embedding(ids, &shard, case.rank, case.world_size).map_err(refused)?;
+        Ok(gradient(&mut backward(y, dy), &shard))
+    }
+}
+
+fn shard(case: &ShardCase) -> Tensor<(usize, usize), f32, Dev> {
+    tensor(&case.shard, (case.shard.len() / case.embedding_dim, case.embedding_dim))
+}

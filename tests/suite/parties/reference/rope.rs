@@ -1,0 +1,103 @@
+//! NtkAwareRope of the library.
+
+use super::*;
+use contract::party::*;
+use contract::with_head_dim;
+use quadrivium::NtkAwareRopeConfig;
+use quadrivium::rope::{
+    self, RotaryTables, apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved,
+    half_split_to_interleaved, interleaved_to_half_split,
+};
+use std::ops::Range;
+
+/// The layout, as the library calls it.
+fn layout(layout: contract::party::Layout) -> rope::Layout {
+    match layout {
+        contract::party::Layout::HalfSplit => rope::Layout::HalfSplit,
+        contract::party::Layout::Interleaved => rope::Layout::Interleaved,
+    }
+}
+
+type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Dev, T>;
+
+fn rotated<T: Tape<f32, Dev>>(x: Heads<T>, case: &RotateCase) -> Reply<Heads<T>> {
+    let hd = case.shape[3];
+    let table = |values: &[f32]| tensor(values, (values.len() / hd, hd));
+    let (cos, sin) = (table(&case.tables.cos), table(&case.tables.sin));
+    let y = match layout(case.layout) {
+        rope::Layout::HalfSplit => apply_rotary_pos_emb(x, &cos, &sin),
+        rope::Layout::Interleaved => apply_rotary_pos_emb_interleaved(x, &cos, &sin),
+    };
+    y.map_err(refused)
+}
+
+fn heads([b, s, n, hd]: [usize; 4], values: &[f32]) -> Heads {
+    tensor(values, (b, s, n, hd))
+}
+
+impl NtkAwareRope for Library {
+    fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
+        rope::rotary_frequencies(head_dim, base, ratio).map_err(refused)
+    }
+
+    fn tables(&self, hd: usize, base: f64, ratio: f64, positions: Range<usize>) -> Reply<Tables> {
+        let frequencies = rope::rotary_frequencies(hd, base, ratio).map_err(refused)?;
+        let half = rope::Layout::HalfSplit;
+        let tables = RotaryTables::new(&dev(), hd, &frequencies, positions, half);
+        let tables = tables.map_err(refused)?;
+        Ok(Tables { cos: tables.cos.as_vec(), sin: tables.sin.as_vec() })
+    }
+
+    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+        Ok(rotated(heads(case.shape, &case.x), case)?.as_vec())
+    }
+
+    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x);
+        let y = rotated(x.leaky_trace(), case)?;
+        Ok(gradient(&mut backward(y, dy), &x))
+    }
+
+    fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads([1, x.len() / head_dim, 1, head_dim], x);
+        Ok(half_split_to_interleaved(x).map_err(refused)?.as_vec())
+    }
+
+    fn to_half_split(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads([1, x.len() / head_dim, 1, head_dim], x);
+        Ok(interleaved_to_half_split(x).map_err(refused)?.as_vec())
+    }
+
+    fn ratio_for_length(&self, length: usize, max_seq_len: usize) -> Reply<usize> {
+        rope::ratio_for_length(length, max_seq_len).map_err(refused)
+    }
+
+    fn build(&self, settings: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
+        let RopeSettings { head_dim, base, max_seq_len, ratio, dynamic } = *settings;
+        let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic };
+        with_head_dim!(head_dim, |HD| {
+            quadrivium::NtkAwareRope::<HD, Dev>::new(&dev(), config)
+                .map(|rope| Box::new(Built(rope)) as Box<dyn RopeModule>)
+                .map_err(refused)
+        }, _ => Err(Refusal::new("no module is compiled for this head size")))
+    }
+}
+
+/// A module of the library.
+struct Built<const HD: usize>(quadrivium::NtkAwareRope<HD, Dev>);
+
+impl<const HD: usize> RopeModule for Built<HD> {
+    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
+        let [b, s, n, _] = case.shape;
+        let x = tensor(&case.x, (b, s, n, Const::<HD>));
+        let y: Tensor<(usize, usize, usize, Const<HD>), f32, Dev> =
+            self.0.try_forward_mut((x, case.offset)).map_err(refused)?;
+        Ok(y.as_vec())
+    }
+
+    fn state(&self) -> Reply<RopeState> {
+        let tables = self.0.tables(&dev()).map_err(refused)?;
+        let tables = Tables { cos: tables.cos.as_vec(), sin: tables.sin.as_vec() };
+        Ok(RopeState { ratio: self.0.ratio(), cached_len: self.0.cached_len(), tables })
+    }
+}
