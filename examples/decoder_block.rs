@@ -1,7 +1,7 @@
 //! A model of your own: the modules of this crate beside dfdx's `Linear`, trained with Adam, saved,
 //! loaded, and decoded token by token.
 //!
-//! `cargo run --release --example decoder_block` runs it; `tests/suite/16_decoder_block.rs` tests it.
+//! `cargo run --release --example decoder_block` runs it; `tests/suite/18_decoder_block.rs` tests it.
 //! Everything comes from `quadrivium`; the crate that uses it does not name dfdx.
 //!
 //! Letters: `b` batch, `s` tokens of this call, `t` tokens so far, `v` vocabulary size, `h` hidden
@@ -58,7 +58,7 @@ pub type Heads<const HD: usize, F, D, T = NoneTape> =
 // ANCHOR: collection
 /// Names the parts. With this alone, dfdx counts, resets and converts the model, optimizers update
 /// it, and `save_weights` writes it.
-impl<const V: usize, const H: usize, const HD: usize, F: Float, D: Backend<F>>
+impl<const V: usize, const H: usize, const HD: usize, F: Float + SampleUniform, D: Backend<F>>
     TensorCollection<F, D> for Decoder<V, H, HD, F, D>
 {
     type To<F2: Dtype, D2: Device<F2>> = Decoder<V, H, HD, F2, D2>;
@@ -96,7 +96,7 @@ impl<const V: usize, const H: usize, const HD: usize, F: Float, D: Backend<F>>
 // ANCHOR_END: collection
 
 // ANCHOR: new
-impl<const V: usize, const H: usize, const HD: usize, F: Float, D: Backend<F>>
+impl<const V: usize, const H: usize, const HD: usize, F: Float + SampleUniform, D: Backend<F>>
     Decoder<V, H, HD, F, D>
 where
     Error: From<D::Err>, // so that `?` takes what the device reports
@@ -217,7 +217,7 @@ impl<const HD: usize, F: Float, D: Backend<F>> Cache<HD, F, D> {
     }
 }
 
-impl<const V: usize, const H: usize, const HD: usize, F: Float, D: Backend<F>>
+impl<const V: usize, const H: usize, const HD: usize, F: Float + SampleUniform, D: Backend<F>>
     Decoder<V, H, HD, F, D>
 where
     Error: From<D::Err>,

@@ -131,6 +131,33 @@ pub enum Error {
         limit: usize,
     },
 
+    /// A call past the cache of a module that refuses it.
+    #[error(
+        "the call ends at position {end}, but the cache has {cached_len} positions, and past_cache \
+         is Refuse: further on the frequencies change, and keys that were turned before no longer \
+         fit; choose a larger max_seq_len or ratio, or PastCache::Rescale"
+    )]
+    PastCache {
+        /// `offset + s`.
+        end: usize,
+        /// `es`, positions in the cache.
+        cached_len: usize,
+    },
+
+    /// Rows that a table does not have.
+    #[error(
+        "rows {start}..{end} are not in a table of {rows} rows: a range has at least one row and \
+         ends at {rows} or before; choose one that does, or build a longer table"
+    )]
+    Rows {
+        /// First row asked for.
+        start: usize,
+        /// The row behind the last.
+        end: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+
     /// `offset + s` does not fit in `usize`.
     #[error("offset {offset} + sequence length {length} is larger than the largest usize")]
     PositionOverflow {

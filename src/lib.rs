@@ -99,11 +99,9 @@
 //!
 //! # Features
 //!
-//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. It
-//!   needs `half` 2.4.1 exactly: later ones bring another `rand`, with which dfdx does not compile.
-//!   If your `Cargo.lock` holds a later one, cargo stops with ``failed to select a version for
-//!   `half` ``; then run `cargo update -p half --precise 2.4.1`. A crate that asks for `half` 2.5 or
-//!   later can't stand beside this feature.
+//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. dfdx's
+//!   own layers have it with `half` 2.4.1 only: if the compiler says that ``the trait bound `f16:
+//!   SampleUniform` is not satisfied``, run `cargo update -p half --precise 2.4.1`.
 //! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
 //!
 //! # Errors and panics
@@ -134,7 +132,7 @@ pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
-pub use rope::{NtkAwareRope, NtkAwareRopeConfig};
+pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
 pub mod functional {
     //! The four computations as free functions.
@@ -202,7 +200,7 @@ pub mod pos_emb {
 
     #[doc(inline)]
     pub use crate::rope::{
-        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, RotaryTables, ntk_base,
+        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, PastCache, RotaryTables, ntk_base,
         ratio_for_length, rotary_frequencies,
     };
 }

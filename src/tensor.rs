@@ -52,12 +52,7 @@ mod sealed {
 }
 
 /// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
-///
-/// It is all that dfdx's own layers ask for, so a struct that is generic over `F: Float` and
-/// `D: Backend<F>` may hold both.
-pub trait Float:
-    sealed::Sealed + Dtype + num_traits::Float + SampleUniform + std::fmt::Display
-{
+pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display {
     /// The type to compute in: `f32` for `f16`, else the type itself.
     type Wide: Float<Wide = Self::Wide>;
 

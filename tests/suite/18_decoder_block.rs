@@ -46,6 +46,17 @@ fn a_letter_that_is_no_token_is_refused() {
     assert!(error.to_string().starts_with("token id 27 at position [0, 5] is outside"), "{error}");
 }
 
+/// The same struct in half precision. (The mask is an infinity there too.)
+#[test]
+#[cfg(feature = "f16")]
+fn the_model_runs_in_half_precision() {
+    let dev = Cpu::default();
+    let model = Letters::<f16>::new(&dev).unwrap();
+    let ids: Ids<Cpu> = dev.tensor_from_vec(ids_of("to be or not"), (1, 12));
+    let y = model.try_forward(ids).unwrap();
+    assert!(y.as_vec().iter().all(|y| y.is_finite()));
+}
+
 /// A bound on the size of a tensor's elements, and on how far two ways to compute it are apart.
 #[derive(Clone, Copy)]
 struct Apart {
