@@ -14,7 +14,7 @@ use quadrivium::tensor::optim::{Adam, AdamConfig, Optimizer};
 use quadrivium::tensor::*;
 use quadrivium::weights::{load_weights, save_weights};
 use quadrivium::{
-    GroupRmsNorm, GroupRmsNormConfig, NtkAwareRope, NtkAwareRopeConfig, VocabEmbedding,
+    GroupRmsNorm, GroupRmsNormConfig, NtkAwareRope, NtkAwareRopeConfig, PastCache, VocabEmbedding,
 };
 
 // ANCHOR: struct
@@ -106,7 +106,9 @@ where
         const { assert!(H % HD == 0, "the head size must divide the hidden size") };
         // Gamma starts at 1, as PyTorch's does.
         let ones = GroupRmsNormConfig { init_range: (1.0, 1.0), ..Default::default() };
-        let rope = NtkAwareRopeConfig { max_seq_len: 64, ..Default::default() };
+        // A text of more than 64 tokens is refused: kept keys would no longer fit.
+        let past_cache = PastCache::Refuse;
+        let rope = NtkAwareRopeConfig { max_seq_len: 64, past_cache, ..Default::default() };
         Ok(Self {
             embedding: VocabEmbedding::new(dev, Default::default())?,
             norm: GroupRmsNorm::new(dev, ones)?,
@@ -205,12 +207,14 @@ pub struct Cache<const HD: usize, F: Float, D: Backend<F>>(
     Option<(Heads<HD, F, D>, Heads<HD, F, D>)>,
 );
 
-impl<const HD: usize, F: Float, D: Backend<F>> Cache<HD, F, D> {
+impl<const HD: usize, F: Float, D: Backend<F>> Default for Cache<HD, F, D> {
     /// No tokens yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self(None)
     }
+}
 
+impl<const HD: usize, F: Float, D: Backend<F>> Cache<HD, F, D> {
     /// `t`, which is the position of the next token.
     pub fn positions(&self) -> usize {
         self.0.as_ref().map_or(0, |(k, _)| k.shape().1)
@@ -286,7 +290,7 @@ pub fn train(model: &mut Letters, dev: &Cpu, steps: usize) -> Result<Vec<f32>> {
 // ANCHOR: continue
 /// `start` and the `more` letters that the model finds likeliest after it.
 pub fn continue_text(model: &Letters, dev: &Cpu, start: &str, more: usize) -> Result<String> {
-    let mut cache = Cache::new();
+    let mut cache = Cache::default();
     let mut text = start.to_string();
     let mut new = ids_of(start);
     for _ in 0..more {

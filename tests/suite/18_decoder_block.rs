@@ -2,6 +2,7 @@
 //! saved, and decodes what it computes in one call.
 
 use crate::support::*;
+use quadrivium::Error;
 use quadrivium::tensor::losses::cross_entropy_with_logits_loss;
 use quadrivium::tensor::modules::Linear;
 use quadrivium::tensor::*;
@@ -55,6 +56,15 @@ fn the_model_runs_in_half_precision() {
     let ids: Ids<Cpu> = dev.tensor_from_vec(ids_of("to be or not"), (1, 12));
     let y = model.try_forward(ids).unwrap();
     assert!(y.as_vec().iter().all(|y| y.is_finite()));
+}
+
+#[test]
+fn a_text_past_the_cache_is_refused() {
+    let dev = Cpu::default();
+    let model: Letters = Letters::new(&dev).unwrap();
+    assert!(model.try_forward(dev.tensor_from_vec(vec![1; 64], (1, 64))).is_ok());
+    let error = model.try_forward(dev.tensor_from_vec(vec![1; 65], (1, 65))).unwrap_err();
+    assert_eq!(error, Error::PastCache { end: 65, cached_len: 64 });
 }
 
 /// A bound on the size of a tensor's elements, and on how far two ways to compute it are apart.
@@ -120,7 +130,7 @@ fn decoding_bound<const V: usize, const H: usize, const HD: usize>(
 /// The logits of `ids` `[b, s]`, decoded in calls of the given lengths.
 fn decoded(model: &Letters<f64>, ids: &[Vec<usize>], lengths: &[usize]) -> Vec<Vec<f64>> {
     let dev = Cpu::default();
-    let mut cache = Cache::new();
+    let mut cache = Cache::default();
     let mut rows = vec![Vec::new(); ids.len()];
     for &s in lengths {
         let from = cache.positions();
@@ -160,7 +170,7 @@ fn decoding_token_by_token_is_the_whole_call() {
 fn a_call_that_is_refused_leaves_the_cache_as_it_was() {
     let dev = Cpu::default();
     let model = Letters::<f64>::new(&dev).unwrap();
-    let mut cache = Cache::new();
+    let mut cache = Cache::default();
     model.try_decode(dev.tensor_from_vec(vec![1, 2], (1, 2)), &mut cache).unwrap();
     assert!(model.try_decode(dev.tensor_from_vec(vec![27], (1, 1)), &mut cache).is_err());
     assert_eq!(cache.positions(), 2);
