@@ -49,9 +49,9 @@ impl GroupRmsNormConfig {
 /// - `GZ`: group size, ELEMENTS per group. It must divide `H`; if not, it does not compile (`cargo
 ///   build` says so; `cargo check` and editors do not look at sizes). `GZ = H` is plain RMSNorm.
 ///
-/// Input and output are `[b, s, H]`, `[rows, H]` or `[b, s, nh, H]`; the other sizes may be `Const`
-/// or run-time sizes. With heads, `H` is the head size: each head of a query or key is normalized by
-/// itself, with one gamma for all (QK-norm).
+/// Input and output are `[b, s, H]`; `b` and `s` may be `Const` or run-time sizes. For `[rows, H]`
+/// there is [`GroupRmsNorm::try_forward_rows`], for heads `[b, s, nh, H]`
+/// [`GroupRmsNorm::try_forward_heads`].
 ///
 /// Gamma starts uniform on [-1, 1). For PyTorch's ones, and for training from nothing:
 /// ```

@@ -1,5 +1,8 @@
 //! The module for tensors of rank 2 and 4: tokens without a batch, and heads.
 //!
+//! These are methods, not further `Module`s: with one `Module` the compiler names the two sizes
+//! that differ, and with several only a trait that is missing.
+//!
 //! The tape stays on through both reshapes, so that the gradient finds its way back to a tensor that
 //! is permuted or broadcast.
 
@@ -8,14 +11,15 @@ use crate::checks::not_empty;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
-/// `[rows, h]` to the same: each row is a token.
-impl<const H: usize, const GZ: usize, R: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<Tensor<(R, Const<H>), F, D, T>> for GroupRmsNorm<H, GZ, F, D>
-{
-    type Output = Tensor<(R, Const<H>), F, D, T>;
-    type Error = Error;
-
-    fn try_forward(&self, x: Tensor<(R, Const<H>), F, D, T>) -> Result<Self::Output> {
+impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, GZ, F, D> {
+    /// Normalizes rows: `[rows, h]` to the same. Each row is a token.
+    ///
+    /// # Errors
+    /// An empty input; what the device reports.
+    pub fn try_forward_rows<R: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(R, Const<H>), F, D, T>,
+    ) -> Result<Tensor<(R, Const<H>), F, D, T>> {
         const { assert_groups(H, GZ) };
         let shape = *x.shape();
         not_empty("x", &shape)?;
@@ -24,18 +28,16 @@ impl<const H: usize, const GZ: usize, R: Dim, F: Float, D: Backend<F>, T: Tape<F
         let y = group_rms_norm(x, &self.weight, GZ, self.config.eps)?; // [1, rows, h]
         y.try_reshape_like(&shape).map_err(Error::device) //              [rows, h]
     }
-}
 
-/// `[b, s, nh, h]` to the same: each head is a token of its own.
-impl<const H: usize, const GZ: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T>
-    Module<Tensor<(B, S, N, Const<H>), F, D, T>> for GroupRmsNorm<H, GZ, F, D>
-where
-    T: Tape<F, D>,
-{
-    type Output = Tensor<(B, S, N, Const<H>), F, D, T>;
-    type Error = Error;
-
-    fn try_forward(&self, x: Tensor<(B, S, N, Const<H>), F, D, T>) -> Result<Self::Output> {
+    /// Normalizes heads: `[b, s, nh, h]` to the same, where `h` is the head size. Each head is
+    /// a token of its own, and gamma is the same for all (QK-norm).
+    ///
+    /// # Errors
+    /// An empty input; what the device reports.
+    pub fn try_forward_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(B, S, N, Const<H>), F, D, T>,
+    ) -> Result<Tensor<(B, S, N, Const<H>), F, D, T>> {
         const { assert_groups(H, GZ) };
         let shape = *x.shape();
         not_empty("x", &shape)?;

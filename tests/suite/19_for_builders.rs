@@ -37,9 +37,9 @@ fn a_norm_takes_ranks_two_and_four() {
     let (dx, dgamma) = (grads.get(&three).as_vec(), grads.get(&norm.weight).as_vec());
 
     macro_rules! same {
-        ($x:expr) => {
+        ($forward:ident, $x:expr) => {
             let x = $x;
-            let y = norm.forward(x.leaky_trace());
+            let y = norm.$forward(x.leaky_trace()).unwrap();
             assert_eq!(y.shape().concrete(), x.shape().concrete());
             assert_same_bits(&y.as_vec(), &want);
             let grads = backward(y, &dy);
@@ -47,10 +47,10 @@ fn a_norm_takes_ranks_two_and_four() {
             assert_same_bits(&grads.get(&norm.weight).as_vec(), &dgamma);
         };
     }
-    same!(tensor(&rows.concat(), (2usize, Const::<6>)));
-    same!(tensor(&rows.concat(), (Const::<2>, Const::<6>)));
-    same!(tensor(&rows.concat(), (2usize, 1usize, 1usize, Const::<6>)));
-    same!(tensor(&rows.concat(), (Const::<1>, 1usize, Const::<2>, Const::<6>)));
+    same!(try_forward_rows, tensor(&rows.concat(), (2usize, Const::<6>)));
+    same!(try_forward_rows, tensor(&rows.concat(), (Const::<2>, Const::<6>)));
+    same!(try_forward_heads, tensor(&rows.concat(), (2usize, 1usize, 1usize, Const::<6>)));
+    same!(try_forward_heads, tensor(&rows.concat(), (Const::<1>, 1usize, Const::<2>, Const::<6>)));
 }
 
 /// A permuted tensor keeps its order in memory. It must be read in the order of its shape, and its
@@ -62,12 +62,12 @@ fn a_norm_reads_a_permuted_tensor_in_the_order_of_its_shape() {
     let dy: Vec<f32> = (0..x.shape().num_elements()).map(|i| (0.3 * i as f32).cos()).collect();
 
     // The norm of [b, s, nh, hd], then permuted.
-    let y = norm.forward(x.leaky_trace()).permute::<_, Axes4<0, 2, 1, 3>>();
+    let y = norm.try_forward_heads(x.leaky_trace()).unwrap().permute::<_, Axes4<0, 2, 1, 3>>();
     let (want, grads) = (y.as_vec(), backward(y, &dy));
     let (dx, dgamma) = (grads.get(&x).as_vec(), grads.get(&norm.weight).as_vec());
 
     // The norm of the permuted tensor, [b, nh, s, hd].
-    let y = norm.forward(x.leaky_trace().permute::<_, Axes4<0, 2, 1, 3>>());
+    let y = norm.try_forward_heads(x.leaky_trace().permute::<_, Axes4<0, 2, 1, 3>>()).unwrap();
     assert_same_bits(&y.as_vec(), &want);
     let grads = backward(y, &dy);
     assert_same_bits(&grads.get(&x).as_vec(), &dx);
@@ -81,10 +81,12 @@ fn a_norm_reads_a_permuted_tensor_in_the_order_of_its_shape() {
     let lying: Tensor<(Const<6>, usize), _, _> = tensor(&wave::<6>().as_vec()[..12], (Const, 2));
     let rows = lying.clone().permute::<(usize, Const<6>), Axes2<1, 0>>();
     let copied: Tensor<(usize, Const<6>), f32, Dev> = tensor(&rows.as_vec(), (2, Const));
-    let y = norm.forward(copied.leaky_trace());
+    let y = norm.try_forward_rows(copied.leaky_trace()).unwrap();
     let (want, grads) = (y.as_vec(), backward(y, &dy[..12]));
     let dx = grads.get(&copied).permute::<(Const<6>, usize), Axes2<1, 0>>().as_vec();
-    let y = norm.forward(lying.leaky_trace().permute::<(usize, Const<6>), Axes2<1, 0>>());
+    let y = norm
+        .try_forward_rows(lying.leaky_trace().permute::<(usize, Const<6>), Axes2<1, 0>>())
+        .unwrap();
     assert_same_bits(&y.as_vec(), &want);
     assert_same_bits(&backward(y, &dy[..12]).get(&lying).as_vec(), &dx);
 }
@@ -95,11 +97,15 @@ fn a_norm_reads_a_broadcast_tensor() {
     let norm = norm();
     let row: Tensor<Rank1<6>, f32, Dev> = dev().tensor([0.5, -1.0, 2.0, 0.1, 0.2, 0.3]);
     let shape = (2usize, 1usize, 3usize, Const::<6>);
-    let once = norm.forward(row.leaky_trace().broadcast_like::<_, Axis<0>>(&(1usize, Const::<6>)));
+    let once = norm
+        .try_forward_rows(row.leaky_trace().broadcast_like::<_, Axis<0>>(&(1usize, Const::<6>)))
+        .unwrap();
     let one = once.as_vec();
     let dx = backward(once, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).get(&row).as_vec();
 
-    let y = norm.forward(row.leaky_trace().broadcast_like::<_, Axes3<0, 1, 2>>(&shape));
+    let y = norm
+        .try_forward_heads(row.leaky_trace().broadcast_like::<_, Axes3<0, 1, 2>>(&shape))
+        .unwrap();
     assert_same_bits(&y.as_vec(), &one.repeat(6));
     let grads = backward(y, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].repeat(6));
     let (got, want) = (widen(&grads.get(&row).as_vec()), widen(&dx));
@@ -118,9 +124,9 @@ fn a_norm_refuses_empty_tensors_of_every_rank() {
         )
     };
     let two: Tensor<(usize, Const<6>), f32, Dev> = tensor(&[], (0, Const));
-    refused(norm().try_forward(two).unwrap_err());
+    refused(norm().try_forward_rows(two).unwrap_err());
     let four: Tensor<(usize, usize, usize, Const<6>), f32, Dev> = tensor(&[], (2, 0, 3, Const));
-    refused(norm().try_forward(four).unwrap_err());
+    refused(norm().try_forward_heads(four).unwrap_err());
 }
 
 // --- Adjacent pairs --------------------------------------------------------------------------
