@@ -3,6 +3,7 @@
 //! Every message states the rule, what was expected, what was got and what to do. A call that
 //! returns an error has changed nothing.
 
+use crate::tensor::CpuError;
 use crate::tensor::optim::OptimizerUpdateError;
 use std::fmt::{self, Display};
 
@@ -141,6 +142,33 @@ pub enum Error {
         limit: usize,
     },
 
+    /// A call past the cache of a module that refuses it.
+    #[error(
+        "the call ends at position {end}, but the cache has {cached_len} positions, and past_cache \
+         is Refuse: further on the frequencies change, and keys that were turned before no longer \
+         fit; choose a larger max_seq_len or ratio, or PastCache::Rescale"
+    )]
+    PastCache {
+        /// `offset + s`.
+        end: usize,
+        /// `es`, positions in the cache.
+        cached_len: usize,
+    },
+
+    /// Rows that a table does not have.
+    #[error(
+        "rows {start}..{end} are not in a table of {rows} rows: a range has at least one row and \
+         ends at {rows} or before; choose one that does, or build a longer table"
+    )]
+    Rows {
+        /// First row asked for.
+        start: usize,
+        /// The row behind the last.
+        end: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+
     /// `offset + s` does not fit in `usize`.
     #[error("offset {offset} + sequence length {length} is larger than the largest usize")]
     PositionOverflow {
@@ -172,9 +200,47 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps what a dfdx device reports. (Each device has its own error type.)
+    /// Wraps what a dfdx device reports.
+    ///
+    /// Each device has its own error type. `?` converts that of a known device by itself. In code
+    /// that is generic over the device `D`, say `where Error: From<D::Err>`, or call this.
+    ///
+    /// ```
+    /// use quadrivium::error::{Error, Result};
+    /// use quadrivium::tensor::*;
+    ///
+    /// fn halves(dev: &Cpu) -> Result<Tensor<Rank1<2>, f32, Cpu>> {
+    ///     Ok(dev.try_ones::<Rank1<2>>()?.try_mul(0.5)?)
+    /// }
+    ///
+    /// fn halves_on<D: Device<f32>>(dev: &D) -> Result<Tensor<Rank1<2>, f32, D>>
+    /// where
+    ///     Error: From<D::Err>,
+    /// {
+    ///     Ok(dev.try_ones::<Rank1<2>>()?.try_mul(0.5)?)
+    /// }
+    ///
+    /// let dev = Cpu::default();
+    /// assert_eq!(halves(&dev)?.array(), halves_on(&dev)?.array());
+    /// let error = Error::from(CpuError::OutOfMemory);
+    /// assert_eq!(error.to_string(), "the device reports: CpuError::OutOfMemory");
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn device<E: Display>(error: E) -> Self {
         Self::Device(error.to_string())
+    }
+}
+
+impl From<CpuError> for Error {
+    fn from(error: CpuError) -> Self {
+        Self::device(error)
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl From<crate::tensor::CudaError> for Error {
+    fn from(error: crate::tensor::CudaError) -> Self {
+        Self::device(error)
     }
 }
 

@@ -99,7 +99,9 @@
 //!
 //! # Features
 //!
-//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once.
+//! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. dfdx's
+//!   own layers have it with `half` 2.4.1 only: if the compiler says that ``the trait bound `f16:
+//!   SampleUniform` is not satisfied``, run `cargo update -p half --precise 2.4.1`.
 //! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
 //!
 //! # Errors and panics
@@ -113,7 +115,8 @@
 //! adds up in no fixed order, so last bits may differ from run to run.
 //!
 //! The modules report [`Error`]; a dfdx tuple needs one error type for all its modules, so put
-//! these beside dfdx's own modules in a struct, not in a tuple.
+//! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
+//! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
 mod checks;
 pub mod embedding;
@@ -129,7 +132,7 @@ pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
-pub use rope::{NtkAwareRope, NtkAwareRopeConfig};
+pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
 pub mod functional {
     //! The four computations as free functions.
@@ -198,7 +201,7 @@ pub mod pos_emb {
 
     #[doc(inline)]
     pub use crate::rope::{
-        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, RotaryTables, ntk_base,
+        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, PastCache, RotaryTables, ntk_base,
         ratio_for_length, rotary_frequencies,
     };
 }

@@ -4,33 +4,41 @@
 //! through this file, so that it is known what is used. What dfdx lacks is added here: float types
 //! with an arithmetic type, dimensions that are quotients, and hand-written gradients.
 
-pub use dfdx::dtypes::{Dtype, Unit};
+pub use dfdx::dtypes::{Dtype, HasDtype, Unit};
 pub use dfdx::losses;
 pub use dfdx::nn::{self, modules};
 pub use dfdx::nn::{
-    BuildModule, BuildOnDevice, DeviceBuildExt, LoadFromSafetensors, Module, ModuleMut,
+    BuildModule, BuildOnDevice, DeviceBuildExt, LoadFromSafetensors, ModelEMA, Module, ModuleMut,
     ModuleVisitor, NonMutableModule, NumParams, ResetParams, SaveToSafetensors, TensorCollection,
     TensorOptions, ToDevice, ToDtype, ZeroGrads, ZeroSizedModule,
 };
 pub use dfdx::optim;
+/// All of dfdx's shapes, for bounds that name one; the usual ones are here already.
+pub use dfdx::shapes;
 pub use dfdx::shapes::{
-    Axes2, Axes3, Axes4, Axes5, Axis, Const, ConstDim, ConstShape, Dim, HasShape, Rank0, Rank1,
-    Rank2, Rank3, Rank4, Shape,
+    Axes, Axes2, Axes3, Axes4, Axes5, Axes6, Axis, Const, ConstDim, ConstShape, Dim, HasAxes,
+    HasShape, Rank0, Rank1, Rank2, Rank3, Rank4, Rank5, Rank6, ReduceShape, ReduceShapeTo, Shape,
+};
+pub use dfdx::tensor::{
+    AsArray, AutoDevice, Cache, CopySlice, Cpu, CpuError, Gradients, HasErr, Merge, NoneTape,
+    OnesTensor, OwnedTape, PutTape, SampleTensor, SplitTape, Storage, Synchronize, Tape, Tensor,
+    TensorFrom, TensorFromVec, Trace, TriangleTensor, WithEmptyTape, ZerosTensor,
 };
 #[cfg(feature = "cuda")]
-pub use dfdx::tensor::Cuda;
-pub use dfdx::tensor::{
-    AsArray, AutoDevice, Cache, CopySlice, Cpu, Gradients, HasErr, NoneTape, OnesTensor, OwnedTape,
-    PutTape, SampleTensor, SplitTape, Storage, Synchronize, Tape, Tensor, TensorFrom,
-    TensorFromVec, Trace, WithEmptyTape, ZerosTensor,
-};
+pub use dfdx::tensor::{Cuda, CudaError};
+/// All of dfdx's operations, as functions and for bounds that name one. The usual traits are here
+/// already, and most operations are methods of [`Tensor`].
+pub use dfdx::tensor_ops;
 pub use dfdx::tensor_ops::{
-    Backward, BroadcastTo, ChooseFrom, Device, GatherTo, MeanTo, PermuteTo, RealizeTo, ReshapeTo,
-    Roll, SumTo, TryAdd, TryConcatAlong, TryDiv, TryMatMul, TryMul, TrySub,
+    Backward, BroadcastTo, ChooseFrom, Device, GatherTo, LogSumExpTo, MaxTo, MeanTo, MinTo,
+    PermuteTo, RealizeTo, ReshapeTo, Roll, SelectTo, StddevTo, SumTo, TryAdd, TryConcatAlong,
+    TryDiv, TryMatMul, TryMul, TryStack, TrySub, VarTo,
 };
 /// Half precision, with the feature `f16`. dfdx has no bf16.
 #[cfg(feature = "f16")]
 pub use half::f16;
+/// What dfdx's own layers ask of the float type that they draw their weights in.
+pub use rand_distr::uniform::SampleUniform;
 
 use std::any::{Any, TypeId};
 

@@ -5,6 +5,7 @@
 
 pub mod builder;
 mod formula;
+mod ranks;
 
 pub use formula::group_rms_norm;
 
@@ -24,7 +25,7 @@ pub struct GroupRmsNormConfig {
     /// [`group_rms_norm`] says more.
     pub eps: f64,
     /// The weight starts uniform on `[low, high)`. Default `(-1.0, 1.0)`, so that no two elements
-    /// have the same scale and a mix-up shows. (PyTorch's `RMSNorm` starts at 1.)
+    /// have the same scale and a mix-up shows. PyTorch's `RMSNorm` starts at 1: `(1.0, 1.0)`.
     pub init_range: (f64, f64),
     /// Seed of the weight. Default 42.
     pub init_seed: u64,
@@ -50,8 +51,22 @@ impl GroupRmsNormConfig {
 /// - `GZ`: group size, ELEMENTS per group. It must divide `H`; if not, it does not compile (`cargo
 ///   build` says so; `cargo check` and editors do not look at sizes). `GZ = H` is plain RMSNorm.
 ///
-/// Input and output are `[b, s, H]`; `b` and `s` may be `Const` or run-time sizes.
+/// Input and output are `[b, s, H]`; `b` and `s` may be `Const` or run-time sizes. For `[rows, H]`
+/// there is [`GroupRmsNorm::try_forward_rows`], for heads `[b, s, nh, H]`
+/// [`GroupRmsNorm::try_forward_heads`].
 ///
+/// Gamma starts uniform on [-1, 1). For PyTorch's ones, and for training from nothing:
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{GroupRmsNorm, GroupRmsNormConfig};
+///
+/// let ones = GroupRmsNormConfig { init_range: (1.0, 1.0), ..Default::default() };
+/// let norm = GroupRmsNorm::<4, 4, f32, _>::new(&Cpu::default(), ones)?;
+/// assert_eq!(norm.weight.array(), [1.0; 4]);
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+///
+/// Two groups of a token:
 /// ```
 /// use quadrivium::tensor::*;
 /// use quadrivium::{GroupRmsNorm, GroupRmsNormConfig};

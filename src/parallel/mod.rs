@@ -31,6 +31,9 @@ pub struct ParallelVocabEmbeddingConfig {
     /// Its standard deviation. Default 1.
     pub init_std: f64,
     /// The shard's seed is `init_base_seed + rank`, so that no two shards are alike. Default 42.
+    ///
+    /// Two tables with neighbouring base seeds share rows: base 42, rank 1 starts as base 43, rank
+    /// 0. Give tables base seeds that are at least the world size apart.
     pub init_base_seed: u64,
 }
 
@@ -73,6 +76,20 @@ impl ParallelVocabEmbeddingConfig {
 /// let row = 7 - 5;
 /// assert_eq!(y[..4], shard.weight.as_vec()[row * 4..][..4]);
 /// assert_eq!(y[4..], [0.0; 4]); // rank 0 owns id 0
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+///
+/// Seeds collide by this rule, so two tables want base seeds that are at least `W` apart:
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
+///
+/// let shard = |init_base_seed, rank| {
+///     let config = ParallelVocabEmbeddingConfig { init_base_seed, rank, ..Default::default() };
+///     ParallelVocabEmbedding::<10, 4, 2, f32, _>::new(&Cpu::default(), config)
+/// };
+/// assert_eq!(shard(42, 1)?.weight.as_vec(), shard(43, 0)?.weight.as_vec());
+/// assert_ne!(shard(42, 1)?.weight.as_vec(), shard(44, 0)?.weight.as_vec());
 /// # Ok::<(), quadrivium::Error>(())
 /// ```
 ///

@@ -37,11 +37,32 @@ pub struct NtkAwareRopeConfig {
     /// Whether a call that is longer than the cache replaces `ratio` and the cache for good.
     /// Default false.
     pub dynamic: bool,
+    /// Which two dimensions turn together. Default [`Layout::HalfSplit`].
+    pub layout: Layout,
+    /// What a call past the cache does. Default [`PastCache::Rescale`].
+    pub past_cache: PastCache,
+}
+
+/// What a [`NtkAwareRope`] does with a call that ends past its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PastCache {
+    /// It takes a larger ratio: for this call, or for good if the module is `dynamic`. The
+    /// frequencies change, so keys that were turned before, and kept, no longer fit.
+    Rescale,
+    /// It refuses the call with [`Error::PastCache`]. For decoding with kept keys.
+    Refuse,
 }
 
 impl Default for NtkAwareRopeConfig {
     fn default() -> Self {
-        Self { base: 10_000.0, max_seq_len: 2048, ratio: 1, dynamic: false }
+        Self {
+            base: 10_000.0,
+            max_seq_len: 2048,
+            ratio: 1,
+            dynamic: false,
+            layout: Layout::HalfSplit,
+            past_cache: PastCache::Rescale,
+        }
     }
 }
 
@@ -59,21 +80,28 @@ impl NtkAwareRopeConfig {
         require(self.max_seq_len >= 1, "max_seq_len", "at least 1", self.max_seq_len as f64)?;
         require(self.ratio >= 1, "ratio", "at least 1", self.ratio as f64)?;
         ntk_base(self.base, head_dim, self.ratio as f64)?;
+        let contradiction = self.dynamic && self.past_cache == PastCache::Refuse;
+        let rule = "false (0) where past_cache is Refuse: a module can't both grow and refuse to";
+        require(!contradiction, "dynamic", rule, 1.0)?;
         self.cached_len().map(drop)
     }
 }
 
-/// NTK-aware rotary position embedding in the half-split layout.
+/// NTK-aware rotary position embedding, in the half-split layout or in that of adjacent pairs.
 ///
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
 /// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position
 /// `offset + t`. The output has the input's shape, type and device.
 ///
+/// The layout is a setting and not a type: it comes with a model's weights, in a file that is read
+/// at run time, and no shape depends on it.
+///
 /// A call that ends past the cache uses `k'`, the smallest even number with
 /// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `dynamic = true`,
 /// [`ModuleMut::try_forward_mut`] replaces `k` and the cache by it. [`Module::try_forward`] has
-/// only `&self` and replaces nothing. The output is the same either way.
+/// only `&self` and replaces nothing. The output is the same either way. With
+/// [`PastCache::Refuse`] both refuse such a call.
 ///
 /// There are no weights: nothing is trained and nothing is saved. A copy on another device
 /// builds its table at its first call.
@@ -151,7 +179,8 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     ///
     /// # Errors
     /// `base <= 1`, `max_seq_len = 0`, `ratio = 0`, a cache longer than
-    /// [`MAX_TABLE_POSITIONS`], what the device reports.
+    /// [`MAX_TABLE_POSITIONS`], `dynamic` together with [`PastCache::Refuse`], what the device
+    /// reports.
     pub fn new(dev: &D, config: NtkAwareRopeConfig) -> Result<Self> {
         config.check(HD)?;
         let rope = Self::unbuilt(config);
@@ -178,18 +207,29 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
         positions: Range<usize>,
     ) -> Result<RotaryTables<Const<HD>, D>> {
         let frequencies = rotary_frequencies(HD, self.config.base, ratio as f64)?;
-        RotaryTables::new(dev, Const, &frequencies, positions, Layout::HalfSplit)
+        RotaryTables::new(dev, Const, &frequencies, positions, self.config.layout)
     }
 
     // ANCHOR: long_call
-    /// The rows for positions `start..end`, from the cache or, past its end, for this call only.
-    fn rows_for(&self, dev: &D, start: usize, end: usize) -> Result<RotaryTables<Const<HD>, D>> {
-        if end <= self.cached_len() {
-            self.tables(dev)?.rows(start..end).map_err(Error::device)
-        } else {
-            let ratio = ratio_for_length(end, self.config.max_seq_len)?;
-            self.build_rows(dev, ratio, start..end)
+    /// The rows that a call at `positions` uses, each table `[positions, hd]`: from the cache or,
+    /// past its end, for this call only.
+    ///
+    /// # Errors
+    /// An empty range; with [`PastCache::Refuse`] a range that ends past the cache, else one that
+    /// is longer than [`MAX_TABLE_POSITIONS`]; what the device reports.
+    pub fn rows(&self, dev: &D, positions: Range<usize>) -> Result<RotaryTables<Const<HD>, D>> {
+        if positions.is_empty() {
+            return Err(Error::Empty { name: "positions", shape: vec![0] });
         }
+        let (end, cached_len) = (positions.end, self.cached_len());
+        if end <= cached_len {
+            return self.tables(dev)?.rows(positions);
+        }
+        if self.config.past_cache == PastCache::Refuse {
+            return Err(Error::PastCache { end, cached_len });
+        }
+        let ratio = ratio_for_length(end, self.config.max_seq_len)?;
+        self.build_rows(dev, ratio, positions)
     }
 
     /// The module after a call that ends at `end`: `None` if it stays as it is.
@@ -223,7 +263,7 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
         (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
     ) -> Result<Self::Output> {
         let end = end_position(x.shape(), offset)?;
-        let rows = self.rows_for(x.device(), offset, end)?;
+        let rows = self.rows(x.device(), offset..end)?; //                   [s, hd]
         rows.rotate(x)
     }
 }
@@ -300,14 +340,23 @@ impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for NtkAwa
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for NtkAwareRope<HD, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic } = self.config;
+        let NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic, layout, past_cache } =
+            self.config;
         let base = Number(base);
         let cached = self.cached_len();
         write!(
             f,
             "NtkAwareRope(head_dim={HD}, base={base}, max_seq_len={max_seq_len}, ratio={ratio}, \
-             dynamic={dynamic}, cached_len={cached})"
-        )
+             dynamic={dynamic}, cached_len={cached}"
+        )?;
+        // Most modules have the defaults, and then they are not named.
+        if layout == Layout::Interleaved {
+            write!(f, ", layout=interleaved")?;
+        }
+        if past_cache == PastCache::Refuse {
+            write!(f, ", past_cache=refuse")?;
+        }
+        write!(f, ")")
     }
 }
 

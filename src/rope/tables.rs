@@ -85,13 +85,19 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         })
     }
 
-    /// The rows of `range`.
-    pub(super) fn rows(&self, range: Range<usize>) -> std::result::Result<Self, D::Err> {
-        Ok(Self {
-            cos: self.cos.clone().try_slice((range.clone(), ..))?,
-            sin: self.sin.clone().try_slice((range, ..))?,
-            layout: self.layout,
-        })
+    /// The rows `range`, counted from the table's first: each table `[rows, hd]`.
+    ///
+    /// # Errors
+    /// A range that is empty or ends past the table; what the device reports.
+    pub fn rows(&self, range: Range<usize>) -> Result<Self> {
+        let rows = self.cos.shape().0;
+        if range.is_empty() || range.end > rows {
+            return Err(Error::Rows { start: range.start, end: range.end, rows });
+        }
+        let cut = |table: &Tensor<(usize, H), f32, D>| table.clone().try_slice((range.clone(), ..));
+        let run = || -> Raw<_, D> { Ok((cut(&self.cos)?, cut(&self.sin)?)) };
+        let (cos, sin) = run().map_err(Error::device)?;
+        Ok(Self { cos, sin, layout: self.layout })
     }
 
     /// Where a row has each frequency twice.

@@ -12,7 +12,7 @@ use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
 type X<const HD: usize, F = f32> = Tensor<(usize, usize, usize, Const<HD>), F, Dev>;
 
 fn rope<const HD: usize>(base: f64, ratio: usize) -> NtkAwareRope<HD, Dev> {
-    let config = NtkAwareRopeConfig { base, max_seq_len: 64, ratio, dynamic: false };
+    let config = NtkAwareRopeConfig { base, max_seq_len: 64, ratio, ..Default::default() };
     NtkAwareRope::new(&dev(), config).unwrap()
 }
 

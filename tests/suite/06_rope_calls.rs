@@ -10,8 +10,14 @@ use quadrivium::{Error, NtkAwareRope, NtkAwareRopeConfig};
 type Rope = NtkAwareRope<8, Dev>;
 
 /// Training length 6.
-const CONFIG: NtkAwareRopeConfig =
-    NtkAwareRopeConfig { base: 10_000.0, max_seq_len: 6, ratio: 4, dynamic: false };
+const CONFIG: NtkAwareRopeConfig = NtkAwareRopeConfig {
+    base: 10_000.0,
+    max_seq_len: 6,
+    ratio: 4,
+    dynamic: false,
+    layout: Layout::HalfSplit,
+    past_cache: PastCache::Rescale,
+};
 
 /// A module with ratio 4, whose cache holds 24 positions.
 fn rope(dynamic: bool) -> Rope {

@@ -1,6 +1,7 @@
 //! The components are real dfdx modules: tuples, optimizers, conversions, files.
 
 use crate::support::*;
+use quadrivium::functional::Layout;
 use quadrivium::tensor::optim::{Adam, AdamConfig, Optimizer, Sgd, SgdConfig};
 use quadrivium::tensor::*;
 use quadrivium::weights::{load_weights, save_weights};
@@ -23,7 +24,14 @@ fn shard(seed: u64) -> ParallelVocabEmbedding<6, 4, 2, f32, Dev> {
 }
 
 fn rope() -> NtkAwareRope<4, Dev> {
-    let config = NtkAwareRopeConfig { base: 500.0, max_seq_len: 3, ratio: 2, dynamic: true };
+    let config = NtkAwareRopeConfig {
+        base: 500.0,
+        max_seq_len: 3,
+        ratio: 2,
+        dynamic: true,
+        layout: Layout::Interleaved,
+        past_cache: PastCache::Rescale,
+    };
     NtkAwareRope::new(&dev(), config).unwrap()
 }
 

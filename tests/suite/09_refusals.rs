@@ -157,7 +157,7 @@ fn rope_accepts_exactly_what_fits() {
     let sizes = (prop_oneof![3 => 0..9usize, 1 => Just(usize::MAX)], 0..5usize);
     let call = (any_size(), size(), any::<bool>());
     forall((any_float(), sizes, call), |(base, (ratio, max_seq_len), (offset, s, dynamic))| {
-        let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic };
+        let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic, ..Default::default() };
         // d / (d - 2) = 2 for heads of 4.
         let Some(slowed) = slowed_is_finite(base, ratio as f64, 2.0) else { return };
         let fits = base > 1.0 && ratio > 0 && max_seq_len > 0 && slowed;

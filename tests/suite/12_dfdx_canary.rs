@@ -21,7 +21,9 @@ fn wave() -> Tensor<Rank2<2, 3>, f32, Dev> {
 fn there_is_one_door() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["src", "tests/suite", "benches", "course/learner/src", "course/author/src"] {
+    for folder in
+        ["src", "examples", "tests/suite", "benches", "course/learner/src", "course/author/src"]
+    {
         rust_files(&root.join(folder), &mut files);
     }
     assert!(files.len() > 20);

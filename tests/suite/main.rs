@@ -13,10 +13,14 @@ mod book;
 mod claims;
 #[path = "13_contract.rs"]
 mod contract_kept;
+#[path = "18_decoder_block.rs"]
+mod decoder_block;
 #[path = "12_dfdx_canary.rs"]
 mod dfdx_canary;
 #[path = "03_embedding.rs"]
 mod embedding;
+#[path = "19_for_builders.rs"]
+mod for_builders;
 #[path = "08_half_precision.rs"]
 #[cfg(feature = "f16")]
 mod half_precision;

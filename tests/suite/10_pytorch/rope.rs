@@ -14,6 +14,7 @@ fn rope<const HD: usize>(case: &Case) {
         max_seq_len: case.size("max_seq_len"),
         ratio: case.size("ratio"),
         dynamic: true,
+        ..Default::default()
     };
     let mut rope = NtkAwareRope::<HD, _>::new(&dev(), config).unwrap();
     let x = tensor(&case.f32("x"), (b, s, n, Const::<HD>));

@@ -37,7 +37,7 @@ pub fn training_length(tokens: usize) -> usize {
 /// # Errors
 /// What the component reports.
 pub fn module(dev: &Cpu, max_seq_len: usize, dynamic: bool) -> Result<Rope> {
-    let config = NtkAwareRopeConfig { base: BASE, max_seq_len, ratio: 1, dynamic };
+    let config = NtkAwareRopeConfig { base: BASE, max_seq_len, dynamic, ..Default::default() };
     Ok(Rope::new(dev, config)?)
 }
 

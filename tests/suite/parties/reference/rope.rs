@@ -79,7 +79,7 @@ impl NtkAwareRope for Library {
 
     fn build(&self, settings: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
         let RopeSettings { head_dim, base, max_seq_len, ratio, dynamic } = *settings;
-        let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic };
+        let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic, ..Default::default() };
         with_head_dim!(head_dim, |HD| {
             quadrivium::NtkAwareRope::<HD, Dev>::new(&dev(), config)
                 .map(|rope| Box::new(Built(rope)) as Box<dyn RopeModule>)

@@ -59,7 +59,7 @@ fn module<const HD: usize>(
     ratio: usize,
     dynamic: bool,
 ) -> Result<NtkAwareRope<HD, Cpu>> {
-    let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic };
+    let config = NtkAwareRopeConfig { base, max_seq_len, ratio, dynamic, ..Default::default() };
     Ok(NtkAwareRope::new(&Cpu::default(), config)?)
 }
 
