@@ -62,7 +62,8 @@ impl ParallelVocabEmbeddingConfig {
 /// Rank `r` owns the ids `[r * n, (r + 1) * n)` with `n = V / W`. Other ids give a zero vector
 /// and send no gradient. The sum over the ranks is the lookup in the table that their rows make
 /// together. Each rank draws its rows from a seed of its own, so that table is not the one that
-/// [`VocabEmbedding::new`] draws. To cut a given table, see the second example.
+/// [`VocabEmbedding`](crate::embedding::VocabEmbedding) draws. To cut a given table, see the second
+/// example.
 ///
 /// ```
 /// use quadrivium::tensor::*;
