@@ -2,7 +2,7 @@
 //!
 //! Angles are built in `f64` and only their cosines and sines are rounded to `f32`. An `f32`
 //! angle at position `n` is wrong by up to `n * 2^-23`. These tables are within `1e-7` of the truth
-//! up to position `10^9`; the `f64` angle itself is off by about `n * 2^-53`.
+//! up to position `3 * 10^8`; the `f64` angle itself is off by at most `n * 2^-52`.
 
 use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
