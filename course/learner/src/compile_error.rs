@@ -13,6 +13,8 @@ pub struct CompileError {
     pub further: usize,
     /// Whether it is the autograder that does not fit the code any more.
     pub signature: bool,
+    /// The module that the first error is about, such as `norm`, if one can be told.
+    pub module: Option<String>,
 }
 
 impl fmt::Display for CompileError {
@@ -26,11 +28,17 @@ impl fmt::Display for CompileError {
         writeln!(f, "rule      exercises/src compiles, even where tasks are still to do")?;
         writeln!(f, "expected  0 errors")?;
         writeln!(f, "got       {count}{place}")?;
-        let to_do = if self.signature {
-            "give functions and types the names and arguments of the starter again: the autograder \
-             calls them (`cargo course reset norm` brings a file's starter back and keeps yours)"
-        } else {
-            "mend the first error, then try again"
+        let to_do = match (self.signature, &self.module) {
+            (true, Some(module)) => format!(
+                "give functions and types in exercises/src/{module}.rs the names and arguments of \
+                 the starter again: the autograder calls them (`cargo course reset {module}` brings \
+                 the file's starter back and keeps yours)"
+            ),
+            (true, None) => "give functions and types the names and arguments of the starter again: \
+                 the autograder calls them (`cargo course reset`, with the name of a file, brings its \
+                 starter back and keeps yours)"
+                .to_string(),
+            (false, _) => "mend the first error, then try again".to_string(),
         };
         writeln!(f, "to do     {to_do}\n")?;
         write!(f, "{}", self.first.trim_end())?;

@@ -131,7 +131,10 @@ fn reset_restores_and_keeps_a_copy() {
     scratch.change(file, "todo!(\"task 1.5\")", "x // kept");
     let mine = scratch.read(file);
 
+    let reader = std::fs::File::open(scratch.file(file)).unwrap();
     let said = scratch.run(&["reset", "1.1"]).ends_with(0);
+    // Written over, the file would be empty for a moment, and stay so if the command is ended then.
+    assert_eq!(std::io::read_to_string(reader).unwrap(), mine);
     assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
     assert_eq!(scratch.read("exercises/backups/norm-1.rs"), mine);
     assert_eq!(scratch.read(file), mine.replace("vec![0.0; n] // mine", "todo!(\"task 1.1\")"));

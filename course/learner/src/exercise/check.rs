@@ -3,9 +3,10 @@
 use super::grading::{Grades, grade};
 use super::show::{fit, red_error_lines, report_lines, score, task_line, width};
 use super::watch::Watch;
-use super::{Workspace, select};
+use super::{Workspace, marks, select};
 use crate::error::{Error, Result};
 use crate::progress::with_spinner;
+use crate::save;
 use crate::terminal::Terminal;
 use console::style;
 use contract::tasks::Task;
@@ -63,6 +64,13 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
     terminal.line("")?;
+    let marks = marks::lines(workspace, tasks, width);
+    for line in &marks {
+        terminal.line(line)?;
+    }
+    if !marks.is_empty() {
+        terminal.line("")?;
+    }
     terminal.line(&style(score(&grades)).bold().to_string())?;
     if let Some(grade) = grades.urgent() {
         terminal.line("")?;
@@ -93,19 +101,13 @@ impl Json {
     /// Tries the file before the work begins, and leaves what is in it.
     fn new(path: &Path) -> Result<Self> {
         let json = Self { path: path.to_path_buf() };
-        let is_new = !path.exists();
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        file.map_err(|error| json.failed(&error))?;
-        if is_new {
-            // If nothing is graded, no empty file is left. It could be made once, so it can again.
-            let _ = std::fs::remove_file(path);
-        }
+        save::check(path).map_err(|error| json.failed(&error))?;
         Ok(json)
     }
 
     fn write(&self, grades: &Grades) -> Result<()> {
         let text = serde_json::to_string_pretty(&grades.0).map_err(std::io::Error::from)?;
-        std::fs::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
+        save::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {

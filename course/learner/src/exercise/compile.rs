@@ -34,8 +34,15 @@ struct Target {
 struct Diagnostic {
     level: String,
     message: String,
+    code: Option<Code>,
     rendered: Option<String>,
     spans: Vec<Span>,
+    children: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Code {
+    code: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -47,6 +54,12 @@ struct Span {
 }
 
 const NAME: &str = "autograder";
+
+/// The learner's files.
+const FOLDER: &str = "exercises/src/";
+
+/// The compiler's number for a constant that can't be computed: an assertion on types that does not hold.
+const CONSTANT: &str = "E0080";
 
 /// Builds the autograder, as `cargo test -p exercises` would.
 ///
@@ -128,14 +141,61 @@ fn is_error(found: &Diagnostic) -> bool {
 fn compile_error(errors: Vec<(String, Diagnostic)>) -> Option<CompileError> {
     let further = errors.len().checked_sub(1)?;
     let (target, first) = errors.into_iter().next()?;
-    let span = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
-    let place = span.map(|span| {
-        // On Windows too, the course writes `exercises/src`.
-        let file = span.file_name.replace('\\', "/");
-        format!("{file}:{}:{}", span.line_start, span.column_start)
-    });
-    let words = first.rendered.unwrap_or(first.message);
-    Some(CompileError { place, first: words, further, signature: target == NAME })
+    let rendered = first.rendered.as_deref().unwrap_or(&first.message);
+    let constant = first.code.as_ref().is_some_and(|code| code.code == CONSTANT);
+    // A failed assertion is found where a type is used, and in Rust's own library. The learner wrote neither.
+    let theirs = spans(&first).find_map(|span| span.of_the_learner().then(|| span.place()));
+    let theirs = theirs.or_else(|| constant.then(|| shown_place(rendered)).flatten());
+    let primary = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
+    let place = theirs.or_else(|| primary.map(Span::place));
+    Some(CompileError {
+        module: module(place.as_deref().unwrap_or_default(), rendered),
+        place,
+        first: rendered.to_string(),
+        further,
+        signature: target == NAME && !constant,
+    })
+}
+
+impl Span {
+    /// On Windows too, the course writes `exercises/src`.
+    fn file(&self) -> String {
+        self.file_name.replace('\\', "/")
+    }
+
+    fn of_the_learner(&self) -> bool {
+        self.file().starts_with(FOLDER)
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}:{}", self.file(), self.line_start, self.column_start)
+    }
+}
+
+/// All places that a message names: its own, the most important first, then those of its notes.
+fn spans(found: &Diagnostic) -> impl Iterator<Item = &Span> {
+    let (primary, others): (Vec<_>, Vec<_>) = found.spans.iter().partition(|span| span.is_primary);
+    let notes = found.children.iter().flat_map(|note| &note.spans);
+    primary.into_iter().chain(others).chain(notes)
+}
+
+/// The first of the learner's places in the compiler's own words, such as `exercises/src/norm.rs:46:17`.
+fn shown_place(rendered: &str) -> Option<String> {
+    let words = rendered.split_whitespace().map(|word| word.replace('\\', "/"));
+    let mut places = words.filter_map(|word| Some(word[word.find(FOLDER)?..].to_string()));
+    places.next().map(|place| place.trim_end_matches([':', ',', ')']).to_string())
+}
+
+/// The module of the learner's file that an error names: by its place, or by the path of an item.
+fn module(place: &str, rendered: &str) -> Option<String> {
+    let modules = || super::source::SOURCES.iter().map(|source| source.module);
+    let file = |module: &&str| place.starts_with(&format!("{FOLDER}{module}.rs:"));
+    let part = |c: char| !(c.is_alphanumeric() || c == '_');
+    let named = || {
+        let mut words = rendered.split(part);
+        words.find_map(|word| modules().find(|module| *module == word))
+    };
+    modules().find(file).or_else(named).map(str::to_string)
 }
 
 #[cfg(test)]
@@ -150,7 +210,14 @@ mod tests {
             is_primary: true,
         };
         let (level, message) = (level.to_string(), message.to_string());
-        Diagnostic { level, message, rendered: None, spans: vec![span] }
+        Diagnostic {
+            level,
+            message,
+            code: None,
+            rendered: None,
+            spans: vec![span],
+            children: vec![],
+        }
     }
 
     #[test]
@@ -164,6 +231,36 @@ mod tests {
         assert!(said.contains("no task can be graded until it compiles"), "{said}");
         assert!(said.contains("2 errors, the first at exercises/src/norm.rs:3:7"), "{said}");
         assert!(compile_error(vec![]).is_none());
+    }
+
+    #[test]
+    fn the_learners_place_is_told_also_where_the_autograder_stands_first() {
+        let span = |file: &str, is_primary| {
+            let (file_name, line_start, column_start) = (file.to_string(), 5, 9);
+            Span { file_name, line_start, column_start, is_primary }
+        };
+        let of = |spans: Vec<Span>, notes: Vec<Span>, code: &str, rendered: &str| {
+            let note = Diagnostic { spans: notes, ..diagnostic("note", "defined here") };
+            let code = Some(Code { code: code.to_string() });
+            let (rendered, children) = (Some(rendered.to_string()), vec![note]);
+            let error = diagnostic("error", "no");
+            let error = Diagnostic { spans, code, rendered, children, ..error };
+            compile_error(vec![(NAME.to_string(), error)]).unwrap()
+        };
+        let ours = || vec![span("exercises/tests/autograder/adapter.rs", true)];
+        let error = of(ours(), vec![span("exercises/src/vocab_emb.rs", true)], "E0061", "");
+        assert_eq!(error.place.as_deref(), Some("exercises/src/vocab_emb.rs:5:9"));
+        assert!(error.to_string().contains("`cargo course reset vocab_emb`"), "{error}");
+        let words = "cannot find function `table` in module `parallel_vocab_emb`";
+        let error = of(ours(), vec![], "E0425", words);
+        assert_eq!(error.module.as_deref(), Some("parallel_vocab_emb"));
+        let error = of(ours(), vec![], "E0425", "of nothing in particular");
+        assert_eq!(error.module, None);
+        let core = || vec![span("/rustc/0/library/core/src/panic.rs", true)];
+        let words = "error\n --> exercises\\src\\norm.rs:46:17\n";
+        let error = of(core(), vec![], CONSTANT, words);
+        assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:46:17"));
+        assert!(error.to_string().contains("mend the first error"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::source::{Source, find, replaced};
 use super::{Workspace, select};
 use crate::error::{Error, Result};
+use crate::save;
 use crate::terminal::Terminal;
 
 /// The folder of the copies. Git does not look at it.
@@ -61,6 +62,7 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
         last = last.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
     }
     let copy = format!("{BACKUPS}/{before}{}.rs", last + 1u64);
-    std::fs::copy(workspace.path(&file), workspace.path(&copy)).map_err(failed)?;
+    let text = std::fs::read(workspace.path(&file)).map_err(failed)?;
+    save::write(&workspace.path(&copy), text).map_err(failed)?;
     Ok(Some(copy))
 }
