@@ -23,7 +23,7 @@ pub(crate) fn save(
 
 /// Writes a figure.
 pub(crate) fn write(out: &Path, figure: &kit::plot::Figure) -> Result<()> {
-    std::fs::write(out, figure.svg()).map_err(|e| refuse(out, e))
+    learner::save::write(out, figure.svg()).map_err(|e| refuse(out, e))
 }
 
 /// Draws a chart and writes it.

@@ -1,6 +1,7 @@
 //! A notebook file: as much of Jupyter's format as is used here (nbformat 4.5).
 
 use crate::error::{Error, Result};
+use learner::save;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -116,7 +117,7 @@ impl Notebook {
         let refuse = |reason: String| Error::File { file: shown(file), reason };
         self.serialize(&mut writer).map_err(|error| refuse(error.to_string()))?;
         bytes.push(b'\n');
-        std::fs::write(file, bytes).map_err(|error| refuse(error.to_string()))
+        save::write(file, bytes).map_err(|error| refuse(error.to_string()))
     }
 }
 

@@ -13,6 +13,8 @@ pub struct CompileError {
     pub further: usize,
     /// Whether it is the autograder that does not fit the code any more.
     pub signature: bool,
+    /// The component that the first error is about, such as `norm`, if one can be told.
+    pub component: Option<&'static str>,
 }
 
 impl fmt::Display for CompileError {
@@ -22,15 +24,24 @@ impl fmt::Display for CompileError {
             further => format!("{} errors, the first", further + 1),
         };
         let place = self.place.as_deref().map_or(String::new(), |place| format!(" at {place}"));
-        writeln!(f, "the code does not compile: no task can be graded until it compiles")?;
+        let whose = self
+            .component
+            .map_or("no task".to_string(), |slug| format!("no task of exercises/src/{slug}.rs"));
+        writeln!(f, "the code does not compile: {whose} can be graded until it compiles")?;
         writeln!(f, "rule      exercises/src compiles, even where tasks are still to do")?;
         writeln!(f, "expected  0 errors")?;
         writeln!(f, "got       {count}{place}")?;
-        let to_do = if self.signature {
-            "give functions and types the names and arguments of the starter again: the autograder \
-             calls them (`cargo course reset norm` brings a file's starter back and keeps yours)"
-        } else {
-            "mend the first error, then try again"
+        let to_do = match (self.signature, self.component) {
+            (true, Some(slug)) => format!(
+                "give functions and types in exercises/src/{slug}.rs the names and arguments of \
+                 the starter again: the autograder calls them (`cargo course reset {slug}` brings \
+                 the file's starter back and keeps yours)"
+            ),
+            (true, None) => "give functions and types the names and arguments of the starter again: \
+                 the autograder calls them (`cargo course reset`, with the name of a file, brings its \
+                 starter back and keeps yours)"
+                .to_string(),
+            (false, _) => "mend the first error, then try again".to_string(),
         };
         writeln!(f, "to do     {to_do}\n")?;
         write!(f, "{}", self.first.trim_end())?;

@@ -15,6 +15,7 @@ pub mod figures;
 pub mod finding;
 pub mod matrix;
 pub mod progress;
+pub mod save;
 pub mod steps;
 pub mod terminal;
 pub mod tour;

@@ -21,6 +21,9 @@ fn the_files_in_the_repository_are_the_starters() {
     for source in Source::all(&workspace).unwrap() {
         let text = workspace.read(&source.file()).unwrap().replace("\r\n", "\n");
         assert!(text == source.starter(), "{} is not the starter", source.file());
+        let kept = workspace.read(&source.starter_file()).unwrap().replace("\r\n", "\n");
+        let again = format!("`cargo course reset {}` cuts it anew", source.slug);
+        assert!(kept == source.starter(), "{} is not the starter: {again}", source.starter_file());
     }
 }
 
@@ -105,7 +108,7 @@ fn code_that_does_not_compile_is_told_with_its_first_error() {
     let _ = std::fs::remove_file(&json);
     let said = scratch.run(&["check", "1.2", "--json", json.to_str().unwrap()]).ends_with(2);
     for words in [
-        "no task can be graded until it compiles".to_string(),
+        "no task of exercises/src/norm.rs can be graded until it compiles".to_string(),
         "got       2 errors, the first at exercises/src/norm.rs:".to_string(),
         "There is 1 more error.".to_string(),
     ] {
@@ -115,16 +118,47 @@ fn code_that_does_not_compile_is_told_with_its_first_error() {
     let other = scratch.read(file).lines().position(|l| l.contains("nothing_of")).unwrap() + 1;
     let at = |row: usize| said.err.contains(&format!("{file}:{row}:"));
     assert!(at(row) || at(other), "{said:#?}");
-    assert!(!json.exists(), "nothing was graded");
+    let graded: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(graded[0]["broken"][0]["id"], "autograder/compiles", "{graded}");
 
     let said = scratch.run(&[]).ends_with(0);
-    assert!(said.out.contains("no task can be graded until it compiles"), "{said:#?}");
+    assert!(said.out.contains("norm.rs can be graded until it compiles"), "{said:#?}");
 
     // The autograder calls what the starter names.
     scratch.run(&["reset", "norm"]).ends_with(0);
     scratch.change(file, "pub fn uniform(", "pub fn uniform_values(");
     let said = scratch.run(&["check", "1.1"]).ends_with(2);
     assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
+}
+
+/// One file that does not compile hides none of the others.
+#[test]
+fn what_compiles_is_graded() {
+    let scratch = Scratch::with_solutions();
+    for file in ["norm", "rope"] {
+        scratch.change(
+            &format!("exercises/src/{file}.rs"),
+            "use crate::prelude::*;",
+            "use crate::nothing;",
+        );
+    }
+    let json = scratch.file("grades.json");
+    let said = scratch.run(&["check", "--json", json.to_str().unwrap()]).ends_with(2);
+    assert!(said.err.contains("no task of exercises/src/norm.rs can be graded"), "{said:#?}");
+    let grades: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    assert_eq!(grades.len(), contract::registry::TASKS.len());
+    for (grade, task) in grades.iter().zip(contract::registry::TASKS.iter()) {
+        let compiles = !["norm", "rope"].contains(&task.component);
+        assert_eq!(grade["task"], task.number, "they come in their order");
+        assert_eq!(grade["passed"], compiles, "{grade}");
+    }
+    // What is asked for compiles, so the rest does not matter.
+    scratch.run(&["check", "embedding"]).ends_with(0);
+    let said = scratch.run(&["diff", "rope/rotate"]).ends_with(2);
+    assert!(said.err.contains("no task of exercises/src/rope.rs can be graded"), "{said:#?}");
+    // The board says both.
+    let said = scratch.run(&[]).ends_with(0);
+    assert!(said.out.contains("ok      2.1") && said.out.contains("error: the code"), "{said:#?}");
 }
 
 #[test]
@@ -136,7 +170,10 @@ fn reset_restores_and_keeps_a_copy() {
     scratch.change(file, "todo!(\"task norm/half\")", "x // kept");
     let mine = scratch.read(file);
 
+    let reader = std::fs::File::open(scratch.file(file)).unwrap();
     let said = scratch.run(&["reset", "1.1"]).ends_with(0);
+    // Written over, the file would be empty for a moment, and stay so if the command is ended then.
+    assert_eq!(std::io::read_to_string(reader).unwrap(), mine);
     assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
     assert_eq!(scratch.read("exercises/backups/norm-1.rs"), mine);
     assert_eq!(

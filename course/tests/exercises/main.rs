@@ -3,4 +3,5 @@
 
 mod commands;
 mod mistakes;
+mod reports;
 mod scratch;

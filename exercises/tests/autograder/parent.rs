@@ -8,6 +8,8 @@ use contract::task::Task;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +23,12 @@ const DEFAULT_SECONDS: u64 = 10;
 
 /// Lines of the learner's own output that are shown.
 const PRINTED: usize = 20;
+
+/// What proptest says by itself begins so: how to store failures, how to shrink longer. A learner's property
+/// runs against every known bug, and would fill the report with it.
+const PROPTEST: &str = "proptest: ";
+/// A failure that proptest keeps in a file would be tried first the next time: another grade for the same code.
+const NO_FAILURES_KEPT: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
 
 type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
 
@@ -84,7 +92,24 @@ fn summary(grades: &BTreeMap<usize, Grade>) {
 fn write_json(grades: &BTreeMap<usize, Grade>) -> std::io::Result<()> {
     let Some(path) = std::env::var_os(JSON) else { return Ok(()) };
     let grades: Vec<&Grade> = grades.values().collect();
-    std::fs::write(path, serde_json::to_vec_pretty(&grades)?)
+    let path = PathBuf::from(path);
+    let text = serde_json::to_vec_pretty(&grades)?;
+    if path.metadata().is_ok_and(|about| !about.is_file()) {
+        return std::fs::write(path, text); // a pipe or a device
+    }
+    // Beside it, and then in its place: no reader finds half of the grades. A link stays one.
+    let path = path.canonicalize().unwrap_or(path);
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
+    if let Ok(old) = path.metadata() {
+        file.as_file().set_permissions(old.permissions())?;
+    }
+    file.write_all(&text)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// Grades a task in a process of its own.
@@ -105,6 +130,7 @@ fn run_child(task: &'static Task) -> std::io::Result<Grade> {
     let mut process = Command::new(std::env::current_exe()?)
         .env(child::TASK, task.name)
         .env(child::ANSWER, &answer)
+        .env(NO_FAILURES_KEPT, "1")
         .stdin(Stdio::null())
         .stdout(printed.try_clone()?)
         .stderr(printed)
@@ -133,11 +159,11 @@ fn run_child(task: &'static Task) -> std::io::Result<Grade> {
 }
 
 /// What the learner's code printed, as a remark.
-fn with_output(mut grade: Grade, output: &std::path::Path) -> Grade {
+fn with_output(mut grade: Grade, output: &Path) -> Grade {
     let printed = std::fs::read(output).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);
-    if !printed.trim().is_empty() {
-        let lines: Vec<&str> = printed.lines().collect();
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with(PROPTEST)).collect();
+    if lines.iter().any(|line| !line.trim().is_empty()) {
         let shown = lines[lines.len().saturating_sub(PRINTED)..].join("\n");
         grade.remarks.push(format!("your code printed:\n{shown}"));
     }

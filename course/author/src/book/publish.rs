@@ -1,6 +1,8 @@
 //! Puts a built site into a folder. What is not the book's own is left alone.
 
 use crate::error::{Error, Result};
+use learner::save;
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
@@ -29,22 +31,33 @@ pub fn check(folder: &Path) -> Result<()> {
 /// A file that can't be written.
 pub fn publish(built: &Path, folder: &Path) -> Result<()> {
     check(folder)?;
-    let list = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
-    for old in list.lines().map(Path::new).filter(|old| is_below(old)) {
-        match std::fs::remove_file(folder.join(old)) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(refuse(folder, error)),
+    let old = std::fs::read_to_string(folder.join(LIST)).unwrap_or_default();
+    let old: BTreeSet<PathBuf> =
+        old.lines().map(PathBuf::from).filter(|old| is_below(old)).collect();
+    let new = files(built, Path::new("")).map_err(|error| refuse(built, error))?;
+    let failed = |error| refuse(folder, error);
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    // First the list, of the old files and the new: ended anywhere, it is a book that can be replaced.
+    list(folder, old.iter().chain(&new)).map_err(failed)?;
+    for file in &new {
+        let to = folder.join(file);
+        let made = to.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let text = made.and_then(|()| std::fs::read(built.join(file)));
+        text.and_then(|text| save::write(&to, text)).map_err(failed)?;
+    }
+    for gone in old.iter().filter(|old| !new.contains(old)) {
+        match std::fs::remove_file(folder.join(gone)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
     }
-    let files = files(built, Path::new("")).map_err(|error| refuse(built, error))?;
-    for file in &files {
-        let to = folder.join(file);
-        let made = to.parent().map_or(Ok(()), std::fs::create_dir_all);
-        made.and_then(|()| std::fs::copy(built.join(file), &to))
-            .map_err(|error| refuse(folder, error))?;
-    }
-    let list: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
-    std::fs::write(folder.join(LIST), list).map_err(|error| refuse(folder, error))
+    list(folder, new.iter()).map_err(failed)
+}
+
+/// Writes the list.
+fn list<'f>(folder: &Path, files: impl Iterator<Item = &'f PathBuf>) -> std::io::Result<()> {
+    let lines: BTreeSet<String> = files.map(|file| format!("{}\n", file.display())).collect();
+    save::write(&folder.join(LIST), lines.into_iter().collect::<String>())
 }
 
 /// A list that somebody edited must not lead out of the folder.
@@ -95,6 +108,32 @@ mod tests {
             assert!(folder.join(there).is_file(), "{there}");
         }
         assert!(!folder.join("css/old-1.css").exists());
+    }
+
+    #[test]
+    fn a_page_is_never_half_and_a_book_half_written_can_be_replaced() {
+        let temp = tempfile::tempdir().unwrap();
+        let (built, folder) = (temp.path().join("built"), temp.path().join("site"));
+        std::fs::create_dir(&built).unwrap();
+        let page = |text: &str| std::fs::write(built.join("index.html"), text).unwrap();
+        page("old");
+        publish(&built, &folder).unwrap();
+        let reader = std::fs::File::open(folder.join("index.html")).unwrap();
+        page("new");
+        publish(&built, &folder).unwrap();
+        assert_eq!(std::io::read_to_string(reader).unwrap(), "old");
+        // Publishing ends at a page in whose place a folder stands.
+        let (other, blocked) = (temp.path().join("other"), "page.html");
+        std::fs::create_dir_all(other.join(blocked).join("x")).unwrap();
+        std::fs::write(built.join(blocked), "page").unwrap();
+        std::fs::write(other.join(LIST), "").unwrap();
+        assert!(publish(&built, &other).is_err());
+        assert!(other.join("index.html").is_file());
+        std::fs::remove_dir_all(other.join(blocked)).unwrap();
+        std::fs::remove_file(built.join(blocked)).unwrap();
+        std::fs::rename(built.join("index.html"), built.join("first.html")).unwrap();
+        publish(&built, &other).unwrap();
+        assert!(!other.join("index.html").exists(), "it was the book's own");
     }
 
     #[test]

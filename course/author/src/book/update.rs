@@ -2,6 +2,7 @@
 
 use super::made::CHAPTERS;
 use crate::error::{Error, Result};
+use learner::save;
 use std::path::{Path, PathBuf};
 
 /// Makes every figure and every listing into a folder like `book/src`. Returns their files.
@@ -26,7 +27,7 @@ pub fn make(folder: &Path) -> Result<Vec<PathBuf>> {
         }
         for listing in chapter.listings {
             let file = folder.join(format!("listings/{}.txt", listing.name));
-            std::fs::write(&file, (listing.text)()?).map_err(|error| refuse(&file, error))?;
+            save::write(&file, (listing.text)()?).map_err(|error| refuse(&file, error))?;
             files.push(file);
         }
     }

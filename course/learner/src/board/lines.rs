@@ -1,10 +1,10 @@
 //! The board as lines.
 
-use super::view::View;
-use crate::exercise::Workspace;
+use super::view::{View, every_task};
 use crate::exercise::grading::Grades;
 use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
 use crate::exercise::source::region;
+use crate::exercise::{Workspace, marks};
 use console::{measure_text_width, style};
 use contract::grade::Grade;
 use contract::registry::{COMPONENTS, Entry, TASKS, task};
@@ -47,6 +47,11 @@ pub fn board(
         }
     }
     lines.push(String::new());
+    let marks = marks::lines(workspace, &every_task(), width);
+    if !marks.is_empty() {
+        lines.extend(marks);
+        lines.push(String::new());
+    }
     if let Some(error) = &view.error {
         lines.extend(red_error_lines(error, width));
         return lines;

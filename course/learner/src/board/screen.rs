@@ -4,7 +4,7 @@ use super::lines;
 use super::view::{View, every_task};
 use crate::error::Result;
 use crate::exercise::Workspace;
-use crate::exercise::grading::{Grades, grade};
+use crate::exercise::grading::{Graded, grade};
 use crate::exercise::watch::Watch;
 use console::{style, truncate_str};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
@@ -26,7 +26,7 @@ enum News {
     /// What it does now.
     Doing(String),
     /// What came out.
-    Graded(Result<Grades>),
+    Graded(Result<Graded>),
     /// Saves can't be seen any more.
     Lost(crate::Error),
     /// The address of the book, or why there is none.

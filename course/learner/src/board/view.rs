@@ -1,7 +1,7 @@
 //! What the board knows.
 
 use crate::error::{Error, Result};
-use crate::exercise::grading::Grades;
+use crate::exercise::grading::{Graded, Grades};
 use contract::registry::TASKS;
 use contract::task::Task;
 
@@ -20,9 +20,11 @@ pub struct View {
 
 impl View {
     /// Takes in what came out of grading. The grades of a code that was, stay.
-    pub fn learn(&mut self, outcome: Result<Grades>) {
+    pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {
-            Ok(grades) => (self.grades, self.error) = (Some(grades), None),
+            Ok(Graded { grades, uncompiled }) => {
+                (self.grades, self.error) = (Some(grades), uncompiled);
+            }
             Err(error) => self.error = Some(error),
         }
     }

@@ -1,11 +1,12 @@
 //! `cargo course check`: grades tasks, now or at each save.
 
-use super::grading::{Grades, grade};
+use super::grading::{Graded, Grades, grade};
 use super::show::{fit, red_error_lines, report_lines, score, task_line, width};
 use super::watch::Watch;
-use super::{Workspace, select};
+use super::{Workspace, marks, select};
 use crate::error::{Error, Result};
 use crate::progress::with_spinner;
+use crate::save;
 use crate::terminal::Terminal;
 use console::style;
 use contract::task::Task;
@@ -54,7 +55,7 @@ pub fn run(options: &Options) -> Result<bool> {
 }
 
 fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> Result<bool> {
-    let grades = with_spinner(|progress| grade(workspace, tasks, progress))?;
+    let Graded { grades, uncompiled } = with_spinner(|progress| grade(workspace, tasks, progress))?;
     if let Some(json) = json {
         json.write(&grades)?;
     }
@@ -63,7 +64,19 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
     terminal.line("")?;
+    let marks = marks::lines(workspace, tasks, width);
+    for line in &marks {
+        terminal.line(line)?;
+    }
+    if !marks.is_empty() {
+        terminal.line("")?;
+    }
     terminal.line(&style(score(&grades)).bold().to_string())?;
+    // The compiler's words are the report.
+    if let Some(error) = uncompiled {
+        terminal.line("")?;
+        return Err(error);
+    }
     if let Some(grade) = grades.urgent() {
         terminal.line("")?;
         for line in report_lines(grade, width) {
@@ -93,19 +106,13 @@ impl Json {
     /// Tries the file before the work begins, and leaves what is in it.
     fn new(path: &Path) -> Result<Self> {
         let json = Self { path: path.to_path_buf() };
-        let is_new = !path.exists();
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
-        file.map_err(|error| json.failed(&error))?;
-        if is_new {
-            // If nothing is graded, no empty file is left. It could be made once, so it can again.
-            let _ = std::fs::remove_file(path);
-        }
+        save::check(path).map_err(|error| json.failed(&error))?;
         Ok(json)
     }
 
     fn write(&self, grades: &Grades) -> Result<()> {
         let text = serde_json::to_string_pretty(&grades.0).map_err(std::io::Error::from)?;
-        std::fs::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
+        save::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &std::io::Error) -> Error {

@@ -4,6 +4,7 @@ use super::Workspace;
 use crate::compile_error::CompileError;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use contract::registry::COMPONENTS;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -34,8 +35,15 @@ struct Target {
 struct Diagnostic {
     level: String,
     message: String,
+    code: Option<Code>,
     rendered: Option<String>,
     spans: Vec<Span>,
+    children: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Code {
+    code: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -48,13 +56,61 @@ struct Span {
 
 const NAME: &str = "autograder";
 
-/// Builds the autograder, as `cargo test -p exercises` would.
+/// Tells `exercises/build.rs` which files to leave out.
+const STARTERS: &str = "QUADRIVIUM_STARTERS";
+
+/// The learner's files.
+const FOLDER: &str = "exercises/src/";
+/// What calls them.
+const SEATS: &str = "exercises/tests/autograder/seats/";
+
+/// The compiler's number for a constant that can't be computed: an assertion on types that does not hold.
+const CONSTANT: &str = "E0080";
+
+/// The autograder, and the files that it was built without.
+#[derive(Debug)]
+pub struct Built {
+    /// The autograder; none if no file of those that were asked for compiles.
+    pub autograder: Option<Autograder>,
+    /// Why files do not compile. Their starters stand in their places.
+    pub uncompiled: Vec<CompileError>,
+}
+
+/// Builds the autograder, as `cargo test -p exercises` would. Where a file of a component does not compile,
+/// its starter takes its place, so that one file does not hide the others. `wanted` are the components whose
+/// tasks are to be graded: if none of their files compiles, no more is built.
 ///
 /// # Errors
-/// The code does not compile; cargo can't be run or fails for another reason.
-pub fn build(workspace: &Workspace, progress: Progress<'_>) -> Result<Autograder> {
+/// Code outside these files does not compile; cargo can't be run or fails for another reason.
+pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> Result<Built> {
+    let mut uncompiled: Vec<CompileError> = Vec::new();
+    loop {
+        let starters: Vec<&str> = uncompiled.iter().filter_map(|e| e.component).collect();
+        if wanted.iter().all(|slug| starters.contains(slug)) {
+            return Ok(Built { autograder: None, uncompiled });
+        }
+        match attempt(workspace, &starters, progress)? {
+            Ok(autograder) => return Ok(Built { autograder: Some(autograder), uncompiled }),
+            Err(error) if error.component.is_some_and(|slug| !starters.contains(&slug)) => {
+                uncompiled.push(error);
+            }
+            Err(error) => {
+                let first = uncompiled.into_iter().next().unwrap_or(error);
+                return Err(Error::DoesNotCompile(Box::new(first)));
+            }
+        }
+    }
+}
+
+/// Builds once, with the starters of these components in place of the learner's files.
+fn attempt(
+    workspace: &Workspace,
+    starters: &[&str],
+    progress: Progress<'_>,
+) -> Result<std::result::Result<Autograder, CompileError>> {
     let failed = |reason: String| Error::Program { what: "cargo can't build", reason };
-    let mut cargo = cargo(workspace).spawn().map_err(|error| failed(error.to_string()))?;
+    let mut cargo =
+        cargo(workspace, starters).spawn().map_err(|error| failed(error.to_string()))?;
     let (stdout, stderr) = (cargo.stdout.take(), cargo.stderr.take());
     let (program, errors, said) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(stderr, progress));
@@ -77,23 +133,27 @@ pub fn build(workspace: &Workspace, progress: Progress<'_>) -> Result<Autograder
     });
     let status = cargo.wait().map_err(|error| failed(error.to_string()))?;
     if let Some(error) = compile_error(errors) {
-        return Err(Error::DoesNotCompile(Box::new(error)));
+        return Ok(Err(error));
     }
     match program {
-        Some(program) if status.success() => Ok(Autograder { program }),
+        Some(program) if status.success() => Ok(Ok(Autograder { program })),
         _ => Err(failed(said)),
     }
 }
 
-fn cargo(workspace: &Workspace) -> Command {
+fn cargo(workspace: &Workspace, starters: &[&str]) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .args(["test", "--package", "exercises", "--test", NAME, "--no-run"])
         .args(["--message-format=json", "--color=never"])
         .current_dir(workspace.path(""))
+        .env_remove(STARTERS)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    if !starters.is_empty() {
+        cargo.env(STARTERS, starters.join(","));
+    }
     // `cargo run` describes this package to us. The learner's build has nothing to do with it.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -128,14 +188,61 @@ fn is_error(found: &Diagnostic) -> bool {
 fn compile_error(errors: Vec<(String, Diagnostic)>) -> Option<CompileError> {
     let further = errors.len().checked_sub(1)?;
     let (target, first) = errors.into_iter().next()?;
-    let span = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
-    let place = span.map(|span| {
-        // On Windows too, the course writes `exercises/src`.
-        let file = span.file_name.replace('\\', "/");
-        format!("{file}:{}:{}", span.line_start, span.column_start)
-    });
-    let words = first.rendered.unwrap_or(first.message);
-    Some(CompileError { place, first: words, further, signature: target == NAME })
+    let rendered = first.rendered.as_deref().unwrap_or(&first.message);
+    let constant = first.code.as_ref().is_some_and(|code| code.code == CONSTANT);
+    // A failed assertion is found where a type is used, and in Rust's own library. The learner wrote neither.
+    let theirs = spans(&first).find_map(|span| span.of_the_learner().then(|| span.place()));
+    let theirs = theirs.or_else(|| constant.then(|| shown_place(rendered)).flatten());
+    let primary = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
+    let place = theirs.or_else(|| primary.map(Span::place));
+    Some(CompileError {
+        component: component(place.as_deref().unwrap_or_default(), rendered),
+        place,
+        first: rendered.to_string(),
+        further,
+        signature: target == NAME && !constant,
+    })
+}
+
+impl Span {
+    /// On Windows too, the course writes `exercises/src`.
+    fn file(&self) -> String {
+        self.file_name.replace('\\', "/")
+    }
+
+    fn of_the_learner(&self) -> bool {
+        self.file().starts_with(FOLDER)
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}:{}", self.file(), self.line_start, self.column_start)
+    }
+}
+
+/// All places that a message names: its own, the most important first, then those of its notes.
+fn spans(found: &Diagnostic) -> impl Iterator<Item = &Span> {
+    let (primary, others): (Vec<_>, Vec<_>) = found.spans.iter().partition(|span| span.is_primary);
+    let notes = found.children.iter().flat_map(|note| &note.spans);
+    primary.into_iter().chain(others).chain(notes)
+}
+
+/// The first of the learner's places in the compiler's own words, such as `exercises/src/norm.rs:46:17`.
+fn shown_place(rendered: &str) -> Option<String> {
+    let words = rendered.split_whitespace().map(|word| word.replace('\\', "/"));
+    let mut places = words.filter_map(|word| Some(word[word.find(FOLDER)?..].to_string()));
+    places.next().map(|place| place.trim_end_matches([':', ',', ')']).to_string())
+}
+
+/// The component whose file an error is about: by its place, or by the path of an item. (Its seat in the
+/// autograder calls the learner's functions.)
+fn component(place: &str, rendered: &str) -> Option<&'static str> {
+    let slugs = || COMPONENTS.iter().map(|component| component.slug);
+    let file = |slug: &&str| {
+        [FOLDER, SEATS].iter().any(|folder| place.starts_with(&format!("{folder}{slug}.rs:")))
+    };
+    let part = |c: char| !(c.is_alphanumeric() || c == '_');
+    let named = || rendered.split(part).find_map(|word| slugs().find(|slug| *slug == word));
+    slugs().find(file).or_else(named)
 }
 
 #[cfg(test)]
@@ -150,7 +257,14 @@ mod tests {
             is_primary: true,
         };
         let (level, message) = (level.to_string(), message.to_string());
-        Diagnostic { level, message, rendered: None, spans: vec![span] }
+        Diagnostic {
+            level,
+            message,
+            code: None,
+            rendered: None,
+            spans: vec![span],
+            children: vec![],
+        }
     }
 
     #[test]
@@ -161,9 +275,39 @@ mod tests {
         assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:3:7"));
         assert_eq!((error.first.as_str(), error.further, error.signature), ("one", 1, false));
         let said = error.to_string();
-        assert!(said.contains("no task can be graded until it compiles"), "{said}");
+        assert!(said.contains("can be graded until it compiles"), "{said}");
         assert!(said.contains("2 errors, the first at exercises/src/norm.rs:3:7"), "{said}");
         assert!(compile_error(vec![]).is_none());
+    }
+
+    #[test]
+    fn the_learners_place_is_told_also_where_the_autograder_stands_first() {
+        let span = |file: &str, is_primary| {
+            let (file_name, line_start, column_start) = (file.to_string(), 5, 9);
+            Span { file_name, line_start, column_start, is_primary }
+        };
+        let of = |spans: Vec<Span>, notes: Vec<Span>, code: &str, rendered: &str| {
+            let note = Diagnostic { spans: notes, ..diagnostic("note", "defined here") };
+            let code = Some(Code { code: code.to_string() });
+            let (rendered, children) = (Some(rendered.to_string()), vec![note]);
+            let error = diagnostic("error", "no");
+            let error = Diagnostic { spans, code, rendered, children, ..error };
+            compile_error(vec![(NAME.to_string(), error)]).unwrap()
+        };
+        let ours = || vec![span("exercises/tests/autograder/adapter.rs", true)];
+        let error = of(ours(), vec![span("exercises/src/embedding.rs", true)], "E0061", "");
+        assert_eq!(error.place.as_deref(), Some("exercises/src/embedding.rs:5:9"));
+        assert!(error.to_string().contains("`cargo course reset embedding`"), "{error}");
+        let words = "cannot find function `table` in module `parallel`";
+        let error = of(ours(), vec![], "E0425", words);
+        assert_eq!(error.component, Some("parallel"));
+        let error = of(ours(), vec![], "E0425", "of nothing in particular");
+        assert_eq!(error.component, None);
+        let core = || vec![span("/rustc/0/library/core/src/panic.rs", true)];
+        let words = "error\n --> exercises\\src\\norm.rs:46:17\n";
+        let error = of(core(), vec![], CONSTANT, words);
+        assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:46:17"));
+        assert!(error.to_string().contains("mend the first error"), "{error}");
     }
 
     #[test]

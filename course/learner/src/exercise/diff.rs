@@ -22,7 +22,7 @@ pub fn run(words: &str) -> Result<bool> {
     let task = select::task(words)?;
     let workspace = Workspace::find()?;
     let mut terminal = Terminal::stdout();
-    let grades = with_spinner(|progress| grade(&workspace, &[task], progress))?;
+    let grades = with_spinner(|progress| grade(&workspace, &[task], progress))?.complete()?;
     if !grades.all_passed() {
         let refusal = format!("Task {} does not pass yet.", task.number);
         terminal

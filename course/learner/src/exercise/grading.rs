@@ -1,7 +1,8 @@
 //! Runs the autograder.
 
 use super::Workspace;
-use super::compile::{Autograder, build};
+use super::compile::{Autograder, Built, build};
+use crate::compile_error::CompileError;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use contract::grade::Grade;
@@ -40,18 +41,69 @@ impl Grades {
     }
 }
 
+/// What came out of grading.
+#[derive(Debug)]
+pub struct Graded {
+    /// The grades of all tasks that were asked for.
+    pub grades: Grades,
+    /// Why a file does not compile, if one does not. Its tasks have failed; the others were graded.
+    pub uncompiled: Option<Error>,
+}
+
+impl Graded {
+    /// The grades, if all files compile.
+    ///
+    /// # Errors
+    /// A file does not compile.
+    pub fn complete(self) -> Result<Grades> {
+        match self.uncompiled {
+            Some(error) => Err(error),
+            None => Ok(self.grades),
+        }
+    }
+}
+
 /// Builds the autograder and grades some tasks.
 ///
 /// # Errors
-/// The code does not compile; cargo or the autograder can't be run.
+/// Code outside the components' files does not compile; cargo or the autograder can't be run.
 pub fn grade(
     workspace: &Workspace,
     tasks: &[&'static Task],
     progress: Progress<'_>,
-) -> Result<Grades> {
+) -> Result<Graded> {
     progress("compiling your code");
-    let autograder = build(workspace, progress)?;
-    run(workspace, &autograder, tasks, progress)
+    let wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
+    let Built { autograder, uncompiled } = build(workspace, &wanted, progress)?;
+    let compiles =
+        |task: &&&'static Task| uncompiled.iter().all(|e| e.component != Some(task.component));
+    let good: Vec<&'static Task> = tasks.iter().filter(compiles).copied().collect();
+    let mut of_good = match autograder {
+        Some(autograder) => run(workspace, &autograder, &good, progress)?,
+        None => Grades::default(),
+    };
+    // In the order of the tasks.
+    let of = |task: &&'static Task| match of_good.0.iter().position(|g| g.task == task.number) {
+        Some(at) => of_good.0.swap_remove(at),
+        None => does_not_compile(task, &uncompiled),
+    };
+    let grades = Grades(tasks.iter().map(of).collect());
+    let asked_for =
+        uncompiled.into_iter().find(|e| wanted.iter().any(|slug| e.component == Some(*slug)));
+    let uncompiled = asked_for.map(|error| Error::DoesNotCompile(Box::new(error)));
+    Ok(Graded { grades, uncompiled })
+}
+
+/// The grade of a task whose file does not compile.
+fn does_not_compile(task: &Task, uncompiled: &[CompileError]) -> Grade {
+    let error = uncompiled.iter().find(|error| error.component == Some(task.component));
+    let place = error.and_then(|error| error.place.as_deref());
+    let what = match place {
+        Some(place) => format!("the first error is at {place}"),
+        None => format!("exercises/src/{} does not compile", task.file()),
+    };
+    let sentence = "A file compiles. Without that, none of its tasks can be graded.";
+    Grade::failed(task, "autograder/compiles", sentence, what)
 }
 
 fn run(

@@ -8,6 +8,7 @@ pub mod compile;
 pub mod diff;
 pub mod grading;
 pub mod hint;
+pub mod marks;
 pub mod place;
 pub mod reset;
 pub mod select;
@@ -16,6 +17,7 @@ pub mod source;
 pub mod watch;
 
 use crate::error::{Error, Result};
+use crate::save;
 use std::path::{Path, PathBuf};
 
 /// The folder of the workspace.
@@ -63,7 +65,7 @@ impl Workspace {
     /// # Errors
     /// It can't be written.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
-        std::fs::write(self.path(name), text)
+        save::write(&self.path(name), text)
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
     }
 }

@@ -3,6 +3,7 @@
 use super::source::{Source, find, replaced};
 use super::{Workspace, select};
 use crate::error::{Error, Result};
+use crate::save;
 use crate::terminal::Terminal;
 use contract::registry::component;
 
@@ -19,7 +20,12 @@ pub fn run(words: &str) -> Result<bool> {
     let (what, source, text) = match whole {
         Some(component) => {
             let source = Source::of(&workspace, component.slug)?;
-            (source.file(), source.clone(), source.starter())
+            let (starter, kept) = (source.starter(), source.starter_file());
+            // For authors: the starter that stands in for a file that does not compile is cut anew, too.
+            if workspace.read(&kept).ok().as_ref() != Some(&starter) {
+                workspace.write(&kept, &starter)?;
+            }
+            (source.file(), source, starter)
         }
         None => {
             let task = select::task(words)?;
@@ -66,6 +72,7 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
         last = last.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
     }
     let copy = format!("{BACKUPS}/{before}{}.rs", last + 1u64);
-    std::fs::copy(workspace.path(&file), workspace.path(&copy)).map_err(failed)?;
+    let text = std::fs::read(workspace.path(&file)).map_err(failed)?;
+    save::write(&workspace.path(&copy), text).map_err(failed)?;
     Ok(Some(copy))
 }

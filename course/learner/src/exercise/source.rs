@@ -41,6 +41,11 @@ impl Source {
         format!("exercises/src/{}.rs", self.slug)
     }
 
+    /// The file that stands in its place if it does not compile.
+    pub fn starter_file(&self) -> String {
+        format!("exercises/{}/starter.rs", self.slug)
+    }
+
     /// The whole file as the learner gets it.
     pub fn starter(&self) -> String {
         let mut out = String::new();
