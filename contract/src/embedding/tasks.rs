@@ -28,7 +28,7 @@ pub static TASKS: &[Spec] = &[
         subject: "ids outside the table",
         place: "embedding/refuse",
         chapter: "embedding#refusals",
-        library: At { file: "src/embedding/formula.rs", mark: "fn checked_ids<" },
+        library: At { file: "src/embedding/formula.rs", mark: "pub(crate) fn checked_ids<" },
         grading: Grading::Invariants {
             ids: &[
                 "embedding/id-refused",

@@ -125,6 +125,9 @@ fn load(text: &str) -> Load {
             Event::InlineMath(_) => load.words += 1,
             Event::Text(words) | Event::Code(words) if !in_code && !in_picture => {
                 let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+                // `{{task norm/forward}}` is read as one number.
+                let words =
+                    words.replace("{{task ", "{{task-").replace("{{tasks-of ", "{{tasks-of-");
                 load.words += words.split_whitespace().filter(is_word).count();
             }
             _ => {}

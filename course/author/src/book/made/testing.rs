@@ -45,6 +45,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     numbers.add("testing/no-eps-at-root-eps", format!("{off:.2}"));
 
     let matrix::Counts { caught_by_one, most, never_alone } = matrix::counts();
+    numbers.add("testing/bugs-norm", matrix::of_the_norm().rows.len());
     numbers.add("testing/caught-by-one", caught_by_one);
     numbers.add("testing/most-caught", most);
     numbers.add("testing/never-alone", never_alone);
@@ -74,7 +75,6 @@ fn counts(numbers: &mut Numbers) {
 /// Tasks and points.
 fn tasks(numbers: &mut Numbers) {
     numbers.add("testing/tasks", TASKS.len());
-    numbers.add("testing/points", TASKS.iter().map(|task| task.points).sum::<u32>());
     let types = |grading: &Grading| matches!(grading, Grading::Types);
     let kind =
         |is: &dyn Fn(&Grading) -> bool| TASKS.iter().filter(|task| is(&task.grading)).count();
