@@ -4,8 +4,8 @@
 //! `[r·n, (r+1)·n)`. Each rank looks up what it owns and gives zeros for the rest; the sum over
 //! the ranks is the whole lookup. Source: Shoeybi et al. 2019, Megatron-LM.
 
-use crate::prelude::*;
 use crate::embedding::{check_ids, normal};
+use crate::prelude::*;
 
 /// Task `parallel/shard-range`. The ids that rank `rank` of `world_size` owns.
 ///

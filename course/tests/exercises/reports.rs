@@ -10,15 +10,18 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
     let reset = |module: &str| format!("cargo course reset {module}`");
     // The autograder calls what is not there any more.
     for (module, from, to) in [
-        ("vocab_emb", "f32, D>) -> Self", "f32, D>, _: u8) -> Self"),
-        ("parallel_vocab_emb", "rank: usize) -> Self", "rank: usize, _: u8) -> Self"),
+        ("embedding", "f32, D>) -> Self", "f32, D>, _: u8) -> Self"),
+        ("parallel", "rank: usize) -> Self", "rank: usize, _: u8) -> Self"),
     ] {
         let file = format!("exercises/src/{module}.rs");
         let text = scratch.read(&file);
         scratch.change(&file, from, to);
-        let said = scratch.run(&["check", "1.1"]).ends_with(2);
+        let said = scratch.run(&["check", module]).ends_with(2);
         assert!(said.err.contains(&reset(module)), "{said:#?}");
         assert!(!said.err.contains(&reset("norm")), "{said:#?}");
+        // Another task is graded, and the file is named beside it.
+        let said = scratch.run(&["check", "1.1"]).ends_with(0);
+        assert!(said.out.contains(&format!("{file} does not compile")), "{said:#?}");
         std::fs::write(scratch.file(&file), text).unwrap();
     }
     // Found when the autograder uses it, at a place that is deep in Rust's own library.
@@ -32,11 +35,11 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
 #[test]
 fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
     let scratch = Scratch::with_solutions();
-    scratch.change(NORM, "// task 1.2: begin", "");
+    scratch.change(NORM, "// task norm/forward: begin", "");
     for arguments in [&["check", "1.2"][..], &["check", "1.3"], &[]] {
         let said = scratch.run(arguments).ends_with(0);
         let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        let gone = format!("{NORM}: the line `// task 1.2: begin` is missing");
+        let gone = format!("{NORM}: the line `// task norm/forward: begin` is missing");
         assert_eq!(words.matches(&gone).count(), 1, "{said:#?}");
         assert!(words.contains("`cargo course reset norm`"), "{said:#?}");
         assert!(said.out.contains("  ok      1."), "{said:#?}");
@@ -48,7 +51,7 @@ fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
 #[test]
 fn what_proptest_says_by_itself_is_not_in_a_report() {
     let scratch = Scratch::with_solutions();
-    let begin = "    // task 1.7: begin\n";
+    let begin = "    // task norm/property: begin\n";
     let property = "    use proptest::test_runner::{Config, TestCaseError, TestRunner};
     println!(\"my own line\");
     let config = Config { max_shrink_iters: 1, ..Config::default() };

@@ -22,7 +22,7 @@ impl View {
     /// Takes in what came out of grading. The grades of a code that was, stay.
     pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {
-            Ok(Graded { grades, uncompiled }) => {
+            Ok(Graded { grades, uncompiled, .. }) => {
                 (self.grades, self.error) = (Some(grades), uncompiled);
             }
             Err(error) => self.error = Some(error),

@@ -55,7 +55,8 @@ pub fn run(options: &Options) -> Result<bool> {
 }
 
 fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> Result<bool> {
-    let Graded { grades, uncompiled } = with_spinner(|progress| grade(workspace, tasks, progress))?;
+    let Graded { grades, uncompiled, aside } =
+        with_spinner(|progress| grade(workspace, tasks, progress))?;
     if let Some(json) = json {
         json.write(&grades)?;
     }
@@ -64,11 +65,12 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
     terminal.line("")?;
-    let marks = marks::lines(workspace, tasks, width);
-    for line in &marks {
+    let mut notes = marks::lines(workspace, tasks, width);
+    notes.extend(aside.iter().flat_map(|line| fit(line, width, 4)));
+    for line in &notes {
         terminal.line(line)?;
     }
-    if !marks.is_empty() {
+    if !notes.is_empty() {
         terminal.line("")?;
     }
     terminal.line(&style(score(&grades)).bold().to_string())?;

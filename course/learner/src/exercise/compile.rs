@@ -294,7 +294,7 @@ mod tests {
             let error = Diagnostic { spans, code, rendered, children, ..error };
             compile_error(vec![(NAME.to_string(), error)]).unwrap()
         };
-        let ours = || vec![span("exercises/tests/autograder/adapter.rs", true)];
+        let ours = || vec![span("exercises/tests/autograder/seats/mod.rs", true)];
         let error = of(ours(), vec![span("exercises/src/embedding.rs", true)], "E0061", "");
         assert_eq!(error.place.as_deref(), Some("exercises/src/embedding.rs:5:9"));
         assert!(error.to_string().contains("`cargo course reset embedding`"), "{error}");

@@ -46,8 +46,11 @@ impl Grades {
 pub struct Graded {
     /// The grades of all tasks that were asked for.
     pub grades: Grades,
-    /// Why a file does not compile, if one does not. Its tasks have failed; the others were graded.
+    /// Why a file of these tasks does not compile, if one does not. Its tasks have failed; the others were
+    /// graded.
     pub uncompiled: Option<Error>,
+    /// Files of other tasks that do not compile either, one line for each.
+    pub aside: Vec<String>,
 }
 
 impl Graded {
@@ -88,10 +91,17 @@ pub fn grade(
         None => does_not_compile(task, &uncompiled),
     };
     let grades = Grades(tasks.iter().map(of).collect());
-    let asked_for =
-        uncompiled.into_iter().find(|e| wanted.iter().any(|slug| e.component == Some(*slug)));
-    let uncompiled = asked_for.map(|error| Error::DoesNotCompile(Box::new(error)));
-    Ok(Graded { grades, uncompiled })
+    let (asked_for, others): (Vec<_>, Vec<_>) = uncompiled
+        .into_iter()
+        .partition(|error| wanted.iter().any(|slug| error.component == Some(*slug)));
+    let uncompiled = asked_for.into_iter().next();
+    let uncompiled = uncompiled.map(|error| Error::DoesNotCompile(Box::new(error)));
+    let aside = others.into_iter().filter_map(|error| {
+        let place = error.place.map_or(String::new(), |place| format!(", at {place}"));
+        let slug = error.component?;
+        Some(format!("exercises/src/{slug}.rs does not compile{place}: its starter stood in"))
+    });
+    Ok(Graded { grades, uncompiled, aside: aside.collect() })
 }
 
 /// The grade of a task whose file does not compile.
