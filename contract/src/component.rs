@@ -109,3 +109,41 @@ pub trait Component: 'static {
     /// Answers to fixed questions whose inputs make every term matter.
     fn probes(party: &Self) -> Vec<Probe>;
 }
+
+/// Implements [`Component`] for a party, from what differs between components. What does not differ is where
+/// its parts are: in the files of its folder.
+macro_rules! component {
+    ($party:ident { slug: $slug:literal, name: $name:literal, title: $title:literal, about: $about:literal }) => {
+        impl $crate::component::Component for dyn party::$party {
+            const SLUG: &'static str = $slug;
+            const NAME: &'static str = $name;
+            const TITLE: &'static str = $title;
+            const ABOUT: &'static str = $about;
+
+            fn invariants() -> &'static [$crate::component::Invariant<Self>] {
+                laws::INVARIANTS
+            }
+
+            fn bugs() -> &'static [$crate::component::Bug<Self>] {
+                museum::BUGS
+            }
+
+            fn variants() -> &'static [$crate::component::Variant<Self>] {
+                variants::VARIANTS
+            }
+
+            fn tasks() -> &'static [$crate::task::Spec] {
+                tasks::TASKS
+            }
+
+            fn oracle() -> Box<Self> {
+                oracle::party($crate::oracle::Oracle)
+            }
+
+            fn probes(party: &Self) -> Vec<$crate::component::Probe> {
+                probes::probes(party)
+            }
+        }
+    };
+}
+pub(crate) use component;

@@ -123,7 +123,7 @@ impl Entry {
             matrix: matrix::matrix::<P>,
             accuracy: diagnosis::accuracy::<P>,
             oracle_breaks: oracle_breaks::<P>,
-            make_tasks: Task::all_of::<P>,
+            make_tasks: make_tasks::<P>,
         }
     }
 
@@ -167,6 +167,16 @@ impl Entry {
     pub fn accuracy(&self) -> Accuracy {
         (self.accuracy)()
     }
+}
+
+/// A component's tasks, when it is the `place`-th component, counted from 1.
+fn make_tasks<P: Component + ?Sized>(place: usize) -> Vec<Task> {
+    let weight = |id: &str| Some(P::invariants().iter().find(|law| law.id == id)?.weight);
+    let task = |(row, spec)| {
+        let number = format!("{place}.{}", row + 1);
+        Task::new(number, (P::SLUG, P::NAME), spec, P::tasks(), weight)
+    };
+    P::tasks().iter().enumerate().map(task).collect()
 }
 
 fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Breach)> {

@@ -3,7 +3,6 @@
 //! A component lists its tasks in its `tasks.rs`, as [`Spec`]s. The registry gives them their numbers, by
 //! their order, and makes [`Task`]s of them.
 
-use crate::component::Component;
 use std::ops::Deref;
 
 /// One task, as its component lists it.
@@ -83,50 +82,46 @@ impl Deref for Task {
 }
 
 impl Task {
-    /// A component's tasks, when it is the `place`-th component, counted from 1.
+    /// A task in its place. `weight` knows the weights of the component's invariants.
     ///
     /// # Panics
-    /// If a task is not in order: it would be graded by nothing. The message names the file.
-    pub fn all_of<P: Component + ?Sized>(place: usize) -> Vec<Self> {
-        let number = |row| format!("{place}.{}", row + 1);
-        P::tasks().iter().enumerate().map(|(row, spec)| Self::new::<P>(number(row), spec)).collect()
-    }
-
-    fn new<P: Component + ?Sized>(number: String, spec: &'static Spec) -> Self {
-        let (slug, name) = (P::SLUG, spec.name);
-        let file = format!("contract/src/{slug}/tasks.rs");
-        let own = |name: &str| name.split_once('/').is_some_and(|(component, _)| component == slug);
-        assert!(own(name), "{file}: the task {name} must be called {slug}/..., as its folder is");
-        let place = P::tasks().iter().find(|task| task.name == spec.place);
+    /// If it is not in order: it would be graded by nothing. The message names the file to mend.
+    pub(crate) fn new(
+        number: String,
+        (slug, name): (&'static str, &str),
+        spec: &'static Spec,
+        all: &[Spec],
+        weight: impl Fn(&str) -> Option<u32>,
+    ) -> Self {
+        let (file, task) = (format!("contract/src/{slug}/tasks.rs"), spec.name);
+        let own = task.split_once('/').is_some_and(|(component, _)| component == slug);
+        assert!(own, "{file}: the task {task} must be called {slug}/..., as its folder is");
+        let place = all.iter().any(|other| other.name == spec.place);
         assert!(
-            place.is_some(),
-            "{file}: {name} is written in the place of {}, which is no task of it",
+            place,
+            "{file}: {task} is written in the place of {}, which is no task",
             spec.place
         );
-        let weight = |id: &&str| {
-            let found = P::invariants().iter().find(|invariant| invariant.id == *id);
-            let Some(found) = found else {
-                panic!(
-                    "{file}: {name} is graded by {id}, and contract/src/{slug}/laws.rs has no such invariant"
-                )
-            };
-            found.weight
-        };
         let points = match spec.grading {
             Grading::Invariants { ids: [], .. } => {
-                panic!("{file}: {name} is graded by no invariant")
+                panic!("{file}: {task} is graded by no invariant")
             }
-            Grading::Invariants { ids, .. } => ids.iter().map(weight).sum(),
+            Grading::Invariants { ids, .. } => {
+                let weight = |(row, id): (usize, &&str)| {
+                    assert!(!ids[..row].contains(id), "{file}: {task} is graded by {id} twice");
+                    weight(id).unwrap_or_else(|| {
+                        panic!(
+                            "{file}: {task} is graded by {id}, and contract/src/{slug}/laws.rs has \
+                             no invariant of this name"
+                        )
+                    })
+                };
+                ids.iter().enumerate().map(weight).sum()
+            }
             Grading::Types => TYPE_POINTS,
             Grading::Property { .. } => PROPERTY_POINTS,
         };
-        Self {
-            number,
-            title: format!("{}: {}", P::NAME, spec.subject),
-            component: slug,
-            points,
-            spec,
-        }
+        Self { number, title: format!("{name}: {}", spec.subject), component: slug, points, spec }
     }
 
     /// The file that it is written in, below `exercises/src`.

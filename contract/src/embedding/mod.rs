@@ -18,38 +18,11 @@ pub mod probes;
 pub mod tasks;
 pub mod variants;
 
-use crate::component::{Bug, Component, Invariant, Probe, Variant};
-use crate::oracle::Oracle;
-use crate::task::Spec;
-use party::VocabEmbedding;
+use crate::component::component;
 
-impl Component for dyn VocabEmbedding {
-    const SLUG: &'static str = "embedding";
-    const NAME: &'static str = "VocabEmbedding";
-    const TITLE: &'static str = "VocabEmbedding";
-    const ABOUT: &'static str = "turns token ids into rows of a table";
-
-    fn invariants() -> &'static [Invariant<Self>] {
-        laws::INVARIANTS
-    }
-
-    fn bugs() -> &'static [Bug<Self>] {
-        museum::BUGS
-    }
-
-    fn variants() -> &'static [Variant<Self>] {
-        variants::VARIANTS
-    }
-
-    fn tasks() -> &'static [Spec] {
-        tasks::TASKS
-    }
-
-    fn oracle() -> Box<Self> {
-        oracle::party(Oracle)
-    }
-
-    fn probes(party: &Self) -> Vec<Probe> {
-        probes::probes(party)
-    }
-}
+component!(VocabEmbedding {
+    slug: "embedding",
+    name: "VocabEmbedding",
+    title: "VocabEmbedding",
+    about: "turns token ids into rows of a table"
+});

@@ -18,38 +18,11 @@ pub mod probes;
 pub mod tasks;
 pub mod variants;
 
-use crate::component::{Bug, Component, Invariant, Probe, Variant};
-use crate::oracle::Oracle;
-use crate::task::Spec;
-use party::GroupRmsNorm;
+use crate::component::component;
 
-impl Component for dyn GroupRmsNorm {
-    const SLUG: &'static str = "norm";
-    const NAME: &'static str = "GroupRMSNorm";
-    const TITLE: &'static str = "GroupRMSNorm";
-    const ABOUT: &'static str = "divides each group of a token by its root mean square";
-
-    fn invariants() -> &'static [Invariant<Self>] {
-        laws::INVARIANTS
-    }
-
-    fn bugs() -> &'static [Bug<Self>] {
-        museum::BUGS
-    }
-
-    fn variants() -> &'static [Variant<Self>] {
-        variants::VARIANTS
-    }
-
-    fn tasks() -> &'static [Spec] {
-        tasks::TASKS
-    }
-
-    fn oracle() -> Box<Self> {
-        oracle::party(Oracle)
-    }
-
-    fn probes(party: &Self) -> Vec<Probe> {
-        probes::probes(party)
-    }
-}
+component!(GroupRmsNorm {
+    slug: "norm",
+    name: "GroupRMSNorm",
+    title: "GroupRMSNorm",
+    about: "divides each group of a token by its root mean square"
+});

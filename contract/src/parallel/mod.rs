@@ -18,38 +18,11 @@ pub mod probes;
 pub mod tasks;
 pub mod variants;
 
-use crate::component::{Bug, Component, Invariant, Probe, Variant};
-use crate::oracle::Oracle;
-use crate::task::Spec;
-use party::ParallelVocabEmbedding;
+use crate::component::component;
 
-impl Component for dyn ParallelVocabEmbedding {
-    const SLUG: &'static str = "parallel";
-    const NAME: &'static str = "ParallelVocabEmbedding";
-    const TITLE: &'static str = "ParallelVocabEmbedding";
-    const ABOUT: &'static str = "does the same with the table cut over several ranks";
-
-    fn invariants() -> &'static [Invariant<Self>] {
-        laws::INVARIANTS
-    }
-
-    fn bugs() -> &'static [Bug<Self>] {
-        museum::BUGS
-    }
-
-    fn variants() -> &'static [Variant<Self>] {
-        variants::VARIANTS
-    }
-
-    fn tasks() -> &'static [Spec] {
-        tasks::TASKS
-    }
-
-    fn oracle() -> Box<Self> {
-        oracle::party(Oracle)
-    }
-
-    fn probes(party: &Self) -> Vec<Probe> {
-        probes::probes(party)
-    }
-}
+component!(ParallelVocabEmbedding {
+    slug: "parallel",
+    name: "ParallelVocabEmbedding",
+    title: "ParallelVocabEmbedding",
+    about: "does the same with the table cut over several ranks"
+});

@@ -18,39 +18,11 @@ pub mod probes;
 pub mod tasks;
 pub mod variants;
 
-use crate::component::{Bug, Component, Invariant, Probe, Variant};
-use crate::oracle::Oracle;
-use crate::task::Spec;
-use party::NtkAwareRope;
+use crate::component::component;
 
-impl Component for dyn NtkAwareRope {
-    const SLUG: &'static str = "rope";
-    const NAME: &'static str = "RoPE";
-    const TITLE: &'static str = "NTK-aware RoPE";
-    const ABOUT: &'static str =
-        "turns queries and keys by their position, and stretches past the training length";
-
-    fn invariants() -> &'static [Invariant<Self>] {
-        laws::INVARIANTS
-    }
-
-    fn bugs() -> &'static [Bug<Self>] {
-        museum::BUGS
-    }
-
-    fn variants() -> &'static [Variant<Self>] {
-        variants::VARIANTS
-    }
-
-    fn tasks() -> &'static [Spec] {
-        tasks::TASKS
-    }
-
-    fn oracle() -> Box<Self> {
-        oracle::party(Oracle)
-    }
-
-    fn probes(party: &Self) -> Vec<Probe> {
-        probes::probes(party)
-    }
-}
+component!(NtkAwareRope {
+    slug: "rope",
+    name: "RoPE",
+    title: "NTK-aware RoPE",
+    about: "turns queries and keys by their position, and stretches past the training length"
+});
