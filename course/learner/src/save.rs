@@ -27,7 +27,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Whether [`write`] can write here. Changes nothing.
+/// Whether [`write()`] can write here. Changes nothing.
 ///
 /// # Errors
 /// Why not.
