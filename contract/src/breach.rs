@@ -99,6 +99,11 @@ pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
 /// Makes a call that must be refused, for the reason `rule`. Gives the party's words.
 pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
     match guarded(call, ask)? {
+        Err(refusal) if refusal.is_not_asked() => {
+            let what =
+                format!("{}: a mistake of the course, in `calls` of its tasks.rs", refusal.0);
+            Err(Breach::new(call, Fault::Broken { what }))
+        }
         Err(refusal) => Ok(refusal.0),
         Ok(_) => Err(Breach::new(call, Fault::Accepted { rule: rule.to_string() })),
     }

@@ -32,6 +32,7 @@ pub static OWN: &[Own] = &[
         "the starter: `cargo course reset {slug}` cuts it from the solution",
     ),
     own("exercises/{slug}/hints", "a file of hints for each task"),
+    own("exercises/{slug}/types", "a program that fits, and programs that must not compile"),
     own("exercises/tests/autograder/seats/{slug}.rs", "the learner's code as a party"),
     own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
     own("tests/suite/parties/pytorch/{slug}.rs", "PyTorch as a party"),
@@ -69,6 +70,9 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/parties/reference/mod.rs", "{slug}::SEAT"),
     line("tests/suite/parties/pytorch/mod.rs", "mod {slug};"),
     line("tests/suite/parties/pytorch/mod.rs", "{slug}::SEAT"),
+    line("tests/suite/main.rs", "_{slug}.rs\"]"),
+    line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
+    line("kit/src/lib.rs", "pub mod {slug};"),
     line("book/src/SUMMARY.md", "({slug}.md)"),
 ];
 
@@ -82,8 +86,8 @@ pub fn missing(root: &Path, component: &Entry) -> Vec<String> {
     let mut missing = Vec::new();
     for Own { path, holds } in OWN {
         let path = here(path);
-        if !root.join(&path).exists() {
-            missing.push(format!("{path} is missing. It holds {}", here(holds)));
+        if !holds_something(&root.join(&path)) {
+            missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));
         }
     }
     for Line { file, holds } in LISTED {
@@ -98,12 +102,23 @@ pub fn missing(root: &Path, component: &Entry) -> Vec<String> {
     missing
 }
 
-/// Whether a line holds the wanted words, not as the end of longer ones: `norm;` is not in `layernorm;`.
+fn holds_something(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0),
+    }
+}
+
+/// Whether a line holds the wanted words, not as the end of longer ones: `norm;` is not in `layernorm;`. A
+/// comment holds nothing.
 fn stands_in(line: &str, wanted: &str) -> bool {
+    if ["//", "<!--"].iter().any(|comment| line.trim_start().starts_with(comment)) {
+        return false;
+    }
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     line.match_indices(wanted).any(|(at, _)| {
         let longer = line[..at].chars().next_back().is_some_and(letter);
-        !(longer && wanted.starts_with(letter))
+        !(longer && wanted.starts_with(|c: char| c.is_ascii_alphanumeric()))
     })
 }
 
@@ -116,6 +131,6 @@ mod tests {
         assert!(stands_in("    pub mod norm;", "mod norm;"));
         assert!(stands_in("&[norm::SEAT, rope::SEAT]", "norm::SEAT"));
         assert!(!stands_in("&[layernorm::SEAT, rope::SEAT]", "norm::SEAT"));
-        assert!(!stands_in("// nothing", "mod norm;"));
+        assert!(!stands_in("// pub mod norm;", "mod norm;"));
     }
 }

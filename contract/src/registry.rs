@@ -34,7 +34,16 @@ components! {
 /// All tasks, in their order.
 pub static TASKS: LazyLock<Vec<Task>> = LazyLock::new(|| {
     let of = |(row, entry): (usize, &Entry)| (entry.make_tasks)(row + 1);
-    COMPONENTS.iter().enumerate().flat_map(of).collect()
+    let tasks: Vec<Task> = COMPONENTS.iter().enumerate().flat_map(of).collect();
+    for (row, task) in tasks.iter().enumerate() {
+        let twice = tasks[..row].iter().any(|other| other.name == task.name);
+        assert!(
+            !twice,
+            "contract/src/{}/tasks.rs: two tasks are called {}",
+            task.component, task.name
+        );
+    }
+    tasks
 });
 
 /// The task with this number or this name.
@@ -43,14 +52,16 @@ pub fn task(called: &str) -> Option<&'static Task> {
 }
 
 /// The tasks that a learner means by a number (`1.2`), a name (`norm/forward`), or a component: its place
-/// (`1`) or its slug (`norm`, `norm/`). Whole words only: `norm` is not `layernorm`, and `4.1` is not `4.10`.
+/// (`1`) or its slug (`norm`, `norm/`, `norm::`). Whole words only: `norm` is not `layernorm`, and `4.1` is not
+/// `4.10`.
 pub fn tasks_called(words: &str) -> Vec<&'static Task> {
-    let slug = words.strip_suffix('/').unwrap_or(words);
+    let words = words.replace("::", "/");
+    let slug = words.strip_suffix("/").unwrap_or(&words);
     let component =
         COMPONENTS.iter().find(|entry| entry.slug == slug || entry.number().to_string() == words);
     match component {
         Some(entry) => entry.tasks().collect(),
-        None => task(words).into_iter().collect(),
+        None => task(&words).into_iter().collect(),
     }
 }
 

@@ -17,7 +17,21 @@ pub type Reply<T> = Result<T, Refusal>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub String);
 
+/// How the refusal of a call ends that a task is not about. It is no answer: see [`Refusal::not_asked`].
+const NOT_ASKED: &str = "belongs to another task";
+
 impl Refusal {
+    /// A call that is not let through to the learner's code, because the task is not about it. No invariant
+    /// takes it for the refusal of bad input.
+    pub fn not_asked(call: &str) -> Self {
+        Self(format!("`{call}` {NOT_ASKED}"))
+    }
+
+    /// Whether the call was not let through.
+    pub fn is_not_asked(&self) -> bool {
+        self.0.ends_with(NOT_ASKED)
+    }
+
     /// A refusal with these words.
     pub fn new(words: impl fmt::Display) -> Self {
         Self(words.to_string())

@@ -106,6 +106,11 @@ impl Task {
             Grading::Invariants { ids: [], .. } => {
                 panic!("{file}: {task} is graded by no invariant")
             }
+            Grading::Invariants { calls: [], .. } => {
+                panic!(
+                    "{file}: {task} lets no call through to the learner's code: name them in `calls`"
+                )
+            }
             Grading::Invariants { ids, .. } => {
                 let weight = |(row, id): (usize, &&str)| {
                     assert!(!ids[..row].contains(id), "{file}: {task} is graded by {id} twice");

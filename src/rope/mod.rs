@@ -100,7 +100,8 @@ impl NtkAwareRopeConfig {
 /// A call that ends past the cache uses `k'`, the smallest even number with
 /// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `dynamic = true`,
 /// [`ModuleMut::try_forward_mut`] replaces `k` and the cache by it. [`Module::try_forward`] has
-/// only `&self` and replaces nothing. The output is the same either way. With
+/// only `&self` and replaces nothing. The output is the same either way, but for one case: a cache of
+/// more than [`MAX_TABLE_POSITIONS`] is refused, where the rows of one call are not. With
 /// [`PastCache::Refuse`] both refuse such a call.
 ///
 /// There are no weights: nothing is trained and nothing is saved. A copy on another device

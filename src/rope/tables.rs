@@ -7,7 +7,7 @@
 use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
 use super::layouts::Layout;
-use crate::checks::require;
+use crate::checks::{require, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 use std::ops::Range;
@@ -94,6 +94,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         if range.is_empty() || range.end > rows {
             return Err(Error::Rows { start: range.start, end: range.end, rows });
         }
+        same_shape("sin", &self.cos.shape().concrete(), &self.sin.shape().concrete())?;
         let cut = |table: &Tensor<(usize, H), f32, D>| table.clone().try_slice((range.clone(), ..));
         let run = || -> Raw<_, D> { Ok((cut(&self.cos)?, cut(&self.sin)?)) };
         let (cos, sin) = run().map_err(Error::device)?;

@@ -227,6 +227,11 @@ fn rows_that_are_not_there_are_refused() {
         assert!(matches!(tables.rows(range), Err(Error::Rows { rows: 12, .. })));
     }
     assert!(matches!(rope.rows(&dev(), 3..3), Err(Error::Empty { name: "positions", .. })));
+
+    // The two tables are public: they may be given other lengths.
+    let mut unequal = tables.clone();
+    unequal.sin = dev().zeros_like(&(3usize, Const));
+    assert!(matches!(unequal.rows(0..6), Err(Error::Shape { name: "sin", .. })));
 }
 
 // --- A refusal past the cache ----------------------------------------------------------------

@@ -156,9 +156,18 @@ fn what_compiles_is_graded() {
     scratch.run(&["check", "embedding"]).ends_with(0);
     let said = scratch.run(&["diff", "rope/rotate"]).ends_with(2);
     assert!(said.err.contains("no task of exercises/src/rope.rs can be graded"), "{said:#?}");
-    // The board says both.
+    // A file is not blamed for what another one does not have any more.
+    let scratch = {
+        drop(scratch);
+        Scratch::with_solutions()
+    };
+    scratch.change("exercises/src/embedding.rs", "pub fn check_ids(", "pub fn check_the_ids(");
+    let said = scratch.run(&["check", "parallel"]).ends_with(0);
+    assert!(said.out.contains("exercises/src/embedding.rs does not compile"), "{said:#?}");
+    scratch.run(&["check", "embedding"]).ends_with(2);
+    // The board says both: what is graded, and what does not compile.
     let said = scratch.run(&[]).ends_with(0);
-    assert!(said.out.contains("ok      2.1") && said.out.contains("error: the code"), "{said:#?}");
+    assert!(said.out.contains("ok      1.1") && said.out.contains("error: the code"), "{said:#?}");
 }
 
 #[test]

@@ -48,6 +48,16 @@ pub fn run() -> ExitCode {
             })
         });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    if let (Some(words), true) =
+        (&arguments.filter, conclusion.num_passed + conclusion.num_failed == 0)
+        && !arguments.list
+    {
+        eprintln!(
+            "error: no task is called \"{words}\": nothing was graded. Name a task (1.2, norm/forward), a \
+             component (norm), or nothing for all."
+        );
+        return ExitCode::from(2);
+    }
     let grades = grades.lock().expect("no test panics");
     if !grades.is_empty() {
         summary(&grades);
@@ -63,7 +73,7 @@ pub fn run() -> ExitCode {
 /// which takes all tasks that have it anywhere in their names.
 fn selected(arguments: &mut Arguments) -> impl Fn(&Task) -> bool + use<> {
     let words = arguments.filter.take().unwrap_or_default();
-    let named = tasks_called(&words.replace("::", "/"));
+    let named = tasks_called(&words);
     if named.is_empty() && !words.is_empty() {
         arguments.filter = Some(words);
     }
@@ -128,7 +138,7 @@ fn run_child(task: &'static Task) -> std::io::Result<Grade> {
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
     let printed = File::create(&output)?;
     let mut process = Command::new(std::env::current_exe()?)
-        .env(child::TASK, task.name)
+        .env(child::TASK, &task.number)
         .env(child::ANSWER, &answer)
         .env(NO_FAILURES_KEPT, "1")
         .stdin(Stdio::null())

@@ -30,8 +30,9 @@ pub fn judge(task: &Task) -> Grade {
 }
 
 fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
-    let kind = |kind: &str| results.iter().any(|(program, _)| stem(program).starts_with(kind));
-    if !kind("good") || !kind("bad-") {
+    let good = results.iter().any(|(program, _)| stem(program) == "good");
+    let bad = results.iter().any(|(program, _)| stem(program) != "good");
+    if !good || !bad {
         return Grade::failed(
             task,
             "types/programs",
@@ -49,7 +50,7 @@ fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
         let source = std::fs::read_to_string(&program).unwrap_or_default();
         let said = String::from_utf8_lossy(&output.stderr);
         let compiled = output.status.success();
-        let (rule, sentence, fault) = if name.ends_with("good") {
+        let (rule, sentence, fault) = if name == "good" {
             let what = format!("it does not compile:\n{}", first_error(&said));
             ("types/good-compiles", "What fits still compiles.", (!compiled).then_some(what))
         } else {
@@ -101,8 +102,11 @@ fn first_error(said: &str) -> String {
 /// Compiles the programs of a task, all at once.
 fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(task.component).join("types");
+    // A folder that is not there has no programs, and that is told.
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
     let mut programs: Vec<PathBuf> =
-        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    programs.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
     programs.sort();
     let out = tempfile::tempdir()?;
     let started = programs.into_iter().enumerate().map(|(i, program)| {

@@ -84,22 +84,55 @@ pub struct Built {
 /// Code outside these files does not compile; cargo can't be run or fails for another reason.
 pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> Result<Built> {
     let mut uncompiled: Vec<CompileError> = Vec::new();
-    loop {
-        let starters: Vec<&str> = uncompiled.iter().filter_map(|e| e.component).collect();
-        if wanted.iter().all(|slug| starters.contains(slug)) {
+    let autograder = loop {
+        let starters = starters(&uncompiled);
+        // One file, whose mistake is its own: nothing is left to grade.
+        let own = uncompiled.iter().all(|error| !names_another(error));
+        if wanted.iter().all(|slug| starters.contains(slug)) && own {
             return Ok(Built { autograder: None, uncompiled });
         }
         match attempt(workspace, &starters, progress)? {
-            Ok(autograder) => return Ok(Built { autograder: Some(autograder), uncompiled }),
+            Ok(autograder) => break autograder,
             Err(error) if error.component.is_some_and(|slug| !starters.contains(&slug)) => {
                 uncompiled.push(error);
             }
             Err(error) => {
-                let first = uncompiled.into_iter().next().unwrap_or(error);
+                // The starters did not help, so the error is not theirs.
+                let mut first = uncompiled.into_iter().next().unwrap_or(error);
+                first.component = None;
                 return Err(Error::DoesNotCompile(Box::new(first)));
             }
         }
+    };
+    // A file may only have missed what another one should have: with that one's starter, it compiles.
+    let mut autograder = Some(autograder);
+    let mut place = 0;
+    while uncompiled.len() > 1 && place + 1 < uncompiled.len() {
+        let mut fewer = uncompiled.clone();
+        fewer.remove(place);
+        // Each attempt writes the same program, so the last one that is built must be the one that is kept.
+        match attempt(workspace, &starters(&fewer), progress)? {
+            Ok(kept) => (autograder, uncompiled) = (Some(kept), fewer),
+            Err(_) => (autograder, place) = (None, place + 1),
+        }
     }
+    if autograder.is_none() {
+        autograder = attempt(workspace, &starters(&uncompiled), progress)?.ok();
+    }
+    Ok(Built { autograder, uncompiled })
+}
+
+/// Whether an error names another component than its own: the mistake may be there.
+fn names_another(error: &CompileError) -> bool {
+    let part = |c: char| !(c.is_alphanumeric() || c == '_');
+    let mut words = error.first.split(part);
+    words
+        .any(|word| COMPONENTS.iter().any(|of| of.slug == word && error.component != Some(of.slug)))
+}
+
+/// The components whose starters stand in.
+fn starters(uncompiled: &[CompileError]) -> Vec<&'static str> {
+    uncompiled.iter().filter_map(|error| error.component).collect()
 }
 
 /// Builds once, with the starters of these components in place of the learner's files.
@@ -238,11 +271,14 @@ fn shown_place(rendered: &str) -> Option<String> {
 fn component(place: &str, rendered: &str) -> Option<&'static str> {
     let slugs = || COMPONENTS.iter().map(|component| component.slug);
     let file = |slug: &&str| {
-        [FOLDER, SEATS].iter().any(|folder| place.starts_with(&format!("{folder}{slug}.rs:")))
+        let own = |folder: &&str| place.starts_with(&format!("{folder}{slug}.rs:"));
+        [FOLDER, SEATS].iter().any(own) || place.starts_with(&format!("{FOLDER}{slug}/"))
     };
     let part = |c: char| !(c.is_alphanumeric() || c == '_');
     let named = || rendered.split(part).find_map(|word| slugs().find(|slug| *slug == word));
-    slugs().find(file).or_else(named)
+    // Another file of the learner's is nobody's.
+    let theirs = place.starts_with(FOLDER);
+    slugs().find(file).or_else(|| if theirs { None } else { named() })
 }
 
 #[cfg(test)]
