@@ -87,20 +87,23 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
     let autograder = loop {
         let starters = starters(&uncompiled);
         // One file, whose mistake is its own: nothing is left to grade.
-        let own = uncompiled.iter().all(|error| !names_another(error));
+        let own = uncompiled.iter().all(|error| blamed(error).len() == 1);
         if wanted.iter().all(|slug| starters.contains(slug)) && own {
             return Ok(Built { autograder: None, uncompiled });
         }
         match attempt(workspace, &starters, progress)? {
             Ok(autograder) => break autograder,
-            Err(error) if error.component.is_some_and(|slug| !starters.contains(&slug)) => {
+            Err(mut error) => {
+                // An error in a starter is the mistake of another file that it names.
+                let next = blamed(&error).into_iter().find(|slug| !starters.contains(slug));
+                if next.is_none() {
+                    // The starters did not help, so the error is not theirs.
+                    let mut first = uncompiled.into_iter().next().unwrap_or(error);
+                    first.component = None;
+                    return Err(Error::DoesNotCompile(Box::new(first)));
+                }
+                error.component = next;
                 uncompiled.push(error);
-            }
-            Err(error) => {
-                // The starters did not help, so the error is not theirs.
-                let mut first = uncompiled.into_iter().next().unwrap_or(error);
-                first.component = None;
-                return Err(Error::DoesNotCompile(Box::new(first)));
             }
         }
     };
@@ -122,12 +125,15 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
     Ok(Built { autograder, uncompiled })
 }
 
-/// Whether an error names another component than its own: the mistake may be there.
-fn names_another(error: &CompileError) -> bool {
+/// The components whose mistake an error may be: the one in whose file it stands, then those that it names.
+fn blamed(error: &CompileError) -> Vec<&'static str> {
+    // One that stands in none of these files is nobody's.
+    let Some(own) = error.component else { return Vec::new() };
     let part = |c: char| !(c.is_alphanumeric() || c == '_');
-    let mut words = error.first.split(part);
-    words
-        .any(|word| COMPONENTS.iter().any(|of| of.slug == word && error.component != Some(of.slug)))
+    let words: Vec<&str> = error.first.split(part).collect();
+    let slugs = COMPONENTS.iter().map(|of| of.slug);
+    let named = slugs.filter(|slug| *slug != own && words.contains(slug));
+    std::iter::once(own).chain(named).collect()
 }
 
 /// The components whose starters stand in.
@@ -276,8 +282,8 @@ fn component(place: &str, rendered: &str) -> Option<&'static str> {
     };
     let part = |c: char| !(c.is_alphanumeric() || c == '_');
     let named = || rendered.split(part).find_map(|word| slugs().find(|slug| *slug == word));
-    // Another file of the learner's is nobody's.
-    let theirs = place.starts_with(FOLDER);
+    // Another file of the learner's is nobody's. (A starter is seen as `exercises/src/../norm/starter.rs`.)
+    let theirs = place.starts_with(FOLDER) && !place.contains("/../");
     slugs().find(file).or_else(|| if theirs { None } else { named() })
 }
 

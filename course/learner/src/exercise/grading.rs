@@ -97,9 +97,12 @@ pub fn grade(
     let uncompiled = asked_for.into_iter().next();
     let uncompiled = uncompiled.map(|error| Error::DoesNotCompile(Box::new(error)));
     let aside = others.into_iter().filter_map(|error| {
-        let place = error.place.map_or(String::new(), |place| format!(", at {place}"));
-        let slug = error.component?;
-        Some(format!("exercises/src/{slug}.rs does not compile{place}: its starter stood in"))
+        let file = format!("exercises/src/{}.rs", error.component?);
+        // The compiler may have seen it from another file.
+        let place = error.place.filter(|place| place.starts_with(&file)).unwrap_or(file);
+        Some(format!(
+            "{place} does not compile. Its starter stood in, so what calls it is still to do."
+        ))
     });
     Ok(Graded { grades, uncompiled, aside: aside.collect() })
 }

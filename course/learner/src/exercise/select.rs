@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_is_told_with_what_is_known() {
-        for words in ["9.9", "", "1.", "nor", "orm", "norm::forward"] {
+        for words in ["9.9", "", "1.", "nor", "orm", "norm::forwards"] {
             let said = tasks(Some(words)).unwrap_err().to_string();
             assert!(said.contains("1.1 to 1.7 (component 1, norm)"), "{said}");
         }
