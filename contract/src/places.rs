@@ -1,7 +1,7 @@
 //! Where a component stands in the workspace: the files that are its own, and its lines in the few lists that
-//! the compiler needs. A test of this crate looks at all of them.
+//! the compiler needs. A test of this crate looks for each of them: that it is there, not that it is good.
 //!
-//! In the patterns, `{slug}` is the component's slug and `{party}` the trait of its party.
+//! In the patterns, `{slug}` is the component's slug.
 
 use crate::registry::Entry;
 use std::path::Path;
