@@ -1,10 +1,11 @@
 //! Where a component stands in the workspace: the files that are its own, and its lines in the few lists that
-//! the compiler needs. A test of this crate looks for each of them: that it is there, not that it is good.
+//! the compiler needs. A test of this crate looks for each of them: that it is there, and that nothing in it is
+//! left to be written. It does not see whether it is good. `cargo course new` writes them for a new component.
 //!
 //! In the patterns, `{slug}` is the component's slug.
 
-use crate::registry::Entry;
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// A file or a folder that every component has, and what it is for.
 pub struct Own {
@@ -14,32 +15,42 @@ pub struct Own {
     pub holds: &'static str,
 }
 
-/// The files and folders that every component has.
+/// The files and folders that every component has, in the order in which they are best written.
+///
+/// `{nn}` is any number of two digits: the tests are numbered in reading order.
 pub static OWN: &[Own] = &[
-    own("src/{slug}/mod.rs", "the module of the library, with its settings"),
-    own("src/{slug}/formula.rs", "what it computes, forward and backward side by side"),
     own("contract/src/{slug}/mod.rs", "its names, and what the contract knows of it"),
     own("contract/src/{slug}/party.rs", "what a party is asked, and what it answers"),
     own("contract/src/{slug}/oracle.rs", "the formula as f64 loops"),
+    own("contract/src/{slug}/laws.rs", "its invariants"),
     own("contract/src/{slug}/museum.rs", "its bugs"),
     own("contract/src/{slug}/variants.rs", "correct implementations, written differently"),
     own("contract/src/{slug}/probes.rs", "the questions of the diagnosis"),
     own("contract/src/{slug}/tasks.rs", "the exercises"),
-    own("exercises/src/{slug}.rs", "the learner's file"),
+    own("src/{slug}/formula.rs", "what it computes, forward and backward side by side"),
+    own("src/{slug}/mod.rs", "the module of the library, with its settings"),
     own("exercises/{slug}/solution.rs", "the model solution, with the tasks' marks"),
     own(
         "exercises/{slug}/starter.rs",
         "the starter: `cargo course reset {slug}` cuts it from the solution",
     ),
+    own("exercises/src/{slug}.rs", "the learner's file: `cargo course reset {slug}` writes it"),
     own("exercises/{slug}/hints", "a file of hints for each task"),
     own("exercises/{slug}/types", "a program that fits, and programs that must not compile"),
     own("exercises/tests/autograder/seats/{slug}.rs", "the learner's code as a party"),
     own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
-    own("tests/suite/parties/pytorch/{slug}.rs", "PyTorch as a party"),
+    own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
+    own("kit/src/{slug}.rs", "the check that a notebook's cells call"),
     own("book/src/{slug}.md", "the chapter"),
     own(
         "snapshots/matrix_{slug}.snap",
         "the kill matrix: `INSTA_UPDATE=always cargo proof {slug}/` writes it",
+    ),
+    own("tests/suite/parties/pytorch/{slug}.rs", "PyTorch as a party"),
+    own("tests/suite/10_pytorch/{slug}.rs", "the library against PyTorch's numbers"),
+    own(
+        "tests/goldens/{slug}.safetensors",
+        "PyTorch's numbers: tests/goldens/generate.py writes it, once its FILES name {slug}",
     ),
 ];
 
@@ -57,6 +68,7 @@ pub struct Line {
 
 /// The lines that every component has in lists. Each list is in one file a crate, and says nothing else.
 pub static LISTED: &[Line] = &[
+    line("contract/src/registry.rs", "{slug}: "),
     line("contract/src/lib.rs", "pub mod {slug};"),
     line("src/lib.rs", "pub mod {slug};"),
     line("exercises/src/lib.rs", "pub mod {slug};"),
@@ -70,23 +82,27 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/parties/reference/mod.rs", "{slug}::SEAT"),
     line("tests/suite/parties/pytorch/mod.rs", "mod {slug};"),
     line("tests/suite/parties/pytorch/mod.rs", "{slug}::SEAT"),
-    line("tests/suite/main.rs", "_{slug}.rs\"]"),
+    line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
     line("kit/src/lib.rs", "pub mod {slug};"),
+    line("tests/goldens/party.py", "def {slug}_"),
     line("book/src/SUMMARY.md", "({slug}.md)"),
+    line("exercises/README.md", "| `src/{slug}.rs` |"),
+    line("exercises/src/lib.rs", "in [`{slug}`]"),
+    line("src/lib.rs", "| [`{slug}`] |"),
 ];
 
 const fn line(file: &'static str, holds: &'static str) -> Line {
     Line { file, holds }
 }
 
-/// What a component lacks in the workspace `root`, each with what to do. Nothing if all is there.
-pub fn missing(root: &Path, component: &Entry) -> Vec<String> {
-    let here = |pattern: &str| pattern.replace("{slug}", component.slug);
+/// What the component `slug` lacks in the workspace `root`, each with what to do. Nothing if all is there.
+pub fn missing(root: &Path, slug: &str) -> Vec<String> {
+    let here = |pattern: &str| pattern.replace("{slug}", slug);
     let mut missing = Vec::new();
     for Own { path, holds } in OWN {
         let path = here(path);
-        if !holds_something(&root.join(&path)) {
+        if !found(root, &path).is_some_and(|found| holds_something(&found)) {
             missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));
         }
     }
@@ -102,6 +118,71 @@ pub fn missing(root: &Path, component: &Entry) -> Vec<String> {
     missing
 }
 
+/// What `cargo course new` leaves to the author begins with one of these: in code, and in texts.
+const LEFT: [&str; 2] = ["todo!(", "TO DO"];
+
+/// The lines that are still to be written, in the component's own places, in the order of [`OWN`], and among
+/// its lines in lists: file, line, and what belongs there.
+pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
+    let mut unwritten = Vec::new();
+    let mut look = |file: &Path, left: &dyn Fn(&str) -> bool| {
+        let name = file.strip_prefix(root).unwrap_or(file).display();
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        for (row, line) in text.lines().enumerate().filter(|(_, line)| left(line)) {
+            unwritten.push(format!("{name}:{}: {}", row + 1, line.trim()));
+        }
+    };
+    for Own { path, .. } in OWN {
+        let path = path.replace("{slug}", slug);
+        // What a learner fills in is empty by design.
+        if path.ends_with("/starter.rs") || path.starts_with("exercises/src/") {
+            continue;
+        }
+        let Some(found) = found(root, &path) else { continue };
+        files(&found).iter().for_each(|file| look(file, &is_left));
+    }
+    let lists: BTreeSet<&str> = LISTED.iter().map(|line| line.file).collect();
+    for list in lists {
+        look(&root.join(list), &|line| line.contains(LEFT[1]) && names(line, slug));
+    }
+    unwritten
+}
+
+/// A line for the starter alone, `//|`, is not the author's to fill; nor is a `todo!()` that a test hands in.
+fn is_left(line: &str) -> bool {
+    let own = !line.trim_start().starts_with("//|") && !line.contains("todo!()");
+    own && LEFT.iter().any(|mark| line.contains(mark))
+}
+
+/// Whether a line has the slug as a word of its own: `norm` is not in `layernorm`.
+fn names(line: &str, slug: &str) -> bool {
+    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == slug)
+}
+
+/// The files below a path, or the path itself, in their order.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = path.read_dir() else { return vec![path.to_path_buf()] };
+    let mut inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    inner.sort();
+    inner.iter().flat_map(|path| files(path)).collect()
+}
+
+/// The file or folder of a path. In it, `{nn}` is a number of two digits; and a file `laws.rs` may have become
+/// a folder `laws`.
+fn found(root: &Path, path: &str) -> Option<PathBuf> {
+    let Some((folder, name)) = path.split_once("{nn}") else {
+        let (file, folder) = (root.join(path), root.join(path).with_extension(""));
+        return Some(if !file.exists() && folder.is_dir() { folder } else { file });
+    };
+    let numbered = |file: &str| {
+        let number = file.strip_suffix(name)?;
+        (number.len() == 2 && number.chars().all(|c| c.is_ascii_digit())).then_some(())
+    };
+    let mut entries = root.join(folder).read_dir().ok()?.flatten();
+    let entry = entries.find(|entry| numbered(&entry.file_name().to_string_lossy()).is_some())?;
+    Some(entry.path())
+}
+
 fn holds_something(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_some(),
@@ -110,9 +191,11 @@ fn holds_something(path: &Path) -> bool {
 }
 
 /// Whether a line holds the wanted words, not as the end of longer ones: `norm;` is not in `layernorm;`. A
-/// comment holds nothing.
+/// comment holds nothing, but documentation `//!` may be a list.
 fn stands_in(line: &str, wanted: &str) -> bool {
-    if ["//", "<!--"].iter().any(|comment| line.trim_start().starts_with(comment)) {
+    let start = line.trim_start();
+    if ["//", "<!--"].iter().any(|comment| start.starts_with(comment)) && !start.starts_with("//!")
+    {
         return false;
     }
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';

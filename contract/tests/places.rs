@@ -1,6 +1,6 @@
 //! Every component is everywhere where it must be. Each line of a failure names a place and what to do there.
 
-use contract::places::{OWN, missing};
+use contract::places::{OWN, missing, unwritten};
 use contract::registry::COMPONENTS;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,16 @@ fn root() -> PathBuf {
 #[test]
 fn every_component_has_all_its_places() {
     let missing: Vec<String> =
-        COMPONENTS.iter().flat_map(|entry| missing(&root(), entry)).collect();
+        COMPONENTS.iter().flat_map(|entry| missing(&root(), entry.slug)).collect();
     assert!(missing.is_empty(), "{} places are missing:\n{}", missing.len(), missing.join("\n"));
+}
+
+/// `cargo course new` leaves `todo!("what belongs here")` in code, and `TO DO: what belongs here` in texts.
+#[test]
+fn nothing_is_left_to_be_written() {
+    let left: Vec<String> =
+        COMPONENTS.iter().flat_map(|entry| unwritten(&root(), entry.slug)).collect();
+    assert!(left.is_empty(), "{} lines are to be written:\n{}", left.len(), left.join("\n"));
 }
 
 /// What stands in a place of a component, and is not in the registry, would be asked nothing.

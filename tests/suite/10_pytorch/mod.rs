@@ -28,7 +28,12 @@ struct Goldens {
 impl Goldens {
     fn open(name: &str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
-        let bytes = std::fs::read(path.with_extension("safetensors")).unwrap();
+        let bytes = std::fs::read(path.with_extension("safetensors")).unwrap_or_else(|error| {
+            panic!(
+                "tests/goldens/{name}.safetensors: {error}. Add its cases to FILES in \
+                 tests/goldens/generate.py, which writes it; tests/goldens/README.md says how"
+            )
+        });
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
         let cases = &header.metadata().as_ref().unwrap()["cases"];
         let cases = serde_json::from_str(cases).unwrap();

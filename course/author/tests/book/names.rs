@@ -32,8 +32,14 @@ fn every_invariant_is_in_the_section_that_it_names() {
         let text = text_of(chapter, section);
         let text = text.unwrap_or_else(|| panic!("{}: no section {}", promise.id, promise.chapter));
         let named = format!("{{{{invariants {}}}}}", promise.chapter);
-        assert!(text.contains(&named), "{}: {named} is missing", promise.chapter);
-        assert!(text.len() > 300, "{}: there is little to read", promise.chapter);
+        let id = promise.id;
+        assert!(text.contains(&named), "{id}: the line {named} is missing in its section");
+        let letters = text.len();
+        assert!(
+            letters > 300,
+            "{id}: its section {} has {letters} letters, and more than 300 are asked for",
+            promise.chapter
+        );
     }
 }
 
@@ -49,7 +55,8 @@ fn every_task_names_a_section() {
 fn every_task_is_in_a_chapter() {
     let chapters: String = COMPONENTS.iter().map(|component| source(component.slug)).collect();
     for task in TASKS.iter() {
-        assert!(chapters.contains(&format!("{{{{tasks {}}}}}", task.component)), "{}", task.name);
+        let table = format!("{{{{tasks {}}}}}", task.component);
+        assert!(chapters.contains(&table), "{}: no chapter has the line {table}", task.name);
     }
 }
 
@@ -80,7 +87,12 @@ fn chapters_name_invariants_and_bugs_in_their_own_words() {
         let named = |id: &str| text.contains(&format!("`{id}`"));
         let promises = room.promises.iter().filter(|promise| named(promise.id)).count();
         let bugs = room.exhibits.iter().filter(|bug| named(bug.id)).count();
-        assert!(promises >= 5 && bugs >= 5, "{}: {promises} and {bugs}", room.component.slug);
+        assert!(
+            promises >= 5 && bugs >= 5,
+            "book/src/{}.md names {promises} invariants and {bugs} bugs in backticks, and 5 of each are asked \
+             for: say in its sentences what they see and do",
+            room.component.slug
+        );
     }
 }
 

@@ -272,7 +272,7 @@ fn a() {
             let starter = source.starter_region(task.place).unwrap();
             assert!(!starter.contains("//|"), "{starter}");
             let solution = source.solution_region(task.place).unwrap();
-            assert_ne!(starter, solution);
+            assert_ne!(starter, solution, "{file}: the solution of {} is its starter", task.name);
             assert!(
                 !solution.contains("todo!("),
                 "{file}: {} is not solved: {solution}",
