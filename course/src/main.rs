@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use author::book::read;
+use author::component;
 use author::lab::{self, kernel};
 use clap::{Args, Parser, Subcommand};
 use learner::exercise::show::{error_lines, error_width};
@@ -39,6 +40,7 @@ enum Command {
     Matrix(MatrixArguments),
     Read(ReadArguments),
     Lab(LabArguments),
+    New(NewArguments),
     #[command(hide = true)]
     Kernel(KernelArguments),
 }
@@ -227,6 +229,30 @@ struct LabArguments {
     port: Option<u16>,
 }
 
+/// For authors: write the files of a new component.
+///
+/// All that a component needs is written from the templates in course/author/component: its folders in
+/// contract, src and exercises, its seats, its tests and its chapter, and its lines in the lists. It compiles
+/// at once, and every place where something belongs says what. The chapter "Adding a component" of the book
+/// goes on from there. Nothing that is there is overwritten.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course new layernorm --type LayerNorm
+  cargo course new alibi               its type is Alibi
+
+Exit codes:
+  0  all was written
+  2  the name can't be used, or a file can't be written; then nothing was")]
+struct NewArguments {
+    /// What it is called everywhere: its folders, its page, the first part of all its names.
+    slug: String,
+
+    /// The name of its type [default: the slug in capitals, LayerNorm for layer_norm].
+    #[arg(long = "type", value_name = "NAME")]
+    type_name: Option<String>,
+}
+
 /// Run the notebooks' kernel. Jupyter calls this.
 #[derive(Debug, Args)]
 struct KernelArguments {
@@ -261,6 +287,9 @@ fn main() -> ExitCode {
         }
         Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
             ended(lab::run(&lab::Options { notebook, check, update, no_browser, port }))
+        }
+        Some(Command::New(NewArguments { slug, type_name })) => {
+            ended(component::run(&slug, type_name.as_deref()))
         }
         Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
             ended(kernel::run(&evcxr, &connection_file))

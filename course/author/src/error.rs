@@ -97,9 +97,39 @@ pub enum Error {
         known: String,
     },
 
+    /// A component that can't be written. Nothing was.
+    #[error(
+        "the component can't be written, so nothing was\n\
+         rule      {rule}\n\
+         expected  {expected}\n\
+         got       {got}\n\
+         to do     {to_do}"
+    )]
+    Component {
+        /// The rule, in words.
+        rule: String,
+        /// What it asks for.
+        expected: String,
+        /// What there is.
+        got: String,
+        /// What to do.
+        to_do: String,
+    },
+
+    /// A component was written in part, and the rest can't be taken back.
+    #[error(
+        "{reason}, and not all that was written could be taken back; look at `git status`: {left}"
+    )]
+    HalfWritten {
+        /// Why it stopped.
+        reason: String,
+        /// What is left, by name.
+        left: String,
+    },
+
     /// A component refused. On checked input it should not: this is a bug.
     #[error("a component refused its input: {0}")]
-    Component(#[from] quadrivium::Error),
+    Refused(#[from] quadrivium::Error),
 }
 
 impl Error {

@@ -1,10 +1,12 @@
 //! What an author keeps and a reader opens: the book, with all that code makes for it, and the notebooks.
 //!
-//! [`book`] builds the pages and serves them, [`lab`] runs the notebooks and opens them in Jupyter.
+//! [`book`] builds the pages and serves them, [`lab`] runs the notebooks and opens them in Jupyter, and
+//! [`component`] writes the files of a new component.
 
 #![forbid(unsafe_code)]
 
 pub mod book;
+pub mod component;
 pub mod error;
 mod figures;
 pub mod lab;

@@ -1,0 +1,27 @@
+//! The tasks of {Type}, in the order in which they are meant to be done.
+
+use crate::task::{At, Grading, Spec};
+
+/// The tasks. Each invariant grades at least one of them.
+pub static TASKS: &[Spec] = &[
+    Spec {
+        name: "{slug}/forward",
+        subject: "the forward pass",
+        place: "{slug}/forward",
+        chapter: "{slug}#definition",
+        library: At { file: "src/{slug}/formula.rs", mark: "pub fn {slug}<" },
+        grading: Grading::Invariants {
+            ids: &["{slug}/forward-any-input"],
+            calls: &["forward"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "{slug}/types",
+        subject: "sizes that do not fit do not compile",
+        place: "{slug}/types",
+        chapter: "{slug}#definition",
+        library: At { file: "src/{slug}/mod.rs", mark: "const fn assert_size" },
+        grading: Grading::Types,
+    },
+];

@@ -1,0 +1,27 @@
+//! The learner's {Type} as a party to the contract.
+
+use super::{Learner, Seat, not_compiled, tensor};
+use contract::grade::{by_bugs, by_invariants};
+use contract::{slug}::party::{{Type}, {Type}Case, Reply};
+use contract::with_{slug}_size;
+use exercises::prelude::Const;
+use exercises::{slug};
+
+/// The seat of {Type}.
+pub const SEAT: Seat = Seat {
+    slug: "{slug}",
+    invariants: |task, learner, run| by_invariants::<dyn {Type}>(task, learner, run),
+    // With a task about a property, this is `|party| {slug}::property(party)`.
+    property: |task| by_bugs::<dyn {Type}>(task, |_| Err("{slug} has no such task".to_string())),
+};
+
+impl {Type} for Learner {
+    fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {
+        self.may("forward")?;
+        let [b, s, h] = case.shape;
+        with_{slug}_size!(h, |H| {
+            let y = {slug}::{Type}::<H>::new().forward(tensor(&case.x, (b, s, Const::<H>)));
+            Ok(y.as_vec())
+        }, _ => Err(not_compiled("this hidden size")))
+    }
+}

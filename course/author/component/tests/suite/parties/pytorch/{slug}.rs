@@ -1,0 +1,19 @@
+//! {Type} of PyTorch.
+
+use super::{PyTorch, plain};
+use crate::parties::{Seat, surprises};
+use contract::party::{{Type}, {Type}Case, Reply};
+use serde_json::json;
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> = Seat {
+    slug: "{slug}",
+    surprises: |party, run| surprises::<dyn {Type}>(party, run, &[]),
+};
+
+impl {Type} for PyTorch {
+    fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {
+        let {Type}Case { shape, x } = case;
+        self.ask_f32(json!({"call": "{slug}.forward", "shape": shape, "x": plain(x)}))
+    }
+}

@@ -1,0 +1,20 @@
+//! {Type} of the library.
+
+use super::{Library, refused};
+use crate::parties::{Seat, surprises};
+use crate::support::tensor;
+use contract::party::{{Type}, {Type}Case, Reply};
+
+/// The seat.
+pub const SEAT: Seat<Library> = Seat {
+    slug: "{slug}",
+    surprises: |party, run| surprises::<dyn {Type}>(party, run, &[]),
+};
+
+impl {Type} for Library {
+    fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {
+        let [b, s, h] = case.shape;
+        let y = quadrivium::{slug}::{slug}(tensor(&case.x, (b, s, h)));
+        Ok(y.map_err(refused)?.as_vec())
+    }
+}

@@ -1,0 +1,167 @@
+//! A component's lines in the lists: each behind that of the component that stands last in the file.
+
+use super::name::Name;
+use super::templates::Files;
+use crate::error::{Error, Result};
+use contract::registry::{COMPONENTS, Entry};
+use std::path::Path;
+
+/// A line of a list.
+struct Addition {
+    file: &'static str,
+    /// A part of the line that each component has there.
+    beside: &'static str,
+    /// What the new component gets.
+    text: &'static str,
+    place: Place,
+}
+
+/// Where a text is put.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Below the line of the last component.
+    Below,
+    /// In the same line, behind the last component.
+    Behind,
+    /// Above a line that is in the file once.
+    Above,
+}
+use Place::{Above, Behind, Below};
+
+const fn add(
+    file: &'static str,
+    place: Place,
+    beside: &'static str,
+    text: &'static str,
+) -> Addition {
+    Addition { file, beside, text, place }
+}
+
+/// The lines. `contract::places::LISTED` looks for most of them.
+static ADDITIONS: &[Addition] = &[
+    add("contract/src/registry.rs", Below, "\n    {slug}: ", "    {slug}: {Type},"),
+    add("contract/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
+    add("src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
+    add("src/lib.rs", Below, "\npub use {slug}::", "pub use {slug}::{Type};"),
+    add(
+        "src/lib.rs",
+        Below,
+        " | [`{slug}`] |",
+        "//! | [`{Type}`] | [`{slug}`] | TO DO: what it computes |",
+    ),
+    add(
+        "exercises/src/lib.rs",
+        Below,
+        "\npub mod {slug};",
+        "\n#[cfg_attr(starter = \"{slug}\", path = \"../{slug}/starter.rs\")]\npub mod {slug};",
+    ),
+    add("exercises/src/lib.rs", Below, ", in [`{slug}`]", "//! {number}. {Type}, in [`{slug}`]"),
+    add(
+        "exercises/README.md",
+        Below,
+        "\n| `src/{slug}.rs` |",
+        "| `src/{slug}.rs` | {Type} | {number}.1 to {number}.2 |",
+    ),
+    add("exercises/tests/autograder/seats/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("exercises/tests/autograder/seats/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("tests/suite/parties/reference/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("tests/suite/parties/reference/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("tests/suite/parties/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("tests/suite/parties/pytorch/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("tests/suite/main.rs", Below, "\nmod {slug};", "#[path = \"{nn}_{slug}.rs\"]\nmod {slug};"),
+    add("tests/suite/10_pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("kit/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
+    add(
+        "README.md",
+        Below,
+        "\n| **{title}** |",
+        "| **{Type}** | TO DO: what it does, in the words of contract/src/{slug}/mod.rs |",
+    ),
+    add("book/src/SUMMARY.md", Below, "]({slug}.md)", "- [{Type}]({slug}.md)"),
+    add(
+        "tests/goldens/party.py",
+        Above,
+        "\ndef plain(value):\n",
+        "# {Type}: TO DO: which of PyTorch's operations.\n\n\n@call\ndef {slug}_forward(q):\n    \
+         raise NotImplementedError(\"TO DO: {slug} with PyTorch's own operations\")\n\n",
+    ),
+];
+
+/// The lists with their new lines.
+#[derive(Default)]
+pub struct Changed {
+    /// Files, and their new texts.
+    pub files: Files,
+    /// Lines for which no place was found, and their files.
+    pub by_hand: Vec<(String, String)>,
+}
+
+/// Adds a component's lines, in memory.
+///
+/// # Errors
+/// A list can't be read.
+pub fn added(root: &Path, name: &Name) -> Result<Changed> {
+    let mut changed = Changed::default();
+    for Addition { file, beside, text, place } in ADDITIONS {
+        let old = match changed.files.get(*file) {
+            Some(text) => text.clone(),
+            None => std::fs::read_to_string(root.join(file)).map_err(|error| Error::File {
+                file: file.to_string(),
+                reason: error.to_string(),
+            })?,
+        };
+        let text = name.put_into(text);
+        match with(&old, beside, &text, *place) {
+            Some(new) => drop(changed.files.insert(file.to_string(), new)),
+            None => changed.by_hand.push((file.to_string(), text)),
+        }
+    }
+    Ok(changed)
+}
+
+/// A text with an addition, or nothing if no component stands where it belongs.
+fn with(old: &str, beside: &str, text: &str, place: Place) -> Option<String> {
+    let ends = |entry: &Entry| {
+        let wanted = beside.replace("{slug}", entry.slug).replace("{title}", entry.title);
+        old.rfind(&wanted).map(|at| at + wanted.len())
+    };
+    let last = || COMPONENTS.iter().filter_map(ends).max();
+    let (at, text) = match place {
+        Above => {
+            let mut found = old.match_indices(beside);
+            let (at, _) = found.next()?;
+            if found.next().is_some() {
+                return None;
+            }
+            (at, format!("\n{text}"))
+        }
+        Behind => (last()?, text.to_string()),
+        Below => {
+            let last = last()?;
+            let line = old[last..].find('\n').map_or(old.len(), |end| last + end);
+            (line, format!("\n{text}"))
+        }
+    };
+    Some(format!("{}{text}{}", &old[..at], &old[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_comes_below_the_last_component() {
+        let old = "pub mod norm;\npub mod rope;\npub mod norms;\n";
+        let new = with(old, "pub mod {slug};", "pub mod x;", Below);
+        assert_eq!(new.unwrap(), "pub mod norm;\npub mod rope;\npub mod x;\npub mod norms;\n");
+        let new = with("&[norm::SEAT, rope::SEAT];", "{slug}::SEAT", ", x::SEAT", Behind);
+        assert_eq!(new.unwrap(), "&[norm::SEAT, rope::SEAT, x::SEAT];");
+        assert_eq!(with("a\nb\n", "\nb\n", "x", Above).unwrap(), "a\nx\nb\n");
+    }
+
+    #[test]
+    fn where_no_component_stands_nothing_is_added() {
+        assert_eq!(with("pub mod x;\n", "pub mod {slug};", "pub mod y;", Below), None);
+        assert_eq!(with("a\nb\nb\n", "b", "x", Above), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! A component's names, once it is known that they can be used.
+
+use super::templates;
+use crate::error::{Error, Result};
+use contract::places::LISTED;
+use contract::registry::COMPONENTS;
+use std::collections::BTreeMap;
+use std::path::Path;
+use syn::{Ident, Item, UseTree};
+
+/// The names of a new component.
+#[derive(Debug)]
+pub struct Name {
+    slug: String,
+    type_name: String,
+    /// Its place among the components, counted from 1.
+    number: usize,
+    /// The number of its tests, in two digits.
+    tests: String,
+}
+
+impl Name {
+    /// The names, if nothing else is called so.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn checked(root: &Path, slug: &str, type_name: Option<&str>) -> Result<Self> {
+        check_form(slug)?;
+        if let Some(entry) = COMPONENTS.iter().find(|entry| entry.slug == slug) {
+            return Err(taken(slug, &format!("the component {}", entry.title)));
+        }
+        if let Some(file) = taken_names(root)?.get(slug) {
+            return Err(taken(slug, &format!("a name in {file}")));
+        }
+        let type_name = type_name.map_or_else(|| camel_case(slug), str::to_string);
+        check_type(&type_name)?;
+        if let Some(place) = used_as_type(root, slug, &type_name)? {
+            return Err(Error::Component {
+                rule: "a type has its name alone".to_string(),
+                expected: "a name that nothing else has; other names are made by adding to it"
+                    .to_string(),
+                got: format!("{type_name} is used in {place}"),
+                to_do: "name another with --type".to_string(),
+            });
+        }
+        let (slug, number) = (slug.to_string(), COMPONENTS.len() + 1);
+        Ok(Self { slug, type_name, number, tests: next_number(root)? })
+    }
+
+    /// A text of a template with these names in it.
+    pub fn put_into(&self, text: &str) -> String {
+        text.replace("{slug}", &self.slug)
+            .replace("{Type}", &self.type_name)
+            .replace("{nn}", &self.tests)
+            .replace("{number}", &self.number.to_string())
+    }
+}
+
+fn check_form(slug: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let form = slug.starts_with(|c: char| c.is_ascii_lowercase()) && slug.chars().all(plain);
+    if form && syn::parse_str::<Ident>(slug).is_ok() {
+        return Ok(());
+    }
+    let got = if form { "a keyword of Rust" } else { "another form" };
+    Err(Error::Component {
+        rule: "a slug names folders and modules".to_string(),
+        expected: "lower-case letters, digits and underscores, a letter first, and no keyword"
+            .to_string(),
+        got: format!("\"{slug}\", {got}"),
+        to_do: "choose another slug, such as layernorm".to_string(),
+    })
+}
+
+fn check_type(name: &str) -> Result<()> {
+    let form = name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.chars().all(|c| c.is_ascii_alphanumeric())
+        && syn::parse_str::<Ident>(name).is_ok();
+    if form {
+        return Ok(());
+    }
+    Err(Error::Component {
+        rule: "the name of a type is CamelCase".to_string(),
+        expected: "letters and digits, a capital first".to_string(),
+        got: format!("\"{name}\""),
+        to_do: "name another with --type, such as LayerNorm".to_string(),
+    })
+}
+
+fn taken(slug: &str, by: &str) -> Error {
+    Error::Component {
+        rule: "a slug is a module of several crates, and each name is there once".to_string(),
+        expected: "a slug that nothing else has".to_string(),
+        got: format!("{slug} is {by}"),
+        to_do: "choose another slug".to_string(),
+    }
+}
+
+/// `layer_norm` as `LayerNorm`.
+fn camel_case(slug: &str) -> String {
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+    };
+    slug.split('_').map(capital).collect::<Vec<String>>().concat()
+}
+
+/// The names that a slug may not have, each with the file that has it: those of the files in which it is to
+/// be a module, and what the templates use.
+fn taken_names(root: &Path) -> Result<BTreeMap<String, String>> {
+    let mut names = BTreeMap::new();
+    let lists = LISTED.iter().filter(|line| line.holds.ends_with("mod {slug};"));
+    for file in lists.map(|line| line.file) {
+        let text = std::fs::read_to_string(root.join(file))
+            .map_err(|error| Error::File { file: file.into(), reason: error.to_string() })?;
+        collect(file, &text, &mut names)?;
+    }
+    // With a slug that is nothing's name, so that what is found is the templates' own.
+    let neutral = "neutral_slug_of_nothing";
+    for (file, text) in templates::raw(root)? {
+        // Programs for types stand alone, and may name the component's crate.
+        if file.ends_with(".rs") && text.contains("use ") {
+            let text = text.replace("{slug}", neutral).replace("{Type}", "NeutralTypeOfNothing");
+            collect(&format!("the template {file}"), &text, &mut names)?;
+        }
+    }
+    names.remove(neutral);
+    Ok(names)
+}
+
+fn collect(file: &str, text: &str, names: &mut BTreeMap<String, String>) -> Result<()> {
+    let parsed = syn::parse_file(text).map_err(|error| Error::Component {
+        rule: "the files that list components can be read".to_string(),
+        expected: "Rust".to_string(),
+        got: format!("{file}: {error}"),
+        to_do: "mend it first".to_string(),
+    })?;
+    let mut add = |name: &Ident| {
+        names.entry(name.to_string()).or_insert_with(|| file.to_string());
+    };
+    for item in &parsed.items {
+        match item {
+            Item::Mod(item) => add(&item.ident),
+            Item::Use(item) => used(&item.tree, true, &mut add),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The first and the last name of each path. What stands between hides nothing.
+fn used(tree: &UseTree, first: bool, add: &mut dyn FnMut(&Ident)) {
+    match tree {
+        UseTree::Path(path) => {
+            if first && !["crate", "super", "self"].iter().any(|word| path.ident == word) {
+                add(&path.ident);
+            }
+            used(&path.tree, false, add);
+        }
+        UseTree::Name(name) => add(&name.ident),
+        UseTree::Rename(name) => add(&name.rename),
+        UseTree::Glob(_) => {}
+        UseTree::Group(group) => group.items.iter().for_each(|tree| used(tree, first, add)),
+    }
+}
+
+/// Where a type, or one that is made of its name, is used already: in a party, in the library's root, in the
+/// templates.
+fn used_as_type(root: &Path, slug: &str, name: &str) -> Result<Option<String>> {
+    let mut texts: Vec<(String, String)> = templates::raw(root)?.into_iter().collect();
+    let parties = COMPONENTS.iter().map(|entry| format!("contract/src/{}/party.rs", entry.slug));
+    for file in parties.chain(["contract/src/seam.rs".into(), "src/lib.rs".into()]) {
+        let text = std::fs::read_to_string(root.join(&file))
+            .map_err(|error| Error::File { file: file.clone(), reason: error.to_string() })?;
+        texts.push((file, text));
+    }
+    let made = ["", "Case", "Loops"].map(|end| format!("{name}{end}"));
+    let is_word = |text: &str| {
+        let letter = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '{' || c == '}');
+        text.split(letter).any(|word| made.iter().any(|made| made == word))
+    };
+    let place = texts.into_iter().find(|(_, text)| is_word(text)).map(|(file, _)| file);
+    Ok(place.map(|file| file.replace("{slug}", slug)))
+}
+
+/// The first number that no file of the suite has, in two digits.
+fn next_number(root: &Path) -> Result<String> {
+    let folder = "tests/suite";
+    let refuse =
+        |error: std::io::Error| Error::File { file: folder.into(), reason: error.to_string() };
+    let mut last = 0;
+    for entry in root.join(folder).read_dir().map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
+        let number = name.split_once('_').and_then(|(number, _)| number.parse::<u32>().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(format!("{:02}", last + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_is_the_slug_in_capitals() {
+        assert_eq!(camel_case("layer_norm"), "LayerNorm");
+        assert_eq!(camel_case("alibi2"), "Alibi2");
+    }
+
+    #[test]
+    fn first_and_last_names_are_taken() {
+        let mut names = BTreeMap::new();
+        let text =
+            "use std::fmt::{self, Write as W};\nuse crate::a::b;\nuse c::*;\nmod d;\nfn e() {}";
+        collect("x", text, &mut names).unwrap();
+        let names: Vec<&str> = names.keys().map(String::as_str).collect();
+        assert_eq!(names, ["W", "b", "c", "d", "self", "std"]);
+    }
+}

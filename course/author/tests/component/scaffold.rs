@@ -1,0 +1,98 @@
+//! What is written.
+
+use crate::{copy, files, root, workspace, written};
+use contract::places::{missing, unwritten};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+const SLUG: &str = "layer_norm";
+
+/// These come of commands that need what an author writes.
+const MADE_LATER: [&str; 2] =
+    ["snapshots/matrix_layer_norm.snap", "tests/goldens/layer_norm.safetensors"];
+
+#[test]
+fn every_place_is_there_or_is_said_to_be_left() {
+    let workspace = workspace();
+    let written = written(workspace.path());
+    assert!(written.by_hand.is_empty(), "{:#?}", written.by_hand);
+    let left = missing(workspace.path(), SLUG);
+    assert_eq!(left, written.missing);
+    let left: Vec<&str> = left.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(left, MADE_LATER);
+    // What is to be written is counted, file by file.
+    let all: usize = written.unwritten.iter().map(|(_, count)| count).sum();
+    assert_eq!(all, unwritten(workspace.path(), SLUG).len());
+    assert!(all > 30, "{:#?}", written.unwritten);
+}
+
+#[test]
+fn nothing_but_what_is_said_has_changed() {
+    let workspace = workspace();
+    let before = files(workspace.path());
+    let written = written(workspace.path());
+    let mut after = files(workspace.path());
+    let known =
+        |names: &[String]| -> BTreeSet<_> { names.iter().map(|name| name.into()).collect() };
+    let (mut new, mut changed) = (BTreeSet::new(), BTreeSet::new());
+    for (file, old) in &before {
+        match after.remove(file) {
+            Some(now) if now == *old => {}
+            Some(_) => drop(changed.insert(file.clone())),
+            None => panic!("{} is gone", file.display()),
+        }
+    }
+    new.extend(after.into_keys());
+    assert_eq!(new, known(&written.files));
+    assert_eq!(changed, known(&written.lists));
+    // Lists get lines; none is lost.
+    for file in changed {
+        let text = std::fs::read_to_string(workspace.path().join(&file)).unwrap();
+        let old = String::from_utf8(before[&file].clone()).unwrap();
+        let words = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+        let (words, old) = (words(&text), words(&old));
+        let kept = |word: &&String| {
+            let count = |all: &[String]| all.iter().filter(|other| other == word).count();
+            // The last seat of a list gets a comma.
+            count(&words) >= count(&old) || word.ends_with("::SEAT];")
+        };
+        let lost: Vec<_> = old.iter().filter(|word| !kept(word)).collect();
+        assert!(lost.is_empty(), "{}: {lost:?}", file.display());
+    }
+}
+
+#[test]
+fn no_placeholder_of_a_template_is_left() {
+    let workspace = workspace();
+    let written = written(workspace.path());
+    for file in &written.files {
+        let text = std::fs::read_to_string(workspace.path().join(file)).unwrap();
+        for mark in ["{slug}", "{Type}", "{nn}", "{number}"] {
+            assert!(!text.contains(mark) && !file.contains(mark), "{file} holds {mark}");
+        }
+    }
+    let tests = written.files.iter().filter(|file| file.ends_with("_layer_norm.rs")).count();
+    assert_eq!(tests, 1, "its tests are numbered: {:#?}", written.files);
+}
+
+/// What is written compiles: all crates that a component is in, with their tests.
+#[test]
+#[ignore = "compiles for half a minute: .ci/run asks for it"]
+fn it_compiles() {
+    let workspace = workspace();
+    for name in ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "benches", "examples", "course"]
+    {
+        copy(&root().join(name), &workspace.path().join(name));
+    }
+    written(workspace.path());
+    let said = Command::new(env!("CARGO"))
+        .args(["check", "--locked", "--quiet", "--features", "f16", "--all-targets"])
+        .args(["-p", "quadrivium", "-p", "contract", "-p", "exercises", "-p", "kit"])
+        .current_dir(workspace.path())
+        // The crates that it stands on are checked there already.
+        .env("CARGO_TARGET_DIR", root().join("target"))
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success() && !words.contains("warning"), "{words}");
+}
