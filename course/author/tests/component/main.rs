@@ -39,7 +39,7 @@ fn copy(from: &Path, to: &Path) {
         std::fs::copy(from, to).unwrap();
         return;
     }
-    std::fs::create_dir_all(to).unwrap();
+    std::fs::create_dir(to).unwrap();
     for entry in from.read_dir().unwrap() {
         let name = entry.unwrap().file_name();
         if name != "backups" {
