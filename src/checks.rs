@@ -1,7 +1,7 @@
 //! Checks that several components make.
 
 use crate::error::{Error, Result};
-use crate::tensor::Shape;
+use crate::tensor::{Float, Shape};
 
 /// Returns `Ok` if `holds`, else [`Error::Setting`]. `NaN` never holds a comparison.
 pub(crate) fn require(holds: bool, name: &'static str, rule: &'static str, got: f64) -> Result<()> {
@@ -30,4 +30,11 @@ pub(crate) fn same_shape(name: &'static str, expected: &[usize], got: &[usize]) 
         return Ok(());
     }
     Err(Error::Shape { name, expected: expected.to_vec(), got: got.to_vec() })
+}
+
+/// `eps` is added to a mean of squares, or to a variance, in `W`, so it may be neither negative nor lost there.
+pub(crate) fn check_eps<W: Float>(eps: f64) -> Result<()> {
+    let held = W::nearest(eps);
+    let holds = held.is_finite() && (eps == 0.0 || held > W::zero());
+    require(holds, "eps", "0, or a positive number that its float type can hold", eps)
 }

@@ -1,5 +1,5 @@
-//! A front end of a Transformer, as a course: four components, each a dfdx module whose shapes the
-//! compiler checks, each with its tests in `tests/suite`.
+//! A front end of a Transformer, as a course. Each component is a dfdx module whose shapes the
+//! compiler checks, with its tests in `tests/suite`.
 //!
 //! | Component | Folder | It computes |
 //! | --- | --- | --- |
@@ -135,7 +135,7 @@ pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
 pub mod functional {
-    //! The four computations as free functions.
+    //! The computations as free functions.
     //!
     //! The modules hold weights and settings and call these. Sizes are run-time values here, so
     //! what the compiler refuses for a module is an [`Error`](crate::Error) for a function.

@@ -4,6 +4,8 @@
 //!
 //! In the patterns, `{slug}` is the component's slug.
 
+use crate::registry::component;
+use crate::task::Grading;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +102,13 @@ const fn line(file: &'static str, holds: &'static str) -> Line {
 pub fn missing(root: &Path, slug: &str) -> Vec<String> {
     let here = |pattern: &str| pattern.replace("{slug}", slug);
     let mut missing = Vec::new();
+    // Who has no task about types needs no programs for it.
+    let untyped = component(slug)
+        .is_some_and(|entry| entry.tasks().all(|task| !matches!(task.grading, Grading::Types)));
     for Own { path, holds } in OWN {
+        if untyped && path.ends_with("/types") {
+            continue;
+        }
         let path = here(path);
         if !found(root, &path).is_some_and(|found| holds_something(&found)) {
             missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));

@@ -186,7 +186,7 @@ struct ReadArguments {
     #[arg(long)]
     open: bool,
 
-    /// For authors: make the figures and listings in book/src anew.
+    /// For authors: make the figures and listings in book/src anew, and put new numbers into the pages.
     #[arg(long, conflicts_with_all = ["build", "port", "open"])]
     update: bool,
 }

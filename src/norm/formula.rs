@@ -5,7 +5,7 @@
 //! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
 //! the input's type once.
 
-use crate::checks::{check_size, require, same_shape};
+use crate::checks::{check_eps, check_size, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -136,11 +136,4 @@ fn check_norm<B: Dim, S: Dim, H: Dim>(
         return Err(Error::GroupSize { group_size, hidden_size });
     }
     same_shape("weight", &[hidden_size], &[weight.0.size()])
-}
-
-/// `eps` is added to a mean of squares in `W`, so it may be neither negative nor lost there.
-pub(crate) fn check_eps<W: Float>(eps: f64) -> Result<()> {
-    let held = W::nearest(eps);
-    let holds = held.is_finite() && (eps == 0.0 || held > W::zero());
-    require(holds, "eps", "0, or a positive number that its float type can hold", eps)
 }

@@ -9,12 +9,11 @@ mod ranks;
 
 pub use formula::group_rms_norm;
 
-use crate::checks::MAX_ELEMENTS;
+use crate::checks::{MAX_ELEMENTS, check_eps};
 use crate::error::{Error, Result};
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use formula::check_eps;
 use std::cell::Cell;
 use std::fmt;
 

@@ -1,6 +1,7 @@
 """Golden numbers for the Rust tests, computed by PyTorch.
 
 python generate.py           rewrites the .safetensors files next to this script
+python generate.py norm      rewrites norm.safetensors only
 python generate.py --check   recomputes them, compares bit for bit, exits 1 on a difference
 
 Every forward pass is written the way a PyTorch user writes it.
@@ -462,11 +463,17 @@ def check(stem):
 def main():
     parser = argparse.ArgumentParser(description="Write or check the golden files.")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    if parser.parse_args().check:
-        lines = [line for stem in FILES for line in check(stem)]
+    parser.add_argument("file", nargs="*", help=f"of {', '.join(FILES)}; all, if none is named")
+    arguments = parser.parse_args()
+    stems = arguments.file or FILES
+    for stem in stems:
+        if stem not in FILES:
+            parser.error(f"there is no file {stem}: choose of {', '.join(FILES)}")
+    if arguments.check:
+        lines = [line for stem in stems for line in check(stem)]
         print("\n".join(lines) or "all golden files match")
         sys.exit(1 if lines else 0)
-    for stem in FILES:
+    for stem in stems:
         tensors, metadata = compute(stem)
         path = HERE / f"{stem}.safetensors"
         save_file(tensors, path, metadata=metadata)

@@ -6,6 +6,7 @@
 use super::complaint::Complaints;
 use super::made::kinds::Numbers;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 const BEGIN: &str = "<!-- = ";
 const END: &str = " -->";
@@ -38,6 +39,40 @@ pub fn compare(
         out.push_str(rest);
     }
     out
+}
+
+/// The page with each number as the code gives it now, where it stands alone in its word. A formula or a
+/// piece of code is left as it is: which of its numbers is meant, only its author knows.
+pub fn put_in(page: &str, numbers: &Numbers) -> String {
+    let mut pieces = page.split(BEGIN);
+    let mut out = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        let name = piece.split_once(END).map_or("", |(name, _)| name);
+        let word = said(&out);
+        if let Some(made) = numbers.get(name)
+            && !holds(word, made)
+            && let Some(number) = only_number(word)
+        {
+            let at = out.len() - word.len();
+            out.replace_range(at + number.start..at + number.end, made);
+        }
+        out.push_str(BEGIN);
+        out.push_str(piece);
+    }
+    out
+}
+
+/// Where the number of a word stands, if there is one and only one.
+fn only_number(word: &str) -> Option<Range<usize>> {
+    let sign = |c: char| matches!(c, '-' | '−');
+    if word.starts_with(['$', '`']) {
+        return None;
+    }
+    let digit = |c: char| c.is_ascii_digit();
+    let (first, last) = (word.find(digit)?, word.rfind(digit)? + 1);
+    let plain = word[first..last].chars().all(|c| digit(c) || matches!(c, '.' | ','));
+    let signed = word[..first].char_indices().next_back().filter(|(_, before)| sign(*before));
+    plain.then_some(signed.map_or(first, |(at, _)| at)..last)
 }
 
 fn head(text: &str) -> &str {
@@ -112,6 +147,30 @@ mod tests {
             "0.7071<!-- = a/root",
         ] {
             assert_eq!(complaints(page).len(), 1, "{page}");
+        }
+    }
+
+    #[test]
+    fn an_old_number_gives_way() {
+        let mut numbers = Numbers::default();
+        numbers.add("a/root", "0.7071");
+        numbers.add("a/low", "−0.84");
+        for (before, after) in [
+            ("It is 0.71<!-- = a/root -->.", "It is 0.7071<!-- = a/root -->."),
+            ("(1,234.5<!-- = a/root -->)", "(0.7071<!-- = a/root -->)"),
+            ("at −1.26<!-- = a/low -->", "at −0.84<!-- = a/low -->"),
+            (
+                "| 9<!-- = a/low --> | 8<!-- = a/root -->",
+                "| −0.84<!-- = a/low --> | 0.7071<!-- = a/root -->",
+            ),
+            // Already right; which one is meant is not known; nobody's number.
+            ("**0.7071**<!-- = a/root -->", "**0.7071**<!-- = a/root -->"),
+            ("$x = 2$<!-- = a/root -->", "$x = 2$<!-- = a/root -->"),
+            ("3x4<!-- = a/root -->", "3x4<!-- = a/root -->"),
+            ("7<!-- = a/square -->", "7<!-- = a/square -->"),
+            ("7<!-- = a/root", "7<!-- = a/root"),
+        ] {
+            assert_eq!(put_in(before, &numbers), after);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::build::{Built, build};
 use super::serve::Server;
 use super::{publish, update};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use learner::exercise::Workspace;
 use learner::progress::with_spinner;
 use learner::terminal::Terminal;
@@ -21,7 +21,7 @@ pub struct Options {
     pub port: Option<u16>,
     /// Open it in the browser.
     pub open: bool,
-    /// Make the figures and listings anew.
+    /// Make the figures, the listings and the numbers in the pages anew.
     pub update: bool,
 }
 
@@ -33,11 +33,16 @@ pub fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut terminal = Terminal::stdout();
     if options.update {
-        let files = with_spinner(|progress| {
+        let pages = workspace.path("book/src");
+        let (made, changed) = with_spinner(|progress| {
             progress("drawing the figures of the book");
-            update::make(&workspace.path("book/src"))
+            Ok::<_, Error>((update::make(&pages)?, update::put_numbers(&pages)?))
         })?;
-        terminal.line(&format!("{} figures and listings are in book/src", files.len()))?;
+        terminal.line(&format!("{} figures and listings are in book/src", made.len()))?;
+        for page in changed {
+            let page = page.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            terminal.line(&format!("book/src/{page} has new numbers; read the difference"))?;
+        }
         return Ok(true);
     }
     if let Some(folder) = &options.build {

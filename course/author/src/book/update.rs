@@ -1,6 +1,7 @@
-//! The figures and the listings of the book, made and written.
+//! What code makes for the book, made and written: figures, listings, and the numbers in its pages.
 
-use super::made::CHAPTERS;
+use super::made::{self, CHAPTERS};
+use super::{numbers, plan};
 use crate::error::{Error, Result};
 use learner::save;
 use std::path::{Path, PathBuf};
@@ -10,10 +11,6 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// A component refused its input; a file can't be written.
 pub fn make(folder: &Path) -> Result<Vec<PathBuf>> {
-    let refuse = |file: &Path, error: std::io::Error| Error::File {
-        file: file.display().to_string(),
-        reason: error.to_string(),
-    };
     let mut files = Vec::new();
     for kind in ["figures", "listings"] {
         let folder = folder.join(kind);
@@ -32,4 +29,41 @@ pub fn make(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
+}
+
+/// Puts the numbers that code gives now into the pages of a folder like `book/src`. Returns the pages that
+/// changed. Numbers within formulas and pieces of code stay: the build complains about them.
+///
+/// # Errors
+/// A component refused its input; the plan for instructors is not in order; a page can't be read or written.
+pub fn put_numbers(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| refuse(folder, error))? {
+        let path = entry.map_err(|error| refuse(folder, error))?.path();
+        if let (Some("md"), Some(name)) = (extension(&path), path.file_stem()) {
+            let text = std::fs::read_to_string(&path).map_err(|error| refuse(&path, error))?;
+            pages.push((name.to_string_lossy().into_owned(), text));
+        }
+    }
+    pages.sort();
+    let mut numbers = made::numbers()?;
+    plan::add(&pages, &mut numbers).map_err(|wrong| Error::Book(vec![wrong]))?;
+    let mut changed = Vec::new();
+    for (name, text) in &pages {
+        let page = numbers::put_in(text, &numbers);
+        if page != *text {
+            let path = folder.join(format!("{name}.md"));
+            save::write(&path, page).map_err(|error| refuse(&path, error))?;
+            changed.push(path);
+        }
+    }
+    Ok(changed)
+}
+
+fn extension(path: &Path) -> Option<&str> {
+    path.extension()?.to_str()
+}
+
+fn refuse(file: &Path, error: std::io::Error) -> Error {
+    Error::File { file: file.display().to_string(), reason: error.to_string() }
 }
