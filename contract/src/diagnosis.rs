@@ -8,12 +8,13 @@
 //! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
 //! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
-use crate::component::{Bug, Component, Probe};
+use crate::component::{Component, Probe};
+use crate::registry::{Exhibit, exhibits};
 
 /// A known bug that fits.
-pub struct Diagnosis<P: ?Sized + 'static> {
+pub struct Diagnosis {
     /// The bug.
-    pub bug: &'static Bug<P>,
+    pub bug: Exhibit,
     /// How well it fits.
     pub fit: Fit,
 }
@@ -36,28 +37,31 @@ const ENOUGH: f64 = 0.8;
 ///
 /// `calls` limits the questions to some calls of the seam, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
-pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis<P>> {
-    closest(&P::probes(party), &P::probes(&P::oracle()), calls, &museum::<P>())
+pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis> {
+    let museum = museum::<P>();
+    closest(&P::probes(party), &P::probes(&P::oracle()), calls, &mut museum.iter())
 }
 
-/// A bug and its answers to [`Component::probes`].
-type Known<P> = (&'static Bug<P>, Vec<Probe>);
+/// A bug and its answers to [`Component::probes`]. The component's types end here, so that what follows is
+/// compiled once and not once for each component.
+type Known = (Exhibit, Vec<Probe>);
 
-fn museum<P: Component + ?Sized>() -> Vec<Known<P>> {
-    P::bugs().iter().map(|bug| (bug, P::probes(&(bug.party)()))).collect()
+fn museum<P: Component + ?Sized>() -> Vec<Known> {
+    let answers = P::bugs().iter().map(|bug| P::probes(&(bug.party)()));
+    exhibits::<P>().into_iter().zip(answers).collect()
 }
 
 /// [`diagnose`] from the answers, among some of the bugs.
-fn closest<'a, P: Component + ?Sized>(
+fn closest(
     answers: &[Probe],
     truth: &[Probe],
     calls: &[&str],
-    museum: impl IntoIterator<Item = &'a Known<P>>,
-) -> Option<Diagnosis<P>> {
-    let fits = museum.into_iter().filter_map(|(bug, wrong)| {
+    museum: &mut dyn Iterator<Item = &Known>,
+) -> Option<Diagnosis> {
+    let fits = museum.filter_map(|(bug, wrong)| {
         fit(answers, truth, wrong, calls).map(|fit| Diagnosis { bug: *bug, fit })
     });
-    let mut fits: Vec<Diagnosis<P>> = fits.collect();
+    let mut fits: Vec<Diagnosis> = fits.collect();
     fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
     let best = fits.first()?;
     let alike = fits.iter().filter(|other| other.fit == best.fit).count();
@@ -100,18 +104,21 @@ impl Accuracy {
 /// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
 /// bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
+    accuracy_among(&P::probes(&P::oracle()), &museum::<P>())
+}
+
+fn accuracy_among(truth: &[Probe], museum: &[Known]) -> Accuracy {
     let mut accuracy = Accuracy::default();
-    let (truth, museum) = (P::probes(&P::oracle()), museum::<P>());
-    for (bug, answers) in &museum {
+    for (bug, answers) in museum {
         let answers = in_another_hand(answers.clone());
         accuracy.shown += 1;
-        match closest(&answers, &truth, &[], &museum) {
+        match closest(&answers, truth, &[], &mut museum.iter()) {
             Some(named) if named.bug.id == bug.id => accuracy.right += 1,
             Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
             None => accuracy.unknown.push(bug.id),
         }
-        let others = museum.iter().filter(|(other, _)| other.id != bug.id);
-        if let Some(named) = closest(&answers, &truth, &[], others) {
+        let mut others = museum.iter().filter(|(other, _)| other.id != bug.id);
+        if let Some(named) = closest(&answers, truth, &[], &mut others) {
             accuracy.strangers_named.push((bug.id, named.bug.id));
         }
     }

@@ -1,9 +1,10 @@
 //! Grading: a task's invariants on a party, and what came out.
 
-use crate::breach::{Breach, Fault};
-use crate::component::{Component, Invariant};
-use crate::diagnosis;
+use crate::breach::{Breach, Fault, Verdict};
+use crate::component::Component;
+use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
+use crate::registry::{Exhibit, Promise, exhibits, promises};
 use crate::run::Run;
 use crate::task::{Grading, Task};
 use serde::{Deserialize, Serialize};
@@ -118,21 +119,38 @@ fn not_graded(task: &Task, what: &str) -> Grade {
 }
 
 /// Grades a party by the invariants of a task.
+///
+/// This and [`by_bugs`] know the party's type, so every program that grades has a copy of them for each
+/// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -> Grade {
+    let judge = |place: usize| P::invariants()[place].judge(party, run);
+    let diagnose = |calls: &[&str]| diagnosis::diagnose(party, calls);
+    by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose)
+}
+
+/// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
+fn by_promises(
+    task: &Task,
+    component: &str,
+    promises: &[Promise],
+    judge: &dyn Fn(usize) -> Verdict,
+    diagnose: &dyn Fn(&[&str]) -> Option<Diagnosis>,
+) -> Grade {
     let mut grade = Grade::new(task);
     let Grading::Invariants { ids, calls, .. } = task.grading else {
         return not_graded(task, "it is not graded by invariants, and was asked to be");
     };
-    let of_task = |invariant: &&Invariant<P>| ids.contains(&invariant.id);
-    let invariants: Vec<_> = P::invariants().iter().filter(of_task).collect();
+    let of_task = |(_, invariant): &(usize, &Promise)| ids.contains(&invariant.id);
+    let invariants: Vec<_> = promises.iter().enumerate().filter(of_task).collect();
     if invariants.len() != ids.len() {
         // Without this, a task that was handed to another component would pass by doing nothing.
-        let (found, asked, other) = (invariants.len(), ids.len(), P::SLUG);
-        let what = format!("{found} of its {asked} invariants were found in the component {other}");
+        let (found, asked) = (invariants.len(), ids.len());
+        let what =
+            format!("{found} of its {asked} invariants were found in the component {component}");
         return not_graded(task, &what);
     }
-    for invariant in invariants {
-        match invariant.judge(party, run) {
+    for (place, invariant) in invariants {
+        match judge(place) {
             Ok(remark) => {
                 grade.held.push(invariant.id.to_string());
                 grade.remarks.extend(remark);
@@ -156,7 +174,7 @@ pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -
     if grade.passed {
         return grade;
     }
-    if let Some(diagnosis) = diagnosis::diagnose(party, calls) {
+    if let Some(diagnosis) = diagnose(calls) {
         let bug = diagnosis.bug;
         // The invariant that carries the bug's name goes to the front.
         grade.broken.sort_by_key(|broken| broken.id != bug.named_by);
@@ -174,24 +192,50 @@ pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -
 /// It must accept the oracle and all correct variants. An `Err` and a panic both refuse.
 pub fn by_bugs<P: Component + ?Sized>(
     task: &Task,
-    property: impl Fn(&P) -> Result<(), String>,
+    property: &dyn Fn(&P) -> Result<(), String>,
+) -> Grade {
+    let refuses = |shown: Shown| {
+        let party = match shown {
+            Shown::Oracle => P::oracle(),
+            Shown::Variant(place) => (P::variants()[place].party)(),
+            Shown::Bug(place) => (P::bugs()[place].party)(),
+        };
+        property(&party).err()
+    };
+    let variants: Vec<_> =
+        P::variants().iter().map(|variant| (variant.id, variant.about)).collect();
+    by_shown(task, P::SLUG, &variants, &exhibits::<P>(), &refuses)
+}
+
+/// A party that a learner's invariant is shown: of variants and bugs, the place among the component's.
+enum Shown {
+    Oracle,
+    Variant(usize),
+    Bug(usize),
+}
+
+/// [`by_bugs`]. `property` gives the words of a refusal.
+fn by_shown(
+    task: &Task,
+    component: &str,
+    variants: &[(&str, &str)],
+    bugs: &[Exhibit],
+    property: &dyn Fn(Shown) -> Option<String>,
 ) -> Grade {
     let Grading::Property { needed } = task.grading else {
         return not_graded(task, "it is not graded by a property, and was asked to be");
     };
-    if task.component != P::SLUG {
-        let what = format!("it was handed to the component {}", P::SLUG);
+    if task.component != component {
+        let what = format!("it was handed to the component {component}");
         return not_graded(task, &what);
     }
-    let refuses = |party: &P| -> Option<String> {
-        match catch_unwind(AssertUnwindSafe(|| property(party))) {
-            Ok(verdict) => verdict.err(),
-            Err(payload) => Some(panics::message(&*payload)),
-        }
+    let refuses = |shown: Shown| {
+        catch_unwind(AssertUnwindSafe(|| property(shown)))
+            .unwrap_or_else(|payload| Some(panics::message(&*payload)))
     };
     let rule = "property/accepts-what-is-right";
     let sentence = "A right implementation is accepted, however it is written.";
-    if let Some(words) = refuses(&P::oracle()) {
+    if let Some(words) = refuses(Shown::Oracle) {
         let mut grade = Grade::new(task);
         let breach = if words.starts_with("not yet implemented") {
             Breach::new("property", Fault::Panicked { message: words })
@@ -202,26 +246,26 @@ pub fn by_bugs<P: Component + ?Sized>(
         grade.fail(rule, sentence, breach);
         return grade;
     }
-    for variant in P::variants() {
-        if let Some(words) = refuses(&(variant.party)()) {
+    for (place, (id, about)) in variants.iter().enumerate() {
+        if let Some(words) = refuses(Shown::Variant(place)) {
             let what = format!(
-                "it refuses a correct variant ({}: {}). It says: {words}\n\
-                 Is the tolerance tighter than f32 rounding?",
-                variant.id, variant.about
+                "it refuses a correct variant ({id}: {about}). It says: {words}\n\
+                 Is the tolerance tighter than f32 rounding?"
             );
             return Grade::failed(task, rule, sentence, what);
         }
     }
     let (caught, missed): (Vec<_>, Vec<_>) =
-        P::bugs().iter().partition(|bug| refuses(&(bug.party)()).is_some());
+        bugs.iter().enumerate().partition(|(place, _)| refuses(Shown::Bug(*place)).is_some());
     if caught.len() < needed {
         let missed = missed.iter().take(5);
-        let missed: Vec<String> =
-            missed.map(|bug| format!("  {}: code that {}", bug.id, bug.misconception)).collect();
+        let line =
+            |(_, bug): &(usize, &Exhibit)| format!("  {}: code that {}", bug.id, bug.misconception);
+        let missed: Vec<String> = missed.map(line).collect();
         let what = format!(
             "it catches {} of {} known bugs, and {needed} are asked for. It misses, for example:\n{}",
             caught.len(),
-            P::bugs().len(),
+            bugs.len(),
             missed.join("\n")
         );
         return Grade::failed(
@@ -232,7 +276,7 @@ pub fn by_bugs<P: Component + ?Sized>(
         );
     }
     let mut grade = Grade::new(task);
-    let (caught, all) = (caught.len(), P::bugs().len());
+    let (caught, all) = (caught.len(), bugs.len());
     grade.remarks.push(format!("your invariant catches {caught} of {all} known bugs"));
     grade
 }

@@ -1,6 +1,6 @@
 //! The kill matrix: which bug is caught by which invariant, and whether a correct variant is hurt.
 
-use crate::component::Component;
+use crate::component::{Bug, Component, Variant};
 use crate::run::Run;
 use std::fmt;
 
@@ -47,43 +47,48 @@ const NARROWEST: usize = 34;
 /// Seeds that a published matrix is made with.
 pub const SEEDS: std::ops::Range<u64> = 0..20;
 
+/// For each seed, which invariants are broken.
+type Broken = Vec<Vec<bool>>;
+
 /// Runs every bug and every variant of a component against every invariant, under each seed.
 pub fn matrix<P: Component + ?Sized>(seeds: std::ops::Range<u64>) -> Matrix {
-    let failing = |party: &P, seed| -> Vec<bool> {
-        let run = Run { seed, shrink: false, ..Run::default() };
-        P::invariants().iter().map(|invariant| invariant.judge(party, &run).is_err()).collect()
-    };
-    let rows = P::bugs().iter().map(|bug| {
-        let party = (bug.party)();
-        let runs: Vec<Vec<bool>> = seeds.clone().map(|seed| failing(&party, seed)).collect();
-        let cell = |i: usize| match runs.iter().filter(|run| run[i]).count() {
-            0 => Cell::Never,
-            count if count == runs.len() => Cell::Always,
-            _ => Cell::Sometimes,
+    let broken = |party: Box<P>| -> Broken {
+        let under = |seed| {
+            let run = Run { seed, shrink: false, ..Run::default() };
+            P::invariants().iter().map(|law| law.judge(&party, &run).is_err()).collect()
         };
-        Row {
-            bug: bug.id,
-            named_by: bug.named_by,
-            cells: (0..P::invariants().len()).map(cell).collect(),
-            killed: runs.iter().all(|run| run.contains(&true)),
-        }
-    });
-    let variants = P::variants().iter().map(|variant| {
-        let party = (variant.party)();
-        let mut refused_by = vec![false; P::invariants().len()];
-        for seed in seeds.clone() {
-            let failing = failing(&party, seed);
-            refused_by.iter_mut().zip(failing).for_each(|(refused, now)| *refused |= now);
-        }
-        let refused_by = P::invariants().iter().zip(refused_by).filter(|(_, refused)| *refused);
-        (variant.id, refused_by.map(|(invariant, _)| invariant.id).collect())
-    });
+        seeds.clone().map(under).collect()
+    };
+    let laws: Vec<_> = P::invariants().iter().map(|law| (law.id, law.stays)).collect();
+    let row = |bug: &Bug<P>| row(bug.id, bug.named_by, laws.len(), broken((bug.party)()));
+    let variant = |variant: &Variant<P>| (variant.id, refused_by(&laws, broken((variant.party)())));
     Matrix {
         component: P::SLUG,
-        rows: rows.collect(),
-        variants: variants.collect(),
-        invariants: P::invariants().iter().map(|i| (i.id, i.stays)).collect(),
+        rows: P::bugs().iter().map(row).collect(),
+        variants: P::variants().iter().map(variant).collect(),
+        invariants: laws,
     }
+}
+
+fn row(bug: &'static str, named_by: &'static str, invariants: usize, broken: Broken) -> Row {
+    let cell = |i: usize| match broken.iter().filter(|under| under[i]).count() {
+        0 => Cell::Never,
+        count if count == broken.len() => Cell::Always,
+        _ => Cell::Sometimes,
+    };
+    Row {
+        bug,
+        named_by,
+        cells: (0..invariants).map(cell).collect(),
+        killed: broken.iter().all(|under| under.contains(&true)),
+    }
+}
+
+fn refused_by(laws: &[(&'static str, Option<&'static str>)], broken: Broken) -> Vec<&'static str> {
+    let refused = |(i, (id, _)): (usize, &(&'static str, _))| {
+        broken.iter().any(|under| under[i]).then_some(*id)
+    };
+    laws.iter().enumerate().filter_map(refused).collect()
 }
 
 impl Matrix {

@@ -6,7 +6,7 @@ use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::matrix::{self, Matrix};
 use crate::run::Run;
-use crate::task::Task;
+use crate::task::{Spec, Task};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -33,7 +33,7 @@ components! {
 
 /// All tasks, in their order.
 pub static TASKS: LazyLock<Vec<Task>> = LazyLock::new(|| {
-    let of = |(row, entry): (usize, &Entry)| (entry.make_tasks)(row + 1);
+    let of = |(row, entry): (usize, &Entry)| entry.make_tasks(row + 1);
     let tasks: Vec<Task> = COMPONENTS.iter().enumerate().flat_map(of).collect();
     for (row, task) in tasks.iter().enumerate() {
         let twice = tasks[..row].iter().any(|other| other.name == task.name);
@@ -86,7 +86,7 @@ pub struct Entry {
     matrix: fn(Range<u64>) -> Matrix,
     accuracy: fn() -> Accuracy,
     oracle_breaks: fn() -> Vec<(&'static str, Breach)>,
-    make_tasks: fn(usize) -> Vec<Task>,
+    specs: fn() -> &'static [Spec],
 }
 
 /// An invariant without its check.
@@ -128,13 +128,13 @@ impl Entry {
             name: P::NAME,
             title: P::TITLE,
             about: P::ABOUT,
-            promises: || P::invariants().iter().map(promise).collect(),
-            exhibits: || P::bugs().iter().map(exhibit).collect(),
+            promises: promises::<P>,
+            exhibits: exhibits::<P>,
             variants: || P::variants().iter().map(|variant| (variant.id, variant.about)).collect(),
             matrix: matrix::matrix::<P>,
             accuracy: diagnosis::accuracy::<P>,
             oracle_breaks: oracle_breaks::<P>,
-            make_tasks: make_tasks::<P>,
+            specs: P::tasks,
         }
     }
 
@@ -147,6 +147,17 @@ impl Entry {
     pub fn tasks(&self) -> impl Iterator<Item = &'static Task> + use<> {
         let slug = self.slug;
         TASKS.iter().filter(move |task| task.component == slug)
+    }
+
+    /// Its tasks, when it is the `place`-th component, counted from 1.
+    fn make_tasks(&self, place: usize) -> Vec<Task> {
+        let (specs, promises) = ((self.specs)(), self.promises());
+        let weight = |id: &str| Some(promises.iter().find(|promise| promise.id == id)?.weight);
+        let task = |(row, spec)| {
+            let number = format!("{place}.{}", row + 1);
+            Task::new(number, (self.slug, self.name), spec, specs, weight)
+        };
+        specs.iter().enumerate().map(task).collect()
     }
 
     /// Its invariants, the most telling first.
@@ -180,28 +191,26 @@ impl Entry {
     }
 }
 
-/// A component's tasks, when it is the `place`-th component, counted from 1.
-fn make_tasks<P: Component + ?Sized>(place: usize) -> Vec<Task> {
-    let weight = |id: &str| Some(P::invariants().iter().find(|law| law.id == id)?.weight);
-    let task = |(row, spec)| {
-        let number = format!("{place}.{}", row + 1);
-        Task::new(number, (P::SLUG, P::NAME), spec, P::tasks(), weight)
-    };
-    P::tasks().iter().enumerate().map(task).collect()
-}
-
 fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Breach)> {
     let judge =
         |law: &Invariant<P>| Some((law.id, *law.judge(&P::oracle(), &Run::default()).err()?));
     P::invariants().iter().filter_map(judge).collect()
 }
 
-fn promise<P: ?Sized>(law: &Invariant<P>) -> Promise {
-    let Invariant { id, sentence, formula, chapter, weight, stays, .. } = *law;
-    Promise { id, sentence, formula, chapter, weight, stays }
+/// What a component promises.
+pub(crate) fn promises<P: Component + ?Sized>() -> Vec<Promise> {
+    let promise = |law: &Invariant<P>| {
+        let Invariant { id, sentence, formula, chapter, weight, stays, .. } = *law;
+        Promise { id, sentence, formula, chapter, weight, stays }
+    };
+    P::invariants().iter().map(promise).collect()
 }
 
-fn exhibit<P: ?Sized>(bug: &Bug<P>) -> Exhibit {
-    let Bug { id, misconception, story, source, named_by, .. } = *bug;
-    Exhibit { id, misconception, story, source, named_by }
+/// The known bugs of a component.
+pub(crate) fn exhibits<P: Component + ?Sized>() -> Vec<Exhibit> {
+    let exhibit = |bug: &Bug<P>| {
+        let Bug { id, misconception, story, source, named_by, .. } = *bug;
+        Exhibit { id, misconception, story, source, named_by }
+    };
+    P::bugs().iter().map(exhibit).collect()
 }

@@ -1,7 +1,7 @@
 //! How the random inputs of a check are drawn, and shrunk when one breaks it.
 
 use crate::breach::{Breach, Fault, Step};
-use proptest::strategy::Strategy;
+use proptest::strategy::{BoxedStrategy, Strategy};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use quickcheck::{Arbitrary, Gen};
 use std::fmt::{Debug, Display};
@@ -25,11 +25,21 @@ impl Default for Run {
 
 impl Run {
     /// Checks `law` on random inputs, with proptest. `Display` of an input is what a report shows.
-    pub fn forall<S>(&self, inputs: S, law: impl Fn(&S::Value) -> Step) -> Step
-    where
-        S: Strategy,
-        S::Value: Debug + Display,
-    {
+    pub fn forall<T: Debug + Display>(
+        &self,
+        inputs: impl Strategy<Value = T> + 'static,
+        law: impl Fn(&T) -> Step,
+    ) -> Step {
+        self.forall_boxed(inputs.boxed(), &law)
+    }
+
+    /// [`Run::forall`] with types erased: proptest's runner is compiled once for each type of input, and not
+    /// once for each law.
+    fn forall_boxed<T: Debug + Display>(
+        &self,
+        inputs: BoxedStrategy<T>,
+        law: &dyn Fn(&T) -> Step,
+    ) -> Step {
         let config = Config {
             cases: self.cases,
             rng_seed: RngSeed::Fixed(self.seed),

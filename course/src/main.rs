@@ -238,7 +238,7 @@ struct LabArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course new layernorm --type LayerNorm
+  cargo course new softmax --type Softmax
   cargo course new alibi               its type is Alibi
 
 Exit codes:
@@ -248,7 +248,7 @@ struct NewArguments {
     /// What it is called everywhere: its folders, its page, the first part of all its names.
     slug: String,
 
-    /// The name of its type [default: the slug in capitals, LayerNorm for layer_norm].
+    /// The name of its type [default: the slug in capitals, BatchNorm for batch_norm].
     #[arg(long = "type", value_name = "NAME")]
     type_name: Option<String>,
 }

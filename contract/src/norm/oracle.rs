@@ -39,8 +39,7 @@ pub trait NormLoops: AsNormLoops {
 
     /// Elements of each group: neighbours, `group_size` of them.
     fn groups(&self, hidden_size: usize, group_size: usize) -> Vec<Vec<usize>> {
-        let members = |g: usize| (g * group_size..(g + 1) * group_size).collect();
-        (0..hidden_size / group_size).map(members).collect()
+        neighbours(hidden_size, group_size)
     }
 
     /// What a group is measured by.
@@ -99,6 +98,12 @@ pub trait NormLoops: AsNormLoops {
 }
 
 impl NormLoops for Oracle {}
+
+/// The elements `0..hidden_size`, in groups of `group_size` that follow each other.
+fn neighbours(hidden_size: usize, group_size: usize) -> Vec<Vec<usize>> {
+    let members = |g: usize| (g * group_size..(g + 1) * group_size).collect();
+    (0..hidden_size / group_size).map(members).collect()
+}
 
 fn passes(loops: &dyn NormLoops, case: &NormCase, dy: &[f32]) -> Passes {
     let h = case.shape[2];

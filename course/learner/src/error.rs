@@ -125,6 +125,21 @@ pub enum Error {
         reason: String,
     },
 
+    /// The program belongs to another copy of the course.
+    #[error(
+        "this folder belongs to another copy of the course than the program\n\
+         rule      a copy is worked on by the program that was built from it\n\
+         expected  a program that was built from {here}\n\
+         got       one that was built from {root}\n\
+         to do     run `cargo course`, which builds it here; or name the copy in QUADRIVIUM_ROOT"
+    )]
+    OtherWorkspace {
+        /// The copy that the current folder is in.
+        here: String,
+        /// The copy that the program was built from.
+        root: String,
+    },
+
     /// Cargo, or the autograder, could not do its part.
     #[error("{what}: {reason}")]
     Program {

@@ -5,7 +5,8 @@ use learner::exercise::Workspace;
 use learner::exercise::source::{Source, find, replaced};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -95,6 +96,28 @@ fn bad_input_is_refused_before_anything_is_built() {
     }
     let said = run(&["check", "1.1"]).ends_with(2);
     assert!(said.err.contains("cargo can't build"), "{said:#?}");
+}
+
+/// A program of another copy would change files there.
+#[test]
+fn a_program_of_another_copy_refuses() {
+    let copy = tempfile::tempdir().unwrap();
+    for folder in ["exercises/src", "contract/src", "notebooks"] {
+        std::fs::create_dir_all(copy.path().join(folder)).unwrap();
+    }
+    let hint = |folder: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+        command.args(["hint", "1.2"]).env_remove("QUADRIVIUM_ROOT").current_dir(folder);
+        command.output().unwrap()
+    };
+    // Not a copy of the course yet.
+    assert!(hint(&copy.path().join("notebooks")).status.success());
+    std::fs::write(copy.path().join("contract/src/registry.rs"), "").unwrap();
+    let said = hint(&copy.path().join("notebooks"));
+    assert_eq!(said.status.code(), Some(2));
+    let words = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(words.contains("another copy") && words.contains("to do "), "{words}");
+    assert!(hint(Path::new(env!("CARGO_MANIFEST_DIR"))).status.success());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Frequencies, and the tables of their angles.
 
-use super::{Rope, forall};
+use super::Rope;
 use crate::breach::*;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -146,7 +146,7 @@ pub(super) fn ntk_slows_last_plane(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn ntk_constant_quotient(party: &Rope, run: &Run) -> Verdict {
-    forall(run, scales(), &|&asked| {
+    run.forall(scales(), |&asked| {
         let Scale { head_dim, base, ratio } = asked;
         let d = head_dim as f64;
         let theta = frequencies(party, asked)?;
@@ -164,7 +164,7 @@ pub(super) fn ntk_constant_quotient(party: &Rope, run: &Run) -> Verdict {
 pub(super) fn ntk_composes(party: &Rope, run: &Run) -> Verdict {
     let second = prop::sample::select(vec![1.0, 2.0, 3.0, 6.0]);
     let inputs = (scales(), second).prop_map(|(scale, second)| Twice { scale, second });
-    forall(run, inputs, &|&Twice { scale, second }| {
+    run.forall(inputs, |&Twice { scale, second }| {
         let Scale { head_dim, base, ratio } = scale;
         let d = head_dim as f64;
         let slowed = Scale { base: base * ratio.powf(d / (d - 2.0)), ratio: second, head_dim };
@@ -192,7 +192,7 @@ impl fmt::Display for Twice {
 }
 
 pub(super) fn frequencies_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    forall(run, scales(), &|&asked| {
+    run.forall(scales(), |&asked| {
         let Scale { head_dim, base, ratio } = asked;
         expect_frequencies(party, asked, &Oracle.frequencies(head_dim, base, ratio))
     })?;
@@ -301,7 +301,7 @@ pub(super) fn tables_position_one(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn tables_equal_halves(party: &Rope, run: &Run) -> Verdict {
-    forall(run, tables_asked(), &|asked| {
+    run.forall(tables_asked(), |asked| {
         let d = asked.scale.head_dim;
         let Tables { cos, sin } = tables(party, asked)?;
         for table in [cos, sin] {
@@ -317,7 +317,7 @@ pub(super) fn tables_equal_halves(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn tables_on_circle(party: &Rope, run: &Run) -> Verdict {
-    forall(run, tables_asked(), &|asked| {
+    run.forall(tables_asked(), |asked| {
         let Tables { cos, sin } = tables(party, asked)?;
         let squares = |(c, s): (f64, f64)| c * c + s * s;
         let got: Vec<f64> = widen(&cos).into_iter().zip(widen(&sin)).map(squares).collect();
@@ -373,6 +373,6 @@ pub(super) fn tables_precision(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn tables_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    forall(run, tables_asked(), &|asked| expect_tables(party, asked).map(drop))?;
+    run.forall(tables_asked(), |asked| expect_tables(party, asked).map(drop))?;
     Ok(None)
 }

@@ -5,16 +5,13 @@ mod frequencies;
 mod module;
 mod rotation;
 
-use crate::breach::Step;
 use crate::component::Invariant;
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
-use crate::run::Run;
 use frequencies::*;
 use module::*;
-use proptest::strategy::{BoxedStrategy, Strategy};
+use proptest::strategy::Strategy;
 use rotation::*;
-use std::fmt::{Debug, Display};
 
 type Rope = dyn NtkAwareRope;
 
@@ -544,22 +541,6 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         check: module_f64_loops,
     },
 ];
-
-/// [`Run::forall`] with types erased, so that it is compiled once for each type of input.
-fn forall<T: Debug + Display>(
-    run: &Run,
-    inputs: impl Strategy<Value = T> + 'static,
-    law: &dyn Fn(&T) -> Step,
-) -> Step {
-    fn erased<T: Debug + Display>(
-        run: &Run,
-        inputs: BoxedStrategy<T>,
-        law: &dyn Fn(&T) -> Step,
-    ) -> Step {
-        run.forall(inputs, law)
-    }
-    erased(run, inputs.boxed(), law)
-}
 
 /// `n` values from -4 to 4 in steps of 0.004. Most have no end in binary, so that products round;
 /// and whole numbers are drawn and shrunk faster than floats.

@@ -1,7 +1,7 @@
 //! The ratio of long calls, and the module: a small machine that is called several times.
 
 use super::frequencies::{TABLE_WHY, table_tolerance};
-use super::{Rope, forall, partner_sizes, values};
+use super::{Rope, partner_sizes, values};
 use crate::breach::*;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -274,7 +274,7 @@ pub(super) fn relative_positions(party: &Rope, run: &Run) -> Verdict {
             (values(d), values(d)).prop_map(move |(q, k)| Dot { d, q, k, distance, shift })
         },
     );
-    forall(run, dots, &|Dot { d, q, k, distance, shift }| {
+    run.forall(dots, |Dot { d, q, k, distance, shift }| {
         let mut module = build(party, &settings(*d, 16, 1, false))?;
         let mut turned = |x: &[f32], offset| {
             forward(&mut module, &RopeCase { shape: [1, 1, 1, *d], offset, x: x.to_vec() })
@@ -557,6 +557,6 @@ fn scripts() -> impl Strategy<Value = Script> {
 
 pub(super) fn module_f64_loops(party: &Rope, run: &Run) -> Verdict {
     let judged = Judged { states: true, ..VALUES };
-    forall(run, scripts(), &|script| play(party, script, judged, "what the f64 loops give"))?;
+    run.forall(scripts(), |script| play(party, script, judged, "what the f64 loops give"))?;
     Ok(None)
 }

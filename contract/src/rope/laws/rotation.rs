@@ -1,6 +1,6 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
-use super::{Rope, forall, sizes, values};
+use super::{Rope, sizes, values};
 use crate::breach::*;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -210,7 +210,7 @@ pub(super) fn rotate_position_zero(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
-    forall(run, true_tables(), &|Input { case, .. }| {
+    run.forall(true_tables(), |Input { case, .. }| {
         let expected = lengths(case, &case.x);
         let got = lengths(case, &rotate(party, case)?);
         let [b, s, nh, d] = case.shape;
@@ -223,7 +223,7 @@ pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn rotate_linear(party: &Rope, run: &Run) -> Verdict {
-    forall(run, any_tables(), &|Input { case, dy }| {
+    run.forall(any_tables(), |Input { case, dy }| {
         let with = |x: Vec<f32>| RotateCase { x, ..case.clone() };
         let sum = with(case.x.iter().zip(dy).map(|(x, z)| 2.0 * x + z).collect());
         let other = with(dy.clone());
@@ -313,7 +313,7 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
-    forall(run, any_tables(), &|Input { case, .. }| {
+    run.forall(any_tables(), |Input { case, .. }| {
         let d = case.shape[3];
         let (to, from): (Reorder, Reorder) = match case.layout {
             Layout::HalfSplit => (RopeLoops::to_interleaved, RopeLoops::to_half_split),
@@ -340,7 +340,7 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
 pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    forall(run, any_tables(), &|Input { case, .. }| {
+    run.forall(any_tables(), |Input { case, .. }| {
         let size = sizes(case);
         let y = rotate(party, case)?;
         let expected = Oracle.rotate(case);
@@ -414,7 +414,7 @@ impl fmt::Display for Heads {
 pub(super) fn layouts_round_trip(party: &Rope, run: &Run) -> Verdict {
     let sizes = (prop::sample::select(&menu::HEAD_DIM[..]), 1..=3usize);
     let heads = sizes.prop_flat_map(|(d, rows)| values(d * rows).prop_map(move |x| Heads { d, x }));
-    forall(run, heads, &|Heads { d, x }| {
+    run.forall(heads, |Heads { d, x }| {
         let to = |x: &[f32]| answer("to_interleaved", || party.to_interleaved(*d, x));
         let from = |x: &[f32]| answer("to_half_split", || party.to_half_split(*d, x));
         let shape = [x.len() / d, *d];
@@ -445,7 +445,7 @@ pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
-    forall(run, true_tables(), &|Input { case, dy }| {
+    run.forall(true_tables(), |Input { case, dy }| {
         let expected = lengths(case, dy);
         let got = lengths(case, &backward(party, case, dy)?);
         let [b, s, nh, d] = case.shape;
@@ -457,7 +457,7 @@ pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_undoes(party: &Rope, run: &Run) -> Verdict {
-    forall(run, true_tables(), &|Input { case, .. }| {
+    run.forall(true_tables(), |Input { case, .. }| {
         let d = case.shape[3];
         let back = backward(party, case, &rotate(party, case)?)?;
         let pair = |i: usize| {
@@ -472,7 +472,7 @@ pub(super) fn gradient_undoes(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
-    forall(run, any_tables(), &|Input { case, dy }| {
+    run.forall(any_tables(), |Input { case, dy }| {
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
         };
@@ -488,7 +488,7 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    forall(run, any_tables(), &|Input { case, dy }| {
+    run.forall(any_tables(), |Input { case, dy }| {
         let size = sizes(&RotateCase { x: dy.clone(), ..case.clone() });
         let dx = backward(party, case, dy)?;
         let expected = Oracle.rotate_backward(case, dy);

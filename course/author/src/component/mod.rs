@@ -125,19 +125,22 @@ fn summary(slug: &str, written: &Written) -> Vec<String> {
     out.extend(missing.iter().map(|line| format!("     {line}")));
     out.push(String::new());
     out.push(
-        "The chapter \"Adding a component\" of the book says how: book/src/adding.md".to_string(),
+        "book/src/adding.md, \"Adding a component\", has the same order and says how.".to_string(),
     );
     out
 }
 
 /// What tells whether it is right, in the order of the work.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 11] = [
     "cargo test -p contract --lib --test names: names agree, and each invariant has its task",
-    "INSTA_UPDATE=always cargo proof {slug}/: every bug is caught, no variant is refused; writes the matrix",
+    "cargo proof {slug}/: every bug is caught, and no variant is refused",
     "cargo test --test suite -- {slug}:: the_library_keeps --skip pytorch: the library keeps the contract",
     "cargo course reset {slug}: cuts the starter from the solution",
     "cargo test -p learner --lib exercise: tasks have places, solutions and hints",
-    "cargo test -p course --test exercises solutions: the solutions pass",
+    "cargo test -p course --test exercises -- solutions starters: the solutions pass, the starters do not",
+    "cargo test -p kit --lib {slug}: the notebook's check",
+    "INSTA_UPDATE=always cargo proof {slug}/: keeps the matrix, which the book shows",
+    "cargo course read --update: puts the new counts into the book",
     "cargo test -p author --test book: the chapter, the README and the lists agree",
     "tests/goldens/README.md: PyTorch's numbers, and its answers to the contract",
 ];

@@ -68,7 +68,7 @@ fn check_form(slug: &str) -> Result<()> {
         expected: "lower-case letters, digits and underscores, a letter first, and no keyword"
             .to_string(),
         got: format!("\"{slug}\", {got}"),
-        to_do: "choose another slug, such as layernorm".to_string(),
+        to_do: "choose another slug, such as softmax".to_string(),
     })
 }
 
@@ -83,7 +83,7 @@ fn check_type(name: &str) -> Result<()> {
         rule: "the name of a type is CamelCase".to_string(),
         expected: "letters and digits, a capital first".to_string(),
         got: format!("\"{name}\""),
-        to_do: "name another with --type, such as LayerNorm".to_string(),
+        to_do: "name another with --type, such as Softmax".to_string(),
     })
 }
 
@@ -96,7 +96,7 @@ fn taken(slug: &str, by: &str) -> Error {
     }
 }
 
-/// `layer_norm` as `LayerNorm`.
+/// `batch_norm` as `BatchNorm`.
 fn camel_case(slug: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_type_is_the_slug_in_capitals() {
-        assert_eq!(camel_case("layer_norm"), "LayerNorm");
+        assert_eq!(camel_case("batch_norm"), "BatchNorm");
         assert_eq!(camel_case("alibi2"), "Alibi2");
     }
 

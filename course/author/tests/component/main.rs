@@ -67,5 +67,5 @@ fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// The component that the tests write. Its slug has an underscore, and ends with the name of another one.
 fn written(root: &Path) -> Written {
-    new(root, "layer_norm", Some("LayerNormalization")).unwrap_or_else(|error| panic!("{error}"))
+    new(root, "batch_norm", Some("BatchNormalization")).unwrap_or_else(|error| panic!("{error}"))
 }

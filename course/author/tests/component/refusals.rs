@@ -56,15 +56,15 @@ fn types_that_are_none_or_taken_are_refused() {
 #[test]
 fn a_file_that_is_there_is_not_overwritten() {
     let workspace = workspace();
-    let file = workspace.path().join("kit/src/layer_norm.rs");
+    let file = workspace.path().join("kit/src/batch_norm.rs");
     std::fs::write(&file, "mine").unwrap();
-    let said = refused(workspace.path(), "layer_norm", None);
-    assert!(said.contains("kit/src/layer_norm.rs"), "{said}");
+    let said = refused(workspace.path(), "batch_norm", None);
+    assert!(said.contains("kit/src/batch_norm.rs"), "{said}");
     std::fs::remove_file(file).unwrap();
     written(workspace.path());
     // Now its lines are there too.
-    let said = refused(workspace.path(), "layer_norm", None);
-    assert!(said.contains("layer_norm is a name in"), "{said}");
+    let said = refused(workspace.path(), "batch_norm", None);
+    assert!(said.contains("batch_norm is a name in"), "{said}");
 }
 
 /// In the last moment: everything was looked at, and then a folder can't be made.
@@ -72,7 +72,7 @@ fn a_file_that_is_there_is_not_overwritten() {
 fn what_was_written_is_taken_back() {
     let workspace = workspace();
     // A file stands where a folder belongs, and the files before it can be written.
-    std::fs::write(workspace.path().join("src/layer_norm"), "in the way").unwrap();
-    let said = refused(workspace.path(), "layer_norm", None);
-    assert!(said.contains("src/layer_norm/"), "{said}");
+    std::fs::write(workspace.path().join("src/batch_norm"), "in the way").unwrap();
+    let said = refused(workspace.path(), "batch_norm", None);
+    assert!(said.contains("src/batch_norm/"), "{said}");
 }

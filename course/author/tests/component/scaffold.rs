@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-const SLUG: &str = "layer_norm";
+const SLUG: &str = "batch_norm";
 
 /// These come of commands that need what an author writes.
 const MADE_LATER: [&str; 2] =
-    ["snapshots/matrix_layer_norm.snap", "tests/goldens/layer_norm.safetensors"];
+    ["snapshots/matrix_batch_norm.snap", "tests/goldens/batch_norm.safetensors"];
 
 #[test]
 fn every_place_is_there_or_is_said_to_be_left() {
@@ -72,7 +72,7 @@ fn no_placeholder_of_a_template_is_left() {
             assert!(!text.contains(mark) && !file.contains(mark), "{file} holds {mark}");
         }
     }
-    let tests = written.files.iter().filter(|file| file.ends_with("_layer_norm.rs")).count();
+    let tests = written.files.iter().filter(|file| file.ends_with("_batch_norm.rs")).count();
     assert_eq!(tests, 1, "its tests are numbered: {:#?}", written.files);
 }
 

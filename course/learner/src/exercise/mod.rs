@@ -31,10 +31,15 @@ impl Workspace {
     /// The tests of the command work on a copy that way.
     ///
     /// # Errors
-    /// There are no exercises in it.
+    /// There are no exercises in it; the program was built from another copy of the course than the one that
+    /// it is called in, and would work there.
     pub fn find() -> Result<Self> {
-        let built_from = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let root = std::env::var_os("QUADRIVIUM_ROOT").map_or_else(built_from, PathBuf::from);
+        let named = std::env::var_os("QUADRIVIUM_ROOT").map(PathBuf::from);
+        let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        if named.is_none() {
+            not_another(&built_from)?;
+        }
+        let root = named.unwrap_or(built_from);
         // Without `..` in it, a path is easier to read. If that fails, the next line says why.
         let root = root.canonicalize().unwrap_or(root);
         match root.join("exercises/src").read_dir() {
@@ -67,5 +72,21 @@ impl Workspace {
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
         save::write(&self.path(name), text)
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
+    }
+}
+
+/// Refuses to work in `root` while the current folder belongs to another copy of the course.
+fn not_another(root: &Path) -> Result<()> {
+    let is_course = |folder: &&Path| {
+        folder.join("exercises/src").is_dir() && folder.join("contract/src/registry.rs").is_file()
+    };
+    // Without a current folder there is no other copy to be mixed up with.
+    let Ok(current) = std::env::current_dir() else { return Ok(()) };
+    match (current.ancestors().find(is_course), root.canonicalize()) {
+        (Some(here), Ok(root)) if here != root => Err(Error::OtherWorkspace {
+            here: here.display().to_string(),
+            root: root.display().to_string(),
+        }),
+        _ => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use exercises::prelude::{Const, Cpu, Trace};
 pub const SEAT: Seat = Seat {
     slug: "embedding",
     invariants: |task, learner, run| by_invariants::<dyn VocabEmbedding>(task, learner, run),
-    property: |task| by_bugs::<dyn VocabEmbedding>(task, |party| embedding::property(party)),
+    property: |task| by_bugs::<dyn VocabEmbedding>(task, &|party| embedding::property(party)),
 };
 
 impl VocabEmbedding for Learner {

@@ -11,7 +11,7 @@ use exercises::prelude::{Const, Cpu, Tensor, TensorFromVec, Trace, f16};
 pub const SEAT: Seat = Seat {
     slug: "norm",
     invariants: |task, learner, run| by_invariants::<dyn GroupRmsNorm>(task, learner, run),
-    property: |task| by_bugs::<dyn GroupRmsNorm>(task, |party| norm::property(party)),
+    property: |task| by_bugs::<dyn GroupRmsNorm>(task, &|party| norm::property(party)),
 };
 
 fn a_norm<const H: usize, const GZ: usize>(case: &NormCase) -> norm::GroupRmsNorm<H, GZ, Cpu> {

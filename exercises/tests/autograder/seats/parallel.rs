@@ -14,7 +14,9 @@ pub const SEAT: Seat = Seat {
     invariants: |task, learner, run| {
         by_invariants::<dyn ParallelVocabEmbedding>(task, learner, run)
     },
-    property: |task| by_bugs::<dyn ParallelVocabEmbedding>(task, |party| parallel::property(party)),
+    property: |task| {
+        by_bugs::<dyn ParallelVocabEmbedding>(task, &|party| parallel::property(party))
+    },
 };
 
 impl ParallelVocabEmbedding for Learner {

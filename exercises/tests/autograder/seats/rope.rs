@@ -12,7 +12,7 @@ use std::ops::Range;
 pub const SEAT: Seat = Seat {
     slug: "rope",
     invariants: |task, learner, run| by_invariants::<dyn NtkAwareRope>(task, learner, run),
-    property: |task| by_bugs::<dyn NtkAwareRope>(task, |party| rope::property(party)),
+    property: |task| by_bugs::<dyn NtkAwareRope>(task, &|party| rope::property(party)),
 };
 
 fn heads<const HD: usize>(

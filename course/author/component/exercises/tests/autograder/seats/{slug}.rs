@@ -12,7 +12,7 @@ pub const SEAT: Seat = Seat {
     slug: "{slug}",
     invariants: |task, learner, run| by_invariants::<dyn {Type}>(task, learner, run),
     // With a task about a property, this is `|party| {slug}::property(party)`.
-    property: |task| by_bugs::<dyn {Type}>(task, |_| Err("{slug} has no such task".to_string())),
+    property: |task| by_bugs::<dyn {Type}>(task, &|_| Err("{slug} has no such task".to_string())),
 };
 
 impl {Type} for Learner {
