@@ -7,6 +7,7 @@
 //! | [`ParallelVocabEmbedding`] | [`parallel`] | the same, the table cut over ranks |
 //! | [`GroupRmsNorm`] | [`norm`] | each group of a token divided by its root mean square |
 //! | [`NtkAwareRope`] | [`rope`] | queries and keys turned by their position |
+//! | [`LayerNorm`] | [`layernorm`] | each token minus its mean, divided by its standard deviation |
 //!
 //! Each folder has the module with its weights and settings in `mod.rs`, and what it computes in
 //! `formula.rs`, forward and backward side by side; read that file first. [`init`] draws PyTorch's
@@ -122,6 +123,7 @@ mod checks;
 pub mod embedding;
 pub mod error;
 pub mod init;
+pub mod layernorm;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
@@ -130,6 +132,7 @@ pub mod weights;
 
 pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
+pub use layernorm::{LayerNorm, LayerNormConfig};
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
@@ -141,12 +144,13 @@ pub mod functional {
     //! what the compiler refuses for a module is an [`Error`](crate::Error) for a function.
     //!
     //! Every function takes a tensor with a tape or without. With a tape, the gradient that stands
-    //! under the forward pass is recorded. Norm and rotation compute in `f32` or better and round
+    //! under the forward pass is recorded. Norms and rotation compute in `f32` or better and round
     //! to the input's type once. Embeddings copy rows.
 
     #[doc(inline)]
     pub use crate::{
         embedding::vocab_embedding,
+        layernorm::layer_norm,
         norm::group_rms_norm,
         parallel::vocab_shard_embedding,
         rope::{
@@ -177,8 +181,9 @@ pub mod builder {
 
     #[doc(inline)]
     pub use crate::{
-        embedding::builder::VocabEmbedding, norm::builder::GroupRmsNorm,
-        parallel::builder::ParallelVocabEmbedding, rope::builder::NtkAwareRope,
+        embedding::builder::VocabEmbedding, layernorm::builder::LayerNorm,
+        norm::builder::GroupRmsNorm, parallel::builder::ParallelVocabEmbedding,
+        rope::builder::NtkAwareRope,
     };
 }
 

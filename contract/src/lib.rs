@@ -22,6 +22,7 @@ mod describe;
 pub mod diagnosis;
 pub mod grade;
 pub mod laws;
+pub mod layernorm;
 pub mod matrix;
 pub mod menu;
 pub mod oracle;

@@ -29,6 +29,7 @@ components! {
     embedding: VocabEmbedding,
     parallel: ParallelVocabEmbedding,
     rope: NtkAwareRope,
+    layernorm: LayerNorm,
 }
 
 /// All tasks, in their order.

@@ -4,6 +4,7 @@
 //! 2. VocabEmbedding, in [`embedding`]
 //! 3. ParallelVocabEmbedding, in [`parallel`]
 //! 4. NTK-aware RoPE, in [`rope`]
+//! 5. LayerNorm, in [`layernorm`]
 //!
 //! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
 //!
@@ -29,5 +30,8 @@ pub mod parallel;
 
 #[cfg_attr(starter = "rope", path = "../rope/starter.rs")]
 pub mod rope;
+
+#[cfg_attr(starter = "layernorm", path = "../layernorm/starter.rs")]
+pub mod layernorm;
 
 pub mod prelude;

@@ -13,6 +13,7 @@ pub mod check;
 pub mod embedding;
 pub mod error;
 pub mod heat;
+pub mod layernorm;
 pub mod norm;
 pub mod parallel;
 pub mod plot;

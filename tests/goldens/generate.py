@@ -178,6 +178,8 @@ def norm_input(case, gen):
     elif case["data"] == "large":
         x[0, 0, 0], x[0, 1, 5], x[1, 0, 2], x[1, 2, 7] = 300.0, -300.0, -300.0, 300.0
         x[1, 1, :4] = 300.0  # a whole group
+    elif case["data"] == "far":
+        x = x + 1000.0
     return x.to(DTYPES[case["dtype"]])
 
 
@@ -212,6 +214,56 @@ def make_norm(case):
     if dtype == torch.float32:
         out["y64"], out["dx64"], out["dweight64"] = norm_run(x, weight, dy, case, torch.float64)
     return out
+
+
+# ---------------------------------------------------------------- layernorm: LayerNorm
+
+
+def layernorm_cases():
+    """The list of LayerNorm cases. `data` says how x is made."""
+
+    def case(name, b, s, h, eps, seed, dtype="f32", data="normal"):
+        return dict(name=name, b=b, s=s, h=h, eps=eps, dtype=dtype, seed=seed, data=data)
+
+    return [
+        case("plain", 2, 3, 8, 1e-5, seed=1),
+        # A size that is no power of two.
+        case("odd_size", 1, 5, 12, 1e-6, seed=2),
+        # A longer row: the error of a long sum.
+        case("wide", 1, 4, 128, 1e-6, seed=3),
+        # Small x and a large eps: eps wins, so its place in the formula shows.
+        case("eps_matters", 2, 3, 8, 1e-2, seed=4, data="small"),
+        # Rows from 1e-6 to 1e4: no loss at either end.
+        case("row_scales", 2, 3, 8, 1e-5, seed=5, data="row_scales"),
+        # A mean a thousand times larger than the standard deviation.
+        case("far", 2, 3, 8, 1e-5, seed=6, data="far"),
+        # Double precision from end to end.
+        case("double", 2, 3, 8, 1e-5, seed=7, dtype="f64"),
+        # Half precision: the square of 300 is too large for it, so f32 inside.
+        case("half", 2, 3, 8, 1e-5, seed=8, dtype="f16", data="large"),
+    ]
+
+
+def layernorm_run(x, weight, bias, dy, case, dtype):
+    """Forward and backward in one dtype. Half precision: PyTorch's own, with f32 inside."""
+    x, weight, bias = leaf(x, dtype), leaf(weight, dtype), leaf(bias, dtype)
+    y = F.layer_norm(x, (case["h"],), weight, bias, case["eps"])
+    y.backward(dy.to(dtype))
+    return y.detach(), x.grad, weight.grad, bias.grad
+
+
+def make_layernorm(case):
+    dtype = DTYPES[case["dtype"]]
+    gen = torch.Generator().manual_seed(case["seed"])
+    # Far from one and from zero.
+    weight = torch.nn.init.uniform_(torch.empty(case["h"]), -2.0, 2.0, generator=gen).to(dtype)
+    bias = torch.nn.init.uniform_(torch.empty(case["h"]), -2.0, 2.0, generator=gen).to(dtype)
+    x = norm_input(case, gen)
+    dy = randn(gen, *x.shape, dtype=wide_dtype(case)).to(dtype)
+    y, dx, dweight, dbias = layernorm_run(x, weight, bias, dy, case, dtype)
+    out = dict(x=x, weight=weight, bias=bias, dy=dy, y=y, dx=dx, dweight=dweight, dbias=dbias)
+    names = ("y64", "dx64", "dweight64", "dbias64")
+    return out | dict(zip(names, layernorm_run(x, weight, bias, dy, case, torch.float64)))
 
 
 # ---------------------------------------------------------------- embedding: VocabEmbedding
@@ -409,6 +461,7 @@ FILES = {
     "embedding": (embedding_cases, make_embedding),
     "parallel": (parallel_cases, make_parallel),
     "rope": (rope_cases, make_rope),
+    "layernorm": (layernorm_cases, make_layernorm),
 }
 
 

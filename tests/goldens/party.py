@@ -4,7 +4,7 @@
 
 A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {"ok": values} or
 {"refused": words}. The numbers come from PyTorch's own operations, written as a PyTorch user would
-write them: torch.nn.functional.rms_norm and embedding, torch.nn.init, autograd for every gradient,
+write them: torch.nn.functional.rms_norm, layer_norm and embedding, torch.nn.init, autograd for every gradient,
 and RoPE with float32 angles as in the Hugging Face models.
 
 `tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
@@ -79,6 +79,26 @@ def norm_backward(q):
     gamma = floats(q["gamma"], -1, grad=True)
     group_rms_norm(x, gamma, q).backward(floats(q["dy"], q["shape"]))
     return torch.cat([x.grad.flatten(), gamma.grad])
+
+
+# LayerNorm: PyTorch's layer_norm over the last axis.
+
+
+def layer_norm(x, gamma, beta, q):
+    return F.layer_norm(x, (q["shape"][2],), gamma, beta, q["eps"])
+
+
+@call
+def layernorm_forward(q):
+    return layer_norm(floats(q["x"], q["shape"]), floats(q["gamma"], -1), floats(q["beta"], -1), q)
+
+
+@call
+def layernorm_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    gamma, beta = floats(q["gamma"], -1, grad=True), floats(q["beta"], -1, grad=True)
+    layer_norm(x, gamma, beta, q).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([x.grad.flatten(), gamma.grad, beta.grad])
 
 
 # Embeddings: PyTorch's embedding; a rank masks its input, looks up, and zeroes its output.

@@ -26,6 +26,8 @@ mod for_builders;
 mod half_precision;
 #[path = "01_init.rs"]
 mod init;
+#[path = "20_layernorm.rs"]
+mod layernorm;
 #[path = "07_modules.rs"]
 mod modules;
 #[path = "02_norm.rs"]

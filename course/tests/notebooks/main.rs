@@ -17,7 +17,8 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The notebooks, in their order.
-const NAMES: [&str; 5] = ["0-shapes", "1-norm", "2-embedding", "3-parallel", "4-rope"];
+const NAMES: [&str; 6] =
+    ["0-shapes", "1-norm", "2-embedding", "3-parallel", "4-rope", "5-layernorm"];
 
 fn home() -> Home {
     Home::new(&Workspace::find().unwrap())

@@ -5,6 +5,7 @@
 
 mod embedding;
 mod init;
+mod layernorm;
 mod norm;
 mod parallel;
 mod rope;

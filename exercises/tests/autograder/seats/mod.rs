@@ -6,6 +6,7 @@
 #![allow(clippy::redundant_closure)]
 
 mod embedding;
+mod layernorm;
 mod norm;
 mod parallel;
 mod rope;
@@ -29,7 +30,8 @@ pub struct Seat {
 }
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
-pub static SEATS: &[Seat] = &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT];
+pub static SEATS: &[Seat] =
+    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
 
 /// The learner's code, as far as one task goes.
 ///

@@ -4,6 +4,7 @@
 //! to record anew.
 
 mod embedding;
+mod layernorm;
 mod norm;
 mod parallel;
 mod rope;
@@ -18,7 +19,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<PyTorch>] = &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT];
+pub static SEATS: &[Seat<PyTorch>] =
+    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
 
 /// PyTorch, live or as recorded.
 pub struct PyTorch {

@@ -4,6 +4,7 @@
 //! in their types; they are asked for the sizes of the contract's menu.
 
 mod embedding;
+mod layernorm;
 mod norm;
 mod parallel;
 mod rope;
@@ -15,7 +16,8 @@ use quadrivium::Error;
 use quadrivium::tensor::*;
 
 /// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<Library>] = &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT];
+pub static SEATS: &[Seat<Library>] =
+    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
 
 /// The library.
 pub struct Library;

@@ -8,6 +8,7 @@ pub mod claims;
 pub mod embedding;
 pub mod encodings;
 pub mod kinds;
+pub mod layernorm;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
@@ -24,6 +25,7 @@ pub static CHAPTERS: &[&Made] = &[
     &embedding::MADE,
     &parallel::MADE,
     &rope::MADE,
+    &layernorm::MADE,
     &encodings::MADE,
     &testing::MADE,
     &claims::MADE,

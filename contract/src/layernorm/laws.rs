@@ -1,0 +1,674 @@
+//! What LayerNorm promises.
+
+use crate::breach::*;
+use crate::component::Invariant;
+use crate::laws::{U, values, widen};
+use crate::layernorm::menu;
+use crate::layernorm::oracle::{LayerNormLoops, Passes};
+use crate::layernorm::party::*;
+use crate::oracle::Oracle;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+type Norm = dyn LayerNorm;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Norm>] = &[
+    Invariant {
+        id: "layernorm/shift",
+        sentence: "One number added to all elements of a token changes nothing, also a number that is \
+                   a thousand times larger than they are.",
+        formula: "N(x + c) = N(x)",
+        chapter: "layernorm#shift",
+        weight: 2,
+        stays: Some("It is what LayerNorm has and RMSNorm lacks, without an oracle."),
+        check: shift,
+    },
+    Invariant {
+        id: "layernorm/mean-is-zero",
+        sentence: "After the norm, with gamma 1 and beta 0, the mean of a token is 0.",
+        formula: "mean(x̂) = 0",
+        chapter: "layernorm#definition",
+        weight: 2,
+        stays: Some("It says what the mean is subtracted for, in one number, without an oracle."),
+        check: mean_is_zero,
+    },
+    Invariant {
+        id: "layernorm/variance-is-one",
+        sentence: "After the norm, with gamma 1 and beta 0, the mean square of a token is 1, but for eps.",
+        formula: "mean(x̂²) = var / (var + ε)",
+        chapter: "layernorm#definition",
+        weight: 2,
+        stays: Some("It says what the root is for, in one number, without an oracle."),
+        check: variance_is_one,
+    },
+    Invariant {
+        id: "layernorm/eps-inside-root",
+        sentence: "Eps is added to the variance, inside the root. Where x is √ε from the mean, eps is \
+                   half of the sum, and y is 1/√2.",
+        formula: "x = ±√ε, γ = 1, β = 0  ⇒  y = ±1/√2",
+        chapter: "layernorm#eps",
+        weight: 2,
+        stays: Some(
+            "The number that every wrong place of eps gets wrong, and that is known by heart.",
+        ),
+        check: eps_inside_root,
+    },
+    Invariant {
+        id: "layernorm/constant-row",
+        sentence: "A token of equal values has nothing but its mean: it gives beta.",
+        formula: "x = c everywhere  ⇒  y = β",
+        chapter: "layernorm#eps",
+        weight: 1,
+        stays: Some("Without eps it is 0 / 0. It can be checked by hand."),
+        check: constant_row,
+    },
+    Invariant {
+        id: "layernorm/scale",
+        sentence: "A token twice as large gives the same, when eps is scaled alike.",
+        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), bit for bit, |j| ≤ 12",
+        chapter: "layernorm#definition",
+        weight: 1,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: scale,
+    },
+    Invariant {
+        id: "layernorm/odd",
+        sentence: "With beta 0, changing the sign of x changes the sign of y, and nothing else.",
+        formula: "N(−x) = −N(x), bit for bit, β = 0",
+        chapter: "layernorm#definition",
+        weight: 1,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: odd,
+    },
+    Invariant {
+        id: "layernorm/rows-are-independent",
+        sentence: "A NaN in one token leaves all other tokens as they were, bit for bit.",
+        formula: "x_t = NaN  ⇒  y_u unchanged for u ≠ t",
+        chapter: "layernorm#rows",
+        weight: 1,
+        stays: Some(
+            "It tells statistics over the wrong axis by name; elsewhere they are just wrong numbers.",
+        ),
+        check: rows_are_independent,
+    },
+    Invariant {
+        id: "layernorm/elements-permute",
+        sentence: "The elements of a token may change places together with their gamma and beta.",
+        formula: "y(P·x; P·γ, P·β) = P·y(x; γ, β)",
+        chapter: "layernorm#gamma",
+        weight: 1,
+        stays: Some(
+            "A law without an oracle: it holds for every right norm, whatever its numbers.",
+        ),
+        check: elements_permute,
+    },
+    Invariant {
+        id: "layernorm/gamma-per-element",
+        sentence: "Gamma multiplies, one number per element: with beta 0, y is proportional to it.",
+        formula: "y(x; γ, 0) = γ ⊙ y(x; 1, 0)",
+        chapter: "layernorm#gamma",
+        weight: 2,
+        stays: Some("It looks at gamma alone, whatever the rest of the norm does."),
+        check: gamma_per_element,
+    },
+    Invariant {
+        id: "layernorm/beta-is-added-last",
+        sentence: "Beta is added after gamma has multiplied, and gamma does not scale it.",
+        formula: "y(x; γ, β) = y(x; γ, 0) + β",
+        chapter: "layernorm#gamma",
+        weight: 2,
+        stays: Some("It looks at beta alone, whatever the rest of the norm does."),
+        check: beta_is_added_last,
+    },
+    Invariant {
+        id: "layernorm/rms-norm-if-centred",
+        sentence: "A token whose mean is 0 gets what RMSNorm gives it, and beta.",
+        formula: "mean(x) = 0  ⇒  y = γ·x / √(mean(x²) + ε) + β",
+        chapter: "layernorm#rmsnorm",
+        weight: 1,
+        stays: Some("It says what the two norms share: all but the mean and beta."),
+        check: rms_norm_if_centred,
+    },
+    Invariant {
+        id: "layernorm/forward-f64-loops",
+        sentence: "On any input, y is what plain f64 loops give.",
+        formula: "y = (x − mean) / √(var + ε) · γ + β",
+        chapter: "layernorm#definition",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: forward_f64_loops,
+    },
+    Invariant {
+        id: "layernorm/gradient-of-constant-row",
+        sentence: "At a token of equal values the norm is centring and a scale by 1 / √ε, and so is its \
+                   gradient.",
+        formula: "x = c  ⇒  dx = (γ·dy − mean(γ·dy)) / √ε",
+        chapter: "layernorm#gradient",
+        weight: 1,
+        stays: Some("The gradient can be written down by hand here."),
+        check: gradient_of_constant_row,
+    },
+    Invariant {
+        id: "layernorm/gradient-sums-to-zero",
+        sentence: "Because a shift of the token changes nothing, the gradient along it is 0.",
+        formula: "Σ dx = 0, per token",
+        chapter: "layernorm#gradient",
+        weight: 2,
+        stays: Some("It tells a gradient that takes the mean for a constant, without an oracle."),
+        check: gradient_sums_to_zero,
+    },
+    Invariant {
+        id: "layernorm/gradient-along-x",
+        sentence: "A token farther from its mean changes almost nothing, so the gradient along it is \
+                   almost 0: eps gives it exactly.",
+        formula: "Σ x·dx = Σ x̂·γ·dy · ε/(var + ε), per token",
+        chapter: "layernorm#gradient",
+        weight: 2,
+        stays: Some("It tells a gradient that takes the root for a constant."),
+        check: gradient_along_x,
+    },
+    Invariant {
+        id: "layernorm/gradient-differences",
+        sentence: "The gradient is the slope that differences of the party's own outputs show.",
+        formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
+        chapter: "layernorm#gradient",
+        weight: 2,
+        stays: Some(
+            "It needs no formula for the gradient at all, so an error in the oracle's would show.",
+        ),
+        check: gradient_differences,
+    },
+    Invariant {
+        id: "layernorm/gradient-of-beta",
+        sentence: "Beta's gradient sums dy over all rows of all batches.",
+        formula: "dβ_j = Σ_rows dy_j",
+        chapter: "layernorm#gradient",
+        weight: 1,
+        stays: None,
+        check: gradient_of_beta,
+    },
+    Invariant {
+        id: "layernorm/gradient-of-gamma",
+        sentence: "Gamma's gradient sums dy · x̂ over all rows of all batches.",
+        formula: "dγ_j = Σ_rows dy_j · x̂_j",
+        chapter: "layernorm#gradient",
+        weight: 2,
+        stays: None,
+        check: gradient_of_gamma,
+    },
+    Invariant {
+        id: "layernorm/gradient-of-x",
+        sentence: "On any input, dx is what plain f64 loops give.",
+        formula: "dx = (γ·dy − mean(γ·dy) − x̂·mean(γ·dy·x̂)) / √(var + ε)",
+        chapter: "layernorm#gradient",
+        weight: 3,
+        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        check: gradient_of_x,
+    },
+];
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A call, and a gradient of the loss with respect to its result.
+#[derive(Debug, Clone)]
+struct Input {
+    case: LayerNormCase,
+    dy: Vec<f32>,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, dy } = self;
+        write!(f, "{case}\ndy    = {}", crate::describe::List(dy))
+    }
+}
+
+/// Any size of the menu, one or two batch rows, up to three tokens.
+fn inputs() -> impl Strategy<Value = Input> {
+    let sizes = (prop::sample::select(&menu::LAYERNORM[..]), 1..=2usize, 1..=3usize);
+    sizes.prop_flat_map(|((h,), b, s)| {
+        let eps = prop::sample::select(vec![1e-6, 1e-5, 1e-3, 0.1, 1.0]);
+        (values(b * s * h), values(h), values(h), eps, values(b * s * h)).prop_map(
+            move |(x, gamma, beta, eps, dy)| Input {
+                case: LayerNormCase { shape: [b, s, h], eps, gamma, beta, x },
+                dy,
+            },
+        )
+    })
+}
+
+/// Two tokens of six elements that differ in size and sign, with means far from 0. Gamma and beta are
+/// uneven. All x are multiples of 1/8, so that some thousands can be added to them exactly.
+fn witness(eps: f64) -> LayerNormCase {
+    LayerNormCase {
+        shape: [1, 2, 6],
+        eps,
+        gamma: vec![0.1, -7.0, 2.5, 0.6, 30.0, -1.5],
+        beta: vec![0.5, -2.0, 10.0, 0.0, -0.25, 3.0],
+        x: vec![3.0, -0.5, 2.0, 0.25, 4.0, -1.0, -0.125, 1.5, 0.75, -2.0, 0.5, 5.0],
+    }
+}
+
+/// `case` with gamma 1 and beta 0.
+fn plain(case: LayerNormCase) -> LayerNormCase {
+    let h = case.gamma.len();
+    LayerNormCase { gamma: vec![1.0; h], beta: vec![0.0; h], ..case }
+}
+
+fn without_beta(case: LayerNormCase) -> LayerNormCase {
+    LayerNormCase { beta: vec![0.0; case.beta.len()], ..case }
+}
+
+fn with_x(case: &LayerNormCase, change: impl Fn(f32) -> f32) -> LayerNormCase {
+    LayerNormCase { x: case.x.iter().map(|&x| change(x)).collect(), ..case.clone() }
+}
+
+fn forward(party: &Norm, case: &LayerNormCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
+    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+}
+
+fn backward(party: &Norm, case: &LayerNormCase, dy: &[f32]) -> Step<LayerNormGrads> {
+    answer("backward", || party.backward(case, dy))
+}
+
+fn forward_oracle(case: &LayerNormCase) -> Passes {
+    Oracle.passes(case, &vec![0.0; case.x.len()])
+}
+
+/// The mean of a row's values.
+fn mean(row: &[f64]) -> f64 {
+    row.iter().sum::<f64>() / row.len() as f64
+}
+
+fn mean_of_size(row: &[f64]) -> f64 {
+    row.iter().map(|value| value.abs()).sum::<f64>() / row.len() as f64
+}
+
+// --- tolerances -----------------------------------------------------------------------------
+
+/// How far each `xhat` may be off.
+///
+/// `x - mean` cancels, so its error is that of what is subtracted: `h` additions of numbers of the size
+/// `mean|x|`, three roundings each where the mean is kept up to date from element to element, and three of
+/// `x` itself where a product comes before the difference. It enters twice, in the numerator and in the
+/// variance. All else is relative to the value: the sum of `h` squares (half of it after the root), and
+/// eight single roundings.
+fn xhat_tolerance(case: &LayerNormCase) -> Vec<f64> {
+    let h = case.shape[2];
+    let Passes { xhat, std, .. } = forward_oracle(case);
+    let x = widen(&case.x);
+    let size: Vec<f64> = x.chunks(h).map(mean_of_size).collect();
+    let at = |i: usize| {
+        let centring = (3.0 * h as f64 * size[i / h] + 3.0 * x[i].abs()) * U / std[i / h];
+        centring * (1.0 + xhat[i].abs()) + (h as f64 / 2.0 + 8.0) * U * xhat[i].abs()
+    };
+    (0..x.len()).map(at).collect()
+}
+
+/// How far each `y` may be off: `xhat`, scaled, and two roundings of what is added.
+fn forward_tolerance(case: &LayerNormCase) -> Vec<f64> {
+    let h = case.shape[2];
+    let y = forward_oracle(case).y;
+    let (xhat, gamma, beta) = (xhat_tolerance(case), widen(&case.gamma), widen(&case.beta));
+    let at = |i: usize| gamma[i % h].abs() * xhat[i] + 2.0 * U * (beta[i % h].abs() + y[i].abs());
+    (0..y.len()).map(at).collect()
+}
+
+const FORWARD_WHY: &str = "3h·2⁻²⁴·mean|x|/std, twice, for the mean that is subtracted, and (h/2 + 8)·2⁻²⁴ of \
+                           x̂ for the root, both times γ; two roundings of y and β";
+
+/// How far each `dx` may be off: its steps one after the other, each with what its inputs bring.
+fn dx_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
+    let h = case.shape[2];
+    let Passes { xhat, std, .. } = forward_oracle(case);
+    let off = xhat_tolerance(case);
+    let dxhat = |i: usize| f64::from(case.gamma[i % h]) * f64::from(dy[i]);
+    let mut tolerance = Vec::with_capacity(dy.len());
+    for start in (0..dy.len()).step_by(h) {
+        let std = std[start / h];
+        let sum = |f: &dyn Fn(usize) -> f64| (start..start + h).map(f).sum::<f64>() / h as f64;
+        // The two means, of absolute values, and what they may be off.
+        let level = sum(&|i| dxhat(i).abs());
+        let along = sum(&|i| (dxhat(i) * xhat[i]).abs());
+        let additions = (h as f64 + 2.0) * U;
+        let along_off = sum(&|i| dxhat(i).abs() * off[i]) + additions * along;
+        // The root, relative: the mean's part of it, and the sum of squares.
+        let size = (start..start + h).map(|i| f64::from(case.x[i]).abs());
+        let largest = size.clone().fold(0.0, f64::max);
+        let size = size.sum::<f64>() / h as f64;
+        let root = (3.0 * h as f64 * size + 3.0 * largest) * U / std + (h as f64 / 2.0 + 5.0) * U;
+        for i in start..start + h {
+            let terms = dxhat(i).abs() + level + xhat[i].abs() * along;
+            let steps = additions * level + xhat[i].abs() * along_off + off[i] * along;
+            tolerance.push((steps + 4.0 * U * terms) / std + root * terms / std);
+        }
+    }
+    tolerance
+}
+
+const DX_WHY: &str = "the roundings of each step, in the size of its terms, which cancel: two means over the \
+                      token, x̂, and the root";
+
+/// `y` must be what the loops give, in the report's own words for `case`.
+fn matches_oracle(party: &Norm, case: &LayerNormCase) -> Step {
+    let y = forward(party, case)?;
+    let (expected, tolerance) = (forward_oracle(case).y, forward_tolerance(case));
+    within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
+        .map_err(|breach| breach.on(case))
+}
+
+// --- forward --------------------------------------------------------------------------------
+
+fn shift(party: &Norm, _: &Run) -> Verdict {
+    let case = witness(1e-5);
+    let before = forward(party, &case)?;
+    for c in [1.0, -64.0, 4096.0] {
+        let shifted = with_x(&case, |x| x + c); // exactly
+        let (near, far) = (forward_tolerance(&case), forward_tolerance(&shifted));
+        let y = forward(party, &shifted)?;
+        let why =
+            format!("the same as without the {c} that was added to all x, but for its roundings");
+        within("forward", &case.shape, &y, &widen(&before), |i| near[i] + far[i], &why)
+            .map_err(|breach| breach.on(&shifted))?;
+    }
+    Ok(None)
+}
+
+fn mean_is_zero(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let case = plain(input.case.clone());
+        let h = case.shape[2];
+        let got: Vec<f64> = widen(&forward(party, &case)?).chunks(h).map(mean).collect();
+        let tolerance = forward_tolerance(&case);
+        let tolerance: Vec<f64> = tolerance.chunks(h).map(mean).collect();
+        let expected = vec![0.0; got.len()];
+        let why = "the mean of what the values themselves may be off";
+        within_f64("forward", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
+    })?;
+    Ok(None)
+}
+
+fn variance_is_one(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let case = plain(input.case.clone());
+        let h = case.shape[2];
+        let mean_square = |row: &[f64]| row.iter().map(|y| y * y).sum::<f64>() / row.len() as f64;
+        let got: Vec<f64> = widen(&forward(party, &case)?).chunks(h).map(mean_square).collect();
+        let variance = |row: &[f64]| {
+            let mean = mean(row);
+            row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / row.len() as f64
+        };
+        let variances = widen(&case.x);
+        let expected = variances.chunks(h).map(variance).map(|var| var / (var + case.eps));
+        let expected: Vec<f64> = expected.collect();
+        let (y, off) = (forward_oracle(&case).y, forward_tolerance(&case));
+        let square_off = |i: usize| (2.0 * y[i].abs() + off[i]) * off[i];
+        let tolerance =
+            |row: usize| (row * h..(row + 1) * h).map(square_off).sum::<f64>() / h as f64;
+        let why = "what the squares may be off: twice the value times its own tolerance";
+        within_f64("forward", &case.shape[..2], &got, &expected, tolerance, why)
+    })?;
+    Ok(None)
+}
+
+fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
+    for eps in [1e-5, 1e-2, 4.0] {
+        let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0f32 };
+        let case = plain(witness(eps));
+        let x = (0..case.x.len()).map(|i| sign(i) * eps.sqrt() as f32).collect();
+        let case = LayerNormCase { x, ..case };
+        let y = forward(party, &case)?;
+        let expected = |i| f64::from(sign(i)) * std::f64::consts::FRAC_1_SQRT_2;
+        let expected: Vec<f64> = (0..y.len()).map(expected).collect();
+        let tolerance = forward_tolerance(&case);
+        let tolerance = |i: usize| tolerance[i] + U; // x itself is rounded
+        within("forward", &case.shape, &y, &expected, tolerance, FORWARD_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn constant_row(party: &Norm, _: &Run) -> Verdict {
+    for c in [0.0, 2.0, -0.5] {
+        let case = with_x(&witness(1e-5), |_| c);
+        let y = forward(party, &case)?;
+        let beta = widen(&case.beta);
+        let expected: Vec<f64> = (0..y.len()).map(|i| beta[i % beta.len()]).collect();
+        let tolerance = forward_tolerance(&case);
+        within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn scale(party: &Norm, _: &Run) -> Verdict {
+    let case = witness(1.0 / 1024.0);
+    let y = forward(party, &case)?;
+    for j in [8, 12, -8, -12] {
+        let scaled = with_x(&case, |x| x * 2.0f32.powi(j));
+        let scaled = LayerNormCase { eps: case.eps * 4.0f64.powi(j), ..scaled };
+        let again = forward(party, &scaled)?;
+        let why = format!("the same as for x·2^{}, which changes no digit", -j);
+        same_values("forward", &case.shape, &again, &y, &why).map_err(|b| b.on(&scaled))?;
+    }
+    Ok(None)
+}
+
+fn odd(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |input| {
+        let case = without_beta(input.case.clone());
+        let negative = with_x(&case, |x| -x);
+        let expected: Vec<f32> = forward(party, &case)?.iter().map(|y| -y).collect();
+        let why = "a sign changes no digit";
+        same_values("forward", &case.shape, &forward(party, &negative)?, &expected, why)
+    })?;
+    Ok(None)
+}
+
+fn rows_are_independent(party: &Norm, _: &Run) -> Verdict {
+    let case = witness(1e-5);
+    let y = forward(party, &case)?;
+    for (broken, kept) in [(0..6, 6..12), (6..12, 0..6)] {
+        let mut changed = case.clone();
+        changed.x[broken].fill(f32::NAN);
+        let again = forward(party, &changed)?;
+        let why = "the other token alone was changed; the values of this one are compared";
+        same_values("forward", &[6], &again[kept.clone()], &y[kept], why)
+            .map_err(|breach| breach.on(&changed))?;
+    }
+    Ok(None)
+}
+
+fn elements_permute(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        // Each row begins with its last element.
+        let turn = |values: &[f32]| -> Vec<f32> {
+            let turned = values.chunks(case.shape[2]).flat_map(|row| {
+                let (last, rest) = row.split_last().expect("a token has an element");
+                std::iter::once(last).chain(rest).copied()
+            });
+            turned.collect()
+        };
+        let (x, gamma, beta) = (turn(&case.x), turn(&case.gamma), turn(&case.beta));
+        let turned = LayerNormCase { x, gamma, beta, ..case.clone() };
+        let expected = widen(&turn(&forward(party, case)?));
+        let tolerance = forward_tolerance(&turned);
+        let why = "twice the tolerance of a value: the sums have another order";
+        let y = forward(party, &turned)?;
+        within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
+    })?;
+    Ok(None)
+}
+
+fn gamma_per_element(party: &Norm, _: &Run) -> Verdict {
+    let case = without_beta(witness(1e-5));
+    let one = widen(&forward(party, &plain(case.clone()))?);
+    let expected = one.iter().enumerate().map(|(i, y)| y * f64::from(case.gamma[i % 6]));
+    let expected: Vec<f64> = expected.collect();
+    let tolerance = forward_tolerance(&case);
+    let y = forward(party, &case)?;
+    let why = "twice the tolerance of a value: both sides are the norm's own";
+    within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
+        .map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+fn beta_is_added_last(party: &Norm, _: &Run) -> Verdict {
+    let case = witness(1e-5);
+    let scaled = widen(&forward(party, &without_beta(case.clone()))?);
+    let expected = scaled.iter().enumerate().map(|(i, y)| y + f64::from(case.beta[i % 6]));
+    let expected: Vec<f64> = expected.collect();
+    let tolerance = forward_tolerance(&case);
+    let y = forward(party, &case)?;
+    let why = "twice the tolerance of a value: both sides are the norm's own";
+    within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
+        .map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+fn rms_norm_if_centred(party: &Norm, _: &Run) -> Verdict {
+    for eps in [1e-5, 1.0] {
+        // Pairs of opposite values: the mean is 0 in any order of addition.
+        let x = vec![3.0, -3.0, 0.5, -0.5, 2.0, -2.0, 0.25, -0.25, -1.0, 1.0, 0.75, -0.75];
+        let case = LayerNormCase { x, ..witness(eps) };
+        let x = widen(&case.x);
+        let rms = |i: usize| {
+            let row = &x[i / 6 * 6..][..6];
+            (row.iter().map(|x| x * x).sum::<f64>() / 6.0 + eps).sqrt()
+        };
+        let value =
+            |i: usize| x[i] / rms(i) * f64::from(case.gamma[i % 6]) + f64::from(case.beta[i % 6]);
+        let expected: Vec<f64> = (0..x.len()).map(value).collect();
+        let tolerance = forward_tolerance(&case);
+        let y = forward(party, &case)?;
+        within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| matches_oracle(party, case))?;
+    Ok(None)
+}
+
+// --- backward -------------------------------------------------------------------------------
+
+fn gradient_of_constant_row(party: &Norm, _: &Run) -> Verdict {
+    for eps in [1e-5, 4.0] {
+        let case = with_x(&witness(eps), |_| 0.5);
+        let dy: Vec<f32> = (0..12).map(|i| 0.5 - 0.25 * i as f32).collect();
+        let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+        let dxhat = |i: usize| f64::from(case.gamma[i % 6]) * f64::from(dy[i]);
+        let level = |i: usize| (i / 6 * 6..i / 6 * 6 + 6).map(dxhat).sum::<f64>() / 6.0;
+        let expected: Vec<f64> = (0..12).map(|i| (dxhat(i) - level(i)) / eps.sqrt()).collect();
+        let tolerance = dx_tolerance(&case, &dy);
+        within("backward (dx)", &case.shape, &grads.dx, &expected, |i| tolerance[i], DX_WHY)
+            .map_err(|breach| breach.on(Input { case, dy }))?;
+    }
+    Ok(None)
+}
+
+fn gradient_sums_to_zero(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let h = case.shape[2];
+        let sum =
+            |values: &[f64]| -> Vec<f64> { values.chunks(h).map(|row| row.iter().sum()).collect() };
+        let got = sum(&widen(&backward(party, case, dy)?.dx));
+        let (expected, tolerance) = (vec![0.0; got.len()], sum(&dx_tolerance(case, dy)));
+        let why = "the sum of what the values themselves may be off";
+        within_f64("backward (dx)", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
+    })?;
+    Ok(None)
+}
+
+fn gradient_along_x(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let h = case.shape[2];
+        let dx = widen(&backward(party, case, dy)?.dx);
+        let x = widen(&case.x);
+        let sums = |f: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            (0..x.len()).step_by(h).map(|start| (start..start + h).map(f).sum()).collect()
+        };
+        let got = sums(&|i| x[i] * dx.get(i).unwrap_or(&f64::NAN));
+        let Passes { xhat, std, .. } = forward_oracle(case);
+        let along = sums(&|i| xhat[i] * f64::from(case.gamma[i % h]) * f64::from(dy[i]));
+        let expected = along.iter().zip(&std).map(|(along, std)| along * case.eps / std.powi(2));
+        let expected: Vec<f64> = expected.collect();
+        let tolerance = dx_tolerance(case, dy);
+        let tolerance = sums(&|i| x[i].abs() * tolerance[i]);
+        let why = "the sum of what the values themselves may be off, times |x|";
+        within_f64("backward (dx)", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
+    })?;
+    Ok(None)
+}
+
+fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
+    let case = witness(0.5);
+    let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
+    let loss = |i: usize, step: f32| -> Step<f64> {
+        let mut moved = case.clone();
+        moved.x[i] += step;
+        let y = forward(party, &moved)?;
+        Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
+    };
+    let delta = 1.0 / 16.0;
+    let slope = |i| -> Step<f64> {
+        let near = loss(i, delta)? - loss(i, -delta)?;
+        let far = loss(i, 2.0 * delta)? - loss(i, -2.0 * delta)?;
+        Ok((8.0 * near - far) / (12.0 * f64::from(delta)))
+    };
+    let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
+    let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
+    let why = "10⁻³ of Σ|γ·dy|: a difference of fourth order with steps of 1/16";
+    let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-3 * size, why)
+        .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+    Ok(None)
+}
+
+/// The sum over the rows, for each element.
+fn over_rows(h: usize, n: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
+    (0..h).map(|j| (j..n).step_by(h).map(&f).sum()).collect()
+}
+
+fn gradient_of_beta(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let (h, n) = (case.shape[2], dy.len());
+        let expected = over_rows(h, n, |i| f64::from(dy[i]));
+        let size = over_rows(h, n, |i| f64::from(dy[i]).abs());
+        let rows = (n / h) as f64;
+        let why = "rows·2⁻²⁴ of Σ|dy|: one sum over the rows in f32";
+        let got = backward(party, case, dy)?.dbeta;
+        within("backward (dbeta)", &[h], &got, &expected, |j| rows * U * size[j], why)
+    })?;
+    Ok(None)
+}
+
+fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let (h, n) = (case.shape[2], dy.len());
+        let Passes { xhat, dgamma, .. } = Oracle.passes(case, dy);
+        let off = xhat_tolerance(case);
+        let additions = (n / h) as f64 + 2.0;
+        let at = |i: usize| f64::from(dy[i]).abs() * (off[i] + additions * U * xhat[i].abs());
+        let tolerance = over_rows(h, n, at);
+        let why = "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
+        let got = backward(party, case, dy)?.dgamma;
+        within("backward (dgamma)", &[h], &got, &dgamma, |j| tolerance[j], why)
+    })?;
+    Ok(None)
+}
+
+fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let (expected, tolerance) = (Oracle.passes(case, dy).dx, dx_tolerance(case, dy));
+        let got = backward(party, case, dy)?.dx;
+        within("backward (dx)", &case.shape, &got, &expected, |i| tolerance[i], DX_WHY)
+    })?;
+    Ok(None)
+}

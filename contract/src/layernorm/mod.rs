@@ -1,0 +1,28 @@
+//! LayerNorm: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the sizes that are compiled.
+
+pub mod laws;
+pub mod menu;
+pub mod museum;
+pub mod oracle;
+pub mod party;
+pub mod probes;
+pub mod tasks;
+pub mod variants;
+
+use crate::component::component;
+
+component!(LayerNorm {
+    slug: "layernorm",
+    name: "LayerNorm",
+    title: "LayerNorm",
+    about: "subtracts a token's mean and divides by its standard deviation"
+});

@@ -1,0 +1,42 @@
+//! Questions to a LayerNorm.
+
+use crate::component::Probe;
+use crate::laws::widen;
+use crate::layernorm::party::*;
+
+/// Asks them all.
+pub fn probes(party: &dyn LayerNorm) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    for case in cases() {
+        let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
+        let grads = || party.backward(&case, &dy);
+        probes.push(Probe::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        probes.push(Probe::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
+        probes.push(Probe::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
+        probes.push(Probe::ask("backward (dbeta)", || Ok(widen(&grads()?.dbeta))));
+    }
+    probes
+}
+
+/// Eps that dominates and eps that vanishes; a large mean; tiny, huge, equal and missing values.
+fn cases() -> Vec<LayerNormCase> {
+    let x = [3.0, -0.5, 2.0, 0.25, 4.0, -1.0, -0.125, 1.5, 0.75, -2.0, 0.5, 5.0f32];
+    let case = |eps, change: &dyn Fn(usize, f32) -> f32| LayerNormCase {
+        shape: [1, 2, 6],
+        eps,
+        gamma: vec![0.1, -7.0, 2.5, 0.6003, 30.0, -1.5],
+        beta: vec![0.5, -2.0, 10.0, 0.0, -0.25, 3.0],
+        x: x.iter().enumerate().map(|(i, &x)| change(i, x)).collect(),
+    };
+    vec![
+        case(1e-6, &|_, x| x),
+        case(0.1, &|_, x| x),
+        case(2.0, &|_, x| x),
+        // The mean is exact in f32, so only the variance can lose digits.
+        case(1e-5, &|i, _| 4096.0 + [-3.0, 1.0, -1.0, 5.0, -4.0, 2.0][i % 6] * (1 + i / 6) as f32),
+        case(1e-5, &|_, x| 3e-3 * x),
+        case(1e-5, &|_, x| 1e13 * x),
+        case(1e-5, &|i, x| if i < 6 { 2.0 } else { x }),
+        case(1e-5, &|i, x| if i < 6 { f32::NAN } else { x }),
+    ]
+}

@@ -1,0 +1,90 @@
+//! The tasks of LayerNorm.
+//!
+//! Each token loses its mean, and is divided by its standard deviation:
+//!
+//! ```text
+//! y = (x - mean(x)) / sqrt(var(x) + eps) · gamma + beta        mean and variance over each token
+//! ```
+//!
+//! The variance is the mean of `(x - mean)²`, a mean over `h` numbers. Source: Ba, Kiros and Hinton 2016.
+
+use crate::prelude::*;
+
+/// LayerNorm over a hidden axis of `H` elements.
+#[derive(Clone)]
+pub struct LayerNorm<const H: usize, D: Device<f32>> {
+    /// Gamma, `[h]`: one scale per element.
+    pub weight: Tensor<Rank1<H>, f32, D>,
+    /// Beta, `[h]`: one shift per element.
+    pub bias: Tensor<Rank1<H>, f32, D>,
+    /// Added to the variance.
+    pub eps: f64,
+}
+
+impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
+    /// A norm with this gamma and this beta.
+    pub fn new(weight: Tensor<Rank1<H>, f32, D>, bias: Tensor<Rank1<H>, f32, D>, eps: f64) -> Self {
+        Self { weight, bias, eps }
+    }
+
+    /// Tasks `layernorm/forward` and `layernorm/tape`. The forward pass, `[b, s, h]` to `[b, s, h]`.
+    ///
+    /// ```text
+    /// y = (x - mean(x)) / sqrt(var(x) + eps) · gamma + beta        var(x) = mean((x - mean(x))²)
+    /// ```
+    ///
+    /// Subtract the mean BEFORE you square. `mean(x²) - mean(x)²` is the same number on paper; in `f32` it
+    /// loses its digits as soon as the mean is large.
+    ///
+    /// Task `layernorm/forward` looks at the values. Task `layernorm/tape` looks at the gradients: all uses
+    /// of `x` must be on the tape, and so must gamma and beta. `norm/forward` says how.
+    pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
+        &self,
+        x: Tensor<(B, S, Const<H>), f32, D, T>,
+    ) -> Tensor<(B, S, Const<H>), f32, D, T> {
+        // task layernorm/forward: begin
+        todo!("task layernorm/forward")
+        // task layernorm/forward: end
+    }
+
+    /// Task `layernorm/backward`. The gradients by hand, without a tape: `dx`, `[b, s, h]`, `dgamma` and
+    /// `dbeta`, `[h]` each.
+    ///
+    /// `dy`, `[b, s, h]`, is the gradient of the loss with respect to the result. With
+    /// `xhat = (x - mean) / std` and `std = sqrt(var + eps)`:
+    ///
+    /// ```text
+    /// dbeta  = sum over all rows of dy
+    /// dgamma = sum over all rows of dy · xhat
+    /// dx     = (gamma·dy - mean(gamma·dy) - xhat · mean(gamma·dy · xhat)) / std     means over a token
+    /// ```
+    pub fn backward<B: Dim, S: Dim>(
+        &self,
+        x: Tensor<(B, S, Const<H>), f32, D>,
+        dy: Tensor<(B, S, Const<H>), f32, D>,
+    ) -> (Tensor<(B, S, Const<H>), f32, D>, Tensor<Rank1<H>, f32, D>, Tensor<Rank1<H>, f32, D>)
+    {
+        // task layernorm/backward: begin
+        todo!("task layernorm/backward")
+        // task layernorm/backward: end
+    }
+}
+
+/// Task `layernorm/property`. An invariant of your own.
+///
+/// `norm` claims to be a LayerNorm. It takes plain values and gives plain values, so it may be right or
+/// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
+/// you like.
+///
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` gives `dx`, `dgamma` and `dbeta`, for a
+/// `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// answer `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
+/// not write the norm again to compare with it. Think of what must stay the same when all elements grow by
+/// one number, and of what the result's own mean and variance must be.
+pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
+    // task layernorm/property: begin
+    todo!("task layernorm/property")
+    // task layernorm/property: end
+}

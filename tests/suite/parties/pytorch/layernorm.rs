@@ -1,0 +1,28 @@
+//! LayerNorm of PyTorch.
+
+use super::*;
+use crate::parties::{Seat, surprises};
+use contract::party::*;
+
+fn question(call: &str, case: &LayerNormCase) -> Value {
+    let LayerNormCase { shape, eps, gamma, beta, x } = case;
+    let (gamma, beta, x) = (plain(gamma), plain(beta), plain(x));
+    json!({"call": call, "shape": shape, "eps": eps, "gamma": gamma, "beta": beta, "x": x})
+}
+
+/// The seat.
+pub const SEAT: Seat<PyTorch> =
+    Seat { slug: "layernorm", surprises: |party, run| surprises::<dyn LayerNorm>(party, run, &[]) };
+
+impl LayerNorm for PyTorch {
+    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        self.ask_f32(question("layernorm.forward", case))
+    }
+
+    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+        let mut dx = self.ask_f32(with_dy(question("layernorm.backward", case), dy))?;
+        let mut dgamma = dx.split_off(case.x.len());
+        let dbeta = dgamma.split_off(case.gamma.len());
+        Ok(LayerNormGrads { dx, dgamma, dbeta })
+    }
+}
