@@ -176,11 +176,12 @@ fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// The file or folder of a path. In it, `{nn}` is a number of two digits; and a file `laws.rs` may have become
-/// a folder `laws`.
+/// a folder `laws` with a `mod.rs`.
 fn found(root: &Path, path: &str) -> Option<PathBuf> {
     let Some((folder, name)) = path.split_once("{nn}") else {
         let (file, folder) = (root.join(path), root.join(path).with_extension(""));
-        return Some(if !file.exists() && folder.is_dir() { folder } else { file });
+        let is_module = !file.exists() && folder.join("mod.rs").is_file();
+        return Some(if is_module { folder } else { file });
     };
     let numbered = |file: &str| {
         let number = file.strip_suffix(name)?;
