@@ -169,6 +169,18 @@ fn views_of_the_input_and_of_the_weights() {
     assert!((got - sum).abs() <= 1e-5 * sum.abs().max(1.0), "{got}, {sum}");
 }
 
+/// As the documentation has it: squares that are no `f32` give the bias, and a sum that is none gives NaN.
+#[test]
+fn the_ends_of_the_range() {
+    let (ones, half) = (tensor(&[1.0; 4], (4,)), tensor(&[0.5; 4], (4,)));
+    let norm =
+        |x: [f32; 4]| layer_norm(tensor(&x, (1, 1, 4)), &ones, &half, 1e-5).unwrap().as_vec();
+    assert_eq!(norm([1e20, -1e20, 1e20, -1e20]), [0.5; 4]);
+    assert!(norm([3e38, 3e38, 1.0, 1.0]).iter().all(|y| y.is_nan()));
+    // A large mean alone costs nothing that x still has.
+    assert_eq!(norm([8193.0, 8191.0, 8193.0, 8191.0]), norm([1.0, -1.0, 1.0, -1.0]));
+}
+
 /// `f16`: the statistics are kept in `f32`, and the result is rounded once.
 #[test]
 #[cfg(feature = "f16")]
