@@ -14,16 +14,16 @@ fn markdown(notebook: &Notebook) -> String {
 }
 
 #[test]
-fn these_are_all_notebooks() {
-    let names: Vec<String> =
-        home().select(None).unwrap().iter().map(|file| author::lab::home::stem(file)).collect();
-    assert_eq!(names, NAMES);
+fn they_are_numbered_in_their_order() {
+    for (place, name) in names().iter().enumerate() {
+        assert!(name.starts_with(&format!("{place}-")), "{name} is the {place}th, counted from 0");
+    }
 }
 
 /// In the form in which `--update` writes them, with the outputs of a run from top to bottom.
 #[test]
 fn they_are_kept_clean_and_run() {
-    for name in NAMES {
+    for name in &names() {
         let notebook = notebook(name);
         assert!(clean(&notebook, home().root()) == notebook, "{name}: `cargo course lab --update`");
         let counts = code(&notebook).map(|cell| {
@@ -42,7 +42,7 @@ fn they_name_no_place_of_this_machine() {
     let root = home().root().canonicalize().unwrap();
     let mut places = ["home", "root", "tmp", "Users"].map(|top| format!("/{top}/")).to_vec();
     places.push(root.to_string_lossy().into_owned());
-    for name in NAMES {
+    for name in &names() {
         let text = std::fs::read_to_string(file(name)).unwrap();
         for place in &places {
             assert!(!text.contains(place), "{name} contains {place}");
@@ -53,7 +53,7 @@ fn they_name_no_place_of_this_machine() {
 /// Predict, look, break, fix. To run is what a cell is for.
 #[test]
 fn they_ask_before_they_show() {
-    for name in NAMES {
+    for name in &names() {
         let text = markdown(&notebook(name));
         for word in ["Predict", "Look", "Break", "Fix"] {
             assert!(text.contains(&format!("**{word}")), "{name} has no **{word}**");
@@ -63,7 +63,7 @@ fn they_ask_before_they_show() {
 
 #[test]
 fn each_has_one_error_on_purpose_and_figures() {
-    for name in NAMES {
+    for name in &names() {
         let notebook = notebook(name);
         let errors: Vec<&Cell> =
             code(&notebook).filter(|cell| cell.outputs_of("error").count() > 0).collect();
@@ -82,7 +82,7 @@ fn each_has_one_error_on_purpose_and_figures() {
 /// A student begins with red.
 #[test]
 fn the_students_lines_do_not_pass_yet() {
-    for name in NAMES {
+    for name in &names() {
         let notebook = notebook(name);
         let yours: Vec<&Cell> = code(&notebook).filter(|cell| cell.has_tag("yours")).collect();
         assert!(!yours.is_empty(), "{name} has no cell for the student");
@@ -101,7 +101,7 @@ fn the_students_lines_do_not_pass_yet() {
 /// The book's test of links sees to it that the sections are there: the notebooks are pages of it.
 #[test]
 fn each_is_linked_from_its_chapter_and_back() {
-    for name in NAMES {
+    for name in &names() {
         let (_, subject) = name.split_once('-').unwrap();
         let chapter = std::fs::read_to_string(home().root().join(format!("book/src/{subject}.md")));
         let back = format!("](notebook-{subject}.md)");

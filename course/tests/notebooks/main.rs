@@ -17,8 +17,9 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The notebooks, in their order.
-const NAMES: [&str; 6] =
-    ["0-shapes", "1-norm", "2-embedding", "3-parallel", "4-rope", "5-layernorm"];
+fn names() -> Vec<String> {
+    home().select(None).unwrap().iter().map(|file| author::lab::home::stem(file)).collect()
+}
 
 fn home() -> Home {
     Home::new(&Workspace::find().unwrap())

@@ -8,7 +8,7 @@ use author::notebook::text;
 fn solved() -> Vec<(String, String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/solutions");
     let mut solved = Vec::new();
-    for name in NAMES {
+    for name in &names() {
         let notebook = notebook(name);
         let cells: Vec<_> = notebook.cells.iter().filter(|cell| cell.has_tag("yours")).collect();
         for (nth, cell) in cells.iter().enumerate() {
