@@ -74,7 +74,8 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
         &self,
         x: Tensor<(B, S, Const<H>), f32, D>,
         dy: Tensor<(B, S, Const<H>), f32, D>,
-    ) -> (Tensor<(B, S, Const<H>), f32, D>, Tensor<Rank1<H>, f32, D>, Tensor<Rank1<H>, f32, D>) {
+    ) -> (Tensor<(B, S, Const<H>), f32, D>, Tensor<Rank1<H>, f32, D>, Tensor<Rank1<H>, f32, D>)
+    {
         // task layernorm/backward: begin
         let shape = *x.shape();
 

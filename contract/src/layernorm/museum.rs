@@ -14,6 +14,17 @@ macro_rules! bug {
     }};
 }
 
+/// The variance in one pass over the row, in `f32`.
+struct OnePass;
+
+impl LayerNormLoops for OnePass {
+    fn variance(&self, row: &[f64], _: f64) -> f64 {
+        let n = row.len() as f32;
+        let mean = |f: fn(f32) -> f32| row.iter().fold(0.0, |sum, x| sum + f(*x as f32)) / n;
+        f64::from(mean(|x| x * x) - mean(|x| x) * mean(|x| x))
+    }
+}
+
 /// All of them.
 pub static BUGS: &[Bug<dyn LayerNorm>] = &[
     Bug {
@@ -63,13 +74,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
             "PyTorch issues 40302 and 51102; again in ONNX Runtime issue 28463 and burn issue 5607",
         ),
         named_by: "layernorm/shift",
-        party: bug!(SquaresMinusSquare {
-            fn variance(&self, row: &[f64], _: f64) -> f64 {
-                let n = row.len() as f32;
-                let mean = |f: fn(f32) -> f32| row.iter().fold(0.0, |sum, x| sum + f(*x as f32)) / n;
-                f64::from(mean(|x| x * x) - mean(|x| x) * mean(|x| x))
-            }
-        }),
+        party: || party(OnePass),
     },
     Bug {
         id: "layernorm/middle",
@@ -115,7 +120,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         id: "layernorm/no-root",
         misconception: "divides by the variance, without the root",
         story: "At inputs of variance 1 nobody can tell.",
-        source: Some("pbcquoc/transformer issue 2"),
+        source: None,
         named_by: "layernorm/variance-is-one",
         party: bug!(NoRoot {
             fn std(&self, variance: f64, eps: f64) -> f64 {
@@ -592,6 +597,113 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 let last = &dy[(b - 1) * s * h..];
                 let sum = |j: usize| last[j..].iter().step_by(h).map(|&dy| f64::from(dy)).sum();
                 Passes { dbeta: (0..h).map(sum).collect(), ..Oracle.passes(case, dy) }
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/one-pass-backward",
+        misconception: "takes the variance in one pass in the backward pass, as mean(x²) − mean(x)² in f32",
+        story: "The forward pass was mended, and the backward pass computes its statistics anew, in the old way.",
+        source: None,
+        named_by: "layernorm/gradient-shift",
+        party: bug!(OnePassBackward {
+            fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
+                let Passes { dx, dgamma, .. } = OnePass.passes(case, dy);
+                Passes { dx, dgamma, ..Oracle.passes(case, dy) }
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/xhat-from-y",
+        misconception: "computes x̂ in the backward pass as (y − β)/γ, which is 0/0 where γ is 0",
+        story: "It saves the memory of x̂: y is there anyway. No gamma is 0 at first.",
+        source: None,
+        named_by: "layernorm/gradient-differences",
+        party: bug!(XhatFromY {
+            fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
+                // A token with a gamma of 0 in it, and this element's own dgamma, are lost.
+                let mut out = Oracle.passes(case, dy);
+                if case.gamma.contains(&0.0) {
+                    out.dx.fill(f64::NAN);
+                }
+                let lost = |(dgamma, gamma): (&mut f64, &f32)| {
+                    if *gamma == 0.0 {
+                        *dgamma = f64::NAN;
+                    }
+                };
+                out.dgamma.iter_mut().zip(&case.gamma).for_each(lost);
+                out
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/clipped",
+        misconception: "clips x̂ at ±3",
+        story: "Three standard deviations seemed to be enough for everybody. A token of h elements may have one at \
+                √(h − 1).",
+        source: None,
+        named_by: "layernorm/forward-f64-loops",
+        party: bug!(Clipped {
+            fn xhat(&self, x: f64, mean: f64, std: f64) -> f64 {
+                ((x - mean) / std).clamp(-3.0, 3.0)
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/nan-swallowed",
+        misconception: "turns NaN into 0",
+        story: "A loss had become NaN, and a nan_to_num ended that. The weights go on learning from zeros.",
+        source: None,
+        named_by: "layernorm/rows-are-independent",
+        party: bug!(NanSwallowed {
+            fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
+                let y = Oracle.y(xhat, gamma, beta);
+                if y.is_nan() { 0.0 } else { y }
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/small-variance-is-none",
+        misconception: "takes a variance below 1e-8 for 0",
+        story: "A guard against a division by 0, beside eps, which is one already.",
+        source: None,
+        named_by: "layernorm/scale",
+        party: bug!(SmallVarianceIsNone {
+            fn variance(&self, row: &[f64], mean: f64) -> f64 {
+                let variance = Oracle.variance(row, mean);
+                if variance < 1e-8 { 0.0 } else { variance }
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/no-beta-for-ones",
+        misconception: "leaves beta out where all gamma are 1",
+        story: "A fast path for a norm that was never trained. It looked at gamma alone.",
+        source: None,
+        named_by: "layernorm/beta-is-added-last",
+        party: bug!(NoBetaForOnes {
+            fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
+                let plain = case.gamma.iter().all(|gamma| *gamma == 1.0);
+                let out = Oracle.passes(case, dy);
+                if plain { Passes { y: out.xhat.clone(), ..out } } else { out }
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/eight-rows",
+        misconception: "adds the first eight rows only for the gradients of gamma and beta",
+        story: "A block of rows was added in one step, and the loop over the blocks was missing.",
+        source: None,
+        named_by: "layernorm/gradient-of-beta",
+        party: bug!(EightRows {
+            fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
+                let mut out = Oracle.passes(case, dy);
+                let (h, n) = (case.shape[2], dy.len().min(8 * case.shape[2]));
+                let sum = |j: usize, f: &dyn Fn(usize) -> f64| (j..n).step_by(h).map(f).sum();
+                let dy = |i: usize| f64::from(dy[i]);
+                out.dgamma = (0..h).map(|j| sum(j, &|i| dy(i) * out.xhat[i])).collect();
+                out.dbeta = (0..h).map(|j| sum(j, &dy)).collect();
+                out
             }
         }),
     },

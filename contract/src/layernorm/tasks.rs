@@ -39,6 +39,7 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Invariants {
             ids: &[
                 "layernorm/gradient-differences",
+                "layernorm/gradient-shift",
                 "layernorm/gradient-of-beta",
                 "layernorm/gradient-of-gamma",
                 "layernorm/gradient-of-x",
@@ -57,6 +58,7 @@ pub static TASKS: &[Spec] = &[
             ids: &[
                 "layernorm/gradient-of-constant-row",
                 "layernorm/gradient-sums-to-zero",
+                "layernorm/gradient-shift",
                 "layernorm/gradient-along-x",
                 "layernorm/gradient-of-beta",
                 "layernorm/gradient-of-gamma",

@@ -22,7 +22,8 @@ pub static VARIANTS: &[Variant<dyn LayerNorm>] = &[
     },
     Variant {
         id: "layernorm/shifted-squares",
-        about: "the mean of squares minus the squared mean, after the first element is subtracted from all",
+        about: "the mean of squares minus the squared mean, after the first element is subtracted from \
+                all; good while that one is no outlier",
         party: || Box::new(InF32 { statistics: shifted, y: centred_first }),
     },
     Variant {

@@ -48,8 +48,12 @@ pub fn variances() -> Result<Figure> {
         Series::new("mean((x − mean)²)", BLUE, Mark::Circles, curve(two_passes)),
     ];
     let x = Axis { name: "mean of the token", range: 4.0..13.2, labels: 10, label: power_of_two };
-    let y =
-        Axis { name: "variance in f32", range: -6.0..9.0, labels: 8, label: |y| format!("{y:.0}") };
+    let y = Axis {
+        name: "variance in f32",
+        range: -6.0..18.0,
+        labels: 12,
+        label: |y| format!("{y:.0}"),
+    };
     let question = "What does a large mean do to the variance?";
     chart(question, (x, y), &series, SeriesLabelPosition::UpperLeft)
 }
