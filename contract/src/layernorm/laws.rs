@@ -84,8 +84,8 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     },
     Invariant {
         id: "layernorm/rows-are-independent",
-        sentence: "A NaN in one token leaves all other tokens as they were, bit for bit.",
-        formula: "x_t = NaN  ⇒  y_u unchanged for u ≠ t",
+        sentence: "A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.",
+        formula: "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t",
         chapter: "layernorm#rows",
         weight: 1,
         stays: None,
