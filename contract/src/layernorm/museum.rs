@@ -621,17 +621,23 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         named_by: "layernorm/gradient-differences",
         party: bug!(XhatFromY {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
-                // A token with a gamma of 0 in it, and this element's own dgamma, are lost.
                 let mut out = Oracle.passes(case, dy);
-                if case.gamma.contains(&0.0) {
-                    out.dx.fill(f64::NAN);
-                }
-                let lost = |(dgamma, gamma): (&mut f64, &f32)| {
-                    if *gamma == 0.0 {
-                        *dgamma = f64::NAN;
+                let h = case.shape[2];
+                out.dgamma.fill(0.0);
+                for start in (0..dy.len()).step_by(h) {
+                    let (gamma, dy) = (|j: usize| f64::from(case.gamma[j]), |j| f64::from(dy[start + j]));
+                    let beta = |j: usize| f64::from(case.beta[j]);
+                    let xhat = |j: usize| (f64::from(out.y[start + j] as f32) - beta(j)) / gamma(j);
+                    let xhat: Vec<f64> = (0..h).map(xhat).collect();
+                    let mean = |f: &dyn Fn(usize) -> f64| (0..h).map(f).sum::<f64>() / h as f64;
+                    let level = mean(&|j| gamma(j) * dy(j));
+                    let along = mean(&|j| gamma(j) * dy(j) * xhat[j]);
+                    for j in 0..h {
+                        let std = out.std[start / h];
+                        out.dx[start + j] = self.dx(gamma(j) * dy(j), level, xhat[j], along, std);
+                        out.dgamma[j] += dy(j) * xhat[j];
                     }
-                };
-                out.dgamma.iter_mut().zip(&case.gamma).for_each(lost);
+                }
                 out
             }
         }),
