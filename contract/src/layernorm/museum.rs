@@ -632,10 +632,10 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                     let mean = |f: &dyn Fn(usize) -> f64| (0..h).map(f).sum::<f64>() / h as f64;
                     let level = mean(&|j| gamma(j) * dy(j));
                     let along = mean(&|j| gamma(j) * dy(j) * xhat[j]);
-                    for j in 0..h {
-                        let std = out.std[start / h];
-                        out.dx[start + j] = self.dx(gamma(j) * dy(j), level, xhat[j], along, std);
-                        out.dgamma[j] += dy(j) * xhat[j];
+                    let std = out.std[start / h];
+                    for (j, &xhat) in xhat.iter().enumerate() {
+                        out.dx[start + j] = self.dx(gamma(j) * dy(j), level, xhat, along, std);
+                        out.dgamma[j] += dy(j) * xhat;
                     }
                 }
                 out
