@@ -1,6 +1,6 @@
 //! What is wrong when an invariant does not hold, and the comparisons that find it.
 
-use crate::seam::Reply;
+use crate::seam::{Refusal, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
@@ -92,6 +92,7 @@ impl Breach {
 pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
     match guarded(call, ask)? {
         Ok(values) => Ok(values),
+        Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
         Err(refusal) => Err(Breach::new(call, Fault::Refused { words: refusal.0 })),
     }
 }
@@ -99,14 +100,28 @@ pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
 /// Makes a call that must be refused, for the reason `rule`. Gives the party's words.
 pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
     match guarded(call, ask)? {
-        Err(refusal) if refusal.is_not_asked() => {
-            let what =
-                format!("{}: a mistake of the course, in `calls` of its tasks.rs", refusal.0);
-            Err(Breach::new(call, Fault::Broken { what }))
-        }
+        Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
         Err(refusal) => Ok(refusal.0),
         Ok(_) => Err(Breach::new(call, Fault::Accepted { rule: rule.to_string() })),
     }
+}
+
+/// [`refusal`], for sizes that make no sense. A party that has its sizes in its types does not compile for them,
+/// which is right as well; a task about types asks for it.
+pub fn refusal_of_sizes<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step {
+    match guarded(call, ask)? {
+        Err(refusal) if refusal.is_not_compiled() => Ok(()),
+        reply => refusal(call, rule, || reply).map(|_words| ()),
+    }
+}
+
+fn nobody_answered(call: &str, refusal: &Refusal) -> Box<Breach> {
+    let what = format!(
+        "{}. So nobody answered. This is a mistake of the course: in `calls` of its tasks.rs, or in the sizes that \
+         the invariant asks for",
+        refusal.0
+    );
+    Breach::new(call, Fault::Broken { what })
 }
 
 fn guarded<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<Reply<T>> {
@@ -225,5 +240,31 @@ mod number {
             Number::Finite(value) => Ok(value),
             Number::Text(text) => text.parse().map_err(D::Error::custom),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody was asked: that is neither an answer nor a refusal of bad input.
+    #[test]
+    fn what_was_not_asked_is_no_refusal() {
+        let reply = |refusal: Refusal| -> Reply<()> { Err(refusal) };
+        for why in [Refusal::not_asked("it is another task"), Refusal::not_compiled("7")] {
+            for step in [
+                answer("forward", || reply(why.clone())).map(|()| String::new()),
+                refusal("forward", "it is bad", || reply(why.clone())),
+            ] {
+                let Fault::Broken { what } = step.unwrap_err().fault else { panic!("{why:?}") };
+                assert!(what.contains("a mistake of the course"), "{what}");
+            }
+        }
+        assert!(refusal("forward", "it is bad", || reply(Refusal::new("bad"))).is_ok());
+        // Sizes that make no sense may be missing as types, and nothing else may be.
+        let sizes = |why| refusal_of_sizes("build", "size 7", || reply(why));
+        assert!(sizes(Refusal::new("bad")).is_ok() && sizes(Refusal::not_compiled("7")).is_ok());
+        assert!(sizes(Refusal::not_asked("it is another task")).is_err());
+        assert!(refusal_of_sizes("build", "size 7", || Ok(())).is_err());
     }
 }

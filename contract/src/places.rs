@@ -2,7 +2,7 @@
 //! the compiler needs. A test of this crate looks for each of them: that it is there, and that nothing in it is
 //! left to be written. It does not see whether it is good. `cargo course new` writes them for a new component.
 //!
-//! In the patterns, `{slug}` is the component's slug.
+//! In the patterns, `{slug}` is the component's slug, and `{title}` its whole name.
 
 use crate::registry::component;
 use crate::task::Grading;
@@ -56,6 +56,9 @@ pub static OWN: &[Own] = &[
     ),
 ];
 
+/// Of these, the ones that are there for their tests.
+const TESTED: [&str; 2] = ["tests/suite/{nn}_{slug}.rs", "tests/suite/10_pytorch/{slug}.rs"];
+
 const fn own(path: &'static str, holds: &'static str) -> Own {
     Own { path, holds }
 }
@@ -87,8 +90,15 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
     line("kit/src/lib.rs", "pub mod {slug};"),
-    line("tests/goldens/party.py", "def {slug}_"),
+    line("tests/goldens/generate.py", "def {slug}_cases("),
+    line("tests/goldens/generate.py", "def make_{slug}("),
+    line("tests/goldens/generate.py", "\"{slug}\": ({slug}_cases, make_{slug}),"),
+    line("tests/goldens/README.md", "| `{slug}.safetensors` |"),
+    line("tests/goldens/README.md", "- `{slug}`: "),
     line("book/src/SUMMARY.md", "({slug}.md)"),
+    line("book/src/index.md", "| [{title}]({slug}.md) |"),
+    line("book/src/library.md", "]({slug}.md) |"),
+    line("README.md", "| **{title}** |"),
     line("exercises/README.md", "| `src/{slug}.rs` |"),
     line("exercises/src/lib.rs", "in [`{slug}`]"),
     line("src/lib.rs", "| [`{slug}`] |"),
@@ -102,28 +112,59 @@ const fn line(file: &'static str, holds: &'static str) -> Line {
 pub fn missing(root: &Path, slug: &str) -> Vec<String> {
     let here = |pattern: &str| pattern.replace("{slug}", slug);
     let mut missing = Vec::new();
+    let entry = component(slug);
     // Who has no task about types needs no programs for it.
-    let untyped = component(slug)
+    let untyped = entry
         .is_some_and(|entry| entry.tasks().all(|task| !matches!(task.grading, Grading::Types)));
     for Own { path, holds } in OWN {
         if untyped && path.ends_with("/types") {
             continue;
         }
         let path = here(path);
-        if !found(root, &path).is_some_and(|found| holds_something(&found)) {
-            missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));
+        match found(root, &path) {
+            Some(found) if holds_something(&found) => {
+                if TESTED.iter().any(|pattern| here(pattern) == path) && !has_tests(&found) {
+                    missing.push(format!("{path} has no `#[test]`. It holds {}", here(holds)));
+                }
+            }
+            _ => missing.push(format!("{path} is missing, or empty. It holds {}", here(holds))),
         }
     }
     for Line { file, holds } in LISTED {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
-        let wanted = here(holds);
+        // Until the registry knows it, a name is found by the slug alone.
+        let wanted = match entry {
+            Some(entry) => here(holds).replace("{title}", entry.title),
+            None => here(holds.split("{title}").last().unwrap_or(holds)),
+        };
         if !text.lines().any(|line| stands_in(line, &wanted)) {
             missing.push(format!(
                 "{file} has no `{wanted}`. Add it beside those of the other components"
             ));
         }
     }
+    missing.extend(unasked(root, slug));
     missing
+}
+
+/// The calls that PyTorch is asked, and that `party.py` does not know. Recorded answers hide this.
+fn unasked(root: &Path, slug: &str) -> Vec<String> {
+    let file = format!("tests/suite/parties/pytorch/{slug}.rs");
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap_or_default();
+    let (asks, answers) = (read(&file), read("tests/goldens/party.py"));
+    let calls: BTreeSet<&str> = asks
+        .split('"')
+        .filter_map(|text| text.strip_prefix(slug)?.strip_prefix('.'))
+        .filter(|call| call.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        .collect();
+    if calls.is_empty() && found(root, &file).is_some_and(|file| file.exists()) {
+        return vec![format!("{file} asks PyTorch nothing: a call is named \"{slug}.forward\"")];
+    }
+    let unknown =
+        calls.into_iter().filter(|call| !answers.contains(&format!("\ndef {slug}_{call}(")));
+    let told =
+        |call| format!("tests/goldens/party.py has no `def {slug}_{call}(`, which {file} asks");
+    unknown.map(told).collect()
 }
 
 /// What `cargo course new` leaves to the author begins with one of these: in code, and in texts.
@@ -150,8 +191,8 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
         files(&found).iter().for_each(|file| look(file, &is_left));
     }
     let lists: BTreeSet<&str> = LISTED.iter().map(|line| line.file).collect();
-    for list in lists {
-        look(&root.join(list), &|line| line.contains(LEFT[1]) && names(line, slug));
+    for list in lists.into_iter().chain(["tests/goldens/party.py"]) {
+        look(&root.join(list), &|line| line.contains(LEFT[1]));
     }
     unwritten
 }
@@ -160,11 +201,6 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
 fn is_left(line: &str) -> bool {
     let own = !line.trim_start().starts_with("//|") && !line.contains("todo!()");
     own && LEFT.iter().any(|mark| line.contains(mark))
-}
-
-/// Whether a line has the slug as a word of its own: `norm` is not in `layernorm`.
-fn names(line: &str, slug: &str) -> bool {
-    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(|word| word == slug)
 }
 
 /// The files below a path, or the path itself, in their order.
@@ -192,11 +228,21 @@ fn found(root: &Path, path: &str) -> Option<PathBuf> {
     Some(entry.path())
 }
 
+/// Whether a folder has an entry, or a file a line. Comments alone are nothing.
 fn holds_something(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(_) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0),
+    if let Ok(mut entries) = path.read_dir() {
+        return entries.next().is_some();
     }
+    let comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with("//");
+    match std::fs::read_to_string(path) {
+        Ok(text) => !text.lines().all(comment),
+        Err(_) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0), // not a text
+    }
+}
+
+fn has_tests(path: &Path) -> bool {
+    let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap_or_default();
+    files(path).iter().any(|file| text(file).contains("#[test]"))
 }
 
 /// Whether a line holds the wanted words, not as the end of longer ones: `norm;` is not in `layernorm;`. A

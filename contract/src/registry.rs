@@ -6,7 +6,7 @@ use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::matrix::{self, Matrix};
 use crate::run::Run;
-use crate::task::{Spec, Task};
+use crate::task::{Grading, Spec, Task};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -52,18 +52,26 @@ pub fn task(called: &str) -> Option<&'static Task> {
     TASKS.iter().find(|task| task.number == called || task.name == called)
 }
 
-/// The tasks that a learner means by a number (`1.2`), a name (`norm/forward`), or a component: its place
-/// (`1`) or its slug (`norm`, `norm/`, `norm::`). Whole words only: `norm` is not `layernorm`, and `4.1` is not
-/// `4.10`.
-pub fn tasks_called(words: &str) -> Vec<&'static Task> {
+/// The component that is meant by its place (`1`) or its slug (`norm`, `norm/`, `norm::`). Whole words only: `norm`
+/// is not `layernorm`.
+pub fn component_called(words: &str) -> Option<&'static Entry> {
     let words = words.replace("::", "/");
     let slug = words.strip_suffix("/").unwrap_or(&words);
-    let component =
-        COMPONENTS.iter().find(|entry| entry.slug == slug || entry.number().to_string() == words);
-    match component {
-        Some(entry) => entry.tasks().collect(),
-        None => task(&words).into_iter().collect(),
+    COMPONENTS.iter().find(|entry| entry.slug == slug || entry.number().to_string() == words)
+}
+
+/// The tasks that are meant by a number (`1.2`), a name (`norm/forward`) or its beginning (`norm/for`), or a
+/// component: see [`component_called`]. `4.1` is not `4.10`.
+pub fn tasks_called(words: &str) -> Vec<&'static Task> {
+    if let Some(entry) = component_called(words) {
+        return entry.tasks().collect();
     }
+    let words = words.replace("::", "/");
+    if let Some(task) = task(&words) {
+        return vec![task];
+    }
+    let begins = |task: &&Task| words.contains('/') && task.name.starts_with(&words);
+    TASKS.iter().filter(begins).collect()
 }
 
 /// The component with this slug.
@@ -153,6 +161,14 @@ impl Entry {
     /// Its tasks, when it is the `place`-th component, counted from 1.
     fn make_tasks(&self, place: usize) -> Vec<Task> {
         let (specs, promises) = ((self.specs)(), self.promises());
+        // The programs about types are the component's, and so is the property of the learner's file.
+        let types = |spec: &&Spec| matches!(spec.grading, Grading::Types);
+        let properties = |spec: &&Spec| matches!(spec.grading, Grading::Property { .. });
+        assert!(
+            specs.iter().filter(types).count() <= 1 && specs.iter().filter(properties).count() <= 1,
+            "contract/src/{}/tasks.rs: two tasks about types, or two about a property, would be graded alike",
+            self.slug
+        );
         let weight = |id: &str| Some(promises.iter().find(|promise| promise.id == id)?.weight);
         let task = |(row, spec)| {
             let number = format!("{place}.{}", row + 1);

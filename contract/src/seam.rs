@@ -13,28 +13,47 @@ use std::fmt;
 /// Values, or a refusal.
 pub type Reply<T> = Result<T, Refusal>;
 
-/// Why a party did not answer: bad input, in its own words.
+/// Why there are no values: bad input, in the party's own words. Or the question did not reach the party; that
+/// is no answer, and no invariant takes it for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct Refusal(
+    /// The words.
+    pub String,
+    Origin,
+);
 
-/// How the refusal of a call ends that a task is not about. It is no answer: see [`Refusal::not_asked`].
-const NOT_ASKED: &str = "belongs to another task";
+/// How a refusal came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Party,
+    NoSuchType,
+    NotAsked,
+}
 
 impl Refusal {
-    /// A call that is not let through to the learner's code, because the task is not about it. No invariant
-    /// takes it for the refusal of bad input.
-    pub fn not_asked(call: &str) -> Self {
-        Self(format!("`{call}` {NOT_ASKED}"))
-    }
-
-    /// Whether the call was not let through.
-    pub fn is_not_asked(&self) -> bool {
-        self.0.ends_with(NOT_ASKED)
-    }
-
-    /// A refusal with these words.
+    /// A party's refusal, with its words.
     pub fn new(words: impl fmt::Display) -> Self {
-        Self(words.to_string())
+        Self(words.to_string(), Origin::Party)
+    }
+
+    /// A party that has its sizes in its types is not compiled for these, or can't be.
+    pub fn not_compiled(sizes: impl fmt::Display) -> Self {
+        Self(format!("no module is compiled for {sizes}"), Origin::NoSuchType)
+    }
+
+    /// The question did not reach the party, and why.
+    pub fn not_asked(why: impl fmt::Display) -> Self {
+        Self(why.to_string(), Origin::NotAsked)
+    }
+
+    /// Whether the party has spoken.
+    pub fn is_answer(&self) -> bool {
+        self.1 == Origin::Party
+    }
+
+    /// Whether there is no type with these sizes.
+    pub fn is_not_compiled(&self) -> bool {
+        self.1 == Origin::NoSuchType
     }
 }
 

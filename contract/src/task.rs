@@ -123,6 +123,9 @@ impl Task {
                 };
                 ids.iter().enumerate().map(weight).sum()
             }
+            Grading::Property { needed: 0 } => {
+                panic!("{file}: {task} asks for no bug, and a property that accepts all would pass")
+            }
             Grading::Types => TYPE_POINTS,
             Grading::Property { .. } => PROPERTY_POINTS,
         };

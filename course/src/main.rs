@@ -17,8 +17,8 @@ use std::process::ExitCode;
 
 /// The command of the course Quadrivium.
 ///
-/// Four components make a front end of a Transformer: GroupRMSNorm, two vocabulary
-/// embeddings and NTK-aware RoPE. The tour shows them at work, the exercises let you write them.
+/// The exercises let you write the components of a front end of a Transformer. The tour shows the
+/// embeddings, GroupRMSNorm and RoPE at work.
 ///
 /// Without a command, the course opens: the book is served on this machine's own address, and the
 /// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
@@ -45,7 +45,7 @@ enum Command {
     Kernel(KernelArguments),
 }
 
-/// Take a real text through the four components and measure what must hold.
+/// Take a real text through the embeddings, GroupRMSNorm and RoPE, and measure what must hold.
 ///
 /// The text becomes tokens, the tokens become vectors (from one table, and from the same table in
 /// four shards), the vectors are normalized in groups, and the queries and keys made of them are
@@ -96,7 +96,7 @@ struct TourArguments {
 #[command(after_long_help = "\
 Examples:
   cargo course check                 all tasks
-  cargo course check 1.2             one task
+  cargo course check norm/forward    one task
   cargo course check norm --watch    a component, again at each save
   cargo course check --json FILE     the grades for a script
 
@@ -105,7 +105,7 @@ Exit codes:
   1  a selected task does not pass
   2  an unknown task, a file that can't be written, code that does not compile")]
 struct CheckArguments {
-    /// A number (1.2), a component (1) or a module (norm) [default: all tasks].
+    /// A task (norm/forward, or its number) or a component (norm) [default: all tasks].
     task: Option<String>,
 
     /// Grade again at each save, until Ctrl-C.
@@ -120,7 +120,7 @@ struct CheckArguments {
 /// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
 #[derive(Debug, Args)]
 struct HintArguments {
-    /// The number of a task, such as 1.2.
+    /// A task, such as norm/forward, or its number.
     task: String,
 
     /// 1: the idea. 2: the formula. 3: the dfdx call.
@@ -136,14 +136,14 @@ Exit codes:
   1  the task does not pass yet
   2  an unknown task, code that does not compile")]
 struct DiffArguments {
-    /// The number of a task, such as 1.2.
+    /// A task, such as norm/forward, or its number.
     task: String,
 }
 
 /// Put the starter back in a task's place. Your file is kept in exercises/backups.
 #[derive(Debug, Args)]
 struct ResetArguments {
-    /// The number of a task (1.2), or a module (norm) for its whole file.
+    /// A task (norm/forward, or its number), or a component (norm) for its whole file.
     task: String,
 }
 

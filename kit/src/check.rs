@@ -58,5 +58,5 @@ pub(crate) fn check<P: Component + ?Sized>(name: &str, party: &P) -> Verdict {
 
 /// The answer to a call that a task is not about.
 pub(crate) fn not_asked() -> Refusal {
-    Refusal::new("this is not asked for in this notebook")
+    Refusal::not_asked("this is not asked for in this notebook")
 }

@@ -53,7 +53,7 @@ impl VocabEmbedding for Lines {
         let lookup = self.lookup.ok_or_else(not_asked)?;
         let y = lookup(&case.ids, &case.table, case.vocab_size, case.embedding_dim);
         // The function can't change ids that it only borrows.
-        Ok(Found { y: y.map_err(Refusal)?, ids_after: case.ids.clone() })
+        Ok(Found { y: y.map_err(Refusal::new)?, ids_after: case.ids.clone() })
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {

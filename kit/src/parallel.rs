@@ -64,7 +64,7 @@ struct Lines {
 
 impl ParallelVocabEmbedding for Lines {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {
-        self.shard_range.ok_or_else(not_asked)?(v, w, rank).map_err(Refusal)
+        self.shard_range.ok_or_else(not_asked)?(v, w, rank).map_err(Refusal::new)
     }
 
     /// Not the learner's: whoever writes a lookup is given the rows.
@@ -87,7 +87,7 @@ impl ParallelVocabEmbedding for Lines {
         let &ShardCase { vocab_size, world_size, rank, .. } = case;
         let y = lookup(&case.ids, &case.shard, vocab_size, world_size, rank);
         // The function can't change ids that it only borrows.
-        Ok(Found { y: y.map_err(Refusal)?, ids_after: case.ids.clone() })
+        Ok(Found { y: y.map_err(Refusal::new)?, ids_after: case.ids.clone() })
     }
 
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {

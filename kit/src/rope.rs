@@ -95,7 +95,7 @@ fn back(layout: Layout, x: &[f32]) -> Vec<f32> {
 impl NtkAwareRope for Lines {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
         let frequencies = self.frequencies.ok_or_else(not_asked)?;
-        frequencies(head_dim, base, ratio).map_err(Refusal)
+        frequencies(head_dim, base, ratio).map_err(Refusal::new)
     }
 
     fn tables(&self, _: usize, _: f64, _: f64, _: Range<usize>) -> Reply<Tables> {

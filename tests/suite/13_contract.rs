@@ -33,6 +33,8 @@ const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false };
 
 fn pytorch_keeps(pytorch: &PyTorch) {
     keeps(pytorch, &FOR_PYTORCH, pytorch::SEATS, "tests/suite/parties/pytorch");
+    let unrecorded = pytorch.unrecorded();
+    assert_eq!(unrecorded, 0, "questions have no recorded answer: see tests/goldens/README.md");
 }
 
 #[test]

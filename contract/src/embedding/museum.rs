@@ -697,7 +697,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         party: bug!(PlaceOnly {
             fn check(&self, case: &LookupCase) -> Reply<()> {
                 match case.ids.iter().position(|&id| id >= case.vocab_size) {
-                    Some(t) => Err(Refusal(format!("bad id at position {t}"))),
+                    Some(t) => Err(Refusal::new(format!("bad id at position {t}"))),
                     None => Ok(()),
                 }
             }

@@ -90,7 +90,7 @@ pub fn party(loops: impl LookupLoops + 'static) -> Box<dyn VocabEmbedding> {
 /// The first id that is not below `v` is refused, by name and place.
 pub fn check_ids(ids: &[usize], shape: [usize; 2], vocab_size: usize) -> Reply<()> {
     match ids.iter().position(|&id| id >= vocab_size) {
-        Some(t) => Err(Refusal(format!(
+        Some(t) => Err(Refusal::new(format!(
             "id {} at position [{}, {}] is not below the vocabulary size {vocab_size}",
             ids[t],
             t / shape[1],
@@ -111,7 +111,7 @@ pub fn check_length(name: &str, shape: &[usize], got: usize) -> Reply<()> {
     if got == shape.iter().product::<usize>() {
         return Ok(());
     }
-    Err(Refusal(format!("{name} must have shape {shape:?}, got {got} values")))
+    Err(Refusal::new(format!("{name} must have shape {shape:?}, got {got} values")))
 }
 
 impl Loops<dyn LookupLoops> {

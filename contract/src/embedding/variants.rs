@@ -68,7 +68,7 @@ struct Slices {
 impl Slices {
     fn check(&self, case: &LookupCase) -> Reply<()> {
         match case.ids.iter().find(|&&id| id >= case.vocab_size) {
-            Some(id) => Err(Refusal(format!("token {id} is not in the vocabulary"))),
+            Some(id) => Err(Refusal::new(format!("token {id} is not in the vocabulary"))),
             None => Ok(()),
         }
     }
@@ -140,7 +140,9 @@ struct UniqueIds;
 impl LookupLoops for UniqueIds {
     fn check(&self, case: &LookupCase) -> Reply<()> {
         match case.ids.iter().rfind(|&&id| id >= case.vocab_size) {
-            Some(id) => Err(Refusal(format!("{id}: no such row, there are {}", case.vocab_size))),
+            Some(id) => {
+                Err(Refusal::new(format!("{id}: no such row, there are {}", case.vocab_size)))
+            }
             None => Ok(()),
         }
     }

@@ -86,7 +86,7 @@ pub trait NormLoops: AsNormLoops {
     fn check(&self, case: &NormCase) -> Reply<()> {
         let (h, gz) = (case.shape[2], case.group_size);
         if gz == 0 || h % gz != 0 {
-            return Err(Refusal(format!("group size {gz} does not divide hidden size {h}")));
+            return Err(Refusal::new(format!("group size {gz} does not divide hidden size {h}")));
         }
         Ok(())
     }

@@ -607,7 +607,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 Oracle.check_ids(case)?;
                 match case.ids.iter().find(|&&id| self.row(case, id).is_none()) {
-                    Some(id) => Err(Refusal(format!("id {id} is not on this rank"))),
+                    Some(id) => Err(Refusal::new(format!("id {id} is not on this rank"))),
                     None => Ok(()),
                 }
             }
@@ -724,7 +724,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 let start = owned(case.vocab_size, case.world_size, case.rank).start;
                 match case.ids.iter().find(|&&id| id >= case.vocab_size) {
-                    Some(id) => Err(Refusal(format!("no row {}", id.wrapping_sub(start)))),
+                    Some(id) => Err(Refusal::new(format!("no row {}", id.wrapping_sub(start)))),
                     None => Ok(()),
                 }
             }

@@ -26,7 +26,7 @@ pub trait ShardLoops: AsShardLoops {
     /// Refuses a world that does not divide the vocabulary.
     fn check_world(&self, vocab_size: usize, world_size: usize) -> Reply<()> {
         if world_size == 0 || !vocab_size.is_multiple_of(world_size) {
-            return Err(Refusal(format!(
+            return Err(Refusal::new(format!(
                 "world size {world_size} does not divide vocabulary size {vocab_size}"
             )));
         }
@@ -38,7 +38,7 @@ pub trait ShardLoops: AsShardLoops {
         if rank < world_size {
             return Ok(());
         }
-        Err(Refusal(format!("rank {rank} does not exist in a world of {world_size}")))
+        Err(Refusal::new(format!("rank {rank} does not exist in a world of {world_size}")))
     }
 
     /// The ids that a rank owns.

@@ -60,7 +60,7 @@ impl QuotientAndRest {
     fn rows(v: usize, w: usize, r: usize) -> Reply<usize> {
         match v.checked_rem(w) {
             Some(0) if r < w => Ok(v / w),
-            _ => Err(Refusal(format!("no rank {r} of {w} for {v} ids"))),
+            _ => Err(Refusal::new(format!("no rank {r} of {w} for {v} ids"))),
         }
     }
 
@@ -69,7 +69,7 @@ impl QuotientAndRest {
         let n = Self::rows(case.vocab_size, case.world_size, case.rank)?;
         let local = |&id: &usize| {
             if id / n >= case.world_size {
-                return Err(Refusal(format!("id {id} has no owner")));
+                return Err(Refusal::new(format!("id {id} has no owner")));
             }
             Ok((id / n == case.rank).then_some(id % n))
         };

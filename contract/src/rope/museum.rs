@@ -1423,7 +1423,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         named_by: "rope/long-call-ratio",
         party: bug!(LongCallRefused {
             fn ratio_of_call(&self, _: &Machine, offset: usize, s: usize) -> Reply<usize> {
-                Err(Refusal(format!("offset {offset} and {s} rows are more than the cache has")))
+                Err(Refusal::new(format!("offset {offset} and {s} rows are more than the cache has")))
             }
         }),
     },

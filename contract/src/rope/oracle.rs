@@ -307,7 +307,7 @@ fn ratio_for_length(loops: &dyn RopeLoops, length: usize, max_seq_len: usize) ->
     if max_seq_len == 0 {
         return Err(Refusal::new("max_seq_len is 0"));
     }
-    let too_long = || Refusal(format!("no ratio for {length} positions"));
+    let too_long = || Refusal::new(format!("no ratio for {length} positions"));
     loops.long_ratio(length, max_seq_len).ok_or_else(too_long)
 }
 
@@ -332,7 +332,7 @@ fn fresh(loops: &dyn RopeLoops, settings: &RopeSettings) -> Reply<RopeState> {
 
 #[inline(never)]
 fn end(offset: usize, s: usize) -> Reply<usize> {
-    offset.checked_add(s).ok_or_else(|| Refusal(format!("offset {offset} + {s} overflows")))
+    offset.checked_add(s).ok_or_else(|| Refusal::new(format!("offset {offset} + {s} overflows")))
 }
 
 #[inline(never)]
@@ -388,7 +388,7 @@ fn after_long_call(
 fn check_call(loops: &dyn RopeLoops, machine: &Machine, case: &RopeCase) -> Reply<()> {
     let [_, s, _, d] = case.shape;
     if d != machine.settings.head_dim {
-        return Err(Refusal(format!("the module was not built for heads of {d}")));
+        return Err(Refusal::new(format!("the module was not built for heads of {d}")));
     }
     check_size(s, d)?;
     loops.end(case.offset, s)?;
@@ -451,19 +451,19 @@ pub fn pick_rows(tables: &Tables, d: usize, rows: Range<usize>) -> Tables {
 
 #[inline(never)]
 fn require(good: bool, got: &dyn fmt::Display, rule: &str) -> Reply<()> {
-    if good { Ok(()) } else { Err(Refusal(format!("{got} is not {rule}"))) }
+    if good { Ok(()) } else { Err(Refusal::new(format!("{got} is not {rule}"))) }
 }
 
 #[inline(never)]
 fn check_length(name: &str, shape: &[usize], got: usize) -> Reply<()> {
     let size = shape.iter().try_fold(1usize, |size, &n| size.checked_mul(n));
-    let words = || Refusal(format!("{name} has {got} values, not those of {shape:?}"));
+    let words = || Refusal::new(format!("{name} has {got} values, not those of {shape:?}"));
     (size == Some(got)).then_some(()).ok_or_else(words)
 }
 
 #[inline(never)]
 fn check_size(rows: usize, d: usize) -> Reply<()> {
-    let words = || Refusal(format!("a table of {rows} rows is too large"));
+    let words = || Refusal::new(format!("a table of {rows} rows is too large"));
     (rows.saturating_mul(d) <= MAX_CELLS).then_some(()).ok_or_else(words)
 }
 

@@ -51,7 +51,7 @@ pub enum Error {
     /// A component where one task is needed.
     #[error(
         "\"{got}\" names several tasks, and this command is about one\n\
-         rule      one task is named by its number\n\
+         rule      one task is named by its number or its name\n\
          expected  a number from {first} to {last}\n\
          got       {got}\n\
          to do     name one of them, such as {first}"

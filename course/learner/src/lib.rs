@@ -1,7 +1,7 @@
 //! What a learner runs: the tour, the exercises with their board, and the proof of the contract.
 //!
-//! The four components themselves are in the crate `quadrivium`, and nothing here computes one. Figures that
-//! the tour or the book shares with the notebooks are in the crate `kit`. What concerns the exercises is in
+//! The components themselves are in the crate `quadrivium`, and nothing here computes one. Figures that the
+//! tour or the book shares with the notebooks are in the crate `kit`. What concerns the exercises is in
 //! [`exercise`] and [`board`]; the grades come from their autograder. Nothing here knows how the book is made:
 //! the board is handed what serves it.
 

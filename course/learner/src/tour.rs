@@ -1,4 +1,5 @@
-//! `cargo course tour`: one text through the four components, in the order of a Transformer.
+//! `cargo course tour`: one text through the embeddings, GroupRMSNorm and RoPE, in the order of a
+//! Transformer.
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
@@ -75,8 +76,8 @@ pub fn run(options: &Options) -> Result<bool> {
         style(format!("{failed} of {total} invariants do not hold.")).red().bold()
     };
     terminal.line(&format!("  {verdict} {seconds} in all."))?;
-    let next = "src has the four components, tests/suite their tests. The figures are SVG files: open \
-                them in a browser.";
+    let next = "src has the components, tests/suite their tests. The figures are SVG files: open them \
+                in a browser.";
     terminal.entry("next", next)?;
     if options.json {
         let json = serde_json::to_string_pretty(&tour.findings).map_err(std::io::Error::from)?;
@@ -220,7 +221,7 @@ fn draw_tables(dev: &Cpu) -> Result<(embedding::Tables, Duration)> {
 }
 
 fn introduce(terminal: &mut Terminal, text: &Text, tokens: &Tokens) -> Result<()> {
-    let title = "Quadrivium: one text through four components";
+    let title = "Quadrivium: one text through embeddings, norm and rotation";
     terminal.line(&style(title).bold().to_string())?;
     terminal.line("")?;
     let different = tokens.ids.iter().collect::<BTreeSet<_>>().len();

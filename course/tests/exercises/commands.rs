@@ -221,9 +221,9 @@ fn reset_restores_and_keeps_a_copy() {
     assert_eq!(scratch.read(file), starter);
     assert!(scratch.read("exercises/backups/norm-2.rs").contains("x // kept"));
 
-    // 1.3 looks at what 1.2 wrote.
+    // `norm/tape` looks at what `norm/forward` wrote.
     scratch.change(file, "todo!(\"task norm/forward\")", "x");
-    scratch.run(&["reset", "1.3"]).ends_with(0);
+    scratch.run(&["reset", "norm/tape"]).ends_with(0);
     assert_eq!(scratch.read(file), starter);
 
     scratch.change(file, "// task norm/backward: end", "");

@@ -69,15 +69,22 @@ pub fn run() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What the filter names, if it names a task or a component. A filter that does not is left to the harness,
-/// which takes all tasks that have it anywhere in their names.
+/// What the filter and `--skip` name, where they name tasks or components. Words that do not are left to the
+/// harness, which looks for them anywhere in the tasks' names.
 fn selected(arguments: &mut Arguments) -> impl Fn(&Task) -> bool + use<> {
-    let words = arguments.filter.take().unwrap_or_default();
-    let named = tasks_called(&words);
-    if named.is_empty() && !words.is_empty() {
-        arguments.filter = Some(words);
+    let filter = arguments.filter.take().unwrap_or_default();
+    let named = tasks_called(&filter);
+    if named.is_empty() && !filter.is_empty() {
+        arguments.filter = Some(filter);
     }
-    move |task| named.is_empty() || named.iter().any(|one| one.name == task.name)
+    let mut skipped = Vec::new();
+    arguments.skip.retain(|words| {
+        let tasks = tasks_called(words);
+        skipped.extend_from_slice(&tasks);
+        tasks.is_empty()
+    });
+    let among = |tasks: &[&Task], task: &Task| tasks.iter().any(|one| one.name == task.name);
+    move |task| (named.is_empty() || among(&named, task)) && !among(&skipped, task)
 }
 
 /// Points, progress, and the report on the first failure.

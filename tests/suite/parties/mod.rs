@@ -8,13 +8,24 @@ use contract::component::Component;
 use contract::report::result;
 use contract::run::Run;
 
-/// How a party that is no trait object yet is held to one component.
+/// How a party that is no trait object yet is held to one component: [`seat!`] makes it.
 pub struct Seat<T> {
     /// The component.
     pub slug: &'static str,
     /// What is not as it should be, in words.
     pub surprises: fn(&T, &Run) -> Vec<String>,
 }
+
+/// The seat of a component, by its trait: the slug can't be another one's. `$apart`: see [`surprises`].
+macro_rules! seat {
+    ($party:ident, $apart:expr) => {
+        $crate::parties::Seat {
+            slug: <dyn $party as contract::component::Component>::SLUG,
+            surprises: |party, run| $crate::parties::surprises::<dyn $party>(party, run, $apart),
+        }
+    };
+}
+pub(crate) use seat;
 
 /// An invariant that a party breaks by design, and why.
 pub type Apart = (&'static str, &'static str);

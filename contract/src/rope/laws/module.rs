@@ -506,9 +506,11 @@ pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
 
 pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
+    for (head_dim, rule) in [(5, "an odd head size"), (2, "head size 2")] {
+        let bad = RopeSettings { head_dim, ..good };
+        refusal_of_sizes("build", rule, || party.build(&bad)).map_err(|breach| breach.on(bad))?;
+    }
     for (bad, rule) in [
-        (RopeSettings { head_dim: 5, ..good }, "an odd head size"),
-        (RopeSettings { head_dim: 2, ..good }, "head size 2"),
         (RopeSettings { base: 1.0, ..good }, "base 1"),
         (RopeSettings { base: f64::NAN, ..good }, "a base that is not a number"),
         (RopeSettings { base: f64::INFINITY, ..good }, "an infinite base"),

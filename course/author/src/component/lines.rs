@@ -79,6 +79,44 @@ static ADDITIONS: &[Addition] = &[
     ),
     add("book/src/SUMMARY.md", Below, "]({slug}.md)", "- [{Type}]({slug}.md)"),
     add(
+        "book/src/index.md",
+        Below,
+        "]({slug}.md) |",
+        "| [{Type}]({slug}.md) | `[b, s, h]` | `[b, s, h]` | TO DO: what it does |",
+    ),
+    add(
+        "book/src/library.md",
+        Below,
+        "]({slug}.md) |",
+        "| `{Type}` | TO DO: what goes in | TO DO: what comes out | [{Type}]({slug}.md) |",
+    ),
+    add(
+        "tests/goldens/generate.py",
+        Above,
+        "\n# ---------------------------------------------------------------- files\n",
+        "# ---------------------------------------------------------------- {slug}\n\ndef {slug}_cases():\n    \
+         \"\"\"The list of {Type} cases. TO DO: what each is for.\"\"\"\n    return []\n\n\ndef make_{slug}(case):\n    \
+         raise NotImplementedError(\"TO DO: {slug} with PyTorch's own operations\")\n\n",
+    ),
+    add(
+        "tests/goldens/generate.py",
+        Below,
+        "\n    \"{slug}\": (",
+        "    \"{slug}\": ({slug}_cases, make_{slug}),",
+    ),
+    add(
+        "tests/goldens/README.md",
+        Below,
+        "\n| `{slug}.safetensors` |",
+        "| `{slug}.safetensors` | {Type}: TO DO: what is in it |",
+    ),
+    add(
+        "tests/goldens/README.md",
+        Below,
+        "\n- `{slug}`: ",
+        "- `{slug}`: TO DO: the tensors of a case.",
+    ),
+    add(
         "tests/goldens/party.py",
         Above,
         "\ndef plain(value):\n",

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use contract::places::LISTED;
 use contract::registry::COMPONENTS;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use syn::{Ident, Item, UseTree};
 
 /// The names of a new component.
@@ -28,6 +28,9 @@ impl Name {
         check_form(slug)?;
         if let Some(entry) = COMPONENTS.iter().find(|entry| entry.slug == slug) {
             return Err(taken(slug, &format!("the component {}", entry.title)));
+        }
+        if let Some((_, what)) = RESERVED.iter().find(|(names, _)| names.contains(&slug)) {
+            return Err(taken(slug, what));
         }
         if let Some(file) = taken_names(root)?.get(slug) {
             return Err(taken(slug, &format!("a name in {file}")));
@@ -56,16 +59,58 @@ impl Name {
     }
 }
 
+/// Names that have a meaning where a slug would stand, and whose they are.
+static RESERVED: &[(&[&str], &str)] = &[
+    (
+        &[
+            "backups", "benches", "bin", "build", "examples", "lib", "main", "src", "target",
+            "tests", "types",
+        ],
+        "a folder or a file that Cargo or the exercises have",
+    ),
+    (
+        &[
+            "bool", "char", "f128", "f16", "f32", "f64", "i128", "i16", "i32", "i64", "i8",
+            "isize", "str", "u128", "u16", "u32", "u64", "u8", "usize",
+        ],
+        "a type of Rust",
+    ),
+    (
+        &[
+            "data",
+            "dtypes",
+            "losses",
+            "nn",
+            "nn_traits",
+            "optim",
+            "prelude",
+            "shapes",
+            "tensor",
+            "tensor_ops",
+        ],
+        "a module of dfdx, whose names the tests take all at once",
+    ),
+    (&["index", "print", "readme", "summary", "toc"], "a page that mdBook makes"),
+    (&["gen"], "a keyword of Rust"),
+];
+
+/// A name of a type that is longer does not fit on the board.
+const LONGEST_TYPE: usize = 24;
+
 fn check_form(slug: &str) -> Result<()> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    let form = slug.starts_with(|c: char| c.is_ascii_lowercase()) && slug.chars().all(plain);
+    let form = slug.starts_with(|c: char| c.is_ascii_lowercase())
+        && slug.chars().all(plain)
+        && !slug.contains("__")
+        && !slug.ends_with('_');
     if form && syn::parse_str::<Ident>(slug).is_ok() {
         return Ok(());
     }
     let got = if form { "a keyword of Rust" } else { "another form" };
     Err(Error::Component {
         rule: "a slug names folders and modules".to_string(),
-        expected: "lower-case letters, digits and underscores, a letter first, and no keyword"
+        expected: "lower-case letters, digits and single underscores between them, a letter first, and no \
+                   keyword"
             .to_string(),
         got: format!("\"{slug}\", {got}"),
         to_do: "choose another slug, such as softmax".to_string(),
@@ -75,13 +120,14 @@ fn check_form(slug: &str) -> Result<()> {
 fn check_type(name: &str) -> Result<()> {
     let form = name.starts_with(|c: char| c.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric())
+        && name.len() <= LONGEST_TYPE
         && syn::parse_str::<Ident>(name).is_ok();
     if form {
         return Ok(());
     }
     Err(Error::Component {
         rule: "the name of a type is CamelCase".to_string(),
-        expected: "letters and digits, a capital first".to_string(),
+        expected: format!("letters and digits, a capital first, {LONGEST_TYPE} of them at most"),
         got: format!("\"{name}\""),
         to_do: "name another with --type, such as Softmax".to_string(),
     })
@@ -141,6 +187,7 @@ fn collect(file: &str, text: &str, names: &mut BTreeMap<String, String>) -> Resu
     for item in &parsed.items {
         match item {
             Item::Mod(item) => add(&item.ident),
+            Item::Fn(item) => add(&item.sig.ident),
             Item::Use(item) => used(&item.tree, true, &mut add),
             _ => {}
         }
@@ -164,23 +211,52 @@ fn used(tree: &UseTree, first: bool, add: &mut dyn FnMut(&Ident)) {
     }
 }
 
-/// Where a type, or one that is made of its name, is used already: in a party, in the library's root, in the
-/// templates.
+/// Where a type, or one that is made of its name, is used already: in the templates, or in the code that a
+/// component's files see.
 fn used_as_type(root: &Path, slug: &str, name: &str) -> Result<Option<String>> {
-    let mut texts: Vec<(String, String)> = templates::raw(root)?.into_iter().collect();
-    let parties = COMPONENTS.iter().map(|entry| format!("contract/src/{}/party.rs", entry.slug));
-    for file in parties.chain(["contract/src/seam.rs".into(), "src/lib.rs".into()]) {
-        let text = std::fs::read_to_string(root.join(&file))
-            .map_err(|error| Error::File { file: file.clone(), reason: error.to_string() })?;
-        texts.push((file, text));
-    }
     let made = ["", "Case", "Loops"].map(|end| format!("{name}{end}"));
     let is_word = |text: &str| {
         let letter = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '{' || c == '}');
-        text.split(letter).any(|word| made.iter().any(|made| made == word))
+        // What a comment says is no name.
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        code.flat_map(|line| line.split(letter)).any(|word| made.iter().any(|made| made == word))
     };
-    let place = texts.into_iter().find(|(_, text)| is_word(text)).map(|(file, _)| file);
-    Ok(place.map(|file| file.replace("{slug}", slug)))
+    let templates = templates::raw(root)?;
+    if let Some((file, _)) = templates.iter().find(|(_, text)| is_word(text)) {
+        return Ok(Some(file.replace("{slug}", slug)));
+    }
+    let seen = ["src", "exercises/src", "tests/suite"].map(|folder| rust_files(&root.join(folder)));
+    let seams = COMPONENTS.iter().map(|entry| format!("contract/src/{}/party.rs", entry.slug));
+    let seams = seams.chain(["contract/src/seam.rs".to_string()]).map(|file| root.join(file));
+    for file in seen.into_iter().collect::<Result<Vec<_>>>()?.concat().into_iter().chain(seams) {
+        let text = std::fs::read_to_string(&file).map_err(|error| Error::File {
+            file: file.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        if is_word(&text) {
+            return Ok(Some(file.strip_prefix(root).unwrap_or(&file).display().to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// The Rust files below a folder, in their order.
+fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let refuse = |error: std::io::Error| Error::File {
+        file: folder.display().to_string(),
+        reason: error.to_string(),
+    };
+    let mut files = Vec::new();
+    for entry in folder.read_dir().map_err(refuse)? {
+        let path = entry.map_err(refuse)?.path();
+        if path.is_dir() {
+            files.extend(rust_files(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The first number that no file of the suite has, in two digits.
@@ -208,12 +284,12 @@ mod tests {
     }
 
     #[test]
-    fn first_and_last_names_are_taken() {
+    fn names_of_items_are_taken() {
         let mut names = BTreeMap::new();
         let text =
             "use std::fmt::{self, Write as W};\nuse crate::a::b;\nuse c::*;\nmod d;\nfn e() {}";
         collect("x", text, &mut names).unwrap();
         let names: Vec<&str> = names.keys().map(String::as_str).collect();
-        assert_eq!(names, ["W", "b", "c", "d", "self", "std"]);
+        assert_eq!(names, ["W", "b", "c", "d", "e", "self", "std"]);
     }
 }

@@ -116,9 +116,14 @@ impl Home {
                 files.push(file);
             }
         }
-        files.sort();
+        files.sort_by_key(|file| (number(&stem(file)), stem(file)));
         Ok(files)
     }
+}
+
+/// The number that a notebook's name begins with: the tenth comes behind the second.
+fn number(stem: &str) -> Option<usize> {
+    stem.split('-').next()?.parse().ok()
 }
 
 /// The name of a notebook: its file's, without the ending.
@@ -129,6 +134,11 @@ pub fn stem(file: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_numbers() {
+        assert!(number("10-model") > number("9-long") && number("9-long") > number("drafts"));
+    }
 
     #[test]
     fn a_notebook_has_several_names() {

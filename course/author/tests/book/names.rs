@@ -3,7 +3,7 @@
 use crate::pages::{root, site};
 use author::book::generated::section;
 use author::book::names::Names;
-use contract::registry::{COMPONENTS, TASKS};
+use contract::registry::{COMPONENTS, TASKS, tasks_called};
 use std::collections::BTreeSet;
 
 /// The sources of a chapter.
@@ -58,6 +58,39 @@ fn every_task_is_in_a_chapter() {
         let table = format!("{{{{tasks {}}}}}", task.component);
         assert!(chapters.contains(&table), "{}: no chapter has the line {table}", task.name);
     }
+}
+
+/// What a text tells to type, with the word that follows: `cargo course check norm` and its like.
+#[test]
+fn commands_in_texts_name_tasks() {
+    let pages = ["book/src", "notebooks", "exercises", "."].map(|folder| root().join(folder));
+    let files = pages.iter().flat_map(|folder| folder.read_dir().unwrap().flatten());
+    let texts = files.map(|file| file.path()).filter(|path| {
+        path.extension().is_some_and(|extension| extension == "md" || extension == "ipynb")
+    });
+    let mut named = 0;
+    for path in texts {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for verb in ["check", "hint", "diff", "reset"] {
+            for (at, command) in text.match_indices(&format!("cargo course {verb} ")) {
+                let rest = &text[at + command.len()..];
+                let letter = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+                let word = &rest[..rest.find(|c| !letter(c)).unwrap_or(rest.len())];
+                let word = word.trim_end_matches('.');
+                // Options, words of a sentence on the next line, and the example of "Adding a component".
+                if word.is_empty() || word.starts_with('-') || word == "softmax" {
+                    continue;
+                }
+                named += 1;
+                assert!(
+                    !tasks_called(word).is_empty(),
+                    "{}: nothing is called {word} in `{command}{word}`",
+                    path.display()
+                );
+            }
+        }
+    }
+    assert!(named > 10, "{named}");
 }
 
 /// From the first page on, by links alone.

@@ -9,15 +9,19 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// What a component has files or lines in.
-const COPIED: [&str; 10] = [
+const COPIED: [&str; 14] = [
     "README.md",
     "book/src/SUMMARY.md",
+    "book/src/index.md",
+    "book/src/library.md",
     "contract",
     "course/author/component",
     "exercises",
     "kit",
     "rustfmt.toml",
     "src",
+    "tests/goldens/README.md",
+    "tests/goldens/generate.py",
     "tests/goldens/party.py",
     "tests/suite",
 ];

@@ -15,7 +15,22 @@ fn refused(root: &Path, slug: &str, type_name: Option<&str>) -> String {
 #[test]
 fn names_that_are_none_or_taken_are_refused() {
     let workspace = workspace();
-    let form = ["", "Norm", "layer-norm", "2d", "_x", "a b", "../x", "é", "type", "async", "self"];
+    let form = [
+        "",
+        "Norm",
+        "layer-norm",
+        "2d",
+        "_x",
+        "a b",
+        "../x",
+        "é",
+        "type",
+        "async",
+        "self",
+        "gen",
+        "a__b",
+        "ab_",
+    ];
     let taken = [
         "rope",
         "embedding", // components
@@ -34,6 +49,17 @@ fn names_that_are_none_or_taken_are_refused() {
         "contract",
         "quadrivium",
         "exercises", // crates
+        "forward",
+        "bound", // functions of the templates
+        "main",
+        "bin",
+        "examples",
+        "backups",
+        "src", // what Cargo and the exercises have
+        "f32",
+        "usize",
+        "optim",
+        "print", // types, modules of dfdx, pages
     ];
     for slug in form.into_iter().chain(taken) {
         let said = refused(workspace.path(), slug, Some("Fine"));
@@ -47,7 +73,10 @@ fn names_that_are_none_or_taken_are_refused() {
 #[test]
 fn types_that_are_none_or_taken_are_refused() {
     let workspace = workspace();
-    for name in ["", "fine", "Layer_Norm", "Self", "2D", "Vec", "Loops", "Norm", "VocabEmbedding"] {
+    let long = "ANameThatDoesNotFitOnTheBoard";
+    let form = ["", "fine", "Layer_Norm", "Self", "2D", long];
+    let taken = ["Vec", "Loops", "Norm", "VocabEmbedding", "Shape", "Option", "Iterator", "Dev"];
+    for name in form.into_iter().chain(taken) {
         let said = refused(workspace.path(), "fine", Some(name));
         assert!(said.contains(name) && said.contains("--type"), "{name}: {said}");
     }

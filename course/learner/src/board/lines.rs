@@ -16,7 +16,8 @@ const BAR: usize = 20;
 const LABEL: usize = 11;
 
 /// The board. With a height, components that are not in work are folded if the tasks would not
-/// fit beside what is next and a report.
+/// fit beside what is next and a report. Where a report would not fit beside these either, only the
+/// component in work is shown, and the others are counted.
 pub fn board(
     view: &View,
     workspace: &Workspace,
@@ -33,18 +34,23 @@ pub fn board(
     // A report needs the room more than the tasks that are done.
     let report = urgent.is_some_and(|grade| grade.begun);
     let cramped = height.is_some_and(|height| report && height < 45);
-    for component in COMPONENTS {
+    let in_work = |component: &Entry| {
+        urgent.is_some_and(|grade| component.tasks().any(|task| task.number == grade.task))
+    };
+    for component in COMPONENTS.iter().filter(|component| !cramped || in_work(component)) {
         if !cramped {
             lines.push(String::new());
         }
         lines.push(heading(component, grades, width));
-        let in_work = |grade: &Grade| component.tasks().any(|task| task.number == grade.task);
-        if all || COMPONENTS.len() == 1 || urgent.is_some_and(in_work) && !cramped {
+        if all || in_work(component) && !cramped {
             let tasks = component.tasks();
             lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
         } else {
             lines.extend(folded(component, grades, width));
         }
+    }
+    if cramped {
+        lines.extend(others(&|component| !in_work(component), grades, width));
     }
     lines.push(String::new());
     let marks = marks::lines(workspace, &every_task(), width);
@@ -135,6 +141,17 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// How far the components are that are not shown.
+fn others(hidden: &dyn Fn(&Entry) -> bool, grades: &Grades, width: usize) -> Vec<String> {
+    let tasks = || COMPONENTS.iter().filter(|component| hidden(component)).flat_map(Entry::tasks);
+    let done = tasks().filter(|task| grades.of(task).is_some_and(|grade| grade.passed)).count();
+    let line = format!(
+        "  other components: {done} of {} tasks done; a taller window shows them",
+        tasks().count()
+    );
+    fit(&line, width, 2).iter().map(|line| style(line).dim().to_string()).collect()
 }
 
 /// The task that is most urgent: where it is, where to read, how to get a hint; and its report.
@@ -245,7 +262,9 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let small = plain(&board(&view(1), &workspace, 80, Some(24)));
         let row = small.lines().position(|line| line.starts_with("broken")).unwrap();
-        assert!(row < 23, "{row}: {small}");
+        // However many components there are: the others are one line.
+        assert!(row < 16, "{row}: {small}");
+        assert!(small.contains("other components: 0 of "), "{small}");
         let large = plain(&board(&view(1), &workspace, 80, Some(60)));
         assert!(large.contains("ok      1.1") && !small.contains("ok      1.1"), "{small}");
     }

@@ -52,6 +52,9 @@ mod tests {
         assert!(norm.len() > 1);
         assert_eq!(tasks(Some("1")).unwrap().len(), norm.len());
         assert_eq!(task("1.2").unwrap().number, "1.2");
+        // The beginning of a name is no part of a longer one.
+        let begun = tasks(Some("norm/for")).unwrap();
+        assert_eq!(begun.iter().map(|task| task.name).collect::<Vec<_>>(), ["norm/forward"]);
     }
 
     #[test]

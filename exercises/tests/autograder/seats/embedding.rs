@@ -1,6 +1,7 @@
 //! The learner's VocabEmbedding as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, ids_tensor, not_compiled, run_back, tensor};
+use super::{Learner, Seat, gradient_of, ids_tensor, run_back, tensor};
+use contract::component::Component;
 use contract::embedding::party::*;
 use contract::grade::{by_bugs, by_invariants};
 use contract::with_embedding_sizes;
@@ -9,7 +10,7 @@ use exercises::prelude::{Const, Cpu, Trace};
 
 /// The seat of VocabEmbedding.
 pub const SEAT: Seat = Seat {
-    slug: "embedding",
+    slug: <dyn VocabEmbedding>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn VocabEmbedding>(task, learner, run),
     property: |task| by_bugs::<dyn VocabEmbedding>(task, &|party| embedding::property(party)),
 };
@@ -22,8 +23,8 @@ impl VocabEmbedding for Learner {
 
     fn forward(&self, case: &LookupCase) -> Reply<Found> {
         if self.may("check_ids").is_ok() {
-            // Task 2.2 is about refusals alone.
-            embedding::check_ids(&case.ids, case.shape, case.vocab_size).map_err(Refusal)?;
+            // `embedding/refuse` is about refusals alone.
+            embedding::check_ids(&case.ids, case.shape, case.vocab_size).map_err(Refusal::new)?;
             // An id that was accepted and should not have been gives zeros.
             let zeros = vec![0.0; case.embedding_dim];
             let rows: Vec<&[f32]> = case.table.chunks(case.embedding_dim).collect();
@@ -36,8 +37,8 @@ impl VocabEmbedding for Learner {
             let table = tensor(&case.table, (Const, Const));
             let ids = ids_tensor(&case.ids, case.shape);
             let y = embedding::VocabEmbedding::<V, E, _>::new(table).forward(ids.clone());
-            Ok(Found { y: y.map_err(Refusal)?.as_vec(), ids_after: ids.as_vec() })
-        }, _ => Err(not_compiled("this table")))
+            Ok(Found { y: y.map_err(Refusal::new)?.as_vec(), ids_after: ids.as_vec() })
+        }, _ => Err(Refusal::not_compiled("this table")))
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -49,8 +50,8 @@ impl VocabEmbedding for Learner {
             let whole =
                 embedding::VocabEmbedding::<V, E, _>::new(tensor(&case.table, (Const, Const)));
             let ids = ids_tensor(&case.ids, case.shape);
-            let y = whole.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal)?;
+            let y = whole.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)?;
             Ok(gradient_of(&mut run_back(y, dy), &whole.weight))
-        }, _ => Err(not_compiled("this table")))
+        }, _ => Err(Refusal::not_compiled("this table")))
     }
 }

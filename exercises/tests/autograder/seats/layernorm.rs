@@ -1,6 +1,7 @@
 //! The learner's LayerNorm as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, not_compiled, run_back, tensor};
+use super::{Learner, Seat, gradient_of, run_back, tensor};
+use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
 use contract::layernorm::party::*;
 use contract::with_layernorm_sizes;
@@ -9,7 +10,7 @@ use exercises::prelude::{Const, Cpu, Tensor, Trace};
 
 /// The seat of LayerNorm.
 pub const SEAT: Seat = Seat {
-    slug: "layernorm",
+    slug: <dyn LayerNorm>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn LayerNorm>(task, learner, run),
     property: |task| by_bugs::<dyn LayerNorm>(task, &|party| layernorm::property(party)),
 };
@@ -34,7 +35,7 @@ impl LayerNorm for Learner {
         with_layernorm_sizes!((case.shape[2],), |H| {
             let y = a_norm::<H>(case).forward(input::<H>(case, &case.x));
             Ok(y.as_vec())
-        }, _ => Err(not_compiled("this hidden size")))
+        }, _ => Err(Refusal::not_compiled("this hidden size")))
     }
 
     fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
@@ -51,6 +52,6 @@ impl LayerNorm for Learner {
             let dgamma = gradient_of(&mut grads, &norm.weight);
             let dbeta = gradient_of(&mut grads, &norm.bias);
             Ok(LayerNormGrads { dx: gradient_of(&mut grads, &x), dgamma, dbeta })
-        }, _ => Err(not_compiled("this hidden size")))
+        }, _ => Err(Refusal::not_compiled("this hidden size")))
     }
 }

@@ -47,16 +47,16 @@ pub struct Learner {
 impl Learner {
     fn may(&self, call: &str) -> Reply<()> {
         let named = |allowed: &&'static str| allowed.split(' ').next() == Some(call);
-        if self.calls.iter().any(named) { Ok(()) } else { Err(Refusal::not_asked(call)) }
+        if self.calls.iter().any(named) {
+            Ok(())
+        } else {
+            Err(Refusal::not_asked(format!("`{call}` belongs to another task")))
+        }
     }
 }
 
 fn tensor<S: Shape>(values: &[f32], shape: S) -> Tensor<S, f32, Cpu> {
     Cpu::default().tensor_from_vec(values.to_vec(), shape)
-}
-
-fn not_compiled(sizes: &str) -> Refusal {
-    Refusal(format!("no module is compiled for {sizes}"))
 }
 
 /// The gradients of a traced result, when `dy` is the loss's gradient with respect to it.

@@ -1,6 +1,7 @@
 //! The learner's GroupRMSNorm as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, not_compiled, run_back, tensor};
+use super::{Learner, Seat, gradient_of, run_back, tensor};
+use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
 use contract::norm::party::*;
 use contract::with_norm_sizes;
@@ -9,7 +10,7 @@ use exercises::prelude::{Const, Cpu, Tensor, TensorFromVec, Trace, f16};
 
 /// The seat of GroupRMSNorm.
 pub const SEAT: Seat = Seat {
-    slug: "norm",
+    slug: <dyn GroupRmsNorm>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn GroupRmsNorm>(task, learner, run),
     property: |task| by_bugs::<dyn GroupRmsNorm>(task, &|party| norm::property(party)),
 };
@@ -38,7 +39,7 @@ impl GroupRmsNorm for Learner {
         with_norm_sizes!((case.shape[2], case.group_size), |H, GZ| {
             let y = a_norm::<H, GZ>(case).forward(norm_input::<H>(case, &case.x));
             Ok(y.as_vec())
-        }, _ => Err(not_compiled("this group size")))
+        }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
@@ -53,7 +54,7 @@ impl GroupRmsNorm for Learner {
             let mut grads = run_back(norm.forward(x.leaky_trace()), dy);
             let dgamma = gradient_of(&mut grads, &norm.weight);
             Ok(NormGrads { dx: gradient_of(&mut grads, &x), dgamma })
-        }, _ => Err(not_compiled("this group size")))
+        }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
@@ -64,6 +65,6 @@ impl GroupRmsNorm for Learner {
             let x: Tensor<_, f16, Cpu> = Cpu::default().tensor_from_vec(x, shape);
             let y = a_norm::<H, GZ>(case).forward_half(x);
             Ok(y.as_vec().into_iter().map(f16::to_f32).collect())
-        }, _ => Err(not_compiled("this group size")))
+        }, _ => Err(Refusal::not_compiled("this group size")))
     }
 }

@@ -1,6 +1,7 @@
 //! The learner's ParallelVocabEmbedding as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, ids_tensor, not_compiled, run_back, tensor};
+use super::{Learner, Seat, gradient_of, ids_tensor, run_back, tensor};
+use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
 use contract::parallel::party::*;
 use contract::with_parallel_sizes;
@@ -10,7 +11,7 @@ use std::ops::Range;
 
 /// The seat of ParallelVocabEmbedding.
 pub const SEAT: Seat = Seat {
-    slug: "parallel",
+    slug: <dyn ParallelVocabEmbedding>::SLUG,
     invariants: |task, learner, run| {
         by_invariants::<dyn ParallelVocabEmbedding>(task, learner, run)
     },
@@ -22,7 +23,7 @@ pub const SEAT: Seat = Seat {
 impl ParallelVocabEmbedding for Learner {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
         self.may("shard_range")?;
-        parallel::shard_range(v, w, r).map_err(Refusal)
+        parallel::shard_range(v, w, r).map_err(Refusal::new)
     }
 
     fn initial_shard(
@@ -35,7 +36,7 @@ impl ParallelVocabEmbedding for Learner {
     ) -> Reply<Vec<f32>> {
         self.may("initial_shard")?;
         let NormalInit { mean, std, seed } = init;
-        parallel::initial_shard(v, e, w, r, (mean, std), seed).map_err(Refusal)
+        parallel::initial_shard(v, e, w, r, (mean, std), seed).map_err(Refusal::new)
     }
 
     fn forward(&self, case: &ShardCase) -> Reply<Found> {
@@ -43,9 +44,9 @@ impl ParallelVocabEmbedding for Learner {
         let sizes = (case.vocab_size, case.embedding_dim, case.world_size);
         with_parallel_sizes!(sizes, |V, E, W| {
             let ids = ids_tensor(&case.ids, case.shape);
-            let y = a_shard::<V, E, W>(case).forward(ids.clone()).map_err(Refusal)?;
+            let y = a_shard::<V, E, W>(case).forward(ids.clone()).map_err(Refusal::new)?;
             Ok(Found { y: y.as_vec(), ids_after: ids.as_vec() })
-        }, _ => Err(not_compiled("this table and world")))
+        }, _ => Err(Refusal::not_compiled("this table and world")))
     }
 
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -53,15 +54,15 @@ impl ParallelVocabEmbedding for Learner {
         if self.by_hand {
             let sizes = (case.vocab_size, case.embedding_dim);
             return parallel::backward(&case.ids, dy, sizes, case.world_size, case.rank)
-                .map_err(Refusal);
+                .map_err(Refusal::new);
         }
         let sizes = (case.vocab_size, case.embedding_dim, case.world_size);
         with_parallel_sizes!(sizes, |V, E, W| {
             let shard = a_shard::<V, E, W>(case);
             let ids = ids_tensor(&case.ids, case.shape);
-            let y = shard.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal)?;
+            let y = shard.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)?;
             Ok(gradient_of(&mut run_back(y, dy), &shard.weight))
-        }, _ => Err(not_compiled("this table and world")))
+        }, _ => Err(Refusal::not_compiled("this table and world")))
     }
 }
 

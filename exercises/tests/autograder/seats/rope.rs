@@ -1,6 +1,7 @@
 //! The learner's NTK-aware RoPE as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, not_compiled, run_back, tensor};
+use super::{Learner, Seat, gradient_of, run_back, tensor};
+use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
 use contract::rope::party::*;
 use contract::with_head_dim;
@@ -10,7 +11,7 @@ use std::ops::Range;
 
 /// The seat of NTK-aware RoPE.
 pub const SEAT: Seat = Seat {
-    slug: "rope",
+    slug: <dyn NtkAwareRope>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn NtkAwareRope>(task, learner, run),
     property: |task| by_bugs::<dyn NtkAwareRope>(task, &|party| rope::property(party)),
 };
@@ -55,12 +56,12 @@ impl Learner {
 impl NtkAwareRope for Learner {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
         self.may("frequencies")?;
-        rope::rotary_frequencies(head_dim, base, ratio).map_err(Refusal)
+        rope::rotary_frequencies(head_dim, base, ratio).map_err(Refusal::new)
     }
 
     fn tables(&self, hd: usize, base: f64, ratio: f64, positions: Range<usize>) -> Reply<Tables> {
         self.may("tables")?;
-        let frequencies = rope::rotary_frequencies(hd, base, ratio).map_err(Refusal)?;
+        let frequencies = rope::rotary_frequencies(hd, base, ratio).map_err(Refusal::new)?;
         let (cos, sin) = rope::rotary_tables(&frequencies, positions);
         Ok(Tables { cos, sin })
     }
@@ -75,7 +76,7 @@ impl NtkAwareRope for Learner {
             let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
             let x = heads::<HD>(case.shape, &case.x);
             Ok(rope::apply_rotary_pos_emb(x, &cos, &sin).as_vec())
-        }, _ => Err(not_compiled("this head size")))
+        }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -94,7 +95,7 @@ impl NtkAwareRope for Learner {
             let x = heads::<HD>(case.shape, &case.x);
             let y = rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin);
             Ok(gradient_of(&mut run_back(y, dy), &x))
-        }, _ => Err(not_compiled("this head size")))
+        }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
     fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
@@ -109,7 +110,7 @@ impl NtkAwareRope for Learner {
 
     fn ratio_for_length(&self, length: usize, max_seq_len: usize) -> Reply<usize> {
         self.may("ratio_for_length")?;
-        rope::ratio_for_length(length, max_seq_len).map_err(Refusal)
+        rope::ratio_for_length(length, max_seq_len).map_err(Refusal::new)
     }
 
     fn build(&self, settings: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
@@ -119,8 +120,8 @@ impl NtkAwareRope for Learner {
         with_head_dim!(head_dim, |HD| {
             rope::NtkAwareRope::<HD, Cpu>::new(&dev, base, max_seq_len, ratio, dynamic)
                 .map(|rope| Box::new(Built(rope)) as Box<dyn RopeModule>)
-                .map_err(Refusal)
-        }, _ => Err(not_compiled("this head size")))
+                .map_err(Refusal::new)
+        }, _ => Err(Refusal::not_compiled("this head size")))
     }
 }
 
@@ -130,7 +131,7 @@ struct Built<const HD: usize>(rope::NtkAwareRope<HD, Cpu>);
 impl<const HD: usize> RopeModule for Built<HD> {
     fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
         let y = self.0.forward(heads::<HD>(case.shape, &case.x), case.offset);
-        Ok(y.map_err(Refusal)?.as_vec())
+        Ok(y.map_err(Refusal::new)?.as_vec())
     }
 
     fn state(&self) -> Reply<RopeState> {

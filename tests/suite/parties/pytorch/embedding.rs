@@ -1,7 +1,7 @@
 //! VocabEmbedding of PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, surprises};
+use crate::parties::{Apart, Seat, seat};
 use contract::party::*;
 
 fn lookup_question(call: &str, case: &LookupCase) -> Value {
@@ -15,10 +15,7 @@ const APART: &[Apart] =
     &[("embedding/refusal-names-id", "PyTorch says `index out of range in self`")];
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> = Seat {
-    slug: "embedding",
-    surprises: |party, run| surprises::<dyn VocabEmbedding>(party, run, APART),
-};
+pub const SEAT: Seat<PyTorch> = seat!(VocabEmbedding, APART);
 
 impl VocabEmbedding for PyTorch {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

@@ -1,7 +1,7 @@
 //! LayerNorm of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 
 fn question(call: &str, case: &LayerNormCase) -> Value {
@@ -11,8 +11,7 @@ fn question(call: &str, case: &LayerNormCase) -> Value {
 }
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> =
-    Seat { slug: "layernorm", surprises: |party, run| surprises::<dyn LayerNorm>(party, run, &[]) };
+pub const SEAT: Seat<PyTorch> = seat!(LayerNorm, &[]);
 
 impl LayerNorm for PyTorch {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {

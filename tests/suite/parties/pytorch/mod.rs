@@ -12,7 +12,7 @@ mod rope;
 use crate::parties::Seat;
 use contract::party::{Found, Refusal, Reply};
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -27,6 +27,8 @@ pub struct PyTorch {
     /// Replies by the hash of their question.
     replies: RefCell<BTreeMap<String, Value>>,
     python: Option<RefCell<Python>>,
+    /// Questions that were asked and have no recorded reply.
+    unrecorded: Cell<usize>,
 }
 
 struct Python {
@@ -42,7 +44,8 @@ impl PyTorch {
     /// The recorded PyTorch.
     pub fn recorded() -> Self {
         let text = std::fs::read_to_string(folder().join("party.json")).unwrap();
-        Self { replies: RefCell::new(serde_json::from_str(&text).unwrap()), python: None }
+        let replies = RefCell::new(serde_json::from_str(&text).unwrap());
+        Self { replies, python: None, unrecorded: Cell::default() }
     }
 
     /// A PyTorch that is asked. `PYTHON` names the interpreter.
@@ -56,7 +59,12 @@ impl PyTorch {
             .expect("PYTHON names an interpreter with PyTorch");
         let replies = BufReader::new(process.stdout.take().unwrap());
         let python = Some(RefCell::new(Python { process, replies }));
-        Self { replies: RefCell::default(), python }
+        Self { replies: RefCell::default(), python, unrecorded: Cell::default() }
+    }
+
+    /// How many questions have no recorded reply. An invariant that PyTorch breaks on purpose does not tell.
+    pub fn unrecorded(&self) -> usize {
+        self.unrecorded.get()
     }
 
     /// Keeps all replies so far.
@@ -77,13 +85,14 @@ impl PyTorch {
         }
         let replies = self.replies.borrow();
         let Some(reply) = replies.get(&key) else {
-            return Err(Refusal::new(
+            self.unrecorded.set(self.unrecorded.get() + 1);
+            return Err(Refusal::not_asked(
                 "PyTorch was never asked this. The contract has other questions than when the answers \
                  were recorded; tests/goldens/README.md says how to record them anew.",
             ));
         };
         match reply {
-            Value::String(words) => Err(Refusal(words.clone())),
+            Value::String(words) => Err(Refusal::new(words)),
             values => Ok(values.as_array().unwrap().iter().map(number).collect()),
         }
     }

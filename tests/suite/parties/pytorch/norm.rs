@@ -1,7 +1,7 @@
 //! GroupRMSNorm of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 
 fn norm_question(call: &str, case: &NormCase) -> Value {
@@ -11,8 +11,7 @@ fn norm_question(call: &str, case: &NormCase) -> Value {
 }
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> =
-    Seat { slug: "norm", surprises: |party, run| surprises::<dyn GroupRmsNorm>(party, run, &[]) };
+pub const SEAT: Seat<PyTorch> = seat!(GroupRmsNorm, &[]);
 
 impl GroupRmsNorm for PyTorch {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {

@@ -1,7 +1,7 @@
 //! ParallelVocabEmbedding as it is written with PyTorch.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 use std::ops::Range;
 
@@ -12,10 +12,7 @@ fn shard_question(call: &str, case: &ShardCase) -> Value {
 }
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> = Seat {
-    slug: "parallel",
-    surprises: |party, run| surprises::<dyn ParallelVocabEmbedding>(party, run, &[]),
-};
+pub const SEAT: Seat<PyTorch> = seat!(ParallelVocabEmbedding, &[]);
 
 impl ParallelVocabEmbedding for PyTorch {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {

@@ -1,7 +1,7 @@
 //! The rotation as it is written with PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, surprises};
+use crate::parties::{Apart, Seat, seat};
 use contract::party::*;
 use contract::registry::task;
 use contract::task::Grading;
@@ -13,23 +13,18 @@ fn rotate_question(call: &str, case: &RotateCase) -> Value {
            "x": plain(x), "layout": format!("{layout:?}")})
 }
 
-/// PyTorch has no rotary module: nothing that is about its ratio, its calls and its cache. (It refuses
-/// all settings, bad ones too.)
+/// PyTorch has no rotary module: nothing that is about its ratio, its calls and its cache.
 fn apart() -> Vec<Apart> {
     let ids = |name| match task(name).map(|task| task.grading) {
         Some(Grading::Invariants { ids, .. }) => ids,
         _ => panic!("task {name} is graded by invariants"),
     };
     let ids = ids("rope/ratio").iter().chain(ids("rope/module"));
-    let ids = ids.filter(|id| **id != "rope/settings-refused");
     ids.map(|id| (*id, "PyTorch has no rotary module")).collect()
 }
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> = Seat {
-    slug: "rope",
-    surprises: |party, run| surprises::<dyn NtkAwareRope>(party, run, &apart()),
-};
+pub const SEAT: Seat<PyTorch> = seat!(NtkAwareRope, &apart());
 
 impl NtkAwareRope for PyTorch {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
@@ -69,10 +64,10 @@ impl NtkAwareRope for PyTorch {
     }
 
     fn ratio_for_length(&self, _: usize, _: usize) -> Reply<usize> {
-        Err(Refusal::new("PyTorch has no NTK ratio"))
+        Err(Refusal::not_asked("PyTorch has no NTK ratio"))
     }
 
     fn build(&self, _: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
-        Err(Refusal::new("PyTorch has no RoPE module"))
+        Err(Refusal::not_asked("PyTorch has no RoPE module"))
     }
 }

@@ -1,16 +1,13 @@
 //! VocabEmbedding of the library.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 use quadrivium::VocabEmbeddingConfig;
 use quadrivium::embedding::vocab_embedding;
 
 /// The seat.
-pub const SEAT: Seat<Library> = Seat {
-    slug: "embedding",
-    surprises: |party, run| surprises::<dyn VocabEmbedding>(party, run, &[]),
-};
+pub const SEAT: Seat<Library> = seat!(VocabEmbedding, &[]);
 
 impl VocabEmbedding for Library {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

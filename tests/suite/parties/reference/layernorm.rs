@@ -1,13 +1,12 @@
 //! LayerNorm of the library.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 use quadrivium::functional::layer_norm;
 
 /// The seat.
-pub const SEAT: Seat<Library> =
-    Seat { slug: "layernorm", surprises: |party, run| surprises::<dyn LayerNorm>(party, run, &[]) };
+pub const SEAT: Seat<Library> = seat!(LayerNorm, &[]);
 
 impl LayerNorm for Library {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {

@@ -1,7 +1,7 @@
 //! GroupRMSNorm of the library.
 
 use super::*;
-use crate::parties::{Apart, Seat, surprises};
+use crate::parties::{Apart, Seat, seat};
 use contract::party::*;
 #[cfg(feature = "f16")]
 use contract::with_norm_sizes;
@@ -20,8 +20,7 @@ const APART: &[Apart] = if cfg!(feature = "f16") {
 };
 
 /// The seat.
-pub const SEAT: Seat<Library> =
-    Seat { slug: "norm", surprises: |party, run| surprises::<dyn GroupRmsNorm>(party, run, APART) };
+pub const SEAT: Seat<Library> = seat!(GroupRmsNorm, APART);
 
 impl GroupRmsNorm for Library {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {
@@ -56,11 +55,11 @@ impl GroupRmsNorm for Library {
             let norm = quadrivium::GroupRmsNorm::<H, GZ, f32, Dev>::with_weight(gamma, config);
             let y = norm.and_then(|norm| norm.try_forward_mixed(tensor(&x, (b, s, Const))));
             Ok(y.map_err(refused)?.as_vec().into_iter().map(f16::to_f32).collect())
-        }, _ => Err(Refusal::new("no module is compiled for this group size")))
+        }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     #[cfg(not(feature = "f16"))]
     fn forward_half(&self, _: &NormCase) -> Reply<Vec<f32>> {
-        Err(Refusal::new("built without the feature f16"))
+        Err(Refusal::not_asked("built without the feature f16"))
     }
 }

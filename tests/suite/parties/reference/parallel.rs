@@ -1,17 +1,14 @@
 //! ParallelVocabEmbedding of the library.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 use quadrivium::ParallelVocabEmbeddingConfig;
 use quadrivium::parallel::{self, vocab_shard_embedding};
 use std::ops::Range;
 
 /// The seat.
-pub const SEAT: Seat<Library> = Seat {
-    slug: "parallel",
-    surprises: |party, run| surprises::<dyn ParallelVocabEmbedding>(party, run, &[]),
-};
+pub const SEAT: Seat<Library> = seat!(ParallelVocabEmbedding, &[]);
 
 impl ParallelVocabEmbedding for Library {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {

@@ -1,7 +1,7 @@
 //! NtkAwareRope of the library.
 
 use super::*;
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::*;
 use contract::with_head_dim;
 use quadrivium::NtkAwareRopeConfig;
@@ -37,8 +37,7 @@ fn heads([b, s, n, hd]: [usize; 4], values: &[f32]) -> Heads {
 }
 
 /// The seat.
-pub const SEAT: Seat<Library> =
-    Seat { slug: "rope", surprises: |party, run| surprises::<dyn NtkAwareRope>(party, run, &[]) };
+pub const SEAT: Seat<Library> = seat!(NtkAwareRope, &[]);
 
 impl NtkAwareRope for Library {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
@@ -84,7 +83,7 @@ impl NtkAwareRope for Library {
             quadrivium::NtkAwareRope::<HD, Dev>::new(&dev(), config)
                 .map(|rope| Box::new(Built(rope)) as Box<dyn RopeModule>)
                 .map_err(refused)
-        }, _ => Err(Refusal::new("no module is compiled for this head size")))
+        }, _ => Err(Refusal::not_compiled("this head size")))
     }
 }
 

@@ -17,7 +17,7 @@ pub trait {Type}Loops {
         if x.len() == shape.iter().product::<usize>() {
             return Ok(());
         }
-        Err(Refusal(format!("x must have shape {shape:?}, got {} values", x.len())))
+        Err(Refusal::new(format!("x must have shape {shape:?}, got {} values", x.len())))
     }
 }
 

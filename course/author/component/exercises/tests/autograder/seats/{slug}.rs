@@ -1,6 +1,7 @@
 //! The learner's {Type} as a party to the contract.
 
-use super::{Learner, Seat, not_compiled, tensor};
+use super::{Learner, Seat, tensor};
+use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
 use contract::{slug}::party::{{Type}, {Type}Case, Reply};
 use contract::with_{slug}_size;
@@ -9,7 +10,7 @@ use exercises::{slug};
 
 /// The seat of {Type}.
 pub const SEAT: Seat = Seat {
-    slug: "{slug}",
+    slug: <dyn {Type}>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn {Type}>(task, learner, run),
     // With a task about a property, this is `|party| {slug}::property(party)`.
     property: |task| by_bugs::<dyn {Type}>(task, &|_| Err("{slug} has no such task".to_string())),
@@ -22,6 +23,6 @@ impl {Type} for Learner {
         with_{slug}_size!(h, |H| {
             let y = {slug}::{Type}::<H>::new().forward(tensor(&case.x, (b, s, Const::<H>)));
             Ok(y.as_vec())
-        }, _ => Err(not_compiled("this hidden size")))
+        }, _ => Err(Refusal::not_compiled("this hidden size")))
     }
 }

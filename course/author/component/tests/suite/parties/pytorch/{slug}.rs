@@ -1,15 +1,12 @@
 //! {Type} of PyTorch.
 
 use super::{PyTorch, plain};
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use contract::party::{{Type}, {Type}Case, Reply};
 use serde_json::json;
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> = Seat {
-    slug: "{slug}",
-    surprises: |party, run| surprises::<dyn {Type}>(party, run, &[]),
-};
+pub const SEAT: Seat<PyTorch> = seat!({Type}, &[]);
 
 impl {Type} for PyTorch {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

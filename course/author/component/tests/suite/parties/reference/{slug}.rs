@@ -1,15 +1,12 @@
 //! {Type} of the library.
 
 use super::{Library, refused};
-use crate::parties::{Seat, surprises};
+use crate::parties::{Seat, seat};
 use crate::support::tensor;
 use contract::party::{{Type}, {Type}Case, Reply};
 
 /// The seat.
-pub const SEAT: Seat<Library> = Seat {
-    slug: "{slug}",
-    surprises: |party, run| surprises::<dyn {Type}>(party, run, &[]),
-};
+pub const SEAT: Seat<Library> = seat!({Type}, &[]);
 
 impl {Type} for Library {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {
