@@ -170,17 +170,10 @@ fn unasked(root: &Path, slug: &str) -> Vec<String> {
 /// What `cargo course new` leaves to the author begins with one of these: in code, and in texts.
 const LEFT: [&str; 2] = ["todo!(", "TO DO"];
 
-/// The lines that are still to be written, in the component's own places, in the order of [`OWN`], and among
-/// its lines in lists: file, line, and what belongs there.
+/// The lines that are still to be written in a component's own places, in the order of [`OWN`]: file, line, and
+/// what belongs there.
 pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
     let mut unwritten = Vec::new();
-    let mut look = |file: &Path, left: &dyn Fn(&str) -> bool| {
-        let name = file.strip_prefix(root).unwrap_or(file).display();
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        for (row, line) in text.lines().enumerate().filter(|(_, line)| left(line)) {
-            unwritten.push(format!("{name}:{}: {}", row + 1, line.trim()));
-        }
-    };
     for Own { path, .. } in OWN {
         let path = path.replace("{slug}", slug);
         // What a learner fills in is empty by design.
@@ -188,13 +181,23 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
             continue;
         }
         let Some(found) = found(root, &path) else { continue };
-        files(&found).iter().for_each(|file| look(file, &is_left));
-    }
-    let lists: BTreeSet<&str> = LISTED.iter().map(|line| line.file).collect();
-    for list in lists.into_iter().chain(["tests/goldens/party.py"]) {
-        look(&root.join(list), &|line| line.contains(LEFT[1]));
+        unwritten.extend(files(&found).iter().flat_map(|file| left_in(root, file, &is_left)));
     }
     unwritten
+}
+
+/// The same in the files that list all components.
+pub fn unwritten_in_lists(root: &Path) -> Vec<String> {
+    let lists: BTreeSet<&str> = LISTED.iter().map(|line| line.file).collect();
+    let lists = lists.into_iter().chain(["tests/goldens/party.py"]).map(|list| root.join(list));
+    lists.flat_map(|list| left_in(root, &list, &|line| line.contains(LEFT[1]))).collect()
+}
+
+fn left_in(root: &Path, file: &Path, left: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let name = file.strip_prefix(root).unwrap_or(file).display();
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let lines = text.lines().enumerate().filter(|(_, line)| left(line));
+    lines.map(|(row, line)| format!("{name}:{}: {}", row + 1, line.trim())).collect()
 }
 
 /// A line for the starter alone, `//|`, is not the author's to fill; nor is a `todo!()` that a test hands in.

@@ -38,7 +38,10 @@ impl Refusal {
 
     /// A party that has its sizes in its types is not compiled for these, or can't be.
     pub fn not_compiled(sizes: impl fmt::Display) -> Self {
-        Self(format!("no module is compiled for {sizes}"), Origin::NoSuchType)
+        let words = format!(
+            "no module is compiled for {sizes}: the sizes that the invariant asks for are not in the menu"
+        );
+        Self(words, Origin::NoSuchType)
     }
 
     /// The question did not reach the party, and why.

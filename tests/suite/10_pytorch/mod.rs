@@ -31,8 +31,8 @@ impl Goldens {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
         let bytes = std::fs::read(path.with_extension("safetensors")).unwrap_or_else(|error| {
             panic!(
-                "tests/goldens/{name}.safetensors: {error}. Add its cases to FILES in \
-                 tests/goldens/generate.py, which writes it; tests/goldens/README.md says how"
+                "tests/goldens/{name}.safetensors: {error}. `python tests/goldens/generate.py {name}` \
+                 writes it, from the cases that its FILES name; tests/goldens/README.md says how"
             )
         });
         let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();

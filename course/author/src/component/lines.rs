@@ -176,8 +176,12 @@ fn with(old: &str, beside: &str, text: &str, place: Place) -> Option<String> {
         Behind => (last()?, text.to_string()),
         Below => {
             let last = last()?;
-            let line = old[last..].find('\n').map_or(old.len(), |end| last + end);
-            (line, format!("\n{text}"))
+            let mut end = old[last..].find('\n').map_or(old.len(), |end| last + end);
+            // An item of a list goes on in lines that are indented.
+            while text.starts_with("- ") && old[end..].starts_with("\n  ") {
+                end = old[end + 1..].find('\n').map_or(old.len(), |next| end + 1 + next);
+            }
+            (end, format!("\n{text}"))
         }
     };
     Some(format!("{}{text}{}", &old[..at], &old[at..]))
@@ -192,6 +196,9 @@ mod tests {
         let old = "pub mod norm;\npub mod rope;\npub mod norms;\n";
         let new = with(old, "pub mod {slug};", "pub mod x;", Below);
         assert_eq!(new.unwrap(), "pub mod norm;\npub mod rope;\npub mod x;\npub mod norms;\n");
+        let old = "- `norm`: x,\n  y\n- `init`: z\n";
+        let new = with(old, "- `{slug}`: ", "- `x`: w", Below);
+        assert_eq!(new.unwrap(), "- `norm`: x,\n  y\n- `x`: w\n- `init`: z\n");
         let new = with("&[norm::SEAT, rope::SEAT];", "{slug}::SEAT", ", x::SEAT", Behind);
         assert_eq!(new.unwrap(), "&[norm::SEAT, rope::SEAT, x::SEAT];");
         assert_eq!(with("a\nb\n", "\nb\n", "x", Above).unwrap(), "a\nx\nb\n");

@@ -11,7 +11,7 @@ mod templates;
 mod write;
 
 use crate::error::Result;
-use contract::places::{missing, unwritten};
+use contract::places::{missing, unwritten, unwritten_in_lists};
 use learner::exercise::Workspace;
 use learner::exercise::source::Source;
 use learner::terminal::Terminal;
@@ -73,7 +73,7 @@ pub fn new(root: &Path, slug: &str, type_name: Option<&str>) -> Result<Written> 
     let (files, lists) = (formatted(files)?, formatted(changed.files)?);
     write::all(root, &files, &lists)?;
     let mut counts: Vec<(String, usize)> = Vec::new();
-    for line in unwritten(root, slug) {
+    for line in unwritten(root, slug).into_iter().chain(unwritten_in_lists(root)) {
         let file = line.split(':').next().unwrap_or_default().to_string();
         match counts.last_mut() {
             Some((last, count)) if *last == file => *count += 1,

@@ -87,8 +87,8 @@ impl PyTorch {
         let Some(reply) = replies.get(&key) else {
             self.unrecorded.set(self.unrecorded.get() + 1);
             return Err(Refusal::not_asked(
-                "PyTorch was never asked this. The contract has other questions than when the answers \
-                 were recorded; tests/goldens/README.md says how to record them anew.",
+                "PyTorch was not asked this when its answers were recorded. \
+                 tests/goldens/README.md says how to record them anew",
             ));
         };
         match reply {

@@ -3,7 +3,7 @@
 use super::{Learner, Seat, tensor};
 use contract::component::Component;
 use contract::grade::{by_bugs, by_invariants};
-use contract::{slug}::party::{{Type}, {Type}Case, Reply};
+use contract::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
 use contract::with_{slug}_size;
 use exercises::prelude::Const;
 use exercises::{slug};
