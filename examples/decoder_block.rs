@@ -141,7 +141,7 @@ where
         let heads = (b, s, H / HD, Const::<HD>);
 
         let x = self.embedding.try_forward(ids)?; //                  [b, s, h]
-        // Used twice: a clone would be a constant, and its gradient lost.
+        // Used twice. `x.clone()` does not compile where `x` may have a tape.
         let n = self.norm.try_forward(x.with_empty_tape())?; //       [b, s, h]
         let q = self.query.try_forward(n.with_empty_tape())?; //      [b, s, h]
         let k = self.key.try_forward(n.with_empty_tape())?; //        [b, s, h]

@@ -66,7 +66,7 @@
 //! # Training
 //!
 //! The tape travels with the tensors. Trace the ids once for each forward pass. Use a tensor twice
-//! with `with_empty_tape`: a clone would be a constant.
+//! with `with_empty_tape`: `x.clone()` does not compile where `x` may have a tape.
 //!
 //! ```
 //! use quadrivium::tensor::optim::{Optimizer, Sgd, SgdConfig};
@@ -102,7 +102,9 @@
 //!
 //! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. dfdx's
 //!   own layers have it with `half` 2.4.1 only: if the compiler says that ``the trait bound `f16:
-//!   SampleUniform` is not satisfied``, run `cargo update -p half --precise 2.4.1`.
+//!   SampleUniform` is not satisfied``, run `cargo update -p half --precise 2.4.1`. It may also say
+//!   E0599, ``the function or associated item `new` exists .. but its trait bounds were not
+//!   satisfied``, with `f16: SampleUniform` in a note. The remedy is the same.
 //! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
 //!
 //! # Errors and panics

@@ -81,10 +81,22 @@ impl Grade {
         grade
     }
 
-    /// Where to read about it: the section of the first broken invariant, or that of the task.
+    /// Where to read about it: the section of the first broken invariant. That of the task, if it is not begun.
     pub fn chapter<'a>(&'a self, task: &'a Task) -> &'a str {
-        let broken = self.broken.first().map(|broken| broken.chapter.as_str());
+        let broken =
+            self.broken.first().filter(|_| self.begun).map(|broken| broken.chapter.as_str());
         broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter)
+    }
+
+    /// The grade of a task whose file does not compile: nobody knows what its code does.
+    pub fn uncompiled(task: &Task, what: impl Into<String>) -> Self {
+        let sentence = "A file compiles. Without that, none of its tasks can be graded.";
+        Self::failed(task, UNCOMPILED, sentence, what)
+    }
+
+    /// Whether it is an [`uncompiled`](Self::uncompiled) one.
+    pub fn does_not_compile(&self) -> bool {
+        self.broken.first().is_some_and(|broken| broken.id == UNCOMPILED)
     }
 
     /// Adds a broken rule that is not an invariant.
@@ -100,6 +112,9 @@ impl Grade {
         });
     }
 }
+
+/// The rule that a file compiles.
+const UNCOMPILED: &str = "autograder/compiles";
 
 /// Whether the code is still the `todo!()` of the stub.
 fn is_todo(breach: &Breach) -> bool {

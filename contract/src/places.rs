@@ -88,6 +88,7 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/parties/pytorch/mod.rs", "mod {slug};"),
     line("tests/suite/parties/pytorch/mod.rs", "{slug}::SEAT"),
     line("tests/suite/main.rs", "mod {slug};"),
+    line("tests/suite/main.rs", "_{slug}.rs\"]"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
     line("kit/src/lib.rs", "pub mod {slug};"),
     line("tests/goldens/generate.py", "def {slug}_cases("),
@@ -245,17 +246,19 @@ fn holds_something(path: &Path) -> bool {
 
 fn has_tests(path: &Path) -> bool {
     let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap_or_default();
-    files(path).iter().any(|file| text(file).contains("#[test]"))
+    let test = |line: &str| line.trim_start().starts_with("#[test]");
+    files(path).iter().any(|file| text(file).lines().any(test))
 }
 
 /// Whether a line holds the wanted words, not as the end of longer ones: `norm;` is not in `layernorm;`. A
 /// comment holds nothing, but documentation `//!` may be a list.
 fn stands_in(line: &str, wanted: &str) -> bool {
     let start = line.trim_start();
-    if ["//", "<!--"].iter().any(|comment| start.starts_with(comment)) && !start.starts_with("//!")
-    {
+    let comment = ["//", "<!--", "# "].iter().any(|comment| start.starts_with(comment));
+    if (comment && !start.starts_with("//!")) || start.starts_with("#[cfg(any())]") {
         return false;
     }
+    let line = line.split("/*").next().unwrap_or(line);
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
     line.match_indices(wanted).any(|(at, _)| {
         let longer = line[..at].chars().next_back().is_some_and(letter);
@@ -272,6 +275,8 @@ mod tests {
         assert!(stands_in("    pub mod norm;", "mod norm;"));
         assert!(stands_in("&[norm::SEAT, rope::SEAT]", "norm::SEAT"));
         assert!(!stands_in("&[layernorm::SEAT, rope::SEAT]", "norm::SEAT"));
-        assert!(!stands_in("// pub mod norm;", "mod norm;"));
+        for comment in ["// pub mod norm;", "    # mod norm;", "[] /* mod norm; */"] {
+            assert!(!stands_in(comment, "mod norm;"), "{comment}");
+        }
     }
 }

@@ -20,8 +20,27 @@ macro_rules! components {
         }
 
         /// All components, in their order.
-        pub static COMPONENTS: &[Entry] = &[$(Entry::of::<dyn party::$party>(),)+];
+        pub static COMPONENTS: &[Entry] = &[$({
+            assert!(
+                same(stringify!($slug), <dyn party::$party as Component>::SLUG),
+                concat!(
+                    "contract/src/registry.rs lists ", stringify!($party), " as ", stringify!($slug), ", and `slug` in contract/src/",
+                    stringify!($slug), "/mod.rs, or that party's own, says something else"
+                )
+            );
+            Entry::of::<dyn party::$party>()
+        },)+];
     };
+}
+
+/// Equal texts, for the compiler.
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a[i] == b[i] {
+        i += 1;
+    }
+    a.len() == b.len() && i == a.len()
 }
 
 components! {

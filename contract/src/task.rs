@@ -96,12 +96,28 @@ impl Task {
         let (file, task) = (format!("contract/src/{slug}/tasks.rs"), spec.name);
         let own = task.split_once('/').is_some_and(|(component, _)| component == slug);
         assert!(own, "{file}: the task {task} must be called {slug}/..., as its folder is");
-        let place = all.iter().any(|other| other.name == spec.place);
+        // Its own place, or that of a task before it.
+        let before = all.iter().take_while(|other| other.name != task);
         assert!(
-            place,
-            "{file}: {task} is written in the place of {}, which is no task",
+            spec.place == task || before.clone().any(|other| other.name == spec.place),
+            "{file}: {task} is written in the place of {}, which is no task before it",
             spec.place
         );
+        for other in before {
+            let alike = match (spec.grading, other.grading) {
+                (
+                    Grading::Invariants { ids, calls, by_hand },
+                    Grading::Invariants { ids: as_ids, calls: as_calls, by_hand: as_by_hand },
+                ) => {
+                    let same = |a: &[&str], b: &[&str]| {
+                        a.len() == b.len() && a.iter().all(|one| b.contains(one))
+                    };
+                    same(ids, as_ids) && same(calls, as_calls) && by_hand == as_by_hand
+                }
+                _ => false,
+            };
+            assert!(!alike, "{file}: {task} is graded exactly as {} is", other.name);
+        }
         let points = match spec.grading {
             Grading::Invariants { ids: [], .. } => {
                 panic!("{file}: {task} is graded by no invariant")

@@ -16,11 +16,24 @@ fn main() -> ExitCode {
     contract::panics::silence();
     let mut arguments = Arguments::from_args();
     // The harness would look for `norm/` anywhere, and find it in `layernorm/`.
-    let one = arguments.filter.as_deref().and_then(component_called);
-    if one.is_some() {
-        arguments.filter = None;
-    }
-    let chosen = |entry: &&Entry| one.is_none_or(|one| one.slug == entry.slug);
+    let called = |words: &str| {
+        let component = component_called(words.strip_suffix("proof").unwrap_or(words));
+        component.ok_or_else(|| format!("no component is called \"{words}\": nothing was proved"))
+    };
+    let one = arguments.filter.take().map(|words| called(&words)).transpose();
+    let skipped: Result<Vec<_>, _> =
+        std::mem::take(&mut arguments.skip).iter().map(|words| called(words)).collect();
+    let (one, skipped) = match (one, skipped) {
+        (Ok(one), Ok(skipped)) => (one, skipped),
+        (Err(words), _) | (_, Err(words)) => {
+            eprintln!("error: {words}");
+            return ExitCode::from(2);
+        }
+    };
+    let chosen = |entry: &&Entry| {
+        one.is_none_or(|one| one.slug == entry.slug)
+            && skipped.iter().all(|other| other.slug != entry.slug)
+    };
     let trials = COMPONENTS.iter().filter(chosen).map(|entry| {
         Trial::test(format!("{}/proof", entry.slug), || match proved(entry) {
             gaps if gaps.is_empty() => Ok(()),

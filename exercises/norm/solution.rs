@@ -57,8 +57,8 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// ```
     ///
     /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
-    /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one
-    /// operation (`x * x`), and `x.clone()` has no tape. `x.with_empty_tape()` makes a copy that
+    /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one operation (`x * x`),
+    /// and `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that
     /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,

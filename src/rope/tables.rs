@@ -7,7 +7,7 @@
 use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
 use super::layouts::Layout;
-use crate::checks::{require, same_shape};
+use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 use std::ops::Range;
@@ -95,6 +95,8 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             return Err(Error::Rows { start: range.start, end: range.end, rows });
         }
         same_shape("sin", &self.cos.shape().concrete(), &self.sin.shape().concrete())?;
+        // The tables are public, and may have been broadcast to any shape.
+        check_size("cos", self.cos.shape())?;
         let cut = |table: &Tensor<(usize, H), f32, D>| table.clone().try_slice((range.clone(), ..));
         let run = || -> Raw<_, D> { Ok((cut(&self.cos)?, cut(&self.sin)?)) };
         let (cos, sin) = run().map_err(Error::device)?;

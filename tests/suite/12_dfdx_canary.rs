@@ -48,7 +48,7 @@ fn rust_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 }
 
 // ANCHOR: clone_is_constant
-/// A clone of a taped tensor's data is a constant: the gradient is silently wrong.
+/// What is computed from a clone of the data alone is a constant: the gradient is silently wrong.
 /// `with_empty_tape` keeps the identity and gives the right one.
 #[test]
 fn a_tapeless_clone_is_a_constant() {
@@ -64,6 +64,23 @@ fn a_tapeless_clone_is_a_constant() {
     assert_eq!(grads.get(&x).as_vec(), (x * 2.0).as_vec());
 }
 // ANCHOR_END: clone_is_constant
+
+/// A broadcast keeps the identity of a tensor without a tape, so its gradient is not lost. A product with a number
+/// makes a new one, and it is.
+#[test]
+fn a_tapeless_broadcast_is_no_constant() {
+    let gamma: Tensor<Rank1<3>, f32, Dev> = dev().tensor([1.0, 2.0, 3.0]);
+    let slope = |scaled: bool| {
+        let factor = if scaled { gamma.clone() * 1.0 } else { gamma.clone() };
+        let y =
+            wave().leaky_trace() * factor.broadcast_like::<_, Axis<0>>(&Rank2::<2, 3>::default());
+        let mut grads = y.sum::<Rank0, _>().backward();
+        grads.try_alloc_for(&gamma).unwrap();
+        grads.get(&gamma).array()
+    };
+    assert_eq!(slope(false), [5.0, 7.0, 9.0]);
+    assert_eq!(slope(true), [0.0; 3]);
+}
 
 // ANCHOR: same_tensor_twice
 /// The same tensor twice in one operation panics, and only in the backward pass.

@@ -73,6 +73,55 @@ fn solutions_pass_every_task_and_can_be_compared() {
     );
 }
 
+/// A task whose place is empty is red, although all the others are solved: nothing else pays for it.
+#[test]
+fn one_empty_place_is_red() {
+    let sources = Source::all(&Workspace::find().unwrap()).unwrap();
+    // Who calls another component's file is emptied while that one is solved.
+    let calls = |source: &Source| {
+        let other = |other: &&Source| source.solution.contains(&format!("crate::{}::", other.slug));
+        sources.iter().any(|one| other(&one))
+    };
+    let places = |slug: &str| -> Vec<&'static str> {
+        let mut places = Vec::new();
+        for task in contract::registry::TASKS.iter().filter(|task| task.component == slug) {
+            if !places.contains(&task.place) {
+                places.push(task.place);
+            }
+        }
+        places
+    };
+    let rounds = sources.iter().map(|source| places(source.slug).len()).max().unwrap();
+    for dependent in [false, true] {
+        for round in 0..rounds {
+            let emptied = |source: &Source| {
+                let place = places(source.slug).get(round).copied();
+                place.filter(|_| calls(source) == dependent)
+            };
+            let wanted: Vec<&str> = sources.iter().filter_map(emptied).collect();
+            if wanted.is_empty() {
+                continue;
+            }
+            let scratch = Scratch::with(|source| match emptied(source) {
+                Some(place) => {
+                    let region = find(source, &source.solution, place).unwrap();
+                    replaced(&source.solution, &region, &source.starter_region(place).unwrap())
+                }
+                None => source.solution.to_string(),
+            });
+            let json = scratch.file("grades.json");
+            scratch.run(&["check", "--json", json.to_str().unwrap()]).ends_with(1);
+            let text = std::fs::read_to_string(json).unwrap();
+            let grades: Vec<Value> = serde_json::from_str(&text).unwrap();
+            for (task, grade) in contract::registry::TASKS.iter().zip(&grades) {
+                if wanted.contains(&task.place) {
+                    assert_eq!(grade["passed"], false, "{}: {} is empty", task.name, task.place);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn bad_input_is_refused_before_anything_is_built() {
     let scratch = Scratch::with_starters();

@@ -35,29 +35,31 @@ type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
 /// Grades the tasks that the arguments select, in the manner of `cargo test`.
 pub fn run() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    let selected = selected(&mut arguments);
-    let grades = Grades::default();
-    let trials =
-        TASKS.iter().enumerate().filter(|(_, task)| selected(task)).map(|(place, task)| {
-            let grades = grades.clone();
-            Trial::test(format!("{} {}", task.number, task.name), move || {
-                let grade = grade(task);
-                let passed = grade.passed;
-                grades.lock().expect("no test panics").insert(place, grade);
-                if passed { Ok(()) } else { Err(Failed::without_message()) }
-            })
-        });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
-    if let (Some(words), true) =
-        (&arguments.filter, conclusion.num_passed + conclusion.num_failed == 0)
-        && !arguments.list
-    {
-        eprintln!(
-            "error: no task is called \"{words}\": nothing was graded. Name a task (1.2, norm/forward), a \
-             component (norm), or nothing for all."
-        );
+    let selected = match selected(&mut arguments) {
+        Ok(tasks) => tasks,
+        Err(words) => {
+            eprintln!(
+                "error: no task is called \"{words}\": nothing was graded. Name a task (1.2, norm/forward), a \
+                 component (norm), or nothing for all."
+            );
+            return ExitCode::from(2);
+        }
+    };
+    if selected.is_empty() {
+        eprintln!("error: what is skipped is all that was named: nothing was graded.");
         return ExitCode::from(2);
     }
+    let grades = Grades::default();
+    let trials = selected.into_iter().map(|place| {
+        let (grades, task) = (grades.clone(), &TASKS[place]);
+        Trial::test(format!("{} {}", task.number, task.name), move || {
+            let grade = grade(task);
+            let passed = grade.passed;
+            grades.lock().expect("no test panics").insert(place, grade);
+            if passed { Ok(()) } else { Err(Failed::without_message()) }
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
     let grades = grades.lock().expect("no test panics");
     if !grades.is_empty() {
         summary(&grades);
@@ -69,22 +71,26 @@ pub fn run() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What the filter and `--skip` name, where they name tasks or components. Words that do not are left to the
-/// harness, which looks for them anywhere in the tasks' names.
-fn selected(arguments: &mut Arguments) -> impl Fn(&Task) -> bool + use<> {
-    let filter = arguments.filter.take().unwrap_or_default();
-    let named = tasks_called(&filter);
-    if named.is_empty() && !filter.is_empty() {
-        arguments.filter = Some(filter);
+/// The places of the tasks that the filter names and `--skip` does not. The harness would look for the words
+/// anywhere in a name, and find `norm` in `layernorm`.
+///
+/// # Errors
+/// Words that name no task.
+fn selected(arguments: &mut Arguments) -> Result<Vec<usize>, String> {
+    let named = |words: &str| match tasks_called(words) {
+        tasks if tasks.is_empty() => Err(words.to_string()),
+        tasks => Ok(tasks),
+    };
+    let mut tasks: Vec<&Task> = TASKS.iter().collect();
+    if let Some(words) = arguments.filter.take() {
+        tasks = named(&words)?;
     }
-    let mut skipped = Vec::new();
-    arguments.skip.retain(|words| {
-        let tasks = tasks_called(words);
-        skipped.extend_from_slice(&tasks);
-        tasks.is_empty()
-    });
-    let among = |tasks: &[&Task], task: &Task| tasks.iter().any(|one| one.name == task.name);
-    move |task| (named.is_empty() || among(&named, task)) && !among(&skipped, task)
+    for words in std::mem::take(&mut arguments.skip) {
+        let skipped = named(&words)?;
+        tasks.retain(|task| skipped.iter().all(|other| other.name != task.name));
+    }
+    let place = |task: &&Task| TASKS.iter().position(|other| other.name == task.name);
+    Ok(tasks.iter().filter_map(place).collect())
 }
 
 /// Points, progress, and the report on the first failure.

@@ -33,7 +33,9 @@ fn part(behind: &str) -> Option<(&str, &str)> {
         '{' => ('{', '}'),
         '(' => ('(', ')'),
         _ => {
-            let end = behind.find(|c: char| !c.is_alphanumeric()).unwrap_or(behind.len());
+            // An exponent behind an index is the whole symbol's, and no part of the index.
+            let inside = |c: char| c.is_alphanumeric() && !"⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c);
+            let end = behind.find(|c: char| !inside(c)).unwrap_or(behind.len());
             return (end > 0).then(|| behind.split_at(end));
         }
     };
@@ -58,6 +60,7 @@ mod tests {
         for (formula, html) in [
             ("R_n·R_m = R_{m+n}", "R<sub>n</sub>·R<sub>m</sub> = R<sub>m+n</sub>"),
             ("y_{i+d/2}²", "y<sub>i+d/2</sub>²"),
+            ("y_i² + dy_j", "y<sub>i</sub>² + dy<sub>j</sub>"),
             ("dT_r[k] = Σ_r E_r", "dT<sub>r</sub>[k] = Σ<sub>r</sub> E<sub>r</sub>"),
             ("x̂_j, R_half", "x̂<sub>j</sub>, R<sub>half</sub>"),
             ("k^(d/(d−2))", "k<sup>d/(d−2)</sup>"),

@@ -167,11 +167,50 @@ fn taken_names(root: &Path) -> Result<BTreeMap<String, String>> {
         // Programs for types stand alone, and may name the component's crate.
         if file.ends_with(".rs") && text.contains("use ") {
             let text = text.replace("{slug}", neutral).replace("{Type}", "NeutralTypeOfNothing");
-            collect(&format!("the template {file}"), &text, &mut names)?;
+            let file = format!("the template {file}");
+            collect(&file, &text, &mut names)?;
+            for word in words(&text).filter(|word| !word.contains(neutral)) {
+                names.entry(word.to_string()).or_insert_with(|| file.clone());
+            }
         }
     }
     names.remove(neutral);
+    for (name, file) in crates(root)? {
+        names.entry(name).or_insert(file);
+    }
     Ok(names)
+}
+
+/// The crates of the workspace and those that it depends on, each with the manifest that names it.
+fn crates(root: &Path) -> Result<Vec<(String, String)>> {
+    let mut crates = Vec::new();
+    for manifest in ["Cargo.toml", "contract/Cargo.toml", "exercises/Cargo.toml", "kit/Cargo.toml"]
+    {
+        let text = std::fs::read_to_string(root.join(manifest))
+            .map_err(|error| Error::File { file: manifest.into(), reason: error.to_string() })?;
+        let mut among_crates = false;
+        for line in text.lines() {
+            if let Some(section) = line.strip_prefix('[') {
+                among_crates = section.contains("dependencies");
+            }
+            let Some((key, value)) = line.split_once('=') else { continue };
+            let value = value.trim().trim_matches('"');
+            let name = if key.trim() == "name" { value } else { key.trim() };
+            if among_crates || key.trim() == "name" {
+                let name = name.split('.').next().unwrap_or(name).replace('-', "_");
+                crates.push((name, manifest.to_string()));
+            }
+        }
+    }
+    Ok(crates)
+}
+
+/// The words of the templates' code. A local variable hides a function of its name.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let letter = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    // What stands between quotes is no name.
+    code.flat_map(move |line| line.split('"').step_by(2).flat_map(move |part| part.split(letter)))
 }
 
 fn collect(file: &str, text: &str, names: &mut BTreeMap<String, String>) -> Result<()> {

@@ -60,6 +60,13 @@ fn names_that_are_none_or_taken_are_refused() {
         "usize",
         "optim",
         "print", // types, modules of dfdx, pages
+        "x",
+        "sizes",
+        "shape", // variables of the templates
+        "tempfile",
+        "criterion",
+        "insta",
+        "kit", // crates
     ];
     for slug in form.into_iter().chain(taken) {
         let said = refused(workspace.path(), slug, Some("Fine"));

@@ -127,6 +127,7 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
     for task in component.tasks() {
         let word = match grades.of(task) {
             None => style(format!(" ?{}", task.number)).dim(),
+            Some(grade) if grade.does_not_compile() => style(format!(" ?{}", task.number)).dim(),
             Some(grade) if grade.passed => style(format!(" ✓{}", task.number)).green(),
             Some(grade) if grade.begun => style(format!(" ✗{}", task.number)).red(),
             Some(_) => style(format!(" ·{}", task.number)).dim(),

@@ -83,7 +83,7 @@ pub struct Built {
 /// # Errors
 /// Code outside these files does not compile; cargo can't be run or fails for another reason.
 pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> Result<Built> {
-    let mut uncompiled: Vec<CompileError> = Vec::new();
+    let mut uncompiled = unreadable(workspace);
     let autograder = loop {
         let starters = starters(&uncompiled);
         // One file, whose mistake is its own: nothing is left to grade.
@@ -123,6 +123,22 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
         autograder = attempt(workspace, &starters(&uncompiled), progress)?.ok();
     }
     Ok(Built { autograder, uncompiled })
+}
+
+/// The learner's files that are no Rust at all: gone, or in another encoding than UTF-8. The compiler would blame
+/// the file that lists them.
+fn unreadable(workspace: &Workspace) -> Vec<CompileError> {
+    let error = |slug: &'static str| {
+        let file = format!("{FOLDER}{slug}.rs");
+        let first = match std::fs::read(workspace.path(&file)) {
+            Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => return None,
+            Ok(_) => format!("error: {file} is not UTF-8: save it in this encoding"),
+            Err(error) => format!("error: {file}: {error}. `cargo course reset {slug}` writes it"),
+        };
+        let place = Some(file);
+        Some(CompileError { component: Some(slug), place, first, further: 0, signature: false })
+    };
+    COMPONENTS.iter().filter_map(|of| error(of.slug)).collect()
 }
 
 /// The components whose mistake an error may be: the one in whose file it stands, then those that it names.

@@ -34,6 +34,7 @@ pub fn error_width() -> usize {
 pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
     let mark = match grade {
         None => style("?     ").dim(),
+        Some(grade) if grade.does_not_compile() => style("?     ").dim(),
         Some(grade) if grade.passed => style("ok    ").green(),
         Some(grade) if grade.begun => style("broken").red(),
         Some(_) => style("to do ").yellow(),
