@@ -88,6 +88,15 @@ impl Grade {
         broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter)
     }
 
+    /// The task that this one calls and that is not begun: its place is what is empty.
+    pub fn waits_for(&self, task: &Task) -> Option<&str> {
+        let broken = self.broken.first().filter(|_| !self.begun)?;
+        let Fault::Panicked { message } = &broken.breach.fault else { return None };
+        // Behind the name stands where it is.
+        let name = message.strip_prefix(TODO)?.strip_prefix(": task ")?.split(' ').next()?;
+        (name != task.place).then_some(name)
+    }
+
     /// The grade of a task whose file does not compile: nobody knows what its code does.
     pub fn uncompiled(task: &Task, what: impl Into<String>) -> Self {
         let sentence = "A file compiles. Without that, none of its tasks can be graded.";
@@ -113,12 +122,15 @@ impl Grade {
     }
 }
 
+/// How the panic of a `todo!()` begins.
+const TODO: &str = "not yet implemented";
+
 /// The rule that a file compiles.
 const UNCOMPILED: &str = "autograder/compiles";
 
 /// Whether the code is still the `todo!()` of the stub.
 fn is_todo(breach: &Breach) -> bool {
-    matches!(&breach.fault, Fault::Panicked { message } if message.starts_with("not yet implemented"))
+    matches!(&breach.fault, Fault::Panicked { message } if message.starts_with(TODO))
 }
 
 /// A task that can't be graded never passes: this is a mistake of the course, and it must be seen.
@@ -252,7 +264,7 @@ fn by_shown(
     let sentence = "A right implementation is accepted, however it is written.";
     if let Some(words) = refuses(Shown::Oracle) {
         let mut grade = Grade::new(task);
-        let breach = if words.starts_with("not yet implemented") {
+        let breach = if words.starts_with(TODO) {
             Breach::new("property", Fault::Panicked { message: words })
         } else {
             let what = format!("it refuses the oracle, plain f64 loops. It says: {words}");
@@ -294,4 +306,26 @@ fn by_shown(
     let (caught, all) = (caught.len(), bugs.len());
     grade.remarks.push(format!("your invariant catches {caught} of {all} known bugs"));
     grade
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::TASKS;
+
+    #[test]
+    fn an_empty_place_of_another_task_is_waited_for() {
+        let task = &TASKS[1];
+        let graded = |message: &str| {
+            let mut grade = Grade::new(task);
+            let message = format!("not yet implemented{message}");
+            grade.fail("", "", Breach::new("forward", Fault::Panicked { message }));
+            grade
+        };
+        let own = graded(&format!(": task {} (exercises/src/norm.rs:9)", task.place));
+        assert_eq!((own.begun, own.waits_for(task)), (false, None));
+        let other = graded(": task a/b (exercises/src/a.rs:9)");
+        assert_eq!((other.begun, other.waits_for(task)), (false, Some("a/b")));
+        assert_eq!(graded("").waits_for(task), None);
+    }
 }

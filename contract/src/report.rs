@@ -17,7 +17,13 @@ pub fn report(task: &Task, grade: &Grade) -> String {
     }
     let mut lines = match grade.begun {
         true => found(task, grade, ""),
-        false => not_begun(task, &format!("{file}: fill in task {}", task.place)),
+        false => match grade.waits_for(task) {
+            Some(other) => not_begun(
+                task,
+                &format!("{other} first: this task calls it, and its place is empty"),
+            ),
+            None => not_begun(task, &format!("{file}: fill in task {}", task.place)),
+        },
     };
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     row("file", &file);

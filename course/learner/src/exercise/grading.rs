@@ -100,9 +100,7 @@ pub fn grade(
         let file = format!("exercises/src/{}.rs", error.component?);
         // The compiler may have seen it from another file.
         let place = error.place.filter(|place| place.starts_with(&file)).unwrap_or(file);
-        Some(format!(
-            "{place} does not compile. Its starter stood in, so what calls it is still to do."
-        ))
+        Some(format!("{place} does not compile. Its starter stood in, so what calls it waits."))
     });
     Ok(Graded { grades, uncompiled, aside: aside.collect() })
 }

@@ -37,6 +37,7 @@ pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
         Some(grade) if grade.does_not_compile() => style("?     ").dim(),
         Some(grade) if grade.passed => style("ok    ").green(),
         Some(grade) if grade.begun => style("broken").red(),
+        Some(grade) if grade.waits_for(task).is_some() => style("waits ").yellow(),
         Some(_) => style("to do ").yellow(),
     };
     // 2 + mark + 2 + number + 2 + subject + 2 + points + 2 + reason
@@ -46,10 +47,11 @@ pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
     let pad = subject_width.saturating_sub(measure_text_width(&subject));
     let points = style(format!("{:>3} p", task.points)).dim();
     let line = format!("  {mark}  {:<4}  {subject}{} {points}", task.number, " ".repeat(pad));
-    let reason = grade.filter(|grade| grade.begun).and_then(|grade| grade.broken.first());
+    let waits = grade.and_then(|grade| grade.waits_for(task)).map(|other| format!("for {other}"));
+    let broken = || Some(grade.filter(|grade| grade.begun)?.broken.first()?.id.clone());
     let room = width.saturating_sub(measure_text_width(&line) + 2);
-    match reason {
-        Some(broken) if room >= 8 => format!("{line}  {}", truncate_str(&broken.id, room, "…")),
+    match waits.or_else(broken) {
+        Some(reason) if room >= 8 => format!("{line}  {}", truncate_str(&reason, room, "…")),
         _ => line,
     }
 }
