@@ -239,11 +239,24 @@ fn what_compiles_is_graded() {
     // These two call functions of the other file.
     let line = |task: &str, mark: &str| said.out.contains(&format!("  {mark}  {task}   "));
     assert!(line("3.1", "ok    ") && line("3.4", "ok    "), "{said:#?}");
-    assert!(line("3.2", "to do ") && line("3.3", "to do "), "{said:#?}");
+    assert!(line("3.2", "waits ") && line("3.3", "waits "), "{said:#?}");
     scratch.run(&["check", "embedding"]).ends_with(2);
     // The board says both: what is graded, and what does not compile.
     let said = scratch.run(&[]).ends_with(0);
     assert!(said.out.contains("ok      1.1") && said.out.contains("error: the code"), "{said:#?}");
+}
+
+/// Nor does one that is no Rust at all.
+#[test]
+fn what_can_be_read_is_graded() {
+    let scratch = Scratch::with_solutions();
+    let file = "exercises/src/rope.rs";
+    std::fs::write(scratch.file(file), b"// a letter of Latin-1: \xe9\n").unwrap();
+    let said = scratch.run(&["check", "rope"]).ends_with(2);
+    assert!(said.err.contains("exercises/src/rope.rs is not UTF-8"), "{said:#?}");
+    scratch.run(&["check", "norm"]).ends_with(0);
+    std::fs::remove_file(scratch.file(file)).unwrap();
+    scratch.run(&["check", "norm"]).ends_with(0);
 }
 
 #[test]
