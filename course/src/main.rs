@@ -194,7 +194,7 @@ struct ReadArguments {
 /// Open the notebooks in JupyterLab.
 ///
 /// What is missing is installed first, for this project only, under target/lab: a Python environment
-/// with JupyterLab, and the Rust kernel evcxr, which takes about six minutes to build. Python 3.11 or
+/// with JupyterLab, and the Rust kernel evcxr, which takes perhaps six minutes to build. Python 3.11 or
 /// newer must be there. The page is on this machine's own address; opening it again takes seconds.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -44,7 +44,7 @@ pub fn ensure(home: &Home, progress: Progress<'_>) -> Result<String, String> {
 }
 
 fn install(home: &Home, progress: Progress<'_>) -> Result<(), String> {
-    let takes = "about six minutes on two cores, once";
+    let takes = "perhaps six minutes on two cores, once";
     progress(&format!("building the Rust kernel ({takes})"));
     // Kept until it is done: if this is interrupted, it goes on where it was.
     let build = home.lab().join("build");
