@@ -15,7 +15,6 @@ fn check_cells(cells: &[(&str, &str)]) -> (String, Option<i32>) {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_notebook_that_panics_fails() {
-    let _turn = turn();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/panics.ipynb");
     let (said, code) = check(home().root(), file.to_str().unwrap());
     assert_eq!(code, Some(1), "{said}");
@@ -29,7 +28,6 @@ fn a_notebook_that_panics_fails() {
 #[test]
 #[ignore = "runs a kernel"]
 fn other_faults_are_told_with_their_cell() {
-    let _turn = turn();
     for (cells, told) in [
         (vec![("", "1 + 1;"), ("", "panic!(\"no\");")], "code cell 2: it failed"),
         (vec![("", "let x: u8 = \"1\";")], "code cell 1: it failed"),
@@ -54,7 +52,6 @@ fn other_faults_are_told_with_their_cell() {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_gradient_may_cross_cells() {
-    let _turn = turn();
     let first = "use quadrivium::tensor::*;\n\
                  let dev = Cpu::default();\n\
                  let a: Tensor<Rank1<2>, f32, Cpu> = dev.tensor([1.0, 2.0]);";
@@ -78,7 +75,6 @@ fn a_gradient_may_cross_cells() {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_cell_that_does_not_end_is_stopped() {
-    let _turn = turn();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sleeps.ipynb");
     let sleeps = "std::thread::sleep(std::time::Duration::from_secs(600));";

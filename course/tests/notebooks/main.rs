@@ -14,7 +14,6 @@ use author::notebook::Notebook;
 use learner::exercise::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The notebooks, in their order.
 fn names() -> Vec<String> {
@@ -31,12 +30,6 @@ fn file(name: &str) -> PathBuf {
 
 fn notebook(name: &str) -> Notebook {
     Notebook::read(&file(name)).unwrap()
-}
-
-/// One kernel at a time: two would share two cores.
-fn turn() -> MutexGuard<'static, ()> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The command, in the workspace `root`.

@@ -9,10 +9,12 @@ use crate::notebook::{Cell, Notebook, text};
 use learner::progress::with_spinner;
 use learner::terminal::Terminal;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The tag of a cell that must not compile. Jupyter's own name for it.
 const ANNOUNCED: &str = "raises-exception";
+/// A cell compiles on one core for most of its time. More kernels would want more memory: half a GB each.
+const AT_A_TIME: usize = 2;
 
 /// Runs each notebook in a kernel of its own. With `update`, a notebook in which nothing is wrong gets
 /// the new outputs. `false` if something is wrong, or if a notebook does not hold what it gives.
@@ -26,36 +28,49 @@ pub fn run(
     terminal: &mut Terminal,
 ) -> Result<bool> {
     let mut wrong = 0;
-    let mut whole = Duration::ZERO;
-    for file in notebooks {
-        let name = stem(file);
-        let held = Notebook::read(file)?;
-        let code_cells = held.cells.iter().filter(|cell| cell.is_code()).count();
-        let executed = with_spinner(|progress| {
-            progress(&format!("{name}: starting the kernel"));
-            execute(home, file, TIMEOUT, |done| {
-                progress(&format!("{name}: {done} of {code_cells} cells have run"));
-            })
-        })?;
-        let now = clean(&executed.notebook, home.root());
-        let mut complaints = faults(&now, executed.stopped.as_ref());
-        if complaints.is_empty() {
-            if update {
-                now.write(file)?;
-            } else {
-                complaints = changes(&clean(&held, home.root()), &now);
+    let began = Instant::now();
+    for side_by_side in notebooks.chunks(AT_A_TIME) {
+        for (file, ran) in side_by_side.iter().zip(run_side_by_side(home, side_by_side)) {
+            let (held, executed) = ran?;
+            let now = clean(&executed.notebook, home.root());
+            let mut complaints = faults(&now, executed.stopped.as_ref());
+            if complaints.is_empty() {
+                if update {
+                    now.write(file)?;
+                } else {
+                    complaints = changes(&clean(&held, home.root()), &now);
+                }
             }
-        }
-        let times = times(&executed, &mut whole);
-        terminal.line(&format!("{name:<13}{code_cells:>2} cells  {times}"))?;
-        wrong += usize::from(!complaints.is_empty());
-        for complaint in complaints {
-            tell(file, &now, &complaint, terminal)?;
+            terminal.line(&times(&stem(file), &executed))?;
+            wrong += usize::from(!complaints.is_empty());
+            for complaint in complaints {
+                tell(file, &now, &complaint, terminal)?;
+            }
         }
     }
     terminal.line("")?;
-    terminal.line(&summary(notebooks.len(), wrong, update, whole))?;
+    terminal.line(&summary(notebooks.len(), wrong, update, began.elapsed()))?;
     Ok(wrong == 0)
+}
+
+/// Each notebook as it is held, and as it ran in a kernel of its own.
+fn run_side_by_side(home: &Home, files: &[PathBuf]) -> Vec<Result<(Notebook, Executed)>> {
+    with_spinner(|progress| {
+        let run = |file: &PathBuf| {
+            let name = stem(file);
+            let held = Notebook::read(file)?;
+            let code_cells = held.cells.iter().filter(|cell| cell.is_code()).count();
+            progress(&format!("{name}: starting the kernel"));
+            let executed = execute(home, file, TIMEOUT, |done| {
+                progress(&format!("{name}: {done} of {code_cells} cells have run"));
+            })?;
+            Ok((held, executed))
+        };
+        std::thread::scope(|scope| {
+            let runs: Vec<_> = files.iter().map(|file| scope.spawn(move || run(file))).collect();
+            runs.into_iter().map(|run| run.join().expect("no run panics")).collect()
+        })
+    })
 }
 
 /// What came out for all of them.
@@ -160,16 +175,16 @@ fn tell(
 }
 
 /// How long it took. The first cell is not counted among the others: it loads the crates.
-fn times(executed: &Executed, whole: &mut Duration) -> String {
+fn times(name: &str, executed: &Executed) -> String {
+    let cells = executed.cells.len();
     let sum: Duration = executed.cells.iter().map(|(_, time)| *time).sum();
-    *whole += executed.start + sum;
     let rest = executed.cells.iter().skip(1).enumerate();
     let slowest = rest.max_by_key(|(_, (_, time))| *time);
     let slowest = slowest.map_or(String::new(), |(nth, (_, time))| {
         format!(", slowest after the first {:.1} s (code cell {})", time.as_secs_f64(), nth + 2)
     });
     let (start, sum) = (executed.start.as_secs_f64(), sum.as_secs_f64());
-    format!("kernel {start:.0} s, cells {sum:.0} s{slowest}")
+    format!("{name:<13}{cells:>2} cells  kernel {start:.0} s, cells {sum:.0} s{slowest}")
 }
 
 #[cfg(test)]
