@@ -41,6 +41,7 @@ fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&str) -> bool) {
 #[test]
 #[ignore = "runs a kernel"]
 fn eps_outside_the_root_is_seen() {
+    let _turn = beside_others();
     let folder = tempfile::tempdir().unwrap();
     copy_of_workspace(folder.path());
     let (before, code) = check(folder.path(), "norm");

@@ -15,6 +15,7 @@ fn check_cells(cells: &[(&str, &str)]) -> (String, Option<i32>) {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_notebook_that_panics_fails() {
+    let _turn = beside_others();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/panics.ipynb");
     let (said, code) = check(home().root(), file.to_str().unwrap());
     assert_eq!(code, Some(1), "{said}");
@@ -28,6 +29,7 @@ fn a_notebook_that_panics_fails() {
 #[test]
 #[ignore = "runs a kernel"]
 fn other_faults_are_told_with_their_cell() {
+    let _turn = beside_others();
     for (cells, told) in [
         (vec![("", "1 + 1;"), ("", "panic!(\"no\");")], "code cell 2: it failed"),
         (vec![("", "let x: u8 = \"1\";")], "code cell 1: it failed"),
@@ -52,6 +54,7 @@ fn other_faults_are_told_with_their_cell() {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_gradient_may_cross_cells() {
+    let _turn = beside_others();
     let first = "use quadrivium::tensor::*;\n\
                  let dev = Cpu::default();\n\
                  let a: Tensor<Rank1<2>, f32, Cpu> = dev.tensor([1.0, 2.0]);";
@@ -75,6 +78,7 @@ fn a_gradient_may_cross_cells() {
 #[test]
 #[ignore = "runs a kernel"]
 fn a_cell_that_does_not_end_is_stopped() {
+    let _turn = beside_others();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sleeps.ipynb");
     let sleeps = "std::thread::sleep(std::time::Duration::from_secs(600));";

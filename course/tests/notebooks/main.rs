@@ -14,6 +14,7 @@ use author::notebook::Notebook;
 use learner::exercise::Workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{PoisonError, RwLock};
 
 /// The notebooks, in their order.
 fn names() -> Vec<String> {
@@ -30,6 +31,18 @@ fn file(name: &str) -> PathBuf {
 
 fn notebook(name: &str) -> Notebook {
     Notebook::read(&file(name)).unwrap()
+}
+
+/// Kernels run beside each other, as many as there are cores.
+static KERNELS: RwLock<()> = RwLock::new(());
+
+fn beside_others() -> impl Drop {
+    KERNELS.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// No other kernel: this test ends and counts them.
+fn alone() -> impl Drop {
+    KERNELS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The command, in the workspace `root`.

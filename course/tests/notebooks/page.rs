@@ -107,6 +107,7 @@ impl Reader {
 #[test]
 #[ignore = "runs a kernel, and needs a browser"]
 fn run_all_runs_in_the_page() {
+    let _turn = alone();
     let mut lab = Lab::open("norm");
     assert!(
         lab.url.starts_with("http://127.0.0.1:"),
