@@ -63,12 +63,12 @@ impl Reader {
             // Root in a container has no sandbox.
             sandbox: false,
             window_size: Some((1280, 1600)),
-            idle_browser_timeout: Duration::from_secs(600),
+            idle_browser_timeout: Duration::from_secs(3000),
             ..LaunchOptions::default()
         };
         let browser = Browser::new(options).expect("Chromium, or CHROME names a browser");
         let tab = browser.new_tab().unwrap();
-        tab.set_default_timeout(Duration::from_secs(120));
+        tab.set_default_timeout(Duration::from_secs(600));
         tab.navigate_to(url).unwrap();
         Self { _browser: browser, tab }
     }
@@ -117,29 +117,29 @@ fn run_all_runs_in_the_page() {
     let page = Reader::open(&lab.url);
     let figures =
         "document.querySelectorAll('.jp-OutputArea-output img, .jp-OutputArea-output svg').length";
-    page.wait(120, "document.querySelectorAll('.jp-CodeCell').length > 5");
-    page.wait(60, &format!("{figures} > 0"));
+    page.wait(600, "document.querySelectorAll('.jp-CodeCell').length > 5");
+    page.wait(600, &format!("{figures} > 0"));
     page.picture("opened");
 
     // The kernel is ready when its name is shown without a cell that waits.
     page.wait(
-        300,
+        1200,
         "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'",
     );
     page.click("lm-MenuBar-itemLabel", "Kernel");
     page.click("lm-Menu-itemLabel", "Restart Kernel and Clear Outputs of All Cells…");
     page.click("jp-Dialog-buttonLabel", "Restart");
-    page.wait(60, &format!("{figures} === 0"));
+    page.wait(600, &format!("{figures} === 0"));
     page.wait(
-        300,
+        1200,
         "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'",
     );
     page.click("lm-MenuBar-itemLabel", "Run");
     page.click("lm-Menu-itemLabel", "Run All Cells");
     let ran = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]\
                .every(prompt => /\\[\\d+\\]/.test(prompt.textContent))";
-    page.wait(300, ran);
-    page.wait(60, &format!("{figures} > 0"));
+    page.wait(1200, ran);
+    page.wait(600, &format!("{figures} > 0"));
     page.picture("ran");
     page.ask(
         "document.querySelector('.jp-OutputArea-output img').scrollIntoView({block: 'center'})",
@@ -147,7 +147,7 @@ fn run_all_runs_in_the_page() {
     std::thread::sleep(Duration::from_secs(1));
     page.picture("figures");
     let report = "document.querySelector('.jp-Notebook').textContent.includes('norm/')";
-    page.wait(10, report);
+    page.wait(60, report);
 
     assert!(kernels() >= 1, "this counts nothing");
     lab.end();
