@@ -52,6 +52,14 @@ fn kernels() -> usize {
     String::from_utf8_lossy(&found.stdout).lines().count()
 }
 
+/// What a reader sees of the kernel, the cells and an open dialog.
+const STATE: &str = "JSON.stringify({
+    kernel: document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status,
+    prompts: [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(at => at.textContent),
+    dialogs: [...document.querySelectorAll('.jp-Dialog, .Toastify__toast')].map(at => at.textContent),
+    errors: [...document.querySelectorAll('[data-mime-type$=stderr]')].map(at => at.textContent),
+})";
+
 struct Reader {
     _browser: Browser,
     tab: Arc<Tab>,
@@ -83,7 +91,7 @@ impl Reader {
         while self.ask(script) != serde_json::Value::Bool(true) {
             if Instant::now() > patience {
                 self.picture("stuck");
-                panic!("never true: {script}");
+                panic!("never true: {script}\n{}", self.ask(STATE));
             }
             std::thread::sleep(Duration::from_millis(250));
         }
