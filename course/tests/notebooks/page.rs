@@ -138,10 +138,11 @@ fn run_all_runs_in_the_page() {
     page.click("lm-MenuBar-itemLabel", "Edit");
     page.click("lm-Menu-itemLabel", "Clear Outputs of All Cells");
     page.wait(600, &format!("{figures} === 0"));
-    page.click("lm-MenuBar-itemLabel", "Run");
-    page.click("lm-Menu-itemLabel", "Run All Cells");
     let ran = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]\
                .every(prompt => /\\[\\d+\\]/.test(prompt.textContent))";
+    assert_eq!(page.ask(ran), serde_json::Value::Bool(false), "no cell has run yet");
+    page.click("lm-MenuBar-itemLabel", "Run");
+    page.click("lm-Menu-itemLabel", "Run All Cells");
     page.wait(1200, ran);
     page.wait(600, &format!("{figures} > 0"));
     page.picture("ran");
