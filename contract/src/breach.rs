@@ -1,6 +1,7 @@
 //! What is wrong when an invariant does not hold, and the comparisons that find it.
 
-use crate::seam::{Refusal, Reply};
+use crate::aspect::Aspect;
+use crate::seam::{Manner, Refusal, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
@@ -12,6 +13,11 @@ pub struct Breach {
     pub input: String,
     /// What was wrong with the answer.
     pub fault: Fault,
+    /// What the mistake is about, if the question tells.
+    pub aspect: Option<Aspect>,
+    /// Whether the right values stand in other places.
+    #[serde(skip)]
+    rearranged: bool,
 }
 
 /// What was wrong with an answer.
@@ -76,7 +82,40 @@ pub type Step<T = ()> = Result<T, Box<Breach>>;
 impl Breach {
     /// A breach in `call`. The input is filled in by [`Breach::on`].
     pub fn new(call: &str, fault: Fault) -> Box<Self> {
-        Box::new(Self { call: call.to_string(), input: String::new(), fault })
+        Box::new(Self {
+            call: call.to_string(),
+            input: String::new(),
+            fault,
+            aspect: None,
+            rearranged: false,
+        })
+    }
+
+    /// The breach at a question that a mistake of this aspect answers wrong first. Who refuses good input, or
+    /// accepts bad, is wrong about that.
+    /// Right values in wrong places are wrong about the order, unless it is about the places of a few sizes.
+    pub fn about(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
+        let refusal = matches!(self.fault, Fault::Refused { .. } | Fault::Accepted { .. });
+        let places = [Aspect::Extent, Aspect::State, Aspect::Seed, Aspect::Special];
+        self.aspect = Some(match aspect {
+            _ if refusal => Aspect::Refusal,
+            _ if self.rearranged && !places.contains(&aspect) => Aspect::Order,
+            _ => aspect,
+        });
+        self
+    }
+
+    /// Whether the question was asked plainly. A report's input begins with the words of another manner.
+    pub fn is_plain(&self) -> bool {
+        !Manner::OTHERS.iter().any(|manner| self.input.starts_with(manner.words()))
+    }
+
+    /// Whether the first wrong value has two digits that are right, as one of `bf16` has.
+    pub fn is_nearly_right(&self) -> bool {
+        match self.fault {
+            Fault::Differs { expected, got, .. } => (got - expected).abs() <= 4e-3 * expected.abs(),
+            _ => false,
+        }
     }
 
     /// The breach with its input described.
@@ -126,7 +165,7 @@ fn guarded<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<Reply<T>> {
     })
 }
 
-/// Compares an answer with what it should be, `tolerance(i)` apart at most. NaN is never right.
+/// Compares an answer with what it should be, `tolerance(i)` apart at most. NaN is right where it is expected.
 pub fn within(
     call: &str,
     shape: &[usize],
@@ -151,9 +190,9 @@ pub fn within_f64(
     same_length(call, shape, got.len())?;
     let wrong = |&i: &usize| {
         let (got, expected) = (got[i], expected[i]);
-        // A NaN is wrong, and an infinity is right where it is expected.
+        // A NaN and an infinity are right where they are expected, and nowhere else.
         let close = (got - expected).abs() <= tolerance(i);
-        got != expected && !close
+        got != expected && !close && !(got.is_nan() && expected.is_nan())
     };
     let wrong: Vec<usize> = (0..got.len()).filter(wrong).collect();
     let Some(&first) = wrong.first() else { return Ok(()) };
@@ -166,13 +205,29 @@ pub fn within_f64(
         tolerance: tolerance(first),
         why: why.to_string(),
     };
-    Err(Breach::new(call, fault))
+    let mut breach = Breach::new(call, fault);
+    breach.rearranged = is_rearranged(got, expected);
+    Err(breach)
+}
+
+/// Whether these are the right values in other places.
+fn is_rearranged(got: &[f64], expected: &[f64]) -> bool {
+    let sorted = |values: &[f64]| {
+        let mut values = values.to_vec();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let (got, expected) = (sorted(got), sorted(expected));
+    let close = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1e-5 * expected.abs();
+    let different = 1 + expected.windows(2).filter(|pair| pair[1] - pair[0] > 1e-3).count();
+    different > 2 && got.iter().zip(&expected).all(close)
 }
 
 /// Compares an answer bit by bit. Zeros of either sign are equal; NaN is right where it is
 /// expected.
 pub fn same_values(call: &str, shape: &[usize], got: &[f32], expected: &[f32], why: &str) -> Step {
     same_length(call, shape, got.len())?;
+    let wide = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
     let differ = |(g, e): (&f32, &f32)| g != e && !(g.is_nan() && e.is_nan());
     let count = got.iter().zip(expected).filter(|&pair| differ(pair)).count();
     let Some(first) = got.iter().zip(expected).position(differ) else { return Ok(()) };
@@ -185,7 +240,9 @@ pub fn same_values(call: &str, shape: &[usize], got: &[f32], expected: &[f32], w
         tolerance: 0.0,
         why: why.to_string(),
     };
-    Err(Breach::new(call, fault))
+    let mut breach = Breach::new(call, fault);
+    breach.rearranged = is_rearranged(&wide(got), &wide(expected));
+    Err(breach)
 }
 
 /// A statement that must be true.

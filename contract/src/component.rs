@@ -1,6 +1,10 @@
 //! What the course knows about each component: invariants, bugs, correct variants, probes.
 
+use crate::aspect::Aspect;
 use crate::breach::{Breach, Verdict};
+use crate::ladder::{Draw, Rung};
+use crate::mutants::mixer::{Axes, Mixer};
+use crate::repair::Repair;
 use crate::run::Run;
 use crate::task::Spec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +19,8 @@ pub struct Invariant<P: ?Sized> {
     pub formula: &'static str,
     /// Where to read about it: a chapter of the book and a section in it.
     pub chapter: &'static str,
+    /// What a mistake that breaks it is about.
+    pub aspect: Aspect,
     /// Points.
     pub weight: u32,
     /// Why it stays although every bug that it catches is caught by another as well. `None` if
@@ -33,6 +39,10 @@ impl<P: ?Sized> Invariant<P> {
         })
     }
 }
+
+/// Why an invariant stays that climbs all rungs of a call. It catches what the others catch, so that they are
+/// measured without it.
+pub const NET: &str = "The net below the witnesses: it catches what nobody thought of.";
 
 /// A wrong implementation that compiles, has the right shapes and looks fine.
 pub struct Bug<P: ?Sized> {
@@ -106,8 +116,23 @@ pub trait Component: 'static {
     /// The oracle, as a party.
     fn oracle() -> Box<Self>;
 
+    /// Questions from the plainest on.
+    fn ladder(run: &Run) -> Vec<Rung<Self>>;
+
+    /// What the conditions of its mutants are about.
+    fn axes() -> &'static Axes;
+
+    /// The oracle, which does what `wrong` does when the mixer chooses that.
+    fn mixed(wrong: Box<Self>, mixer: Mixer) -> Box<Self>;
+
+    /// Answers to random questions, which no invariant knows.
+    fn roam(party: &Self, draw: Draw) -> Vec<Probe>;
+
     /// Answers to fixed questions whose inputs make every term matter.
     fn probes(party: &Self) -> Vec<Probe>;
+
+    /// Steps whose replacement may explain wrong answers, in the order in which they are tried.
+    fn repairs() -> &'static [Repair<Self>];
 }
 
 /// Implements [`Component`] for a party, from what differs between components. What does not differ is where
@@ -140,8 +165,28 @@ macro_rules! component {
                 oracle::party($crate::oracle::Oracle)
             }
 
+            fn ladder(run: &$crate::run::Run) -> Vec<$crate::ladder::Rung<Self>> {
+                ladder::ladder(run)
+            }
+
+            fn axes() -> &'static $crate::mutants::mixer::Axes {
+                &mutants::AXES
+            }
+
+            fn mixed(wrong: Box<Self>, mixer: $crate::mutants::mixer::Mixer) -> Box<Self> {
+                Box::new($crate::mutants::mixer::Mixed { right: Self::oracle(), wrong, mixer })
+            }
+
+            fn roam(party: &Self, draw: $crate::ladder::Draw) -> Vec<$crate::component::Probe> {
+                mutants::roam(party, draw)
+            }
+
             fn probes(party: &Self) -> Vec<$crate::component::Probe> {
                 probes::probes(party)
+            }
+
+            fn repairs() -> &'static [$crate::repair::Repair<Self>] {
+                repairs::REPAIRS
             }
         }
     };

@@ -163,7 +163,7 @@ fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Optio
 
 /// Equal but for the last digits of `f32`, relative to the largest value of the answer. A panic is
 /// like a refusal: it is no answer either.
-fn same(a: &Probe, b: &Probe) -> bool {
+pub(crate) fn same(a: &Probe, b: &Probe) -> bool {
     match (&a.answer, &b.answer) {
         (Some(Ok(a)), Some(Ok(b))) => {
             let largest = |v: &[f64]| {

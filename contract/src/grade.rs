@@ -1,10 +1,12 @@
 //! Grading: a task's invariants on a party, and what came out.
 
+use crate::aspect::Aspect;
 use crate::breach::{Breach, Fault, Verdict};
 use crate::component::Component;
 use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
-use crate::registry::{Exhibit, Promise, exhibits, promises};
+use crate::registry::{self, Entry, Exhibit, Promise, promises};
+use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Task};
 use serde::{Deserialize, Serialize};
@@ -27,8 +29,12 @@ pub struct Grade {
     pub broken: Vec<Broken>,
     /// Remarks on what holds.
     pub remarks: Vec<String>,
+    /// What the mistake is about.
+    pub aspect: Option<Aspect>,
     /// The known bug that the code behaves like.
     pub misconception: Option<Misconception>,
+    /// If no bug fits: the one step whose replacement explains the answers. See [`crate::repair`].
+    pub repair: Option<String>,
 }
 
 /// One broken promise.
@@ -68,7 +74,9 @@ impl Grade {
             held: Vec::new(),
             broken: Vec::new(),
             remarks: Vec::new(),
+            aspect: None,
             misconception: None,
+            repair: None,
         }
     }
 
@@ -129,7 +137,7 @@ const TODO: &str = "not yet implemented";
 const UNCOMPILED: &str = "autograder/compiles";
 
 /// Whether the code is still the `todo!()` of the stub.
-fn is_todo(breach: &Breach) -> bool {
+pub fn is_todo(breach: &Breach) -> bool {
     matches!(&breach.fault, Fault::Panicked { message } if message.starts_with(TODO))
 }
 
@@ -147,12 +155,13 @@ fn not_graded(task: &Task, what: &str) -> Grade {
 
 /// Grades a party by the invariants of a task.
 ///
-/// This and [`by_bugs`] know the party's type, so every program that grades has a copy of them for each
+/// This and [`refusal_of`] know the party's type, so every program that grades has a copy of them for each
 /// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -> Grade {
     let judge = |place: usize| P::invariants()[place].judge(party, run);
     let diagnose = |calls: &[&str]| diagnosis::diagnose(party, calls);
-    by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose)
+    let repair = |calls: &[&str]| repair::repair(party, calls);
+    by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose, &repair)
 }
 
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
@@ -162,6 +171,7 @@ fn by_promises(
     promises: &[Promise],
     judge: &dyn Fn(usize) -> Verdict,
     diagnose: &dyn Fn(&[&str]) -> Option<Diagnosis>,
+    repair: &dyn Fn(&[&str]) -> Option<String>,
 ) -> Grade {
     let mut grade = Grade::new(task);
     let Grading::Invariants { ids, calls, .. } = task.grading else {
@@ -176,6 +186,8 @@ fn by_promises(
             format!("{found} of its {asked} invariants were found in the component {component}");
         return not_graded(task, &what);
     }
+    // What each broken invariant is about.
+    let mut aspects: Vec<(&str, Aspect)> = Vec::new();
     for (place, invariant) in invariants {
         match judge(place) {
             Ok(remark) => {
@@ -185,6 +197,9 @@ fn by_promises(
             Err(breach) => {
                 grade.passed = false;
                 grade.begun &= !is_todo(&breach);
+                // A ladder tells it, by the first rung that is wrong.
+                grade.aspect = grade.aspect.or(breach.aspect);
+                aspects.push((invariant.id, invariant.aspect));
                 grade.broken.push(Broken {
                     id: invariant.id.to_string(),
                     sentence: invariant.sentence.to_string(),
@@ -198,92 +213,117 @@ fn by_promises(
             }
         }
     }
-    if grade.passed {
-        return grade;
+    let Some((_, of_first)) = aspects.first() else { return grade };
+    let aspect = *grade.aspect.get_or_insert(*of_first);
+    let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
+    // The diagnosis asks plainly: it does not know who is wrong in another manner only.
+    let plain = grade.broken.iter().any(|broken| broken.breach.is_plain());
+    let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
+    // An invariant of the aspect goes to the front, that which carries the bug's name before all.
+    let name = named.map_or("", |bug| bug.named_by);
+    grade.broken.sort_by_key(|broken| (broken.id != name, !about(&broken.id)));
+    if named.is_none() {
+        grade.repair = repair(calls);
     }
-    if let Some(diagnosis) = diagnose(calls) {
-        let bug = diagnosis.bug;
-        // The invariant that carries the bug's name goes to the front.
-        grade.broken.sort_by_key(|broken| broken.id != bug.named_by);
-        grade.misconception = Some(Misconception {
-            bug: bug.id.to_string(),
-            does: bug.misconception.to_string(),
-            story: bug.story.to_string(),
-        });
-    }
+    grade.misconception = named.map(|bug| Misconception {
+        bug: bug.id.to_string(),
+        does: bug.misconception.to_string(),
+        story: bug.story.to_string(),
+    });
     grade
 }
 
-/// Grades an invariant that the learner wrote, by the known bugs that it catches.
-///
-/// It must accept the oracle and all correct variants. An `Err` and a panic both refuse.
-pub fn by_bugs<P: Component + ?Sized>(
-    task: &Task,
-    property: &dyn Fn(&P) -> Result<(), String>,
-) -> Grade {
-    let refuses = |shown: Shown| {
-        let party = match shown {
-            Shown::Oracle => P::oracle(),
-            Shown::Variant(place) => (P::variants()[place].party)(),
-            Shown::Bug(place) => (P::bugs()[place].party)(),
-        };
-        property(&party).err()
-    };
-    let variants: Vec<_> =
-        P::variants().iter().map(|variant| (variant.id, variant.about)).collect();
-    by_shown(task, P::SLUG, &variants, &exhibits::<P>(), &refuses)
-}
-
 /// A party that a learner's invariant is shown: of variants and bugs, the place among the component's.
-enum Shown {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shown {
+    /// The oracle. It is right.
     Oracle,
+    /// A correct variant.
     Variant(usize),
+    /// A known bug.
     Bug(usize),
 }
 
-/// [`by_bugs`]. `property` gives the words of a refusal.
-fn by_shown(
+impl Shown {
+    /// All parties of a component.
+    fn all(entry: &Entry) -> Vec<Self> {
+        let variants = (0..entry.variants().len()).map(Self::Variant);
+        let bugs = (0..entry.exhibits().len()).map(Self::Bug);
+        std::iter::once(Self::Oracle).chain(variants).chain(bugs).collect()
+    }
+
+    /// Whether an invariant must accept it.
+    pub fn is_right(self) -> bool {
+        !matches!(self, Self::Bug(_))
+    }
+}
+
+/// The words with which a learner's invariant refuses a party. An `Err` and a panic both refuse.
+pub fn refusal_of<P: Component + ?Sized>(
+    shown: Shown,
+    property: &dyn Fn(&P) -> Result<(), String>,
+) -> Option<String> {
+    let party = match shown {
+        Shown::Oracle => P::oracle(),
+        Shown::Variant(place) => (P::variants()[place].party)(),
+        Shown::Bug(place) => (P::bugs()[place].party)(),
+    };
+    catch_unwind(AssertUnwindSafe(|| property(&party).err()))
+        .unwrap_or_else(|payload| Some(panics::message(&*payload)))
+}
+
+/// Whether the words of a refusal are those of a `todo!()`.
+pub fn is_not_begun(words: &str) -> bool {
+    words.starts_with(TODO)
+}
+
+/// Grades an invariant that the learner wrote, by the known bugs that it catches. It must accept the oracle and
+/// all correct variants.
+///
+/// `ask` shows it to all parties and gives its refusals, in the same order: see [`refusal_of`]. What it does
+/// not get to know is `None`. An `Err` says that they can't be had.
+pub fn by_bugs(
     task: &Task,
-    component: &str,
-    variants: &[(&str, &str)],
-    bugs: &[Exhibit],
-    property: &dyn Fn(Shown) -> Option<String>,
+    ask: impl FnOnce(&[Shown]) -> Result<Vec<Option<String>>, Box<Grade>>,
 ) -> Grade {
     let Grading::Property { needed } = task.grading else {
         return not_graded(task, "it is not graded by a property, and was asked to be");
     };
-    if task.component != component {
-        let what = format!("it was handed to the component {component}");
-        return not_graded(task, &what);
-    }
-    let refuses = |shown: Shown| {
-        catch_unwind(AssertUnwindSafe(|| property(shown)))
-            .unwrap_or_else(|payload| Some(panics::message(&*payload)))
+    let Some(entry) = registry::component(task.component) else {
+        return not_graded(task, "it belongs to no component of the registry");
     };
+    let all = Shown::all(entry);
+    let refusals = match ask(&all) {
+        Ok(refusals) => refusals,
+        Err(grade) => return *grade,
+    };
+    let refused: Vec<(Shown, String)> =
+        all.iter().zip(refusals).filter_map(|(shown, words)| Some((*shown, words?))).collect();
     let rule = "property/accepts-what-is-right";
     let sentence = "A right implementation is accepted, however it is written.";
-    if let Some(words) = refuses(Shown::Oracle) {
+    if let Some((_, words)) = refused.iter().find(|(_, words)| is_not_begun(words)) {
         let mut grade = Grade::new(task);
-        let breach = if words.starts_with(TODO) {
-            Breach::new("property", Fault::Panicked { message: words })
-        } else {
-            let what = format!("it refuses the oracle, plain f64 loops. It says: {words}");
-            Breach::new("property", Fault::Broken { what })
-        };
-        grade.fail(rule, sentence, breach);
+        let message = words.clone();
+        grade.fail(rule, sentence, Breach::new("property", Fault::Panicked { message }));
         return grade;
     }
-    for (place, (id, about)) in variants.iter().enumerate() {
-        if let Some(words) = refuses(Shown::Variant(place)) {
-            let what = format!(
-                "it refuses a correct variant ({id}: {about}). It says: {words}\n\
-                 Is the tolerance tighter than f32 rounding?"
-            );
-            return Grade::failed(task, rule, sentence, what);
-        }
+    if let Some((shown, words)) = refused.iter().find(|(shown, _)| shown.is_right()) {
+        let whom = match shown {
+            Shown::Variant(place) => {
+                let (id, about) = entry.variants()[*place];
+                format!("a correct variant ({id}: {about})")
+            }
+            _ => "the oracle, plain f64 loops".to_string(),
+        };
+        let what = format!(
+            "it refuses {whom}. It says: {words}\nIs the tolerance tighter than f32 rounding?"
+        );
+        return Grade::failed(task, rule, sentence, what);
     }
+    let bugs = entry.exhibits();
+    let is_caught = |place: usize| refused.iter().any(|(shown, _)| *shown == Shown::Bug(place));
     let (caught, missed): (Vec<_>, Vec<_>) =
-        bugs.iter().enumerate().partition(|(place, _)| refuses(Shown::Bug(*place)).is_some());
+        bugs.iter().enumerate().partition(|(place, _)| is_caught(*place));
     if caught.len() < needed {
         let missed = missed.iter().take(5);
         let line =
@@ -295,12 +335,8 @@ fn by_shown(
             bugs.len(),
             missed.join("\n")
         );
-        return Grade::failed(
-            task,
-            "property/catches-bugs",
-            "Wrong implementations are refused.",
-            what,
-        );
+        let sentence = "Wrong implementations are refused.";
+        return Grade::failed(task, "property/catches-bugs", sentence, what);
     }
     let mut grade = Grade::new(task);
     let (caught, all) = (caught.len(), bugs.len());

@@ -10,25 +10,34 @@
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.
 //! - [`component`]: what a component says of itself.
 //! - [`seam`], [`oracle`], [`laws`] and [`menu`]: what seams, oracles, laws and sizes share.
+//! - [`ladder`] and [`aspect`]: questions from the plainest on, and what the first wrong answer is about.
 //! - [`run`] and [`breach`]: random inputs, and what is wrong with an answer.
 //! - [`matrix`]: which bug is caught by which invariant.
+//! - [`measured`]: bugs that the makers had not seen, and what came out when they were new.
+//! - [`mutants`]: every bug under every condition, made and not chosen.
 //! - [`task`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
 //! - [`diagnosis`]: which known bug a wrong implementation behaves like.
+//! - [`repair`]: which one step, replaced, explains a wrong answer.
 //! - [`places`]: where a component stands in the workspace, and what it lacks.
 
+pub mod aspect;
 pub mod breach;
 pub mod component;
 mod describe;
 pub mod diagnosis;
 pub mod grade;
+pub mod ladder;
 pub mod laws;
 pub mod layernorm;
 pub mod matrix;
+pub mod measured;
 pub mod menu;
+pub mod mutants;
 pub mod oracle;
 pub mod panics;
 pub mod places;
 pub mod registry;
+pub mod repair;
 pub mod report;
 pub mod run;
 pub mod seam;

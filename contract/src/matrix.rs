@@ -1,7 +1,9 @@
 //! The kill matrix: which bug is caught by which invariant, and whether a correct variant is hurt.
 
-use crate::component::{Bug, Component, Variant};
+use crate::aspect::Aspect;
+use crate::component::{Bug, Component, NET, Variant};
 use crate::run::Run;
+use rayon::prelude::*;
 use std::fmt;
 
 /// How many of the seeds catch a bug.
@@ -35,6 +37,8 @@ pub struct Matrix {
     pub component: &'static str,
     /// Columns: ids of the invariants, and why those without a bug of their own stay.
     pub invariants: Vec<(&'static str, Option<&'static str>)>,
+    /// What each invariant is about.
+    pub aspects: Vec<Aspect>,
     /// The bugs.
     pub rows: Vec<Row>,
     /// Correct variants, each with the invariants that refused it under some seed.
@@ -50,23 +54,31 @@ pub const SEEDS: std::ops::Range<u64> = 0..20;
 /// For each seed, which invariants are broken.
 type Broken = Vec<Vec<bool>>;
 
-/// Runs every bug and every variant of a component against every invariant, under each seed.
+/// Runs every bug and every variant of a component against every invariant, under each seed, on all cores.
 pub fn matrix<P: Component + ?Sized>(seeds: std::ops::Range<u64>) -> Matrix {
     let broken = |party: Box<P>| -> Broken {
         let under = |seed| {
-            let run = Run { seed, shrink: false, ..Run::default() };
+            // Sizes are the same under every seed: once is enough.
+            let run =
+                Run { seed, shrink: false, every_size: seed == seeds.start, ..Run::default() };
             P::invariants().iter().map(|law| law.judge(&party, &run).is_err()).collect()
         };
         seeds.clone().map(under).collect()
     };
     let laws: Vec<_> = P::invariants().iter().map(|law| (law.id, law.stays)).collect();
-    let row = |bug: &Bug<P>| row(bug.id, bug.named_by, laws.len(), broken((bug.party)()));
-    let variant = |variant: &Variant<P>| (variant.id, refused_by(&laws, broken((variant.party)())));
+    let (bugs, variants) = (P::bugs(), P::variants());
+    let parties = bugs.iter().map(|bug| bug.party).chain(variants.iter().map(|it| it.party));
+    let parties: Vec<fn() -> Box<P>> = parties.collect();
+    let mut broken: Vec<Broken> = parties.into_par_iter().map(|party| broken(party())).collect();
+    let of_variants = broken.split_off(bugs.len());
+    let row = |(bug, broken): (&Bug<P>, _)| row(bug.id, bug.named_by, laws.len(), broken);
+    let variant = |(variant, broken): (&Variant<P>, _)| (variant.id, refused_by(&laws, broken));
     Matrix {
         component: P::SLUG,
-        rows: P::bugs().iter().map(row).collect(),
-        variants: P::variants().iter().map(variant).collect(),
+        rows: bugs.iter().zip(broken).map(row).collect(),
+        variants: variants.iter().zip(of_variants).map(variant).collect(),
         invariants: laws,
+        aspects: P::invariants().iter().map(|law| law.aspect).collect(),
     }
 }
 
@@ -106,11 +118,35 @@ impl Matrix {
         self.rows.iter().filter(named).map(|row| row.bug).collect()
     }
 
-    /// How many bugs only this invariant catches.
+    /// Bugs that would not be caught under every seed if the invariant whose name they bear had not been written.
+    pub fn without_its_own(&self) -> Vec<&'static str> {
+        self.without(|column, row| self.invariants[column].0 == row.named_by)
+    }
+
+    /// The same, without any invariant of that one's aspect.
+    pub fn without_its_aspect(&self) -> Vec<&'static str> {
+        self.without(|column, row| {
+            let own = self.invariants.iter().position(|(id, _)| *id == row.named_by);
+            own.is_some_and(|own| self.aspects[own] == self.aspects[column])
+        })
+    }
+
+    /// Bugs that none of the invariants that are left catches under every seed.
+    fn without(&self, left_out: impl Fn(usize, &Row) -> bool) -> Vec<&'static str> {
+        let caught = |row: &&Row| {
+            let mut left = (0..row.cells.len()).filter(|&column| !left_out(column, row));
+            left.any(|column| row.cells[column] == Cell::Always)
+        };
+        self.rows.iter().filter(|row| !caught(row)).map(|row| row.bug).collect()
+    }
+
+    /// How many bugs only this invariant catches. The nets below it do not count.
     pub fn alone(&self, column: usize) -> usize {
         let only = |row: &&Row| {
-            row.cells[column] != Cell::Never
-                && row.cells.iter().filter(|cell| **cell != Cell::Never).count() == 1
+            let others = row.cells.iter().zip(&self.invariants).enumerate();
+            let mut others =
+                others.filter(|(i, (_, (_, stays)))| *i != column && *stays != Some(NET));
+            row.cells[column] != Cell::Never && others.all(|(_, (cell, _))| *cell == Cell::Never)
         };
         self.rows.iter().filter(only).count()
     }
@@ -202,10 +238,17 @@ impl fmt::Display for Matrix {
             ids => format!(": {}", ids.join(", ")),
         };
         let (survivors, idle, rejected) = (self.survivors(), self.idle(), self.rejected());
-        let killed = bugs - survivors.len();
-        writeln!(f, "\n{killed} of {bugs} bugs are caught under every seed")?;
-        if !survivors.is_empty() {
-            writeln!(f, "not caught{}", list(survivors))?;
+        writeln!(f)?;
+        for (without, survivors) in [
+            ("", survivors),
+            (", without the invariant that they are named by", self.without_its_own()),
+            (", without all invariants of its aspect", self.without_its_aspect()),
+        ] {
+            let killed = bugs - survivors.len();
+            writeln!(f, "{killed} of {bugs} bugs are caught under every seed{without}")?;
+            if !survivors.is_empty() {
+                writeln!(f, "     not caught{}", list(survivors))?;
+            }
         }
         writeln!(f, "{} of {invariants} invariants are idle{}", idle.len(), list(idle))?;
         let variants = self.variants.len();
@@ -256,6 +299,7 @@ mod tests {
         Matrix {
             component: "a",
             invariants: vec![("a/one", None), ("a/two", Some("it is short"))],
+            aspects: vec![Aspect::Eps, Aspect::Order],
             rows: vec![
                 row("a/first", [Cell::Always, Cell::Sometimes]),
                 row("a/second", [Cell::Sometimes, Cell::Never]),
@@ -288,7 +332,11 @@ mod tests {
                 "     a/third                            REFUSED by a/two",
                 "",
                 "1 of 2 bugs are caught under every seed",
-                "not caught: a/second",
+                "     not caught: a/second",
+                "0 of 2 bugs are caught under every seed, without the invariant that they are named by",
+                "     not caught: a/first, a/second",
+                "0 of 2 bugs are caught under every seed, without all invariants of its aspect",
+                "     not caught: a/first, a/second",
                 "0 of 2 invariants are idle",
                 "1 of 2 correct variants are refused: a/third",
             ]

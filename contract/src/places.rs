@@ -5,7 +5,6 @@
 //! In the patterns, `{slug}` is the component's slug, and `{title}` its whole name.
 
 use crate::registry::component;
-use crate::task::Grading;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -25,9 +24,12 @@ pub static OWN: &[Own] = &[
     own("contract/src/{slug}/party.rs", "what a party is asked, and what it answers"),
     own("contract/src/{slug}/oracle.rs", "the formula as f64 loops"),
     own("contract/src/{slug}/laws.rs", "its invariants"),
+    own("contract/src/{slug}/ladder.rs", "its questions, from the plainest on"),
     own("contract/src/{slug}/museum.rs", "its bugs"),
+    own("contract/src/{slug}/mutants.rs", "the museum's bugs under conditions"),
     own("contract/src/{slug}/variants.rs", "correct implementations, written differently"),
     own("contract/src/{slug}/probes.rs", "the questions of the diagnosis"),
+    own("contract/src/{slug}/repairs.rs", "the steps whose replacement explains wrong answers"),
     own("contract/src/{slug}/tasks.rs", "the exercises"),
     own("src/{slug}/formula.rs", "what it computes, forward and backward side by side"),
     own("src/{slug}/mod.rs", "the module of the library, with its settings"),
@@ -38,7 +40,6 @@ pub static OWN: &[Own] = &[
     ),
     own("exercises/src/{slug}.rs", "the learner's file: `cargo course reset {slug}` writes it"),
     own("exercises/{slug}/hints", "a file of hints for each task"),
-    own("exercises/{slug}/types", "a program that fits, and programs that must not compile"),
     own("exercises/tests/autograder/seats/{slug}.rs", "the learner's code as a party"),
     own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
     own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
@@ -114,13 +115,7 @@ pub fn missing(root: &Path, slug: &str) -> Vec<String> {
     let here = |pattern: &str| pattern.replace("{slug}", slug);
     let mut missing = Vec::new();
     let entry = component(slug);
-    // Who has no task about types needs no programs for it.
-    let untyped = entry
-        .is_some_and(|entry| entry.tasks().all(|task| !matches!(task.grading, Grading::Types)));
     for Own { path, holds } in OWN {
-        if untyped && path.ends_with("/types") {
-            continue;
-        }
         let path = here(path);
         match found(root, &path) {
             Some(found) if holds_something(&found) => {

@@ -1,10 +1,15 @@
 //! The components of the course, in their order. The only list of them: numbers, names, pages, matrices and
 //! counts are made of it.
 
+use crate::aspect::Aspect;
 use crate::breach::Breach;
 use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::matrix::{self, Matrix};
+use crate::mutants::asked::{self, NotAsked, Way};
+use crate::mutants::mixer::Axes;
+use crate::mutants::{self, Fate, Mutant, Told};
+use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
 use std::ops::Range;
@@ -15,7 +20,7 @@ macro_rules! components {
     ($($slug:ident: $party:ident,)+) => {
         /// The seams of all components: what parties are asked, and what they answer.
         pub mod party {
-            pub use crate::seam::{NormalInit, Refusal, Reply};
+            pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
             $(pub use crate::$slug::party::*;)+
         }
 
@@ -113,7 +118,11 @@ pub struct Entry {
     variants: fn() -> Vec<(&'static str, &'static str)>,
     matrix: fn(Range<u64>) -> Matrix,
     accuracy: fn() -> Accuracy,
+    mutants: fn(usize, Told<'_>) -> Vec<(Mutant, Fate)>,
+    asked: fn() -> Vec<(&'static str, Way, bool)>,
+    axes: fn() -> &'static Axes,
     oracle_breaks: fn() -> Vec<(&'static str, Breach)>,
+    repaired: fn() -> Vec<(&'static str, Option<String>)>,
     specs: fn() -> &'static [Spec],
 }
 
@@ -128,6 +137,8 @@ pub struct Promise {
     pub formula: &'static str,
     /// The chapter and section that explain it, such as `norm#eps`.
     pub chapter: &'static str,
+    /// What a mistake that breaks it is about.
+    pub aspect: Aspect,
     /// Points.
     pub weight: u32,
     /// Why it stays although others catch its bugs too.
@@ -161,7 +172,11 @@ impl Entry {
             variants: || P::variants().iter().map(|variant| (variant.id, variant.about)).collect(),
             matrix: matrix::matrix::<P>,
             accuracy: diagnosis::accuracy::<P>,
+            mutants: mutants::fates::<P>,
+            asked: asked::asked::<P>,
+            axes: P::axes,
             oracle_breaks: oracle_breaks::<P>,
+            repaired: repaired::<P>,
             specs: P::tasks,
         }
     }
@@ -216,9 +231,30 @@ impl Entry {
         (self.matrix)(seeds)
     }
 
+    /// Each `step`-th of its mutants, and what becomes of it: see [`mutants::fates`].
+    pub fn mutants(&self, step: usize, told: Told<'_>) -> Vec<(Mutant, Fate)> {
+        (self.mutants)(step, told)
+    }
+
+    /// Each method of its seam, each way to ask it, and whether some invariant does: see [`asked::asked`].
+    pub fn asked(&self) -> Vec<(&'static str, Way, bool)> {
+        (self.asked)()
+    }
+
+    /// What is not asked, and why.
+    pub fn not_asked(&self) -> &'static [NotAsked] {
+        (self.axes)().not_asked
+    }
+
     /// The invariants that its own oracle breaks, and how. There should be none.
     pub fn oracle_breaks(&self) -> Vec<(&'static str, Breach)> {
         (self.oracle_breaks)()
+    }
+
+    /// Its oracle, correct variants and bugs, each with the repair that explains what it answers. See
+    /// [`repair::repair`].
+    pub fn repaired(&self) -> Vec<(&'static str, Option<String>)> {
+        (self.repaired)()
     }
 
     /// How well its bugs are named: see [`diagnosis::accuracy`].
@@ -233,11 +269,19 @@ fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Breach)> {
     P::invariants().iter().filter_map(judge).collect()
 }
 
+fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
+    let calls: Vec<&str> = P::repairs().iter().map(|repair| repair.call).collect();
+    let repaired = |id, party: &P| (id, repair::repair(party, &calls));
+    let variants = P::variants().iter().map(|variant| repaired(variant.id, &(variant.party)()));
+    let bugs = P::bugs().iter().map(|bug| repaired(bug.id, &(bug.party)()));
+    std::iter::once(repaired("the oracle", &P::oracle())).chain(variants).chain(bugs).collect()
+}
+
 /// What a component promises.
 pub(crate) fn promises<P: Component + ?Sized>() -> Vec<Promise> {
     let promise = |law: &Invariant<P>| {
-        let Invariant { id, sentence, formula, chapter, weight, stays, .. } = *law;
-        Promise { id, sentence, formula, chapter, weight, stays }
+        let Invariant { id, sentence, formula, chapter, aspect, weight, stays, .. } = *law;
+        Promise { id, sentence, formula, chapter, aspect, weight, stays }
     };
     P::invariants().iter().map(promise).collect()
 }

@@ -81,13 +81,24 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
             row("formula", &first.formula);
         }
     }
+    // A panic says nothing about the numbers.
+    if let Some(aspect) = grade.aspect.filter(|_| no_answer(grade).is_none()) {
+        row("about", aspect.words());
+    }
     row("input", &first.breach.input);
     row("result", &result(&first.breach));
     match &grade.misconception {
         Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
         // Not an invariant, or nothing that it could be asked of.
         None if first.formula.is_empty() || no_answer(grade).is_some() => {}
-        None => row("perhaps", "No known bug behaves like this."),
+        None => {
+            let repair = grade
+                .repair
+                .as_ref()
+                .map(|repair| format!("\nOne step explains the answers: {repair}."));
+            let repair = repair.unwrap_or_default();
+            row("perhaps", &format!("No known bug behaves like this.{repair}"));
+        }
     }
     let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
     row("also", &ids.join(", "));

@@ -15,11 +15,13 @@ pub struct Run {
     pub cases: u32,
     /// Whether to look for a smaller input that breaks the property.
     pub shrink: bool,
+    /// Whether ladders have every size, or a few.
+    pub every_size: bool,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { seed: 42, cases: 32, shrink: true }
+        Self { seed: 42, cases: 32, shrink: true, every_size: true }
     }
 }
 
@@ -45,7 +47,6 @@ impl Run {
             rng_seed: RngSeed::Fixed(self.seed),
             failure_persistence: None,
             max_shrink_iters: if self.shrink { 2000 } else { 0 },
-            max_shrink_time: 2000, // milliseconds
             ..Config::default()
         };
         let outcome = TestRunner::new(config)

@@ -60,6 +60,58 @@ impl Refusal {
     }
 }
 
+/// How a question reaches the code of a party. No answer may depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Manner {
+    /// As it is.
+    Plain,
+    /// The input has a tape.
+    Traced,
+    /// The input is a view of a tensor with its axes the other way round; so is a table.
+    Permuted,
+    /// The input is one row of the batch, repeated by a stride of 0. Its rows are equal.
+    Broadcast,
+    /// A module that has answered another question is copied, and the copy answers.
+    Cloned,
+    /// The module has answered another question before.
+    Again,
+    /// The tensor is used twice, and each use gets a part of the gradient.
+    UsedTwice,
+    /// The tape that the input brings has an operation on it: what was computed before. Its gradient counts.
+    Continued,
+}
+
+impl Manner {
+    /// All but the plain one.
+    pub const OTHERS: [Self; 7] = [
+        Self::Traced,
+        Self::Permuted,
+        Self::Broadcast,
+        Self::Cloned,
+        Self::Again,
+        Self::UsedTwice,
+        Self::Continued,
+    ];
+
+    /// As a report has it: nothing for a plain question.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Traced => "the input has a tape",
+            Self::Permuted => {
+                "the input is a permuted view: its elements lie in another order in memory"
+            }
+            Self::Broadcast => "the input is one batch row, broadcast",
+            Self::Cloned => "asked of a clone, after another call",
+            Self::Again => "asked after another call",
+            Self::UsedTwice => "the input is used in two calls, and each gets a part of dy",
+            Self::Continued => {
+                "the input's tape has an earlier operation, and its gradient is asked too"
+            }
+        }
+    }
+}
+
 /// A normal distribution and a seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NormalInit {

@@ -4,6 +4,7 @@
 //! `cargo proof` runs it, optimized. `cargo proof norm/` takes one component.
 
 use contract::breach::Breach;
+use contract::component::NET;
 use contract::matrix::{Matrix, SEEDS};
 use contract::registry::{COMPONENTS, Entry, component_called};
 use contract::report::result;
@@ -85,7 +86,7 @@ fn proved(entry: &Entry) -> Vec<String> {
     );
     each("this invariant catches no bug alone", matrix.idle(), &mend);
     let unneeded = matrix.invariants.iter().enumerate().filter_map(|(column, (id, stays))| {
-        (stays.is_some() && matrix.alone(column) > 0).then_some(*id)
+        (stays.is_some_and(|why| why != NET) && matrix.alone(column) > 0).then_some(*id)
     });
     each(
         "it says why it `stays`, and catches a bug alone by now",

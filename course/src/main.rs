@@ -6,7 +6,9 @@
 use author::book::read;
 use author::component;
 use author::lab::{self, kernel};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use contract::registry::{COMPONENTS, Entry};
 use learner::exercise::show::{error_lines, error_width};
 use learner::exercise::{check, diff, hint, reset};
 use learner::{board, matrix, tour};
@@ -154,9 +156,17 @@ Exit codes:
   0  every bug is caught, every invariant has a use, no correct variant is refused
   1  not so")]
 struct MatrixArguments {
+    /// Of this component alone.
+    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
+    component: Option<String>,
+
     /// Print the totals as one JSON object, and nothing else.
     #[arg(long)]
     json: bool,
+
+    /// Judge the mutants instead: what each bug does, under one condition after the other. Takes minutes.
+    #[arg(long, conflicts_with = "json")]
+    mutants: bool,
 }
 
 /// Read the book.
@@ -281,7 +291,16 @@ fn main() -> ExitCode {
         Some(Command::Hint(HintArguments { task, tier })) => ended(hint::run(&task, tier.into())),
         Some(Command::Diff(DiffArguments { task })) => ended(diff::run(&task)),
         Some(Command::Reset(ResetArguments { task })) => ended(reset::run(&task)),
-        Some(Command::Matrix(MatrixArguments { json })) => ended(matrix::run(json)),
+        Some(Command::Matrix(MatrixArguments { component, json, mutants })) => {
+            let of = |entry: &&Entry| component.as_deref().is_none_or(|slug| slug == entry.slug);
+            let components: Vec<&'static Entry> = COMPONENTS.iter().filter(of).collect();
+            let kind = match (mutants, json) {
+                (true, _) => matrix::Kind::Mutants,
+                (false, true) => matrix::Kind::Json,
+                (false, false) => matrix::Kind::Matrix,
+            };
+            ended(matrix::run(&components, kind))
+        }
         Some(Command::Read(ReadArguments { build, port, open, update })) => {
             ended(read::run(&read::Options { build, port, open, update }))
         }

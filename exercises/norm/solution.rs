@@ -38,9 +38,10 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, D: Device<f32>> {
 impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// A norm with this gamma.
     ///
-    /// Task `norm/types`, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. Make it
-    /// impossible to compile, here, with a message that names the rule. `H` and `GZ` are known to
-    /// the compiler, so an assertion can run while it compiles.
+    /// Task `norm/types`, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. A group of
+    /// 0 elements makes none either. Make all such sizes impossible to compile, here, with a message that names
+    /// the rule. `H` and `GZ` are known to the compiler, so an assertion can run while it compiles.
+    /// (Of a 0 the compiler may speak in its own words: a division by zero is an error too.)
     pub fn new(weight: Tensor<Rank1<H>, f32, D>, eps: f64) -> Self {
         // task norm/types: begin
         const { assert!(GZ > 0 && H % GZ == 0, "the group size must divide the hidden size") };
@@ -56,8 +57,12 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// y = x / sqrt(mean(x²) + eps) · gamma        mean over each group
     /// ```
     ///
+    /// A NaN stays in its group: all other groups are what they are without it. (A sum that multiplies the others
+    /// by 0 does not keep that: 0 times NaN is NaN.)
+    ///
     /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
     /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one operation (`x * x`),
+    /// dfdx's `slice` loses gradients (the page "Shapes as types" says how, `shapes#slices`),
     /// and `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that
     /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(

@@ -53,6 +53,7 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
     ///
     /// Task `parallel/types`, about types. A table of 7 rows can't be cut in 2 equal parts, and a world of 0 ranks
     /// does not exist. Make both impossible to compile, here, with a message that names the rule.
+    /// (Of a 0 the compiler may speak in its own words.)
     pub fn new(weight: Tensor<(Quotient<V, W>, Const<E>), f32, D>, rank: usize) -> Self {
         // task parallel/types: begin
         // to do: task parallel/types, in place of this line
@@ -66,7 +67,8 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
     /// y[i, j] = weight[id - r·n]   if r·n <= id < (r+1)·n,   else the zero vector
     /// ```
     ///
-    /// An id that is not below `v` is refused on EVERY rank, also by a world of 1. The zeros are
+    /// An id that is not below `v` is refused on EVERY rank, also by a world of 1, in words as in task
+    /// `embedding/refuse`: the id as it was given, its place, and `v`. The zeros are
     /// written, not multiplied: 0 times NaN is NaN. No gradient comes from the ids of other ranks.
     ///
     /// Every id needs some row of this rank to look up; `mask.choose(rows, zeros)` then takes

@@ -38,9 +38,10 @@ pub fn rotary_tables(frequencies: &[f64], positions: Range<usize>) -> (Vec<f32>,
 /// y = x · cos + rotate_half(x) · sin        rotate_half(x) = concat(-x[hd/2..], x[..hd/2])
 /// ```
 ///
-/// Row `t` of the tables is for row `t` of the sequence, in every batch row and every head. `roll`
-/// turns an axis around: with it, `rotate_half` is a roll by `hd/2` and a sign. Remember the traps of
-/// task `norm/forward` if `x` has a tape.
+/// Row `t` of the tables is for row `t` of the sequence, in every batch row and every head. The tables are those of
+/// task `rope/tables`: both halves of a row are equal. `roll` turns an axis around: with it, `rotate_half` is a roll
+/// by `hd/2` and a sign. Remember the traps of task `norm/forward` if `x` has a tape. A NaN or an infinity reaches
+/// its own pair only.
 pub fn apply_rotary_pos_emb<B, S, N, const HD: usize, D, T>(
     x: Tensor<(B, S, N, Const<HD>), f32, D, T>,
     cos: &Tensor<(usize, Const<HD>), f32, D>,
@@ -162,7 +163,8 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     /// - If not, this call uses tables with `k'` of [`ratio_for_length`]. With `dynamic`, `ratio` and
     ///   the cache (all `ms · k'` rows of it) are replaced for good. Without, they stay as they are.
     ///   The result of this call is the same either way.
-    /// - `offset + s` may not overflow: refuse it.
+    /// - `offset + s` may not overflow, and with `dynamic` neither may `ms · k'`: refuse it.
+    /// - A call that is refused changes nothing.
     pub fn forward<B: Dim, S: Dim, N: Dim, T: Tape<f32, D>>(
         &mut self,
         x: Tensor<(B, S, N, Const<HD>), f32, D, T>,

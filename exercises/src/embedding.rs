@@ -63,7 +63,10 @@ impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
     ///
     /// The ids carry the tape: `ids.split_tape()` gives both, and the table must get it, or no
     /// gradient reaches the table. dfdx's `gather` takes the rows; its gradient adds up repeated
-    /// ids by itself. Refuse bad ids with [`check_ids`].
+    /// ids by itself. (That of its `slice` does not add: `shapes#slices`.) Refuse bad ids with [`check_ids`].
+    ///
+    /// The values are copied, bit for bit, NaN and infinities too: no sum and no product. (0 times NaN is NaN.)
+    /// The sign of a zero does not matter.
     fn lookup<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         ids: Tensor<(B, S), usize, D, T>,
@@ -100,6 +103,8 @@ impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
 /// ```text
 /// dtable[i] = Σ over the places t with ids[t] = i of dy[t]
 /// ```
+///
+/// A NaN in `dy[t]` reaches the row `ids[t]` and no other.
 pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usize) -> Vec<f32> {
     // task embedding/backward: begin
     todo!("task embedding/backward")

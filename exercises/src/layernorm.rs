@@ -36,6 +36,8 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
     /// Subtract the mean BEFORE you square. `mean(x²) - mean(x)²` is the same number on paper; in `f32` it
     /// loses its digits as soon as the mean is large.
     ///
+    /// A NaN stays in its token.
+    ///
     /// Task `layernorm/forward` looks at the values. Task `layernorm/tape` looks at the gradients: all uses
     /// of `x` must be on the tape, and so must gamma and beta. `norm/forward` says how.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(

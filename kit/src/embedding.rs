@@ -53,7 +53,10 @@ impl VocabEmbedding for Lines {
         let lookup = self.lookup.ok_or_else(not_asked)?;
         let y = lookup(&case.ids, &case.table, case.vocab_size, case.embedding_dim);
         // The function can't change ids that it only borrows.
-        Ok(Found { y: y.map_err(Refusal::new)?, ids_after: case.ids.clone() })
+        Ok(Found {
+            y: y.map_err(|words| refused(words, &case.ids, case.shape, case.vocab_size))?,
+            ids_after: case.ids.clone(),
+        })
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -64,6 +67,14 @@ impl VocabEmbedding for Lines {
             Ok(self.forward(&LookupCase { table, ..case.clone() })?.y)
         })
     }
+}
+
+/// The refusal of a cell's lines. They know neither rows nor columns of a batch: the place and the vocabulary size
+/// are added here, and what is said of the id is theirs.
+pub(crate) fn refused(words: String, ids: &[usize], shape: [usize; 2], v: usize) -> Refusal {
+    let place = ids.iter().position(|&id| id >= v).unwrap_or(0);
+    let (row, column) = (place / shape[1].max(1), place % shape[1].max(1));
+    Refusal::new(format!("{words} (at [{row}, {column}] of a batch, in a vocabulary of {v})"))
 }
 
 /// The gradient of `rows` values of a table for `dy`, of a forward pass that copies them. It is asked

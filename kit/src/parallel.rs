@@ -5,7 +5,7 @@ mod figures;
 pub use figures::{CELL, LOAD, cell, load, sum, words};
 
 use crate::check::{Verdict, check, not_asked};
-use crate::embedding::gradient_of_copies;
+use crate::embedding::{gradient_of_copies, refused};
 use contract::component::Component;
 use contract::party::{Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
 use std::ops::Range;
@@ -87,7 +87,10 @@ impl ParallelVocabEmbedding for Lines {
         let &ShardCase { vocab_size, world_size, rank, .. } = case;
         let y = lookup(&case.ids, &case.shard, vocab_size, world_size, rank);
         // The function can't change ids that it only borrows.
-        Ok(Found { y: y.map_err(Refusal::new)?, ids_after: case.ids.clone() })
+        Ok(Found {
+            y: y.map_err(|words| refused(words, &case.ids, case.shape, vocab_size))?,
+            ids_after: case.ids.clone(),
+        })
     }
 
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {

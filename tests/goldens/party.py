@@ -149,7 +149,7 @@ def shard_of(q):
 
 @call
 def parallel_shard_range(q):
-    return torch.tensor(shard_of(q), dtype=torch.float64)
+    return shard_of(q)
 
 
 @call
@@ -160,9 +160,11 @@ def parallel_initial_shard(q):
 
 def look_up_shard(q, shard):
     start, end = shard_of(q)
+    for place, id in enumerate(q["ids"]):
+        if id >= q["vocab_size"]:
+            row, column = divmod(place, q["shape"][1])
+            raise IndexError(f"id {id} at [{row}, {column}] is not below {q['vocab_size']}")
     ids = ids_of(q)
-    if bool((ids >= q["vocab_size"]).any()):
-        raise IndexError(f"id {int(ids.max())} is not below {q['vocab_size']}")
     foreign = (ids < start) | (ids >= end)
     local = (ids - start).masked_fill(foreign, 0)
     return F.embedding(local, shard).masked_fill(foreign.unsqueeze(-1), 0.0), ids
@@ -258,7 +260,9 @@ def reply(line):
         values = CALLS[question["call"].replace(".", "_")](question)
     except (ValueError, IndexError, RuntimeError, ArithmeticError) as error:
         return {"refused": str(error).splitlines()[0]}
-    return {"ok": [plain(value) for value in values.detach().flatten().tolist()]}
+    if isinstance(values, torch.Tensor):
+        values = values.detach().flatten().tolist()
+    return {"ok": [plain(value) for value in values]}
 
 
 def main():

@@ -94,6 +94,17 @@ fn the_same_tensor_twice_panics_in_backward() {
 }
 // ANCHOR_END: same_tensor_twice
 
+// ANCHOR: slice_overwrites
+#[test]
+fn the_gradient_of_a_slice_overwrites() {
+    let x = dev().tensor([1.0f32, 2.0, 3.0, 4.0]).realize::<(usize,)>();
+    let first = x.leaky_trace().slice((..2,));
+    let all = x.leaky_trace() * 3.0;
+    let grads = (all.sum::<Rank0, _>() + first.sum::<Rank0, _>()).backward();
+    assert_eq!(grads.get(&x).as_vec(), [1.0, 1.0, 3.0, 3.0]); // it should be 4, 4, 3, 3
+}
+// ANCHOR_END: slice_overwrites
+
 #[test]
 #[cfg(not(feature = "cuda"))] // on a GPU it is a device assert, which ends the process's CUDA
 fn an_id_outside_the_table_panics() {

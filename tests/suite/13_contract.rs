@@ -29,7 +29,7 @@ fn the_library_keeps_the_contract() {
 }
 
 /// Few random inputs, because each answer is kept in a file.
-const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false };
+const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false, every_size: false };
 
 fn pytorch_keeps(pytorch: &PyTorch) {
     keeps(pytorch, &FOR_PYTORCH, pytorch::SEATS, "tests/suite/parties/pytorch");

@@ -76,8 +76,7 @@ pub fn forall<S: Strategy>(strategy: S, property: impl Fn(S::Value))
 where
     S::Value: Debug,
 {
-    let mut config =
-        Config { max_shrink_time: 10_000, failure_persistence: None, ..Config::default() };
+    let mut config = Config { failure_persistence: None, ..Config::default() };
     if std::env::var_os("PROPTEST_RNG_SEED").is_none() {
         config.rng_seed = RngSeed::Fixed(42);
     }

@@ -1,10 +1,13 @@
 //! What VocabEmbedding promises.
 
+use crate::aspect::Aspect;
 use crate::breach::*;
-use crate::component::Invariant;
+use crate::component::{Invariant, NET};
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
 use crate::embedding::party::*;
+use crate::ladder::climb;
+pub(crate) use crate::ladder::tokens::SPECIAL;
 use crate::laws::{U, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
@@ -21,6 +24,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    double precision, two values for each two draws.",
         formula: "z = √(−2 ln(1 − u₂))·(cos 2πu₁, sin 2πu₁),  u ∈ 53 bits",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_short,
@@ -31,6 +35,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    then become normal ones in blocks of 16, value j with value j + 8.",
         formula: "(z_j, z_{j+8}) = √(−2 ln(1 − u_j))·(cos 2πu_{j+8}, sin 2πu_{j+8})",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_long,
@@ -40,6 +45,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "If the number of values is no multiple of 16, the LAST 16 are drawn anew.",
         formula: "n mod 16 ≠ 0  ⇒  z_{n−16} … z_{n−1} come from 16 fresh draws",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_tail,
@@ -50,6 +56,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    is added.",
         formula: "T = z·std + mean",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 2,
         stays: None,
         check: initial_mean_and_std,
@@ -59,6 +66,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "The seed decides the numbers. Its low 32 bits count.",
         formula: "T(seed) = T(seed mod 2³²);  other low bits give another T",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_seed,
@@ -68,6 +76,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "Drawn again, with other tables drawn between, the table is the same.",
         formula: "T(seed), then T(seed'), then T(seed): the first equals the last",
         chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: Some(
             "A generator that goes on breaks other checks as well, but as a wrong number; here it has its name.",
@@ -75,10 +84,21 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         check: initial_repeats,
     },
     Invariant {
+        id: "embedding/initial-any-table",
+        sentence: "For any size, mean, deviation and seed, the table is PyTorch's.",
+        formula: "T = mean + std·z(v·e; seed)",
+        chapter: "embedding#initial-values",
+        aspect: Aspect::Seed,
+        weight: 1,
+        stays: Some(NET),
+        check: initial_any_table,
+    },
+    Invariant {
         id: "embedding/rows-of-the-table",
         sentence: "Each token gets the row of its id, at its own place in batch and sequence.",
         formula: "E[i, j] = T[I[i, j]], bit for bit",
         chapter: "embedding#lookup",
+        aspect: Aspect::Lookup,
         weight: 2,
         stays: Some("The definition on two inputs that can be checked by hand."),
         check: rows_of_the_table,
@@ -88,6 +108,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "The ids 0 and v − 1 are ids like all others.",
         formula: "E(0) = T[0],  E(v − 1) = T[v − 1]",
         chapter: "embedding#lookup",
+        aspect: Aspect::Lookup,
         weight: 1,
         stays: Some("The two ends are where off-by-one shows; random ids rarely stand there."),
         check: first_and_last_id,
@@ -98,6 +119,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    arrive as they are, and stay in their rows.",
         formula: "E = T[I] for T with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
         chapter: "embedding#lookup",
+        aspect: Aspect::Special,
         weight: 1,
         stays: None,
         check: special_values,
@@ -107,8 +129,9 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "The ids are only read.",
         formula: "I after = I before",
         chapter: "embedding#lookup",
+        aspect: Aspect::State,
         weight: 1,
-        stays: None,
+        stays: Some("It says what is wrong: the ids, and not the rows."),
         check: ids_kept,
     },
     Invariant {
@@ -117,6 +140,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    it is the same.",
         formula: "E(I)[i, j] = E([[I[i, j]]])",
         chapter: "embedding#lookup",
+        aspect: Aspect::Lookup,
         weight: 1,
         stays: Some("A law without an oracle: it holds for every lookup, whatever its numbers."),
         check: token_alone,
@@ -126,6 +150,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "If the rows of the table change places and the ids follow, nothing changes.",
         formula: "E(π(I); πT) = E(I; T)",
         chapter: "embedding#lookup",
+        aspect: Aspect::Lookup,
         weight: 1,
         stays: Some("A law without an oracle: no id is special, to padding or to anything else."),
         check: relabelling,
@@ -135,8 +160,9 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "On any input, the result is the rows of the table.",
         formula: "E[i, j] = T[I[i, j]], bit for bit",
         chapter: "embedding#lookup",
+        aspect: Aspect::Lookup,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: forward_any_input,
     },
     Invariant {
@@ -145,8 +171,9 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    is v.",
         formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result",
         chapter: "embedding#ids",
+        aspect: Aspect::Refusal,
         weight: 2,
-        stays: None,
+        stays: Some("The plain rule. Which words a refusal needs is another one's."),
         check: id_refused,
     },
     Invariant {
@@ -154,15 +181,18 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
         formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
         chapter: "embedding#ids",
+        aspect: Aspect::Refusal,
         weight: 1,
-        stays: None,
+        stays: Some("It says why: cut to 32 bits, 2³² + 3 is 3."),
         check: huge_id_refused,
     },
     Invariant {
         id: "embedding/refusal-names-id",
-        sentence: "The words of the refusal name the id.",
-        formula: "I[i, j] = 977 ≥ v  ⇒  \"… 977 …\"",
+        sentence: "The words of the refusal name the first bad id, its place in the batch, and the \
+                   vocabulary size.",
+        formula: "I[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"",
         chapter: "embedding#ids",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: refusal_names_id,
@@ -172,6 +202,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "If every dy is 1, the gradient of a row is the number of its tokens.",
         formula: "dE = 1  ⇒  dT[k, ·] = #{(i, j): I[i, j] = k}",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("The gradient can be written down by hand here: it counts."),
         check: gradient_counts,
@@ -181,6 +212,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "A row that is looked up three times gets the sum of its three dy.",
         formula: "dT[k] = Σ dE[i, j] over I[i, j] = k",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("Repeated ids by name: the most common mistake on the way back."),
         check: gradient_adds,
@@ -190,6 +222,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "A row that is never looked up gets exactly 0.",
         formula: "k ∉ I  ⇒  dT[k] = 0",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("Exactly 0, without a tolerance: optimizers move what is not 0."),
         check: gradient_unused_rows,
@@ -199,6 +232,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "A dy of NaN or infinity reaches the row of its token and no other.",
         formula: "dE[i, j] = NaN  ⇒  dT[k] unchanged for k ≠ I[i, j]",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: None,
         check: gradient_stays_in_its_row,
@@ -208,6 +242,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "The gradient is linear in dy.",
         formula: "dT(a + 64·b) = dT(a) + 64·dT(b), exactly, for whole a and b",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("A law without an oracle and without a tolerance."),
         check: gradient_linear,
@@ -217,6 +252,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "The gradient depends on ids and dy, not on what the table holds.",
         formula: "dT(I, dE; T) = dT(I, dE; T')",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: None,
         check: gradient_not_of_table,
@@ -227,6 +263,7 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
                    better.",
         formula: "dE = 1, k looked up 3000 times  ⇒  dT[k] = 3000",
         chapter: "embedding#gradient",
+        aspect: Aspect::Precision,
         weight: 1,
         stays: None,
         check: gradient_of_a_frequent_token,
@@ -236,8 +273,9 @@ pub static INVARIANTS: &[Invariant<Embedding>] = &[
         sentence: "On any input, the gradient is what plain f64 loops give.",
         formula: "|dT − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|",
         chapter: "embedding#gradient",
+        aspect: Aspect::Gradient,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: gradient_any_input,
     },
 ];
@@ -324,11 +362,43 @@ fn backward(party: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> 
 
 const COPIED: &str = "rows are copied, so every bit is the same";
 
-/// What `y` must be.
+/// One question of the ladder.
+pub(super) type Asked = crate::ladder::Asked<LookupCase>;
+
+/// What `y` must be, and that the ids are only read.
+pub(super) fn matches_rows(party: &Embedding, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|Found { y, ids_after }| {
+            same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)?;
+            holds("forward", ids_after == case.ids, || {
+                format!("the ids are {} after the call", crate::describe::List(&ids_after))
+            })
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_rows`], asked plainly.
 fn matches_table(party: &Embedding, case: &LookupCase) -> Step {
-    let y = forward(party, case)?.y;
-    same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)
-        .map_err(|breach| breach.on(case))
+    matches_rows(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+}
+
+/// What the gradient must be.
+pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let e = case.embedding_dim;
+    let expected = Oracle.gradient(case, dy);
+    let size: Vec<f32> = dy.iter().map(|dy| dy.abs()).collect();
+    let size = Oracle.gradient(case, &size);
+    let mut count = vec![0.0; case.vocab_size];
+    case.ids.iter().for_each(|&id| count[id] += 1.0);
+    let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|got| {
+            let tolerance = |i: usize| count[i / e] * U * size[i];
+            within("backward", &table_shape(case), &got, &expected, tolerance, why)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 /// What the gradient must be where every sum is exact.
@@ -350,6 +420,10 @@ pub(crate) fn same_normal(call: &str, shape: [usize; 2], got: &[f32], init: Norm
 }
 
 fn initial(party: &Embedding, (v, e): (usize, usize), init: NormalInit) -> Step {
+    matches_normal(party, [v, e], init)
+}
+
+pub(super) fn matches_normal(party: &Embedding, [v, e]: [usize; 2], init: NormalInit) -> Step {
     answer("initial_table", || party.initial_table(v, e, init))
         .and_then(|table| same_normal("initial_table", [v, e], &table, init))
         .map_err(|breach| breach.on(told((v, e), init)))
@@ -403,6 +477,10 @@ fn initial_seed(party: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+fn initial_any_table(party: &Embedding, run: &Run) -> Verdict {
+    climb(party, run, "initial_table")
+}
+
 fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
     let draw = |(v, e), seed| {
         let init = NormalInit { seed, ..STANDARD };
@@ -440,18 +518,6 @@ fn first_and_last_id(party: &Embedding, _: &Run) -> Verdict {
     }
     Ok(None)
 }
-
-/// What rows may hold and arithmetic does not keep. The first is the smallest number of `f32`.
-pub(crate) const SPECIAL: [f32; 8] = [
-    1e-45,
-    f32::INFINITY,
-    -0.0,
-    f32::NAN,
-    f32::MAX,
-    f32::NEG_INFINITY,
-    f32::MIN_POSITIVE / 3.0,
-    1.000_000_1,
-];
 
 fn special_values(party: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
@@ -509,8 +575,7 @@ fn relabelling(party: &Embedding, run: &Run) -> Verdict {
 }
 
 fn forward_any_input(party: &Embedding, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, .. }| matches_table(party, case))?;
-    Ok(None)
+    climb(party, run, "forward")
 }
 
 // --- refusals -------------------------------------------------------------------------------
@@ -552,19 +617,52 @@ fn huge_id_refused(party: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn refusal_names_id(party: &Embedding, _: &Run) -> Verdict {
-    let (v, e) = menu::EMBEDDING[1];
-    for id in [977, 31] {
-        let case = with_bad_id(v, e, 1, id);
-        names(id, &refused(party, &case, id)?).map_err(|breach| breach.on(&case))?;
-    }
-    Ok(None)
+fn refusal_names_id(party: &Embedding, run: &Run) -> Verdict {
+    climb(party, run, "refusal")
 }
 
-/// Whether the words have `id` as a whole number.
-pub(crate) fn names(id: usize, words: &str) -> Step {
-    let named = words.split(|c: char| !c.is_ascii_digit()).any(|word| word == id.to_string());
-    holds("forward", named, || format!("the refusal does not name the id {id}: \"{words}\""))
+/// Ids at these places are bad. The words name the first, its place, and the vocabulary size.
+pub(super) fn refused_in_words(
+    party: &Embedding,
+    shape: [usize; 2],
+    bad: &[(usize, usize)],
+) -> Step {
+    let (v, e) = menu::EMBEDDING[1];
+    let mut ids: Vec<usize> = (0..shape[0] * shape[1]).map(|t| t % v).collect();
+    bad.iter().for_each(|&(t, id)| ids[t] = id);
+    let mut case = LookupCase { shape, ..row_of(v, e, ids) };
+    if shape[1] % 2 == 1 {
+        case.table[0] = f32::NAN; // what the table holds changes nothing
+    }
+    let (t, id) = bad[0];
+    let words = refused(party, &case, id)?;
+    names_all(&words, id, [t / shape[1], t % shape[1]], v).map_err(|breach| breach.on(&case))
+}
+
+/// Whether the words of a refusal have these numbers.
+pub(crate) fn names_all(words: &str, id: usize, place: [usize; 2], vocab_size: usize) -> Step {
+    let numbers: Vec<&str> = words.split(|c: char| !c.is_ascii_digit()).collect();
+    let mut said = numbers.clone();
+    for (what, number) in [
+        ("the first bad id", id),
+        ("its row in the batch", place[0]),
+        ("its column", place[1]),
+        ("the vocabulary size", vocab_size),
+    ] {
+        let number = number.to_string();
+        let found = said.iter().position(|word| *word == number);
+        let missing = || format!("the refusal does not name {what}, {number}: \"{words}\"");
+        holds("forward", found.is_some(), missing)?;
+        found.map(|place| said.remove(place));
+    }
+    // The row comes first, unless the words say which is which.
+    let [row, column] = place.map(|number| number.to_string());
+    let row_at = numbers.iter().position(|word| *word == row).unwrap_or(0);
+    let in_order = numbers[row_at + 1..].iter().any(|word| *word == column);
+    let labelled = words.find("col").is_some_and(|column| words[column..].contains("row"));
+    holds("forward", in_order || labelled, || {
+        format!("the place is [{row}, {column}], the row first. The refusal says: \"{words}\"")
+    })
 }
 
 // --- gradient -------------------------------------------------------------------------------
@@ -646,16 +744,5 @@ fn gradient_of_a_frequent_token(party: &Embedding, _: &Run) -> Verdict {
 }
 
 fn gradient_any_input(party: &Embedding, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, dy }| {
-        let e = case.embedding_dim;
-        let expected = Oracle.gradient(case, dy);
-        let size: Vec<f32> = dy.iter().map(|dy| dy.abs()).collect();
-        let size = Oracle.gradient(case, &size);
-        let count = |i: usize| case.ids.iter().filter(|&&id| id == i / e).count() as f64;
-        let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
-        let got = backward(party, case, dy)?;
-        let tolerance = |i: usize| count(i) * U * size[i];
-        within("backward", &table_shape(case), &got, &expected, tolerance, why)
-    })?;
-    Ok(None)
+    climb(party, run, "backward")
 }

@@ -3,11 +3,20 @@
 /// `(v, e)`.
 pub const EMBEDDING: [(usize, usize); 3] = [(7, 2), (12, 5), (16, 4)];
 
-/// Calls `$body` with `V` and `E` as constants, for a pair of [`EMBEDDING`]; else `$other`.
+/// `(v, e)` of larger ones: rows longer than a lane, more rows than 16 bits count.
+pub const LARGE: [(usize, usize); 2] = [(70, 67), (65_539, 1)];
+
+/// Calls `$body` with `V` and `E` as constants, for a pair of [`EMBEDDING`] or [`LARGE`]; else `$other`.
 #[macro_export]
 macro_rules! with_embedding_sizes {
     ($sizes:expr, |$V:ident, $E:ident| $body:expr, _ => $other:expr) => {
-        $crate::with_sizes!($sizes, [$V, $E], $body, $other, (7, 2)(12, 5)(16, 4))
+        $crate::with_sizes!(
+            $sizes,
+            [$V, $E],
+            $body,
+            $other,
+            (7, 2)(12, 5)(16, 4)(70, 67)(65_539, 1)
+        )
     };
 }
 
@@ -17,7 +26,7 @@ mod tests {
 
     #[test]
     fn the_macro_lists_the_same_sizes() {
-        for sizes in EMBEDDING {
+        for sizes in EMBEDDING.into_iter().chain(LARGE) {
             assert!(with_embedding_sizes!(sizes, |V, E| (V, E) == sizes, _ => false));
         }
     }

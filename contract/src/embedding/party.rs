@@ -1,7 +1,7 @@
 //! The seam of VocabEmbedding: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{NormalInit, Refusal, Reply};
+pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
 use std::fmt::{self, Display, Formatter};
 
 /// One lookup in a whole table.
@@ -43,6 +43,16 @@ pub trait VocabEmbedding {
 
     /// The gradient of the table, `[v, e]`, for `dy`, `[b, s, e]`.
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>>;
+
+    /// [`VocabEmbedding::forward`], asked in another manner.
+    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
+        self.forward(case)
+    }
+
+    /// [`VocabEmbedding::backward`], asked in another manner.
+    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward(case, dy)
+    }
 }
 
 // The cases as a report shows them.

@@ -67,8 +67,14 @@ struct Slices {
 
 impl Slices {
     fn check(&self, case: &LookupCase) -> Reply<()> {
-        match case.ids.iter().find(|&&id| id >= case.vocab_size) {
-            Some(id) => Err(Refusal::new(format!("token {id} is not in the vocabulary"))),
+        match case.ids.iter().position(|&id| id >= case.vocab_size) {
+            Some(t) => Err(Refusal::new(format!(
+                "row {}, column {}: token {} is not in the vocabulary of {}",
+                t / case.shape[1],
+                t % case.shape[1],
+                case.ids[t],
+                case.vocab_size
+            ))),
             None => Ok(()),
         }
     }
@@ -139,10 +145,13 @@ struct UniqueIds;
 
 impl LookupLoops for UniqueIds {
     fn check(&self, case: &LookupCase) -> Reply<()> {
-        match case.ids.iter().rfind(|&&id| id >= case.vocab_size) {
-            Some(id) => {
-                Err(Refusal::new(format!("{id}: no such row, there are {}", case.vocab_size)))
-            }
+        let first = |(t, _): (usize, &usize)| (t / case.shape[1], t % case.shape[1]);
+        match case.ids.iter().enumerate().find(|&(_, &id)| id >= case.vocab_size).map(first) {
+            Some((i, j)) => Err(Refusal::new(format!(
+                "ids[{i}][{j}] = {}: no such row, there are {}",
+                case.ids[i * case.shape[1] + j],
+                case.vocab_size
+            ))),
             None => Ok(()),
         }
     }

@@ -1,7 +1,9 @@
 //! What LayerNorm promises.
 
+use crate::aspect::Aspect;
 use crate::breach::*;
-use crate::component::Invariant;
+use crate::component::{Invariant, NET};
+use crate::ladder::climb;
 use crate::laws::{U, values, widen};
 use crate::layernorm::menu;
 use crate::layernorm::oracle::{LayerNormLoops, Passes};
@@ -21,6 +23,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    a thousand times larger than they are.",
         formula: "N(x + c) = N(x)",
         chapter: "layernorm#shift",
+        aspect: Aspect::Statistics,
         weight: 2,
         stays: Some("It is what LayerNorm has and RMSNorm lacks, without an oracle."),
         check: shift,
@@ -30,6 +33,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "After the norm, with gamma 1 and beta 0, the mean of a token is 0.",
         formula: "mean(x̂) = 0",
         chapter: "layernorm#definition",
+        aspect: Aspect::Statistics,
         weight: 2,
         stays: Some("It says what the mean is subtracted for, in one number, without an oracle."),
         check: mean_is_zero,
@@ -39,6 +43,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "After the norm, with gamma 1 and beta 0, the mean square of a token is 1, but for eps.",
         formula: "mean(x̂²) = var / (var + ε)",
         chapter: "layernorm#definition",
+        aspect: Aspect::Statistics,
         weight: 2,
         stays: Some("It says what the root is for, in one number, without an oracle."),
         check: variance_is_one,
@@ -49,6 +54,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    half of the sum, and y is 1/√2.",
         formula: "x = ±√ε, γ = 1, β = 0  ⇒  y = ±1/√2",
         chapter: "layernorm#eps",
+        aspect: Aspect::Eps,
         weight: 2,
         stays: Some(
             "The number that every wrong place of eps gets wrong, and that is known by heart.",
@@ -60,6 +66,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A token of equal values has nothing but its mean: it gives beta.",
         formula: "x = c everywhere  ⇒  y = β",
         chapter: "layernorm#eps",
+        aspect: Aspect::Eps,
         weight: 1,
         stays: Some("Without eps it is 0 / 0. It can be checked by hand."),
         check: constant_row,
@@ -67,10 +74,11 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     Invariant {
         id: "layernorm/scale",
         sentence: "A token twice as large gives the same, when eps is scaled alike.",
-        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), bit for bit, |j| ≤ 20",
+        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 20",
         chapter: "layernorm#definition",
+        aspect: Aspect::Statistics,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: it compares the norm with itself."),
         check: scale,
     },
     Invariant {
@@ -78,6 +86,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "With beta 0, changing the sign of x changes the sign of y, and nothing else.",
         formula: "N(−x) = −N(x), bit for bit, β = 0",
         chapter: "layernorm#definition",
+        aspect: Aspect::Statistics,
         weight: 1,
         stays: Some("A law without an oracle and without a tolerance."),
         check: odd,
@@ -87,8 +96,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.",
         formula: "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t",
         chapter: "layernorm#rows",
+        aspect: Aspect::Statistics,
         weight: 1,
-        stays: None,
+        stays: Some("It says that a token stands alone, without an oracle and a tolerance."),
         check: rows_are_independent,
     },
     Invariant {
@@ -96,6 +106,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "The elements of a token may change places together with their gamma and beta.",
         formula: "y(P·x; P·γ, P·β) = P·y(x; γ, β)",
         chapter: "layernorm#gamma",
+        aspect: Aspect::Weights,
         weight: 1,
         stays: Some(
             "A law without an oracle: it holds for every right norm, whatever its numbers.",
@@ -107,6 +118,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Gamma multiplies, one number per element: with beta 0, y is proportional to it.",
         formula: "y(x; γ, 0) = γ ⊙ y(x; 1, 0)",
         chapter: "layernorm#gamma",
+        aspect: Aspect::Weights,
         weight: 2,
         stays: Some("It looks at gamma alone, whatever the rest of the norm does."),
         check: gamma_per_element,
@@ -116,6 +128,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Beta is added after gamma has multiplied, and gamma does not scale it.",
         formula: "y(x; γ, β) = y(x; γ, 0) + β",
         chapter: "layernorm#gamma",
+        aspect: Aspect::Weights,
         weight: 2,
         stays: None,
         check: beta_is_added_last,
@@ -125,6 +138,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A token whose mean is 0 gets what RMSNorm gives it, and beta.",
         formula: "mean(x) = 0  ⇒  y = γ·x / √(mean(x²) + ε) + β",
         chapter: "layernorm#rmsnorm",
+        aspect: Aspect::Statistics,
         weight: 1,
         stays: Some("It says what the two norms share: all but the mean and beta."),
         check: rms_norm_if_centred,
@@ -134,6 +148,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "On any input, y is what plain f64 loops give.",
         formula: "y = (x − mean) / √(var + ε) · γ + β",
         chapter: "layernorm#definition",
+        aspect: Aspect::Statistics,
         weight: 3,
         stays: None,
         check: forward_f64_loops,
@@ -144,6 +159,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    gradient.",
         formula: "x = c  ⇒  dx = (γ·dy − mean(γ·dy)) / √ε",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("The gradient can be written down by hand here."),
         check: gradient_of_constant_row,
@@ -153,6 +169,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Because a shift of the token changes nothing, the gradient along it is 0.",
         formula: "Σ dx = 0, per token",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("It tells a gradient that takes the mean for a constant, without an oracle."),
         check: gradient_sums_to_zero,
@@ -163,6 +180,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    thousand times larger than they are.",
         formula: "dx(x + c) = dx(x),  dγ(x + c) = dγ(x)",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("The only question about gradients where the mean is large."),
         check: gradient_shift,
@@ -173,6 +191,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    gradient along it is almost 0: eps gives it exactly.",
         formula: "Σ x·dx = Σ x̂·γ·dy · ε/(var + ε), per token",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("It tells a gradient that takes the root for a constant."),
         check: gradient_along_x,
@@ -182,6 +201,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "The gradient is the slope that differences of the party's own outputs show.",
         formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some(
             "It needs no formula for the gradient at all, so an error in the oracle's would show.",
@@ -193,6 +213,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Beta's gradient sums dy over all rows of all batches.",
         formula: "dβ_j = Σ_rows dy_j",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: None,
         check: gradient_of_beta,
@@ -202,6 +223,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Gamma's gradient sums dy · x̂ over all rows of all batches.",
         formula: "dγ_j = Σ_rows dy_j · x̂_j",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: None,
         check: gradient_of_gamma,
@@ -211,8 +233,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "On any input, dx is what plain f64 loops give.",
         formula: "dx = (γ·dy − mean(γ·dy) − x̂·mean(γ·dy·x̂)) / √(var + ε)",
         chapter: "layernorm#gradient",
+        aspect: Aspect::Gradient,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: gradient_of_x,
     },
 ];
@@ -361,12 +384,21 @@ fn dx_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
 const DX_WHY: &str = "the roundings of each step, in the size of its terms, which cancel: two means over the \
                       token, x̂, and the root";
 
-/// `y` must be what the loops give, in the report's own words for `case`.
-fn matches_oracle(party: &Norm, case: &LayerNormCase) -> Step {
-    let y = forward(party, case)?;
+/// One question of the ladder.
+pub(super) type Asked = crate::ladder::Asked<LayerNormCase>;
+
+/// `y` must be what the loops give.
+pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
     let (expected, tolerance) = (forward_oracle(case).y, forward_tolerance(case));
-    within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
-        .map_err(|breach| breach.on(case))
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_y`], asked plainly.
+fn matches_oracle(party: &Norm, case: &LayerNormCase) -> Step {
+    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -460,8 +492,10 @@ fn scale(party: &Norm, _: &Run) -> Verdict {
         let scaled = with_x(&case, |x| x * 2.0f32.powi(j));
         let scaled = LayerNormCase { eps: case.eps * 4.0f64.powi(j), ..scaled };
         let again = forward(party, &scaled)?;
-        let why = format!("the same as for x·2^{}, which changes no digit", -j);
-        same_values("forward", &case.shape, &again, &y, &why).map_err(|b| b.on(&scaled))?;
+        let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
+        let tolerance = forward_tolerance(&case);
+        let at = |i: usize| 2.0 * tolerance[i];
+        within("forward", &case.shape, &again, &widen(&y), at, &why).map_err(|b| b.on(&scaled))?;
     }
     Ok(None)
 }
@@ -579,8 +613,8 @@ fn outlier() -> LayerNormCase {
 }
 
 fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
+    climb(party, run, "forward")?;
     matches_oracle(party, &outlier())?;
-    run.forall(inputs(), |Input { case, .. }| matches_oracle(party, case))?;
     Ok(None)
 }
 
@@ -685,27 +719,22 @@ fn over_rows(h: usize, n: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..h).map(|j| (j..n).step_by(h).map(&f).sum()).collect()
 }
 
-/// More rows than are added in one step: 18, of two elements.
-fn many_rows() -> Input {
-    let wave = |n: usize, k: usize| (0..n).map(|i| (i * k % 11) as f32 - 4.0).collect::<Vec<_>>();
-    let (gamma, beta) = (vec![2.0, -0.5], vec![1.0, 0.0]);
-    let case = LayerNormCase { shape: [2, 9, 2], eps: 1e-3, gamma, beta, x: wave(36, 7) };
-    Input { case, dy: wave(36, 3) }
+fn gradient_of_beta(party: &Norm, run: &Run) -> Verdict {
+    climb(party, run, "backward (dbeta)")
 }
 
-fn gradient_of_beta(party: &Norm, run: &Run) -> Verdict {
-    let check = |Input { case, dy }: &Input| {
-        let (h, n) = (case.shape[2], dy.len());
-        let expected = over_rows(h, n, |i| f64::from(dy[i]));
-        let size = over_rows(h, n, |i| f64::from(dy[i]).abs());
-        let rows = (n / h) as f64;
-        let why = "rows·2⁻²⁴ of Σ|dy|: one sum over the rows in f32";
-        let got = backward(party, case, dy)?.dbeta;
-        within("backward (dbeta)", &[h], &got, &expected, |j| rows * U * size[j], why)
-    };
-    check(&many_rows()).map_err(|breach| breach.on(many_rows()))?;
-    run.forall(inputs(), check)?;
-    Ok(None)
+pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (h, n) = (case.shape[2], dy.len());
+    let expected = over_rows(h, n, |i| f64::from(dy[i]));
+    let size = over_rows(h, n, |i| f64::from(dy[i]).abs());
+    let rows = (n / h) as f64;
+    let why = "rows·2⁻²⁴ of Σ|dy|: one sum over the rows in f32";
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|LayerNormGrads { dbeta, .. }| {
+            within("backward (dbeta)", &[h], &dbeta, &expected, |j| rows * U * size[j], why)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 /// How far each `dgamma` may be off.
@@ -717,23 +746,32 @@ fn dgamma_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
 }
 
 fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    let check = |Input { case, dy }: &Input| {
-        let h = case.shape[2];
-        let (dgamma, tolerance) = (Oracle.passes(case, dy).dgamma, dgamma_tolerance(case, dy));
-        let why = "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
-        let got = backward(party, case, dy)?.dgamma;
-        within("backward (dgamma)", &[h], &got, &dgamma, |j| tolerance[j], why)
-    };
-    check(&many_rows()).map_err(|breach| breach.on(many_rows()))?;
-    run.forall(inputs(), check)?;
-    Ok(None)
+    climb(party, run, "backward (dgamma)")
+}
+
+pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let h = case.shape[2];
+    let (expected, tolerance) = (Oracle.passes(case, dy).dgamma, dgamma_tolerance(case, dy));
+    let why =
+        "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|LayerNormGrads { dgamma, .. }| {
+            within("backward (dgamma)", &[h], &dgamma, &expected, |j| tolerance[j], why)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, dy }| {
-        let (expected, tolerance) = (Oracle.passes(case, dy).dx, dx_tolerance(case, dy));
-        let got = backward(party, case, dy)?.dx;
-        within("backward (dx)", &case.shape, &got, &expected, |i| tolerance[i], DX_WHY)
-    })?;
-    Ok(None)
+    climb(party, run, "backward (dx)")
+}
+
+pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (expected, tolerance) = (Oracle.passes(case, dy).dx, dx_tolerance(case, dy));
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|LayerNormGrads { dx, .. }| {
+            within("backward (dx)", &case.shape, &dx, &expected, |i| tolerance[i], DX_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
 }

@@ -249,6 +249,18 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         }),
     },
     Bug {
+        id: "layernorm/last-left-out-of-mean",
+        misconception: "leaves the last element of a token out of the mean's sum",
+        story: "A loop over lanes of two or four drops what is left at the end.",
+        source: None,
+        named_by: "layernorm/elements-permute",
+        party: bug!(LastLeftOut {
+            fn mean(&self, row: &[f64]) -> f64 {
+                row[..row.len() - 1].iter().sum::<f64>() / row.len() as f64
+            }
+        }),
+    },
+    Bug {
         id: "layernorm/over-tokens",
         misconception: "takes mean and variance of each element over the tokens, which is BatchNorm",
         story: "An axis of 0 for one of −1. The shapes fit.",

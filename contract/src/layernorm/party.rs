@@ -1,7 +1,7 @@
 //! The seam of LayerNorm: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{Refusal, Reply};
+pub use crate::seam::{Manner, Refusal, Reply};
 use std::fmt::{self, Display, Formatter};
 
 /// One call of LayerNorm.
@@ -37,6 +37,16 @@ pub trait LayerNorm {
 
     /// The gradients of the loss, when `dy`, `[b, s, h]`, is its gradient with respect to `y`.
     fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads>;
+
+    /// [`LayerNorm::forward`], asked in another manner.
+    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        self.forward(case)
+    }
+
+    /// [`LayerNorm::backward`], asked in another manner.
+    fn backward_in(&self, _: Manner, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+        self.backward(case, dy)
+    }
 }
 
 // The cases as a report shows them.

@@ -1,7 +1,9 @@
 //! What GroupRMSNorm promises.
 
+use crate::aspect::Aspect;
 use crate::breach::*;
-use crate::component::Invariant;
+use crate::component::{Invariant, NET};
+use crate::ladder::climb;
 use crate::laws::{U, U16, values, widen};
 use crate::norm::menu;
 use crate::norm::oracle::{NormLoops, Passes};
@@ -20,6 +22,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Gamma starts uniform on [low, high), with PyTorch's numbers for the seed.",
         formula: "γ_j = (r_j mod 2²⁴)·2⁻²⁴·(high − low) + low,  r = MT19937(seed)",
         chapter: "norm#initial-values",
+        aspect: Aspect::Seed,
         weight: 2,
         stays: None,
         check: initial_gamma,
@@ -28,12 +31,11 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         id: "norm/statistics-in-f32",
         sentence: "Squares and means are kept in f32 or better: values of 300 and of 0.0003 \
                    give the same as values of 1, when eps is scaled alike.",
-        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), bit for bit, |j| ≤ 12",
+        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 12",
         chapter: "norm#precision",
+        aspect: Aspect::Precision,
         weight: 2,
-        stays: Some(
-            "It compares the norm with itself at other sizes, without an oracle and a tolerance.",
-        ),
+        stays: Some("It compares the norm with itself at other sizes, without an oracle."),
         check: statistics_in_f32,
     },
     Invariant {
@@ -42,6 +44,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    is half of the sum, and y is 1/√2.",
         formula: "x = √ε everywhere, γ = 1  ⇒  y = 1/√2",
         chapter: "norm#eps",
+        aspect: Aspect::Eps,
         weight: 2,
         stays: Some(
             "The number that every wrong place of eps gets wrong, and that is known by heart.",
@@ -53,6 +56,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A group of zeros gives zeros, because eps keeps the root away from 0.",
         formula: "x_g = 0  ⇒  y_g = 0",
         chapter: "norm#eps",
+        aspect: Aspect::Eps,
         weight: 1,
         stays: Some(
             "It shows what eps is for: without eps, 0 / 0 is NaN. The eps probe \
@@ -65,6 +69,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "After the norm, with gamma 1, the mean square of a group is 1, but for eps.",
         formula: "mean(x̂²) = ms / (ms + ε),  ms = mean(x²)",
         chapter: "norm#definition",
+        aspect: Aspect::Statistics,
         weight: 2,
         stays: Some("It says what the norm is for, in one number, without an oracle."),
         check: mean_square_is_one,
@@ -75,6 +80,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    not become 0.",
         formula: "x = c everywhere, ε → 0, γ = 1  ⇒  y = sign(c)",
         chapter: "norm#layernorm",
+        aspect: Aspect::Statistics,
         weight: 1,
         stays: Some(
             "It separates RMSNorm from LayerNorm by one input that can be checked by hand.",
@@ -87,6 +93,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    changes nothing in the others.",
         formula: "groups are [0, gz), [gz, 2gz), …;  N(…, 1000·x_g, …) is the same elsewhere",
         chapter: "norm#groups",
+        aspect: Aspect::Statistics,
         weight: 2,
         stays: Some("A wrong cut shows here by name; elsewhere it is just a wrong number."),
         check: groups_are_neighbours,
@@ -96,6 +103,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A NaN in one group leaves all other groups as they were, bit for bit.",
         formula: "x_g = NaN  ⇒  y_k unchanged for k ≠ g",
         chapter: "norm#groups",
+        aspect: Aspect::Statistics,
         weight: 1,
         stays: None,
         check: groups_are_independent,
@@ -105,6 +113,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Whole groups may change places together with their gamma.",
         formula: "y(P·x; P·γ) = P·y(x; γ),  P moves whole groups",
         chapter: "norm#groups",
+        aspect: Aspect::Weights,
         weight: 1,
         stays: Some(
             "A law without an oracle: it holds for every right norm, whatever its numbers.",
@@ -116,6 +125,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Gamma multiplies, one number per element: y is proportional to it.",
         formula: "y(x; γ) = γ ⊙ y(x; 1)",
         chapter: "norm#gamma",
+        aspect: Aspect::Weights,
         weight: 2,
         stays: Some("It looks at gamma alone, whatever the rest of the norm does."),
         check: gamma_per_element,
@@ -125,6 +135,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Changing the sign of x changes the sign of y, and nothing else.",
         formula: "N(−x) = −N(x), bit for bit",
         chapter: "norm#definition",
+        aspect: Aspect::Statistics,
         weight: 1,
         stays: Some("A law without an oracle and without a tolerance."),
         check: odd,
@@ -134,8 +145,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Values of 10⁻¹⁵ and of 10¹⁵ are normalized like all others.",
         formula: "y = x / √(mean(x²) + ε) · γ, |x| from 10⁻¹⁵ to 10¹⁵",
         chapter: "norm#precision",
+        aspect: Aspect::Precision,
         weight: 1,
-        stays: None,
+        stays: Some("It names the sizes at which squares leave f32."),
         check: tiny_and_huge,
     },
     Invariant {
@@ -143,8 +155,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "On any input, y is what plain f64 loops give.",
         formula: "|y − y₆₄| ≤ (gz/2 + 4)·2⁻²⁴·|y₆₄|",
         chapter: "norm#definition",
+        aspect: Aspect::Statistics,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: forward_f64_loops,
     },
     Invariant {
@@ -153,6 +166,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    gradient.",
         formula: "x_g = 0  ⇒  dx = γ·dy / √ε",
         chapter: "norm#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("The gradient can be written down by hand here."),
         check: gradient_at_zero,
@@ -163,6 +177,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
                    gives it exactly.",
         formula: "Σ x·dx = Σ x̂·γ·dy · ε/(ms + ε), per group",
         chapter: "norm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("It tells a gradient that takes the rms for a constant, without an oracle."),
         check: gradient_along_x,
@@ -172,6 +187,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "The gradient is the slope that differences of the party's own outputs show.",
         formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
         chapter: "norm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some(
             "It needs no formula for the gradient at all, so an error in the oracle's \
@@ -184,6 +200,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "Gamma's gradient sums dy · x̂ over all rows of all batches.",
         formula: "dγ_j = Σ_rows dy_j · x̂_j",
         chapter: "norm#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: None,
         check: gradient_of_gamma,
@@ -193,8 +210,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "On any input, dx is what plain f64 loops give.",
         formula: "dx = (γ·dy − x̂·mean(γ·dy·x̂)) / rms",
         chapter: "norm#gradient",
+        aspect: Aspect::Gradient,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: gradient_of_x,
     },
     Invariant {
@@ -202,8 +220,9 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "An f16 input gives an f16 result, also when gamma is f32.",
         formula: "y ∈ f16",
         chapter: "norm#precision",
+        aspect: Aspect::Precision,
         weight: 1,
-        stays: None,
+        stays: Some("It says what is wrong: the type, and not the number."),
         check: half_result_is_half,
     },
     Invariant {
@@ -211,6 +230,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "An f16 input of 300 gives finite results, although 300² is not an f16.",
         formula: "x = 300  ⇒  |y| = |γ|",
         chapter: "norm#precision",
+        aspect: Aspect::Precision,
         weight: 2,
         stays: Some("The number by which this bug became known."),
         check: half_does_not_overflow,
@@ -220,6 +240,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "The result is rounded to f16 once, after the product with gamma.",
         formula: "|y − y₆₄| ≤ ½ ulp₁₆ + (gz/2 + 4)·2⁻²⁴·|y₆₄|",
         chapter: "norm#precision",
+        aspect: Aspect::Precision,
         weight: 2,
         stays: None,
         check: half_rounds_once,
@@ -229,6 +250,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         sentence: "A group size that does not divide the hidden size is refused.",
         formula: "h mod gz ≠ 0  ⇒  no result",
         chapter: "norm#groups",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: group_size_divides,
@@ -298,39 +320,51 @@ fn forward_tolerance(case: &NormCase) -> f64 {
 const FORWARD_WHY: &str =
     "(gz/2 + 4)·2⁻²⁴ of the value: gz squares are added in f32, then four more roundings";
 
-/// What `y` must be, in the report's own words for `case`.
-fn matches_oracle(party: &Norm, case: &NormCase) -> Step {
+/// One question of the ladder.
+pub(super) type Asked = crate::ladder::Asked<NormCase>;
+
+/// What `y` must be.
+pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
     let expected = oracle(case, &vec![0.0; case.x.len()]).y;
     let tolerance = forward_tolerance(case);
-    let y = forward(party, case)?;
-    within("forward", &case.shape, &y, &expected, |i| tolerance * expected[i].abs(), FORWARD_WHY)
-        .map_err(|breach| breach.on(case))
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|y| {
+            let tolerance = |i: usize| tolerance * expected[i].abs();
+            within("forward", &case.shape, &y, &expected, tolerance, FORWARD_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_y`], asked plainly.
+fn matches_oracle(party: &Norm, case: &NormCase) -> Step {
+    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 // --- initial values -------------------------------------------------------------------------
 
-fn initial_gamma(party: &Norm, _: &Run) -> Verdict {
-    for (n, range, seed) in [
-        (6, (-1.0, 1.0), 42),
-        (30, (0.5, 1.5), 7),
-        (17, (-0.3, 0.7), (1 << 32) + 42), // the generator takes the low 32 bits
-    ] {
-        let input = format!("hidden_size {n}, range {range:?}, seed {seed}");
-        let ask = || answer("initial_gamma", || party.initial_gamma(n, range, seed));
-        let expected = widen(&random::uniform(n, range, seed));
-        let ulp = f64::from(range.0.abs().max(range.1.abs())) * 2.0 * U;
-        let why = "1 ulp at the end of the range: PyTorch multiplies and adds in one step";
-        let check = |gamma: Vec<f32>| {
-            within("initial_gamma", &[n], &gamma, &expected, |_| ulp, why)?;
-            let inside = gamma.iter().all(|&g| range.0 <= g && g < range.1);
-            holds("initial_gamma", inside, || format!("a value outside {range:?}"))
-        };
-        // Twice: the second call must not go on where the first one stopped.
-        for _ in 0..2 {
-            ask().and_then(check).map_err(|breach| breach.on(&input))?;
-        }
-    }
-    Ok(None)
+fn initial_gamma(party: &Norm, run: &Run) -> Verdict {
+    climb(party, run, "initial_gamma")
+}
+
+/// The first gamma, asked twice: the second call must not go on where the first one stopped.
+pub(super) fn matches_draw(party: &Norm, n: usize, range: (f32, f32), seed: u64) -> Step {
+    let expected = widen(&random::uniform(n, range, seed));
+    let (ulp, why) = match range {
+        (0.0, 1.0) => (0.0, "nothing is multiplied or added, so nothing is rounded"),
+        (low, high) => (
+            f64::from(low.abs().max(high.abs())) * 2.0 * U,
+            "1 ulp at the end of the range: PyTorch multiplies and adds in one step",
+        ),
+    };
+    let ask = || {
+        let gamma = answer("initial_gamma", || party.initial_gamma(n, range, seed))?;
+        within("initial_gamma", &[n], &gamma, &expected, |_| ulp, why)?;
+        let inside = gamma.iter().all(|&g| range.0 <= g && g < range.1);
+        holds("initial_gamma", inside, || format!("a value outside {range:?}"))
+    };
+    let input = || format!("hidden_size {n}, range {range:?}, seed {seed}");
+    ask().and_then(|()| ask()).map_err(|breach| breach.on(input()))
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -347,8 +381,10 @@ fn statistics_in_f32(party: &Norm, _: &Run) -> Verdict {
     for j in [8, 12, -8, -12] {
         let scaled = scaled(&case, j);
         let again = forward(party, &scaled)?;
-        let why = format!("the same as for x·2^{}, which changes no digit in f32", -j);
-        same_values("forward", &case.shape, &again, &y, &why).map_err(|b| b.on(&scaled))?;
+        let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
+        let (expected, tolerance) = (widen(&y), 2.0 * forward_tolerance(&case));
+        let at = |i: usize| tolerance * expected[i].abs();
+        within("forward", &case.shape, &again, &expected, at, &why).map_err(|b| b.on(&scaled))?;
     }
     Ok(None)
 }
@@ -513,8 +549,7 @@ fn tiny_and_huge(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, .. }| matches_oracle(party, case))?;
-    Ok(None)
+    climb(party, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -608,30 +643,41 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, dy }| {
-        let Passes { xhat, dgamma, .. } = oracle(case, dy);
-        let h = case.shape[2];
-        let rows = (case.shape[0] * case.shape[1]) as f64;
-        let size = |j: usize| -> f64 {
-            (j..dy.len()).step_by(h).map(|i| (f64::from(dy[i]) * xhat[i]).abs()).sum()
-        };
-        let tolerance = (rows + case.group_size as f64 / 2.0 + 4.0) * U;
-        let why = "(rows + gz/2 + 4)·2⁻²⁴ of Σ|dy·x̂|: one sum over the rows in f32";
-        let got = backward(party, case, dy)?.dgamma;
-        within("backward (dgamma)", &[h], &got, &dgamma, |j| tolerance * size(j), why)
-    })?;
-    Ok(None)
+    climb(party, run, "backward (dgamma)")
+}
+
+pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let Passes { xhat, dgamma, .. } = oracle(case, dy);
+    let h = case.shape[2];
+    let rows = (case.shape[0] * case.shape[1]) as f64;
+    let size = |j: usize| -> f64 {
+        (j..dy.len()).step_by(h).map(|i| (f64::from(dy[i]) * xhat[i]).abs()).sum()
+    };
+    let tolerance = (rows + case.group_size as f64 / 2.0 + 4.0) * U;
+    let why = "(rows + gz/2 + 4)·2⁻²⁴ of Σ|dy·x̂|: one sum over the rows in f32";
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|NormGrads { dgamma: got, .. }| {
+            within("backward (dgamma)", &[h], &got, &dgamma, |j| tolerance * size(j), why)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, dy }| {
-        let expected = oracle(case, dy).dx;
-        let terms = dx_terms(case, dy);
-        let tolerance = dx_tolerance(case);
-        let got = backward(party, case, dy)?.dx;
-        within("backward (dx)", &case.shape, &got, &expected, |i| tolerance * terms[i], DX_WHY)
-    })?;
-    Ok(None)
+    climb(party, run, "backward (dx)")
+}
+
+pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let expected = oracle(case, dy).dx;
+    let terms = dx_terms(case, dy);
+    let tolerance = dx_tolerance(case);
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|NormGrads { dx, .. }| {
+            let tolerance = |i: usize| tolerance * terms[i];
+            within("backward (dx)", &case.shape, &dx, &expected, tolerance, DX_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 // --- half precision -------------------------------------------------------------------------
@@ -641,11 +687,15 @@ fn forward_half(party: &Norm, case: &NormCase) -> Step<Vec<f32>> {
 }
 
 fn half_result_is_half(party: &Norm, _: &Run) -> Verdict {
-    let case = witness(3, 1e-5);
-    let y = forward_half(party, &case)?;
-    let halves: Vec<f32> = y.iter().map(|&y| to_f16(f64::from(y))).collect();
-    let why = "the nearest f16: an f16 input must give an f16 result";
-    same_values("forward_half", &case.shape, &y, &halves, why).map_err(|b| b.on(&case))?;
+    for (h, group_size) in menu::NORM.into_iter().chain(menu::LARGE) {
+        let x = (0..6 * h).map(|i| (i * 37 % 64) as f32 / 16.0 - 1.9375).collect();
+        let gamma = (0..h).map(|j| 0.37 + 0.11 * (j % 7) as f32).collect();
+        let case = NormCase { shape: [2, 3, h], group_size, eps: 1e-5, gamma, x };
+        let y = forward_half(party, &case)?;
+        let halves: Vec<f32> = y.iter().map(|&y| to_f16(f64::from(y))).collect();
+        let why = "the nearest f16: an f16 input must give an f16 result";
+        same_values("forward_half", &case.shape, &y, &halves, why).map_err(|b| b.on(&case))?;
+    }
     Ok(None)
 }
 
@@ -662,19 +712,25 @@ fn half_does_not_overflow(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn half_rounds_once(party: &Norm, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, .. }| {
-        let x = case.x.iter().map(|&x| to_f16(f64::from(x))).collect();
-        let case = NormCase { x, ..case.clone() };
-        let expected = oracle(&case, &vec![0.0; case.x.len()]).y;
-        let tolerance = |i: usize| {
-            let y = expected[i].abs();
-            half_ulp16(y) + forward_tolerance(&case) * y
-        };
-        let why = "half an ulp of f16, for one rounding, and (gz/2 + 4)·2⁻²⁴ of the value";
-        let y = forward_half(party, &case)?;
-        within("forward_half", &case.shape, &y, &expected, tolerance, why)
-    })?;
-    Ok(None)
+    climb(party, run, "forward_half")
+}
+
+pub(super) fn matches_half(party: &Norm, asked: &Asked) -> Step {
+    let case = &asked.case;
+    let round = |y: f64| if y.abs() >= 65520.0 { y * f64::INFINITY } else { y };
+    let expected = oracle(case, &vec![0.0; case.x.len()]).y.into_iter().map(round);
+    let expected: Vec<f64> = expected.collect();
+    let tolerance = |i: usize| {
+        let y = expected[i].abs();
+        if y.is_infinite() {
+            return 0.0;
+        }
+        half_ulp16(y) + forward_tolerance(case) * y
+    };
+    let why = "half an ulp of f16, for one rounding, and (gz/2 + 4)·2⁻²⁴ of the value";
+    answer("forward_half", || party.forward_half_in(asked.manner, case))
+        .and_then(|y| within("forward_half", &case.shape, &y, &expected, tolerance, why))
+        .map_err(|breach| breach.on(asked))
 }
 
 /// Half the distance of neighbours in `f16` around `y`. The smallest exponent is -14.

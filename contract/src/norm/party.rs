@@ -1,7 +1,7 @@
 //! The seam of GroupRMSNorm: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{Refusal, Reply};
+pub use crate::seam::{Manner, Refusal, Reply};
 use std::fmt::{self, Display, Formatter};
 
 /// One call of GroupRMSNorm.
@@ -39,9 +39,24 @@ pub trait GroupRmsNorm {
     /// The gradients of the loss, when `dy`, `[b, s, h]`, is its gradient with respect to `y`.
     fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads>;
 
+    /// [`GroupRmsNorm::forward`], asked in another manner.
+    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward(case)
+    }
+
+    /// [`GroupRmsNorm::backward`], asked in another manner.
+    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        self.backward(case, dy)
+    }
+
     /// `y` for an `f16` input. `x` holds values of `f16`, gamma is `f32`; so must the answer
     /// hold values of `f16`.
     fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>>;
+
+    /// [`GroupRmsNorm::forward_half`], asked in another manner.
+    fn forward_half_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_half(case)
+    }
 }
 
 // The cases as a report shows them.

@@ -1,10 +1,12 @@
 //! What ParallelVocabEmbedding promises.
 
+use crate::aspect::Aspect;
 use crate::breach::*;
-use crate::component::Invariant;
-use crate::embedding::laws::{HUGE, SPECIAL, names, same_normal, telling_table};
+use crate::component::{Invariant, NET};
+use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
 use crate::embedding::party::LookupCase;
+use crate::ladder::climb;
 use crate::laws::{U, values};
 use crate::oracle::Oracle;
 use crate::parallel::menu;
@@ -17,6 +19,9 @@ use std::ops::Range;
 
 type Parallel = dyn ParallelVocabEmbedding;
 
+/// `v`, `e`, `w`.
+pub(super) type Sizes = (usize, usize, usize);
+
 /// All of them, the most telling first.
 pub static INVARIANTS: &[Invariant<Parallel>] = &[
     Invariant {
@@ -24,6 +29,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "Rank r owns the n ids from r·n on, the end not included.",
         formula: "[r·n, (r + 1)·n),  n = v / w",
         chapter: "parallel#ranges",
+        aspect: Aspect::Range,
         weight: 2,
         stays: None,
         check: range,
@@ -33,6 +39,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "Every id has exactly one owner, and all ranks own equally many.",
         formula: "⋃ range(r) = [0, v),  range(r) ∩ range(q) = ∅,  |range(r)| = n",
         chapter: "parallel#ranges",
+        aspect: Aspect::Range,
         weight: 2,
         stays: Some("A law without an oracle: it holds for every right cut, whatever the numbers."),
         check: ranges_partition,
@@ -43,6 +50,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    a world of 0.",
         formula: "w = 0 or v mod w ≠ 0  ⇒  no range",
         chapter: "parallel#ranges",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: uneven_world_refused,
@@ -52,9 +60,20 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "A rank that is not below w owns no range: it is refused.",
         formula: "r ≥ w  ⇒  no range",
         chapter: "parallel#ranges",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: rank_has_no_range,
+    },
+    Invariant {
+        id: "parallel/any-world",
+        sentence: "For any vocabulary, world and rank, the range is the one of the definition, or there is none.",
+        formula: "[r·n, (r + 1)·n) for v to 2⁶⁴ − 1",
+        chapter: "parallel#ranges",
+        aspect: Aspect::Range,
+        weight: 1,
+        stays: Some(NET),
+        check: any_world,
     },
     Invariant {
         id: "parallel/rank-refused",
@@ -62,6 +81,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    its own.",
         formula: "r ≥ w  ⇒  no result",
         chapter: "parallel#ranges",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: rank_refused,
@@ -72,6 +92,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    the rank.",
         formula: "T_r = VocabEmbedding(n, e; seed = base + r)",
         chapter: "parallel#initial-values",
+        aspect: Aspect::Seed,
         weight: 2,
         stays: Some(
             "The definition, on every rank of every size. The next three say which part of it is wrong.",
@@ -83,6 +104,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "Mean and standard deviation are the same on every rank, whatever w is.",
         formula: "T_r = z·std + mean",
         chapter: "parallel#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_mean_and_std,
@@ -92,6 +114,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "Any base seed will do: base + r wraps around, and its low 32 bits count.",
         formula: "seed = (base + r) mod 2³²",
         chapter: "parallel#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: None,
         check: initial_seed_wraps,
@@ -101,9 +124,20 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "No two ranks start alike.",
         formula: "r ≠ q  ⇒  T_r ≠ T_q",
         chapter: "parallel#initial-values",
+        aspect: Aspect::Seed,
         weight: 1,
         stays: Some("It shows what the rank in the seed is for, without an oracle."),
         check: initial_ranks_differ,
+    },
+    Invariant {
+        id: "parallel/initial-any-shard",
+        sentence: "For any base seed, mean and deviation, a shard is PyTorch's; what has no range has no shard.",
+        formula: "T_r = mean + std·z(n·e; base + r)",
+        chapter: "parallel#initial-values",
+        aspect: Aspect::Seed,
+        weight: 1,
+        stays: Some(NET),
+        check: initial_any_shard,
     },
     Invariant {
         id: "parallel/owned-rows",
@@ -111,6 +145,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    place in batch and sequence.",
         formula: "r·n ≤ I[i, j] < (r + 1)·n  ⇒  E_r[i, j] = T_r[I[i, j] − r·n]",
         chapter: "parallel#lookup",
+        aspect: Aspect::Lookup,
         weight: 2,
         stays: Some("The definition on two inputs that can be checked by hand."),
         check: owned_rows,
@@ -120,6 +155,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "The first and the last id of a rank are its own, their neighbours are not.",
         formula: "r·n and (r + 1)·n − 1 are owned; r·n − 1 and (r + 1)·n are foreign",
         chapter: "parallel#lookup",
+        aspect: Aspect::Range,
         weight: 2,
         stays: Some("The four ids where off-by-one shows, by name; random ids rarely stand there."),
         check: edges,
@@ -130,6 +166,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    of the batch are foreign.",
         formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  E_r[i, j] = 0",
         chapter: "parallel#lookup",
+        aspect: Aspect::Mask,
         weight: 2,
         stays: Some("The other half of the definition, by name."),
         check: foreign_tokens_are_zero,
@@ -140,6 +177,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    infinity in the shard does not reach them.",
         formula: "T_r[k] = NaN  ⇒  E_r of foreign tokens = 0",
         chapter: "parallel#lookup",
+        aspect: Aspect::Mask,
         weight: 2,
         stays: None,
         check: zeros_are_written,
@@ -149,6 +187,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "Owned rows are copied, whatever they hold.",
         formula: "E_r = T_r[I − r·n] for T_r with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
         chapter: "parallel#lookup",
+        aspect: Aspect::Special,
         weight: 1,
         stays: None,
         check: special_values,
@@ -158,8 +197,9 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "The ids are only read: the other ranks need them as they are.",
         formula: "I after = I before",
         chapter: "parallel#lookup",
+        aspect: Aspect::State,
         weight: 1,
-        stays: None,
+        stays: Some("It says what is wrong: the ids, and not the rows."),
         check: ids_kept,
     },
     Invariant {
@@ -167,6 +207,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "For every token, exactly one rank gives its row and all others give zeros.",
         formula: "#{r: E_r[i, j] ≠ 0} = 1, for tables without zeros",
         chapter: "parallel#sum",
+        aspect: Aspect::Mask,
         weight: 1,
         stays: Some("A law without an oracle: it holds whatever the numbers are."),
         check: one_rank_answers,
@@ -176,8 +217,9 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "The sum over the ranks is the lookup in the whole table, bit for bit.",
         formula: "Σ_r E_r = T[I]",
         chapter: "parallel#sum",
+        aspect: Aspect::Mask,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: sum_is_the_lookup,
     },
     Invariant {
@@ -186,9 +228,20 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    same rows, the same gradient.",
         formula: "w = 1  ⇒  ParallelVocabEmbedding = VocabEmbedding",
         chapter: "parallel#sum",
+        aspect: Aspect::Range,
         weight: 1,
         stays: Some("Two components must agree where they are the same."),
         check: world_of_one,
+    },
+    Invariant {
+        id: "parallel/forward-any-input",
+        sentence: "On any input, and however it is asked, an owned token gets its row and a foreign one zeros.",
+        formula: "E_r[i, j] = T_r[I[i, j] − r·n], or 0",
+        chapter: "parallel#lookup",
+        aspect: Aspect::Lookup,
+        weight: 1,
+        stays: Some(NET),
+        check: forward_any_input,
     },
     Invariant {
         id: "parallel/id-refused",
@@ -196,6 +249,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    with the last rows.",
         formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result, for every r",
         chapter: "parallel#ids",
+        aspect: Aspect::Refusal,
         weight: 2,
         stays: Some("Ids from v on, by name. Huge ids and a world of one are special cases of it."),
         check: id_refused,
@@ -205,8 +259,11 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "A world of one refuses such an id as well.",
         formula: "w = 1, I[i, j] ≥ v  ⇒  no result",
         chapter: "parallel#ids",
+        aspect: Aspect::Refusal,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "It names the smallest world, where a check that belongs to the mask is missing.",
+        ),
         check: id_refused_in_a_world_of_one,
     },
     Invariant {
@@ -214,16 +271,18 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
         formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
         chapter: "parallel#ids",
+        aspect: Aspect::Refusal,
         weight: 1,
-        stays: None,
+        stays: Some("It says why: cut to 32 bits, 2³² + 3 is 3."),
         check: huge_id_refused,
     },
     Invariant {
         id: "parallel/refusal-names-id",
-        sentence: "The words of the refusal name the id as it was given, not counted from the \
-                   start of the shard.",
-        formula: "I[i, j] = 977 ≥ v  ⇒  \"… 977 …\"",
+        sentence: "The words of the refusal name the first bad id as it was given, not counted from \
+                   the start of the shard, its place in the batch, and the vocabulary size.",
+        formula: "I[2, 3] = 977 ≥ v = 20  ⇒  \"… 977 … [2, 3] … 20 …\"",
         chapter: "parallel#ids",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: refusal_names_id,
@@ -234,6 +293,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    last row.",
         formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  dE_r[i, j] has no part in dT_r",
         chapter: "parallel#gradient",
+        aspect: Aspect::Mask,
         weight: 2,
         stays: Some("The most common mistake on the way back, by name."),
         check: foreign_tokens_give_no_gradient,
@@ -243,6 +303,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "A dy of NaN or infinity at a foreign token does not reach the shard.",
         formula: "dE_r = NaN at foreign tokens  ⇒  dT_r unchanged",
         chapter: "parallel#gradient",
+        aspect: Aspect::Mask,
         weight: 1,
         stays: None,
         check: foreign_nan_stays_out,
@@ -253,6 +314,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    ranks together count all tokens.",
         formula: "dE = 1  ⇒  dT_r[k, ·] = #{(i, j): I[i, j] = r·n + k}",
         chapter: "parallel#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("The gradient can be written down by hand here: it counts."),
         check: gradient_counts,
@@ -263,6 +325,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    don't.",
         formula: "dT_r[0] = dE(r·n),  dT_r[n − 1] = dE((r + 1)·n − 1)",
         chapter: "parallel#gradient",
+        aspect: Aspect::Range,
         weight: 1,
         stays: Some("Forward and backward may draw their edges in different places."),
         check: gradient_at_the_edges,
@@ -272,6 +335,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "An owned row that is looked up three times gets the sum of its three dy.",
         formula: "dT_r[k] = Σ dE_r[i, j] over I[i, j] = r·n + k",
         chapter: "parallel#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("Repeated ids by name."),
         check: gradient_adds,
@@ -281,6 +345,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
         sentence: "The gradient depends on ids and dy, not on what the shard holds.",
         formula: "dT_r(I, dE; T) = dT_r(I, dE; T')",
         chapter: "parallel#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: None,
         check: gradient_not_of_shard,
@@ -291,6 +356,7 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    better.",
         formula: "dE = 1, k looked up 3000 times  ⇒  dT_r[k − r·n] = 3000",
         chapter: "parallel#gradient",
+        aspect: Aspect::Precision,
         weight: 1,
         stays: None,
         check: gradient_of_a_frequent_token,
@@ -301,9 +367,20 @@ pub static INVARIANTS: &[Invariant<Parallel>] = &[
                    the whole table.",
         formula: "dT_r = dT[r·n .. (r + 1)·n],  ± count·2⁻²⁴·Σ|dE|",
         chapter: "parallel#gradient",
+        aspect: Aspect::Gradient,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: gradient_slices,
+    },
+    Invariant {
+        id: "parallel/gradient-any-input",
+        sentence: "On any input, and however it is asked, the gradient is what plain f64 loops give.",
+        formula: "|dT_r − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|",
+        chapter: "parallel#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: Some(NET),
+        check: gradient_any_input,
     },
 ];
 
@@ -421,11 +498,48 @@ fn backward(party: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
 
 const COPIED: &str = "owned rows are copied and zeros are written, so every bit is the same";
 
-/// What `y` must be.
+/// One question of the ladder.
+pub(super) type Asked = crate::ladder::Asked<ShardCase>;
+
+/// What `y` must be, and that the ids are only read.
+pub(super) fn matches_y(party: &Parallel, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|Found { y, ids_after }| {
+            same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)?;
+            holds("forward", ids_after == case.ids, || {
+                format!("the ids are {} after the call", crate::describe::List(&ids_after))
+            })
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_y`], asked plainly.
 fn matches_rows(party: &Parallel, case: &ShardCase) -> Step {
-    let y = forward(party, case)?.y;
-    same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)
-        .map_err(|breach| breach.on(case))
+    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+}
+
+/// What the gradient must be.
+pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let e = case.embedding_dim;
+    let expected = Oracle.gradient(case, dy);
+    let size: Vec<f32> = dy.iter().map(|dy| dy.abs()).collect();
+    let size = Oracle.gradient(case, &size);
+    let start = owned(case.vocab_size, case.world_size, case.rank).start;
+    let mut count = vec![0.0; case.shard.len() / e];
+    for id in &case.ids {
+        if let Some(count) = id.checked_sub(start).and_then(|row| count.get_mut(row)) {
+            *count += 1.0;
+        }
+    }
+    let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|got| {
+            let tolerance = |i: usize| count[i / e] * U * size[i];
+            within("backward", &shard_shape(case), &got, &expected, tolerance, why)
+        })
+        .map_err(|breach| breach.on(asked))
 }
 
 /// What the gradient must be where every sum is exact.
@@ -466,6 +580,16 @@ fn range(party: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+fn any_world(party: &Parallel, run: &Run) -> Verdict {
+    climb(party, run, "shard_range")
+}
+
+pub(super) fn matches_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step {
+    let (got, expected) = (asked_range(party, v, w, r)?, owned(v, w, r));
+    holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
+        .map_err(|breach| breach.on(of_world(v, w, r)))
+}
+
 fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
     run.integers(|&(n, w): &(u8, u8)| {
         let (n, w) = (usize::from(n % 64) + 1, usize::from(w % 16) + 1);
@@ -484,7 +608,7 @@ fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn no_range(party: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
+pub(super) fn no_range(party: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
     refusal("shard_range", rule, || party.shard_range(v, w, r))
         .map_err(|breach| breach.on(of_world(v, w, r)))?;
     Ok(())
@@ -544,25 +668,41 @@ fn told((v, e, w): (usize, usize, usize), r: usize, init: NormalInit) -> String 
     format!("{}, embedding_dim {e}, mean {mean}, std {std}, base seed {seed}", of_world(v, w, r))
 }
 
-fn initial(party: &Parallel, sizes: (usize, usize, usize), r: usize, init: NormalInit) -> Step {
+/// What a shard must start with.
+pub(super) fn matches_normal(party: &Parallel, sizes: Sizes, r: usize, init: NormalInit) -> Step {
     let (v, e, w) = sizes;
     let own = NormalInit { seed: init.seed.wrapping_add(r as u64), ..init };
     same_normal("initial_shard", [v / w, e], &drawn(party, sizes, r, init)?, own)
         .map_err(|breach| breach.on(told(sizes, r, init)))
 }
 
+/// A shard that does not exist has no first rows.
+pub(super) fn no_shard(party: &Parallel, (v, e, w): Sizes, r: usize) -> Step {
+    // Also where nothing has to be drawn.
+    for init in [STANDARD, NormalInit { std: 0.0, ..STANDARD }] {
+        let ask = || party.initial_shard(v, e, w, r, init);
+        refusal("initial_shard", "shard_range refuses this shard", ask)
+            .map_err(|breach| breach.on(told((v, e, w), r, init)))?;
+    }
+    Ok(())
+}
+
 fn initial_shard(party: &Parallel, _: &Run) -> Verdict {
     // Shards of 6, 20, 40 and 60 values: PyTorch draws short and long tables in different ways.
     for (sizes, rank) in ranks() {
-        initial(party, sizes, rank, STANDARD)?;
+        matches_normal(party, sizes, rank, STANDARD)?;
     }
     Ok(None)
+}
+
+fn initial_any_shard(party: &Parallel, run: &Run) -> Verdict {
+    climb(party, run, "initial_shard")
 }
 
 fn initial_mean_and_std(party: &Parallel, _: &Run) -> Verdict {
     for (mean, std) in [(0.5, 0.02), (-3.0, 2.5)] {
         for (sizes, rank) in ranks() {
-            initial(party, sizes, rank, NormalInit { mean, std, seed: 42 })?;
+            matches_normal(party, sizes, rank, NormalInit { mean, std, seed: 42 })?;
         }
     }
     Ok(None)
@@ -571,7 +711,7 @@ fn initial_mean_and_std(party: &Parallel, _: &Run) -> Verdict {
 fn initial_seed_wraps(party: &Parallel, _: &Run) -> Verdict {
     for seed in [u64::from(u32::MAX), u64::MAX, (1 << 32) + 42] {
         for (sizes, rank) in ranks() {
-            initial(party, sizes, rank, NormalInit { seed, ..STANDARD })?;
+            matches_normal(party, sizes, rank, NormalInit { seed, ..STANDARD })?;
         }
     }
     Ok(None)
@@ -602,8 +742,12 @@ fn owned_rows(party: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+fn forward_any_input(party: &Parallel, run: &Run) -> Verdict {
+    climb(party, run, "forward")
+}
+
 /// The ids at the ends of a rank and their neighbours, as far as they exist.
-fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usize> {
+pub(super) fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usize> {
     let Range { start, end } = owned(v, w, rank);
     let ids = [start.checked_sub(1), Some(start), Some(end - 1), (end < v).then_some(end)];
     ids.into_iter().flatten().collect()
@@ -718,7 +862,7 @@ fn sum_is_the_lookup(party: &Parallel, run: &Run) -> Verdict {
 
 fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
     let sizes = menu::PARALLEL[0];
-    initial(party, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
+    matches_normal(party, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
     run.forall(inputs(), |input| {
         let (v, e, w) = sizes;
         let mut input = Input { world_size: w, ..input.clone() };
@@ -782,15 +926,26 @@ fn huge_id_refused(party: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn refusal_names_id(party: &Parallel, _: &Run) -> Verdict {
-    let sizes = menu::PARALLEL[1];
-    for rank in 0..sizes.2 {
-        for id in [977, 31] {
-            let case = with_bad_id(sizes, rank, 1, id);
-            names(id, &refused(party, &case, id)?).map_err(|breach| breach.on(&case))?;
-        }
+fn refusal_names_id(party: &Parallel, run: &Run) -> Verdict {
+    climb(party, run, "refusal")
+}
+
+/// Ids at these places are bad. Every rank names the first, its place, and the vocabulary size.
+pub(super) fn refused_in_words(
+    party: &Parallel,
+    (sizes, rank): (Sizes, usize),
+    shape: [usize; 2],
+    bad: &[(usize, usize)],
+) -> Step {
+    let mut ids: Vec<usize> = (0..shape[0] * shape[1]).map(|t| t % sizes.0).collect();
+    bad.iter().for_each(|&(t, id)| ids[t] = id);
+    let mut case = case(sizes, rank, shape, ids);
+    if shape[1] % 2 == 1 {
+        case.shard[0] = f32::NAN; // what the shard holds changes nothing
     }
-    Ok(None)
+    let (t, id) = bad[0];
+    let words = refused(party, &case, id)?;
+    names_all(&words, id, [t / shape[1], t % shape[1]], sizes.0).map_err(|b| b.on(&case))
 }
 
 // --- gradient -------------------------------------------------------------------------------
@@ -897,4 +1052,8 @@ fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
         within("backward", &[whole.vocab_size, e], &got, &expected, tolerance, why)
     })?;
     Ok(None)
+}
+
+fn gradient_any_input(party: &Parallel, run: &Run) -> Verdict {
+    climb(party, run, "backward")
 }

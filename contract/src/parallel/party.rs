@@ -2,7 +2,7 @@
 
 use crate::describe::List;
 pub use crate::embedding::party::Found;
-pub use crate::seam::{NormalInit, Refusal, Reply};
+pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
@@ -46,6 +46,16 @@ pub trait ParallelVocabEmbedding {
 
     /// The gradient of the shard, `[n, e]`, for `dy`, `[b, s, e]`.
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>>;
+
+    /// [`ParallelVocabEmbedding::forward`], asked in another manner.
+    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
+        self.forward(case)
+    }
+
+    /// [`ParallelVocabEmbedding::backward`], asked in another manner.
+    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward(case, dy)
+    }
 }
 
 // The cases as a report shows them.

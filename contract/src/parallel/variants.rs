@@ -67,13 +67,14 @@ impl QuotientAndRest {
     /// The row of each token, or none for foreign ones.
     fn local(case: &ShardCase) -> Reply<Vec<Option<usize>>> {
         let n = Self::rows(case.vocab_size, case.world_size, case.rank)?;
-        let local = |&id: &usize| {
+        let local = |(t, &id): (usize, &usize)| {
             if id / n >= case.world_size {
-                return Err(Refusal::new(format!("id {id} has no owner")));
+                let (i, j, v) = (t / case.shape[1], t % case.shape[1], case.vocab_size);
+                return Err(Refusal::new(format!("id {id} at {i}, {j} has no owner: v = {v}")));
             }
             Ok((id / n == case.rank).then_some(id % n))
         };
-        case.ids.iter().map(local).collect()
+        case.ids.iter().enumerate().map(local).collect()
     }
 }
 

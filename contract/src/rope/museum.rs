@@ -1026,6 +1026,20 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         }),
     },
     Bug {
+        id: "rope/gradient-slice-overwrites",
+        misconception: "keeps only the part of the gradient that goes through rotate_half",
+        story: "dfdx's `slice` WRITES its gradient over what is there, where it should add. So a tensor that is \
+                sliced and used once more loses a part, silently. Exchange the halves with `roll`, or take \
+                everything from the slices: each part sliced once, and the whole not used again.",
+        source: Some("dfdx 0.13.0, src/tensor_ops/slice/cpu_kernel.rs"),
+        named_by: "rope/gradient-keeps-lengths",
+        party: bug!(SliceOverwrites {
+            fn turn_back(&self, dy: [f64; 2], _: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
+                Oracle.turn_back(dy, [0.0, 0.0], sin)
+            }
+        }),
+    },
+    Bug {
         id: "rope/gradient-first-half",
         misconception: "gives the first half its gradient and the second half zeros",
         story: "A slice whose other part was never added.",

@@ -238,6 +238,11 @@ pub trait RopeLoops: AsRopeLoops {
     fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
         call(self.as_loops(), machine, case)
     }
+
+    /// The gradient through one call.
+    fn call_back(&self, machine: &mut Machine, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f64>> {
+        call_back(self.as_loops(), machine, case, dy)
+    }
 }
 
 impl RopeLoops for Oracle {}
@@ -395,15 +400,35 @@ fn check_call(loops: &dyn RopeLoops, machine: &Machine, case: &RopeCase) -> Repl
     check_length("x", &case.shape, case.x.len())
 }
 
+/// The rotation of a call. What it changes is changed then.
 #[inline(never)]
-fn call(loops: &dyn RopeLoops, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
+fn turn_of_call(
+    loops: &dyn RopeLoops,
+    machine: &mut Machine,
+    case: &RopeCase,
+) -> Reply<RotateCase> {
     loops.check_call(machine, case)?;
     let RopeCase { shape, offset, x } = case.clone();
     let tables = loops.rows_of_call(machine, offset, shape[1])?;
     if let Some(state) = loops.after_call(machine, offset, shape[1])? {
         machine.state = state;
     }
-    Ok(loops.rotate(&RotateCase { shape, tables, x, layout: Layout::HalfSplit }))
+    Ok(RotateCase { shape, tables, x, layout: Layout::HalfSplit })
+}
+
+#[inline(never)]
+fn call(loops: &dyn RopeLoops, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
+    Ok(loops.rotate(&turn_of_call(loops, machine, case)?))
+}
+
+#[inline(never)]
+fn call_back(
+    loops: &dyn RopeLoops,
+    machine: &mut Machine,
+    case: &RopeCase,
+    dy: &[f32],
+) -> Reply<Vec<f64>> {
+    Ok(loops.rotate_backward(&turn_of_call(loops, machine, case)?, dy))
 }
 
 #[inline(never)]
@@ -538,7 +563,15 @@ impl RopeModule for Built {
         self.loops.call(&mut self.machine, case).map(round)
     }
 
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.loops.call_back(&mut self.machine, case, dy).map(round)
+    }
+
     fn state(&self) -> Reply<RopeState> {
         Ok(self.machine.state.clone())
+    }
+
+    fn cloned(&self) -> Reply<Box<dyn RopeModule>> {
+        Ok(Box::new(Self { loops: self.loops.clone(), machine: self.machine.clone() }))
     }
 }

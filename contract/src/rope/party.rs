@@ -1,7 +1,7 @@
 //! The seam of NTK-aware RoPE: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{Refusal, Reply};
+pub use crate::seam::{Manner, Refusal, Reply};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
@@ -93,6 +93,16 @@ pub trait NtkAwareRope {
     /// The gradient of `x` for `dy`, `[b, s, nh, hd]`; `case.x` is not needed for it.
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>>;
 
+    /// [`NtkAwareRope::rotate`], asked in another manner.
+    fn rotate_in(&self, _: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
+        self.rotate(case)
+    }
+
+    /// [`NtkAwareRope::rotate_backward`], asked in another manner.
+    fn rotate_backward_in(&self, _: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.rotate_backward(case, dy)
+    }
+
     /// Each head, half-split, reordered to adjacent pairs. `x` is `[rows, hd]`.
     fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>>;
 
@@ -111,8 +121,24 @@ pub trait RopeModule {
     /// `x` turned by its positions.
     fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>>;
 
+    /// The gradient of `x` through such a call, for `dy`, `[b, s, nh, hd]`.
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>>;
+
     /// What it holds now.
     fn state(&self) -> Reply<RopeState>;
+
+    /// Another one that is the same.
+    fn cloned(&self) -> Reply<Box<dyn RopeModule>>;
+
+    /// [`RopeModule::forward`], asked in another manner.
+    fn forward_in(&mut self, _: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
+        self.forward(case)
+    }
+
+    /// [`RopeModule::backward`], asked in another manner.
+    fn backward_in(&mut self, _: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward(case, dy)
+    }
 }
 
 // The cases as a report shows them.

@@ -94,7 +94,7 @@ pub static TASKS: &[Spec] = &[
         chapter: "rope#layouts",
         library: At { file: "src/rope/layouts.rs", mark: "pub fn half_split_to_interleaved<" },
         grading: Grading::Invariants {
-            ids: &["rope/interleaved-order"],
+            ids: &["rope/interleaved-order", "rope/interleaved-any-size"],
             calls: &["to_interleaved"],
             by_hand: false,
         },
@@ -108,6 +108,7 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Invariants {
             ids: &[
                 "rope/half-split-order",
+                "rope/half-split-any-size",
                 "rope/layouts-round-trip",
                 "rope/rotate-interleaved",
                 "rope/layouts-agree",
@@ -123,7 +124,11 @@ pub static TASKS: &[Spec] = &[
         chapter: "rope#long-calls",
         library: At { file: "src/rope/frequencies.rs", mark: "pub fn ratio_for_length(" },
         grading: Grading::Invariants {
-            ids: &["rope/long-ratio-edges", "rope/long-ratio-smallest-even"],
+            ids: &[
+                "rope/long-ratio-edges",
+                "rope/long-ratio-smallest-even",
+                "rope/ratio-any-length",
+            ],
             calls: &["ratio_for_length"],
             by_hand: false,
         },

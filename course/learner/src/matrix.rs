@@ -1,67 +1,72 @@
 //! `cargo course matrix`: which known bug is caught by which invariant.
+//!
+//! It is measured by a program of its own, `contract/examples/matrix.rs`: that one is built with
+//! optimization, and this one is what a learner waits for.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::exercise::Workspace;
+use crate::exercise::compile::{cargo, listen};
 use crate::exercise::show::{fit, width};
 use crate::progress::with_spinner;
 use crate::terminal::Terminal;
-use contract::diagnosis::Accuracy;
-use contract::matrix::{Matrix, SEEDS, Summary};
-use contract::registry::{COMPONENTS, Entry};
+use contract::registry::Entry;
+use std::io::Read;
 
-/// Makes the matrices and prints them, as text or as seven numbers in JSON. Returns whether the
-/// contract is proved: all bugs caught, no invariant idle, no correct variant refused.
+/// What is measured, and how it is told.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// Every bug by every invariant.
+    Matrix,
+    /// The same, as seven numbers in JSON.
+    Json,
+    /// The bugs that are wrong under a condition only.
+    Mutants,
+}
+
+/// Measures and prints. Returns whether the contract is proved: all bugs caught, no invariant idle, no
+/// correct variant refused. Of mutants: whether none survived.
 ///
 /// # Errors
-/// Standard output can't be written.
-pub fn run(json: bool) -> Result<bool> {
-    // A party that panics is a finding. Its words would stand between the lines.
-    contract::panics::silence();
-    let matrices = with_spinner(|progress| {
-        progress("running every bug against every invariant");
-        all()
+/// The program can't be built, or standard output can't be written.
+pub fn run(components: &[&Entry], kind: Kind) -> Result<bool> {
+    let what = "the matrix can't be made";
+    let failed = |reason: String| Error::Program { what, reason };
+    let workspace = Workspace::find()?;
+    let mut measure = cargo(&workspace);
+    measure.args(["run", "--profile", "proof", "--package", "contract", "--example", "matrix"]);
+    measure.arg("--color=never").arg("--").arg(match kind {
+        Kind::Matrix => "matrix",
+        Kind::Json => "json",
+        Kind::Mutants => "mutants",
     });
-    let summary = Summary::new(&matrices, diagnosis_top1());
+    measure.args(components.iter().map(|entry| entry.slug));
+    let mut measure = measure.spawn().map_err(|error| failed(error.to_string()))?;
+    let (stdout, stderr) = (measure.stdout.take(), measure.stderr.take());
+    let (text, said) = with_spinner(|progress| {
+        std::thread::scope(|scope| {
+            let listener = scope.spawn(|| listen(stderr, progress));
+            let mut text = String::new();
+            let read = stdout.map_or(Ok(0), |mut out| out.read_to_string(&mut text));
+            (read.map(|_| text), listener.join().unwrap_or_default())
+        })
+    });
+    let (text, status) = (text?, measure.wait()?);
+    let good = match status.code() {
+        Some(0) => true,
+        Some(1) => false,
+        _ => return Err(failed(said)),
+    };
     let mut terminal = Terminal::stdout();
-    if json {
-        let text = serde_json::to_string(&summary).map_err(std::io::Error::from)?;
-        terminal.line(&text)?;
-        return Ok(summary.is_proof());
-    }
-    for matrix in &matrices {
-        for line in matrix.to_string().lines() {
-            // Prose may be wrapped. A table may not.
-            let width = if line.starts_with("     it stays") { width() } else { usize::MAX };
-            for line in fit(line, width, 5) {
-                terminal.line(&line)?;
-            }
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("## ") {
+            terminal.heading(title)?;
+            continue;
         }
-        terminal.line("")?;
+        // Prose may be wrapped. A table may not.
+        let width = if line.starts_with("     it stays") { width() } else { usize::MAX };
+        for line in fit(line, width, 5) {
+            terminal.line(&line)?;
+        }
     }
-    terminal.heading("In all")?;
-    let Summary { bugs, killed, invariants, idle_invariants, variants, .. } = summary;
-    let rejected = summary.variants_rejected;
-    terminal.line(&format!("{killed} of {bugs} bugs are caught under every seed"))?;
-    terminal.line(&format!("{idle_invariants} of {invariants} invariants are idle"))?;
-    terminal.line(&format!("{rejected} of {variants} correct variants are refused"))?;
-    let percent = 100.0 * summary.diagnosis_top1;
-    terminal.line(&format!("{percent:.0} % of the bugs are named rightly by the diagnosis"))?;
-    Ok(summary.is_proof())
-}
-
-/// The share of the bugs that the diagnosis names.
-fn diagnosis_top1() -> f64 {
-    COMPONENTS.iter().map(Entry::accuracy).fold(Accuracy::default(), Accuracy::and).top1()
-}
-
-/// The matrices of all components, in the order of the course.
-pub fn all() -> Vec<Matrix> {
-    std::thread::scope(|scope| {
-        let start = |entry: &'static Entry| scope.spawn(|| entry.matrix(SEEDS));
-        let started: Vec<_> = COMPONENTS.iter().map(start).collect();
-        let ended = started.into_iter().map(|thread| match thread.join() {
-            Ok(matrix) => matrix,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        ended.collect()
-    })
+    Ok(good)
 }

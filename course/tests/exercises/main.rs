@@ -3,5 +3,7 @@
 
 mod commands;
 mod mistakes;
+mod mutants;
 mod reports;
 mod scratch;
+mod unseen;

@@ -176,7 +176,7 @@ fn one_task_does_not_hide_the_others() {
         grade["broken"][0]["id"].as_str().unwrap_or("nothing").to_string()
     };
     assert_eq!(of("1.1"), "autograder/no-grade");
-    assert_eq!(of("1.2"), "norm/statistics-in-f32");
+    assert_eq!(of("1.2"), "norm/mean-square-is-one");
     assert_eq!(of("4.1"), "autograder/time");
     assert_eq!(of("4.6"), "autograder/no-grade");
     for task in ["1.4", "2.1", "2.3", "3.3", "4.3", "4.5", "4.7"] {

@@ -53,6 +53,10 @@ impl Scratch {
         std::fs::read_to_string(self.file(name)).unwrap()
     }
 
+    pub fn write(&self, name: &str, text: &str) {
+        write(&self.root.join(name), text.as_bytes());
+    }
+
     pub fn change(&self, name: &str, from: &str, to: &str) {
         let text = self.read(name);
         assert!(text.contains(from), "{name} has no {from}");
@@ -61,17 +65,28 @@ impl Scratch {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+        command.args(arguments).env("QUADRIVIUM_ROOT", &self.root);
+        with_target(&mut command);
         command
-            .args(arguments)
-            .env("QUADRIVIUM_ROOT", &self.root)
-            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch"))
-            .env_remove("RUSTFLAGS");
-        command
+    }
+
+    /// Cargo in the copy.
+    pub fn cargo(&self) -> Command {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(&self.root);
+        with_target(&mut cargo);
+        cargo
     }
 
     pub fn run(&self, arguments: &[&str]) -> Said {
         Said::new(self.command(arguments).output().unwrap())
     }
+}
+
+fn with_target(command: &mut Command) {
+    command
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch"))
+        .env_remove("RUSTFLAGS");
 }
 
 /// What a command said, and how it ended.

@@ -1,8 +1,10 @@
-//! The process that grades one task and leaves the grade in a file.
+//! The process that grades one task, or has a learner's invariant judge one party, and leaves what came out in a
+//! file.
 //!
-//! The grade goes into a file and not to standard output, because the learner's code may print.
+//! It goes into a file and not to standard output, because the learner's code may print.
 
-use crate::judge::judge;
+use crate::judge::{judge, refusal};
+use contract::grade::Shown;
 use contract::registry::task;
 use contract::task::Task;
 use std::path::PathBuf;
@@ -10,32 +12,37 @@ use std::process::ExitCode;
 
 /// Number of the task that this process is for.
 pub const TASK: &str = "QUADRIVIUM_TASK";
-/// The file for its grade.
+/// The file for what comes out.
 pub const ANSWER: &str = "QUADRIVIUM_ANSWER";
 
 /// What a child is asked to do.
 pub struct Order {
     task: &'static Task,
+    shown: Option<Shown>,
     answer: PathBuf,
 }
 
-/// The order, if this process is a child.
+/// The order, if this process is a child. Which party is shown comes on standard input: it is gone once it is
+/// read, so the learner's code can't ask for it.
 pub fn asked_for() -> Option<Order> {
     let number = std::env::var(TASK).ok()?;
+    let shown = serde_json::from_reader(std::io::stdin()).ok()?;
     let answer = PathBuf::from(std::env::var_os(ANSWER)?);
-    Some(Order { task: task(&number)?, answer })
+    Some(Order { task: task(&number)?, shown, answer })
 }
 
-/// Grades, and writes the grade.
+/// Does it: writes the grade, or the words of a refusal.
 pub fn run(order: &Order) -> ExitCode {
     contract::panics::silence();
-    let grade = judge(order.task);
     // Indented as the parent writes them: the other way would be compiled beside it, for every verdict.
-    let text = serde_json::to_vec_pretty(&grade).expect("a grade is plain data");
-    match std::fs::write(&order.answer, text) {
+    let text = match order.shown {
+        Some(shown) => serde_json::to_vec_pretty(&refusal(order.task, shown)),
+        None => serde_json::to_vec_pretty(&judge(order.task)),
+    };
+    match std::fs::write(&order.answer, text.expect("a grade is plain data")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the grade can't be written: {error}");
+            eprintln!("the answer can't be written: {error}");
             ExitCode::FAILURE
         }
     }

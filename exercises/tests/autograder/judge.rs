@@ -2,7 +2,7 @@
 
 use crate::seats::{Learner, SEATS};
 use crate::types;
-use contract::grade::Grade;
+use contract::grade::{Grade, Shown};
 use contract::run::Run;
 use contract::task::{Grading, Task};
 
@@ -23,20 +23,36 @@ pub fn judge(task: &Task) -> Grade {
         return no_seat(task);
     };
     match task.grading {
-        Grading::Types => types::judge(task),
-        Grading::Property { .. } => (seat.property)(task),
+        Grading::Types => match &seat.types {
+            Some(rule) => types::judge(task, rule, &run()),
+            None => no_seat(task),
+        },
+        // Its answers are asked for one by one: see `property.rs`.
+        Grading::Property { .. } => no_seat(task),
         Grading::Invariants { calls, by_hand, .. } => {
             (seat.invariants)(task, &Learner { calls, by_hand }, &run())
         }
     }
 }
 
+/// What the learner's invariant of a component says of one party.
+pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
+    match SEATS.iter().find(|seat| seat.slug == task.component) {
+        Some(seat) => (seat.property)(shown),
+        None => Some(write_a_seat(task)),
+    }
+}
+
 /// A component that nobody hands on.
 fn no_seat(task: &Task) -> Grade {
-    let slug = task.component;
-    let sentence = "Every component has a seat in the autograder. That this one has none is a mistake of the course.";
-    let what = format!(
-        "write exercises/tests/autograder/seats/{slug}.rs, and name it in SEATS in its mod.rs"
-    );
-    Grade::failed(task, "autograder/seat", sentence, what)
+    let sentence = "Every component has a seat in the autograder, with all that its tasks need. That this one has \
+                    none is a mistake of the course.";
+    Grade::failed(task, "autograder/seat", sentence, write_a_seat(task))
+}
+
+fn write_a_seat(task: &Task) -> String {
+    let (slug, name) = (task.component, task.name);
+    format!(
+        "write exercises/tests/autograder/seats/{slug}.rs with what {name} needs, and name it in SEATS in its mod.rs"
+    )
 }

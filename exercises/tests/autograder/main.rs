@@ -6,6 +6,8 @@
 mod child;
 mod judge;
 mod parent;
+mod process;
+mod property;
 mod seats;
 mod types;
 

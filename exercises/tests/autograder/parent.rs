@@ -1,25 +1,19 @@
 //! The process that the learner starts: one child per task, then points and a report.
 
-use crate::child;
+use crate::{process, property};
 use contract::grade::Grade;
 use contract::registry::{TASKS, tasks_called};
 use contract::report::report;
-use contract::task::Task;
+use contract::task::{Grading, Task};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use wait_timeout::ChildExt;
 
 /// Where to write all grades as JSON.
 const JSON: &str = "QUADRIVIUM_JSON";
-/// Time limit of a task in seconds.
-const SECONDS: &str = "QUADRIVIUM_SECONDS";
-const DEFAULT_SECONDS: u64 = 10;
 
 /// Lines of the learner's own output that are shown.
 const PRINTED: usize = 20;
@@ -27,9 +21,6 @@ const PRINTED: usize = 20;
 /// What proptest says by itself begins so: how to store failures, how to shrink longer. A learner's property
 /// runs against every known bug, and would fill the report with it.
 const PROPTEST: &str = "proptest: ";
-/// A failure that proptest keeps in a file would be tried first the next time: another grade for the same code.
-const NO_FAILURES_KEPT: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
-
 type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
 
 /// Grades the tasks that the arguments select, in the manner of `cargo test`.
@@ -135,56 +126,17 @@ fn write_json(grades: &BTreeMap<usize, Grade>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Grades a task in a process of its own.
+/// Grades a task in a process of its own; a task about a property in one for each party.
 fn grade(task: &'static Task) -> Grade {
-    let lost = |what: String| {
-        let sentence = "The autograder starts a process for each task.";
-        Grade::failed(task, "autograder/process", sentence, what)
+    let graded = match task.grading {
+        Grading::Property { .. } => property::grade(task),
+        _ => process::ask(task, None).map(|(grade, printed)| with_output(grade, &printed)),
     };
-    run_child(task).unwrap_or_else(|error| lost(format!("it can't be started: {error}")))
-}
-
-fn run_child(task: &'static Task) -> std::io::Result<Grade> {
-    let folder = tempfile::tempdir()?;
-    let (answer, output) = (folder.path().join("grade.json"), folder.path().join("output.txt"));
-    let seconds = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
-    let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
-    let printed = File::create(&output)?;
-    let mut process = Command::new(std::env::current_exe()?)
-        .env(child::TASK, &task.number)
-        .env(child::ANSWER, &answer)
-        .env(NO_FAILURES_KEPT, "1")
-        .stdin(Stdio::null())
-        .stdout(printed.try_clone()?)
-        .stderr(printed)
-        .spawn()?;
-    let Some(status) = process.wait_timeout(Duration::from_secs(seconds))? else {
-        process.kill()?;
-        process.wait()?;
-        let what = format!(
-            "it was stopped after {seconds} seconds. Is there a loop that does not end? \
-             ({SECONDS}=60 sets another limit.)"
-        );
-        return Ok(with_output(
-            Grade::failed(task, "autograder/time", "A task ends within its time limit.", what),
-            &output,
-        ));
-    };
-    let grade = std::fs::read(&answer).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    let grade = grade.unwrap_or_else(|| {
-        let what = format!(
-            "the process ended without a grade ({status}): your code ended it, or it ran out of \
-             stack. Look for `exit`, `abort` and endless recursion."
-        );
-        Grade::failed(task, "autograder/no-grade", "A task lets its process live.", what)
-    });
-    Ok(with_output(grade, &output))
+    graded.unwrap_or_else(|grade| *grade)
 }
 
 /// What the learner's code printed, as a remark.
-fn with_output(mut grade: Grade, output: &Path) -> Grade {
-    let printed = std::fs::read(output).unwrap_or_default();
-    let printed = String::from_utf8_lossy(&printed);
+pub fn with_output(mut grade: Grade, printed: &str) -> Grade {
     let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with(PROPTEST)).collect();
     if lines.iter().any(|line| !line.trim().is_empty()) {
         let shown = lines[lines.len().saturating_sub(PRINTED)..].join("\n");

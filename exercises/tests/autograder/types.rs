@@ -1,127 +1,279 @@
-//! Tasks about types: programs that must compile, and programs that must not.
+//! Tasks about types: sizes that fit compile, and no others do.
 //!
-//! They are in the component's folder: `norm/types/good.rs`, `norm/types/bad-*.rs`. Each is compiled as a library
-//! against the learner's crate, with code made for it, because a const assertion runs only then.
+//! A component's seat lists the sizes. Two programs are made of them, with a function for each size: all of the
+//! first must compile, and nothing of the second. So a condition that holds for a few sizes only is seen.
+//! They are compiled as libraries against the learner's crate, with code made for them where a const assertion
+//! is asked for: it runs only then.
 
-use contract::breach::{Breach, Fault};
-use contract::grade::Grade;
+use contract::breach::{Breach, Fault, Verdict};
+use contract::component::Component;
+use contract::grade::{Grade, is_todo};
+use contract::run::Run;
 use contract::task::Task;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-/// A `rustc` at work on one program.
-struct Compilation {
-    program: PathBuf,
-    process: std::process::Child,
+/// What a task about types asks.
+pub struct Rule {
+    /// What the functions name.
+    pub imports: &'static [&'static str],
+    /// The sizes.
+    pub sizes: fn() -> Vec<Vec<usize>>,
+    /// Whether they fit.
+    pub fits: fn(&[usize]) -> bool,
+    /// What stands behind a function's name: arguments and body, on one line.
+    pub function: fn(&[usize]) -> String,
+    /// How a size is refused.
+    pub refused_by: By,
+    /// An invariant that the lines must keep, where they compute.
+    pub keeps: Option<fn(&Run) -> Kept>,
+}
+
+/// An invariant's id, its sentence, and what it says.
+pub type Kept = (&'static str, &'static str, Verdict);
+
+/// One invariant, asked of the learner.
+pub fn kept<P: Component + ?Sized>(id: &'static str, learner: &P, run: &Run) -> Kept {
+    let invariants = P::invariants();
+    let invariant = invariants.iter().find(|invariant| invariant.id == id).expect("it is there");
+    (id, invariant.sentence, invariant.judge(learner, run))
+}
+
+/// How a size is refused.
+#[derive(Clone, Copy, PartialEq)]
+pub enum By {
+    /// An assertion that runs while the program compiles, with words of its own.
+    Assertion,
+    /// Types that differ.
+    Mismatch,
 }
 
 /// Grades a task about types.
-pub fn judge(task: &Task) -> Grade {
-    match compile_all(task) {
-        Ok(results) => grade(task, results),
-        Err(error) => Grade::failed(
-            task,
-            "types/compiler",
-            "The programs of the task are compiled against your crate.",
-            format!("rustc can't be run: {error}"),
-        ),
-    }
-}
-
-fn grade(task: &Task, results: Vec<(PathBuf, Output)>) -> Grade {
-    let good = results.iter().any(|(program, _)| stem(program) == "good");
-    let bad = results.iter().any(|(program, _)| stem(program) != "good");
-    if !good || !bad {
-        return Grade::failed(
-            task,
-            "types/programs",
-            "A task about types has a program that fits and one that does not. That one is missing is a mistake of \
-             the course.",
-            format!(
-                "write exercises/{0}/types/good.rs and exercises/{0}/types/bad-....rs",
-                task.component
-            ),
-        );
-    }
+pub fn judge(task: &Task, rule: &Rule, run: &Run) -> Grade {
     let mut grade = Grade::new(task);
-    for (program, output) in results {
-        let name = stem(&program);
-        let source = std::fs::read_to_string(&program).unwrap_or_default();
-        let said = String::from_utf8_lossy(&output.stderr);
-        let compiled = output.status.success();
-        let (rule, sentence, fault) = if name == "good" {
-            let what = format!("it does not compile:\n{}", first_error(&said));
-            ("types/good-compiles", "What fits still compiles.", (!compiled).then_some(what))
-        } else {
-            // Wrong for the right reason: the sizes, and not a name that is missing.
-            let reason = said.contains("E0080") || said.contains("E0308") || said.contains("E0277");
-            let what = if compiled {
-                Some("it compiles".to_string())
-            } else {
-                (!reason).then(|| format!("it fails for another reason:\n{}", first_error(&said)))
-            };
-            ("types/bad-does-not-compile", "What does not fit does not compile.", what)
-        };
-        match fault {
-            Some(what) => {
-                let breach = Breach::new(&name, Fault::Broken { what });
-                grade.fail(rule, sentence, breach.on(body(&source)));
+    if let Some(keeps) = rule.keeps {
+        match keeps(run) {
+            (id, _, Ok(_)) => grade.held.push(id.to_string()),
+            // The lines stand on another task, which is not done yet.
+            (_, _, Err(breach)) if is_todo(&breach) => {}
+            (id, sentence, Err(breach)) => grade.fail(id, sentence, breach),
+        }
+    }
+    match compile(rule) {
+        Ok([good, bad]) => {
+            for (id, sentence, breach) in [
+                ("types/good-compiles", "What fits still compiles.", of_good(&good)),
+                (
+                    "types/bad-does-not-compile",
+                    "What does not fit does not compile, and the compiler says why.",
+                    of_bad(&bad, task, rule.refused_by),
+                ),
+            ] {
+                match breach {
+                    Some(breach) => grade.fail(id, sentence, breach),
+                    None => grade.held.push(id.to_string()),
+                }
             }
-            None => grade.held.push(name),
+        }
+        Err(error) => {
+            let what = format!("rustc can't be run: {error}");
+            let sentence = "The programs of the task are compiled against your crate.";
+            grade.fail("types/compiler", sentence, broken("", what));
         }
     }
     grade.begun = grade.passed || !still_to_do(task);
     grade
 }
 
-/// A program's name, such as `bad-remainder`.
-fn stem(program: &Path) -> String {
-    program.file_stem().unwrap_or_default().to_string_lossy().to_string()
+fn broken(program: &str, what: String) -> Box<Breach> {
+    Breach::new(program, Fault::Broken { what })
+}
+
+/// Of sizes that fit: the first that does not compile.
+fn of_good(good: &Compiled) -> Option<Box<Breach>> {
+    let all = good.functions.len();
+    let (&nth, error) = good.errors.first_key_value()?;
+    let (failed, first) = (good.errors.len(), first_lines(&error.rendered));
+    let what =
+        format!("{failed} of {all} functions do not compile, the first of them is this:\n{first}");
+    Some(broken("sizes that fit", what).on(good.function(nth)))
+}
+
+/// Of sizes that do not fit: the first that compiles, or that is refused for another reason.
+fn of_bad(bad: &Compiled, task: &Task, by: By) -> Option<Box<Breach>> {
+    let all = bad.functions.len();
+    let compile: Vec<usize> = (0..all).filter(|nth| !bad.errors.contains_key(nth)).collect();
+    if let Some(&nth) = compile.first() {
+        let mut what =
+            format!("{} of {all} functions compile, the first of them is this", compile.len());
+        if by == By::Assertion && compile.len() == all && asserts_at_run_time(task) {
+            what += ". An assertion in the body of a function runs when the program runs. In `const { }` it runs \
+                     while the program compiles";
+        }
+        return Some(broken("sizes that do not fit", what).on(bad.function(nth)));
+    }
+    if by == By::Assertion && code_of(task).contains("debug_assert") {
+        let what = "`debug_assert!` and what asks for `debug_assertions` are not there in a release build: what does \
+                    not fit compiles in it";
+        return Some(broken("sizes that do not fit", what.to_string()));
+    }
+    for (&nth, error) in &bad.errors {
+        let what = match by {
+            By::Assertion if error.code != "E0080" => "it fails for another reason",
+            By::Mismatch if !["E0308", "E0277", "E0271"].contains(&error.code.as_str()) => {
+                "it fails for another reason"
+            }
+            By::Assertion if !error.names_a_rule() => {
+                "the compiler does not say which rule is broken. An assertion takes words: `assert!(rule, \"words\")`"
+            }
+            _ => continue,
+        };
+        let what = format!("{what}:\n{}", first_lines(&error.rendered));
+        return Some(broken("sizes that do not fit", what).on(bad.function(nth)));
+    }
+    None
+}
+
+/// Whether the task's lines hold an assertion, and none that runs while the program compiles.
+fn asserts_at_run_time(task: &Task) -> bool {
+    let lines = code_of(task);
+    (lines.contains("assert") || lines.contains("panic!")) && !lines.contains("const {")
+}
+
+/// The learner's lines for a task.
+fn lines_of(task: &Task) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(task.file());
+    let source = std::fs::read_to_string(file).unwrap_or_default();
+    let mark = |end| format!("// task {}: {end}", task.name);
+    let behind = source.split(&mark("begin")).nth(1).unwrap_or_default();
+    behind.split(&mark("end")).next().unwrap_or_default().to_string()
+}
+
+/// The same without comments.
+fn code_of(task: &Task) -> String {
+    let lines = lines_of(task);
+    let code = lines.lines().map(|line| line.split("//").next().unwrap_or_default());
+    code.collect::<Vec<_>>().join("\n")
 }
 
 /// Whether the line that the starter has in the task's place is still there.
 fn still_to_do(task: &Task) -> bool {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(task.file());
-    let source = std::fs::read_to_string(file).unwrap_or_default();
-    source.contains(&format!("// to do: task {}", task.name))
+    lines_of(task).contains(&format!("// to do: task {}", task.name))
 }
 
-/// A program without its comments and blank lines.
-fn body(source: &str) -> String {
-    let lines = source.lines().filter(|line| !line.starts_with("//") && !line.trim().is_empty());
-    lines.collect::<Vec<_>>().join("\n")
+/// The beginning of what the compiler says of an error.
+fn first_lines(rendered: &str) -> String {
+    rendered.split("\n\n").next().unwrap_or_default().trim_end().to_string()
 }
 
-/// The first error in what the compiler said.
-fn first_error(said: &str) -> String {
-    let start = said.find("error").unwrap_or(0);
-    said[start..].split("\n\n").next().unwrap_or_default().to_string()
+/// A program, and the first error in each of its functions.
+struct Compiled {
+    functions: Vec<String>,
+    errors: BTreeMap<usize, Error>,
 }
 
-/// Compiles the programs of a task, all at once.
-fn compile_all(task: &Task) -> io::Result<Vec<(PathBuf, Output)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(task.component).join("types");
-    // A folder that is not there has no programs, and that is told.
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
-    let mut programs: Vec<PathBuf> =
-        entries.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    programs.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    programs.sort();
+impl Compiled {
+    fn function(&self, nth: usize) -> String {
+        self.functions.get(nth).cloned().unwrap_or_default()
+    }
+}
+
+/// An error of the compiler.
+struct Error {
+    code: String,
+    message: String,
+    rendered: String,
+}
+
+impl Error {
+    /// Whether an error in a constant is in somebody's words, or about a division by a size of 0.
+    fn names_a_rule(&self) -> bool {
+        match self.message.strip_prefix("evaluation panicked: ") {
+            Some(words) => {
+                let rust_s_own = [
+                    "assertion failed",
+                    "assertion `",
+                    "explicit panic",
+                    "called `",
+                    "internal error: ",
+                    "not yet implemented",
+                    "not implemented",
+                ];
+                words.contains(' ') && !rust_s_own.iter().any(|own| words.starts_with(own))
+            }
+            None => self.message.contains("zero"),
+        }
+    }
+}
+
+/// Compiles both programs, at once: that of the sizes that fit, and that of the others.
+fn compile(rule: &Rule) -> io::Result<[Compiled; 2]> {
+    let (good, bad): (Vec<_>, Vec<_>) =
+        (rule.sizes)().into_iter().partition(|sizes| (rule.fits)(sizes));
     let out = tempfile::tempdir()?;
-    let started = programs.into_iter().enumerate().map(|(i, program)| {
-        // A name of its own for each, so that compilers at work together do not mix their files.
-        let process = compiler(&program, &format!("program_{i}"), out.path())?.spawn()?;
-        Ok(Compilation { program, process })
-    });
-    let started: Vec<Compilation> = started.collect::<io::Result<_>>()?;
-    let ended = started
-        .into_iter()
-        .map(|Compilation { program, process }| Ok((program, process.wait_with_output()?)));
-    ended.collect()
+    let start = |name: &str, sizes: &[Vec<usize>]| {
+        let function = |(nth, sizes): (usize, &Vec<usize>)| {
+            format!("pub fn size_{nth}{}", (rule.function)(sizes))
+        };
+        let functions: Vec<String> = sizes.iter().enumerate().map(function).collect();
+        // A function a line, and the line says which.
+        let imports: String = rule.imports.iter().map(|path| format!("use {path}; ")).collect();
+        let program = out.path().join(format!("{name}.rs"));
+        std::fs::write(&program, format!("{imports}\n{}\n", functions.join("\n")))?;
+        let emit = if rule.refused_by == By::Assertion { "obj" } else { "metadata" };
+        let process = compiler(&program, emit, out.path())?.spawn()?;
+        Ok::<_, io::Error>((functions, process))
+    };
+    let started = [start("good", &good)?, start("bad", &bad)?];
+    let mut compiled = Vec::new();
+    for (functions, process) in started {
+        let output = process.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let mut errors = errors(&said);
+        if !output.status.success() && errors.is_empty() {
+            // What belongs to no function fails all of them.
+            let rendered = said.to_string();
+            errors.insert(0, Error { code: String::new(), message: String::new(), rendered });
+        }
+        compiled.push(Compiled { functions, errors });
+    }
+    compiled.try_into().map_err(|_| io::Error::other("two programs"))
 }
 
-fn compiler(program: &Path, name: &str, out: &Path) -> io::Result<Command> {
+/// The errors by function, from what the compiler writes as JSON, one message a line. An error in a constant
+/// is in the learner's file; the note after it says which function asked for it.
+fn errors(said: &str) -> BTreeMap<usize, Error> {
+    let mut errors = BTreeMap::new();
+    let mut last: Option<Error> = None;
+    for message in said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+        if message["level"] == "error" {
+            last = Some(Error {
+                code: text(&message["code"]["code"]),
+                message: text(&message["message"]),
+                rendered: text(&message["rendered"]),
+            });
+        }
+        let mut spans = message["spans"].as_array().into_iter().flatten();
+        let line = spans.find_map(|span| {
+            let file = span["file_name"].as_str()?;
+            let ours = file.ends_with("/good.rs") || file.ends_with("/bad.rs");
+            ours.then(|| span["line_start"].as_u64()).flatten()
+        });
+        // Imports are on line 1.
+        if let Some(nth) = line.and_then(|line| usize::try_from(line).ok()?.checked_sub(2))
+            && let Some(error) = last.take()
+        {
+            errors.entry(nth).or_insert(error);
+        }
+    }
+    errors
+}
+
+fn compiler(program: &Path, emit: &str, out: &Path) -> io::Result<Command> {
     // The autograder stands beside the crates that it was built from.
     let deps = std::env::current_exe()?;
     let deps = deps.parent().ok_or_else(|| io::Error::other("no folder of built crates"))?;
@@ -129,13 +281,14 @@ fn compiler(program: &Path, name: &str, out: &Path) -> io::Result<Command> {
     dependency.push(deps);
     let mut learner = std::ffi::OsString::from("exercises=");
     learner.push(newest(deps, "libexercises-")?);
+    let name = program.file_stem().unwrap_or_default();
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc
-        .args(["--edition=2024", "--crate-type=lib", "--emit=obj", "--crate-name", name])
-        .args(["--cap-lints=allow", "--color=never"])
+        .args(["--edition=2024", "--crate-type=lib", "--cap-lints=allow", "--error-format=json"])
+        .arg(format!("--emit={emit}"))
         .arg("--out-dir")
-        // Each its own: they are compiled at once, and all have one name.
-        .arg(out.join(program.file_stem().unwrap_or_default()))
+        // Each its own, so that compilers at work together do not mix their files.
+        .arg(out.join(name))
         .arg("-L")
         .arg(dependency)
         .arg("--extern")

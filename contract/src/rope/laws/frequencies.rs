@@ -2,6 +2,7 @@
 
 use super::Rope;
 use crate::breach::*;
+use crate::ladder::climb;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -192,11 +193,20 @@ impl fmt::Display for Twice {
 }
 
 pub(super) fn frequencies_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(scales(), |&asked| {
-        let Scale { head_dim, base, ratio } = asked;
-        expect_frequencies(party, asked, &Oracle.frequencies(head_dim, base, ratio))
-    })?;
-    Ok(None)
+    climb(party, run, "frequencies")
+}
+
+/// What frequencies must be.
+pub(in crate::rope) fn matches_frequencies(party: &Rope, d: usize, base: f64, ratio: f64) -> Step {
+    expect_frequencies(party, scale(d, base, ratio), &Oracle.frequencies(d, base, ratio))
+}
+
+/// What has no frequencies.
+pub(in crate::rope) fn no_frequencies(party: &Rope, d: usize, base: f64, ratio: f64) -> Step {
+    let rule = "an odd head size or one below 4, a base of 1 or less, or a ratio below 1";
+    refusal("frequencies", rule, || party.frequencies(d, base, ratio))
+        .map(|_words| ())
+        .map_err(|breach| breach.on(scale(d, base, ratio)))
 }
 
 pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
@@ -373,6 +383,39 @@ pub(super) fn tables_precision(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn tables_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(tables_asked(), |asked| expect_tables(party, asked).map(drop))?;
-    Ok(None)
+    climb(party, run, "tables")
+}
+
+/// What tables must be.
+pub(in crate::rope) fn matches_tables(
+    party: &Rope,
+    d: usize,
+    base: f64,
+    ratio: f64,
+    positions: Range<usize>,
+) -> Step {
+    expect_tables(party, &Asked { scale: scale(d, base, ratio), positions }).map(drop)
+}
+
+/// Who has `f64` angles at position a million has them everywhere. An angle in `f32` says nothing any more
+/// beyond 2²³, so nothing is asked of it there.
+pub(in crate::rope) fn exact_far_out(party: &Rope) -> Step {
+    let asked =
+        |start: usize| Asked { scale: scale(4, 10_000.0, 1.0), positions: start..start + 2 };
+    if expect_tables(party, &asked(1_000_003))?.0 > F64_ANGLES {
+        return Ok(());
+    }
+    for bits in [24, 32, 40] {
+        let start = (1 << bits) + 1;
+        let (error, position) = expect_tables(party, &asked(start))?;
+        // An angle, its frequency and their product, each rounded in f64.
+        let allowed = F64_ANGLES + 4.0 * position as f64 * f64::EPSILON;
+        let why = || {
+            format!(
+                "off by {error:.1e} at position {position}, where f64 angles give {allowed:.1e}"
+            )
+        };
+        holds("tables", error <= allowed, why).map_err(|breach| breach.on(asked(start)))?;
+    }
+    Ok(())
 }

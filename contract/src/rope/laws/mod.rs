@@ -1,11 +1,12 @@
 //! What NTK-aware RoPE promises, call by call: frequencies, tables, the rotation and its
 //! gradient, the module.
 
-mod frequencies;
-mod module;
-mod rotation;
+pub(super) mod frequencies;
+pub(super) mod module;
+pub(super) mod rotation;
 
-use crate::component::Invariant;
+use crate::aspect::Aspect;
+use crate::component::{Invariant, NET};
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
 use frequencies::*;
@@ -24,6 +25,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    ratio, and each plane is slower than the one before.",
         formula: "θ₀ = 1,  θ_{i+1} < θ_i",
         chapter: "rope#frequencies",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("It says which end is which, what many tutorials have wrong."),
         check: fastest_plane_first,
@@ -34,6 +36,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    quotients: 1, 0.1, 0.01, 0.001 for d = 8.",
         formula: "k = 1  ⇒  θ_i = base^(−2i/d)",
         chapter: "rope#frequencies",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("Numbers that are known by heart, without NTK in the way."),
         check: plain_frequencies,
@@ -44,6 +47,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    would.",
         formula: "θ_{d/2−1}(k) = θ_{d/2−1}(1) / k",
         chapter: "rope#ntk",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("What NTK is for, in one number."),
         check: ntk_slows_last_plane,
@@ -54,6 +58,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    too.",
         formula: "θ_{i+1} / θ_i = 1/(c·β),  β = base^(2/d),  c = k^(2/(d−2))",
         chapter: "rope#ntk",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("The other half of NTK: the end points alone do not fix the planes between."),
         check: ntk_constant_quotient,
@@ -63,6 +68,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Ratio k₁ and then k₂ is ratio k₁·k₂: NTK is nothing but another base.",
         formula: "θ(base, k₁·k₂) = θ(base·k₁^(d/(d−2)), k₂)",
         chapter: "rope#ntk",
+        aspect: Aspect::Frequencies,
         weight: 1,
         stays: Some("A law without an oracle: it holds for every right NTK, whatever its numbers."),
         check: ntk_composes,
@@ -72,8 +78,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "For any head size, base and ratio, frequencies are what plain f64 loops give.",
         formula: "θ_i = (base·k^(d/(d−2)))^(−2i/d)",
         chapter: "rope#frequencies",
+        aspect: Aspect::Frequencies,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: frequencies_f64_loops,
     },
     Invariant {
@@ -82,6 +89,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    refused.",
         formula: "d odd, d < 4, base ≤ 1 or k < 1  ⇒  no result",
         chapter: "rope#frequencies",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: frequencies_refuse,
@@ -92,6 +100,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "At position 0 all cosines are 1 and all sines are 0, exactly.",
         formula: "C[0, j] = 1,  S[0, j] = 0",
         chapter: "rope#tables",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("The row that can be written down without a calculator."),
         check: tables_position_zero,
@@ -101,6 +110,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "At position 1 the first plane has turned by 1 radian.",
         formula: "C[1, 0] = cos 1,  S[1, 0] = sin 1",
         chapter: "rope#tables",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("The first row that tells radians from degrees, and cos 1 can be looked up."),
         check: tables_position_one,
@@ -111,6 +121,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    i + d/2.",
         formula: "C[t, i] = C[t, i + d/2],  S[t, i] = S[t, i + d/2]",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 2,
         stays: Some("A wrong layout shows here by name; elsewhere it is just a wrong number."),
         check: tables_equal_halves,
@@ -120,6 +131,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Each cosine and its sine lie on the circle.",
         formula: "C² + S² = 1, within 4·2⁻²⁴",
         chapter: "rope#tables",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("A law without an oracle: it tells a wrong size from a wrong angle."),
         check: tables_on_circle,
@@ -129,6 +141,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Row t is for position start + t, and there are as many rows as positions.",
         formula: "tables(a..b)[t] = tables(0..b)[a + t]",
         chapter: "rope#tables",
+        aspect: Aspect::Offset,
         weight: 1,
         stays: Some("It looks at the rows alone, whatever stands in them."),
         check: tables_rows,
@@ -139,6 +152,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    Positions and frequencies in half precision are not.",
         formula: "|C − cos(n·θ)| ≤ n·2⁻²³ + 4·2⁻²⁴;  angles in f64 give 2⁻²⁴ at every n",
         chapter: "rope#precision",
+        aspect: Aspect::Precision,
         weight: 2,
         stays: None,
         check: tables_precision,
@@ -148,8 +162,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "For any settings and positions, tables are what plain f64 loops give.",
         formula: "C[t, j] = cos((a + t)·θ_{j mod d/2}),  S likewise",
         chapter: "rope#tables",
+        aspect: Aspect::Rotation,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: tables_f64_loops,
     },
     // --- rotate -----------------------------------------------------------------------------
@@ -159,6 +174,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    position 1; and so for each dimension.",
         formula: "R₁·e₀ = cos 1·e₀ + sin 1·e_{d/2}",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 2,
         stays: Some("It shows layout and sign at once, by numbers that can be checked by hand."),
         check: rotate_unit_vector,
@@ -168,6 +184,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Position 0 is the identity, bit for bit.",
         formula: "R₀·x = x",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("The one position with an exact answer."),
         check: rotate_position_zero,
@@ -177,6 +194,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A rotation keeps the length of each pair.",
         formula: "y_i² + y_{i+d/2}² = x_i² + x_{i+d/2}²",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 2,
         stays: Some("It says what a rotation is, without an oracle."),
         check: rotate_keeps_lengths,
@@ -186,6 +204,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "The rotation is linear in x: nothing is added, nothing is bent.",
         formula: "R(2x + z) = 2·R(x) + R(z)",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("A law without an oracle: it tells what is added or bent from what is turned."),
         check: rotate_linear,
@@ -196,6 +215,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    sequence counts.",
         formula: "x[b, t, n] = x[0, t, 0]  ⇒  y[b, t, n] = y[0, t, 0]",
         chapter: "rope#rotation",
+        aspect: Aspect::Order,
         weight: 2,
         stays: Some("A position that counts along the wrong axis shows here by name."),
         check: rotate_same_for_all,
@@ -206,6 +226,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    for bit.",
         formula: "x_i = NaN  ⇒  y_j unchanged for j ≠ i, i + d/2",
         chapter: "rope#rotation",
+        aspect: Aspect::Order,
         weight: 1,
         stays: None,
         check: rotate_planes_apart,
@@ -215,6 +236,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Turning by m and then by n is turning by m + n.",
         formula: "R_n·R_m = R_{m+n}",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 1,
         stays: Some("The law from which the relative property follows."),
         check: rotate_composes,
@@ -225,6 +247,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    cos 1 there and sin 1 in dimension 1.",
         formula: "R₁·e₀ = cos 1·e₀ + sin 1·e₁",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 2,
         stays: Some("The same witness for the second layout, which may be written later."),
         check: rotate_interleaved,
@@ -235,6 +258,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    back.",
         formula: "R_half = P⁻¹ · R_interleaved · P",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 2,
         stays: Some("It ties the two layouts together, which separate witnesses do not."),
         check: layouts_agree,
@@ -245,6 +269,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    than x has, is refused.",
         formula: "rows(C) ≠ s  ⇒  no result",
         chapter: "rope#rotation",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: rotate_table_shape,
@@ -255,8 +280,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    loops give.",
         formula: "y = x ⊙ C + rotate_half(x) ⊙ S,  rotate_half(x) = (−x[d/2..], x[..d/2])",
         chapter: "rope#rotation",
+        aspect: Aspect::Rotation,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: rotate_f64_loops,
     },
     // --- layouts ----------------------------------------------------------------------------
@@ -266,24 +292,47 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    and so on, in each head.",
         formula: "P: 0, d/2, 1, d/2 + 1, …",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 1,
         stays: Some("The order itself, to be read off: a round trip can't tell which way it went."),
         check: interleaved_order,
+    },
+    Invariant {
+        id: "rope/interleaved-any-size",
+        sentence: "Heads of any even size are reordered so, however many there are.",
+        formula: "P·x for d = 4, 6, 8, …",
+        chapter: "rope#layouts",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some(NET),
+        check: interleaved_any_size,
     },
     Invariant {
         id: "rope/half-split-order",
         sentence: "Splitting takes the even places first and then the odd ones, in each head.",
         formula: "P⁻¹: 0, 2, 4, …, 1, 3, 5, …",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 1,
         stays: Some("The order itself, to be read off: a round trip can't tell which way it went."),
         check: half_split_order,
+    },
+    Invariant {
+        id: "rope/half-split-any-size",
+        sentence: "Heads of any even size are reordered back, however many there are.",
+        formula: "P⁻¹·x for d = 4, 6, 8, …",
+        chapter: "rope#layouts",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some(NET),
+        check: half_split_any_size,
     },
     Invariant {
         id: "rope/layouts-round-trip",
         sentence: "The two reorderings undo each other.",
         formula: "P⁻¹·P·x = x = P·P⁻¹·x",
         chapter: "rope#layouts",
+        aspect: Aspect::Order,
         weight: 1,
         stays: Some("A law without an oracle, for any values and every head size."),
         check: layouts_round_trip,
@@ -295,6 +344,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    its partner at position 1.",
         formula: "R₁ᵀ·e₀ = cos 1·e₀ − sin 1·e_{d/2}",
         chapter: "rope#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
         stays: Some("It shows the sign of the turn by numbers that can be checked by hand."),
         check: gradient_turns_back,
@@ -305,6 +355,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    the layers below.",
         formula: "dx_i² + dx_{i+d/2}² = dy_i² + dy_{i+d/2}²",
         chapter: "rope#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("It says why RoPE is kind to training, without an oracle."),
         check: gradient_keeps_lengths,
@@ -314,6 +365,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Turning x and sending the result back through the gradient gives x again.",
         formula: "Rᵀ·R = 1",
         chapter: "rope#gradient",
+        aspect: Aspect::Gradient,
         weight: 1,
         stays: Some("Forward and backward against each other: it needs no formula for either."),
         check: gradient_undoes,
@@ -323,11 +375,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "The gradient is the transpose of what the forward pass does, whatever that is.",
         formula: "⟨dy, R·x⟩ = ⟨Rᵀ·dy, x⟩",
         chapter: "rope#gradient",
+        aspect: Aspect::Gradient,
         weight: 2,
-        stays: Some(
-            "The definition of a gradient, off the circle too, where the inverse is not the \
-             transpose.",
-        ),
+        stays: None,
         check: gradient_adjoint,
     },
     Invariant {
@@ -335,8 +385,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "For any tables and either layout, dx is what plain f64 loops give.",
         formula: "dx = Rᵀ·dy",
         chapter: "rope#gradient",
+        aspect: Aspect::Gradient,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: gradient_f64_loops,
     },
     // --- ratio_for_length -------------------------------------------------------------------
@@ -346,6 +397,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    multiple of 2·ms, to the next even number.",
         formula: "k'(L) = 2·⌈L / (2·ms)⌉;  ms = 3: k'(6) = 2, k'(7) = 4, k'(13) = 6",
         chapter: "rope#long-calls",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("The edges by hand, where every wrong rounding shows."),
         check: long_ratio_edges,
@@ -355,9 +407,20 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A long call's ratio is even, large enough, and no smaller even number would do.",
         formula: "k' even,  ms·k' ≥ L,  ms·(k' − 2) < L",
         chapter: "rope#long-calls",
+        aspect: Aspect::Frequencies,
         weight: 1,
         stays: None,
         check: long_ratio_smallest_even,
+    },
+    Invariant {
+        id: "rope/ratio-any-length",
+        sentence: "For any length and training length, also the largest, the ratio is the one of the definition.",
+        formula: "k' = 2·⌈L / (2·ms)⌉,  L to 2⁶⁴ − 1",
+        chapter: "rope#long-calls",
+        aspect: Aspect::Frequencies,
+        weight: 1,
+        stays: Some(NET),
+        check: ratio_any_length,
     },
     // --- the module -------------------------------------------------------------------------
     Invariant {
@@ -366,6 +429,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    frequencies.",
         formula: "es = ms·k,  C, S: [es, d]",
         chapter: "rope#cache",
+        aspect: Aspect::State,
         weight: 2,
         stays: Some("A wrong cache is named before any call hides or shows it."),
         check: fresh_state,
@@ -375,6 +439,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Row t of the module's output is turned by position t.",
         formula: "x_t = e_j  ⇒  y_t = cos(t·θ_j)·e_j + sin(t·θ_j)·e_{j+d/2}",
         chapter: "rope#rotation",
+        aspect: Aspect::Offset,
         weight: 2,
         stays: Some("The module's first answer, by numbers that can be checked by hand."),
         check: turns_by_position,
@@ -385,6 +450,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    distance only.",
         formula: "⟨R_m·q, R_n·k⟩ = ⟨R_{m−n}·q, k⟩",
         chapter: "rope#why",
+        aspect: Aspect::Offset,
         weight: 2,
         stays: Some("What RoPE is for, in one formula, without an oracle."),
         check: relative_positions,
@@ -395,6 +461,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    decoding token by token equals one call.",
         formula: "rope(x)[t] = rope(x[t], offset = t)",
         chapter: "rope#offset",
+        aspect: Aspect::Offset,
         weight: 3,
         stays: Some("Decoding with a cache stands and falls with it; no oracle is needed."),
         check: offset_is_position,
@@ -405,6 +472,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    nothing.",
         formula: "offset + s = es  ⇒  k stays",
         chapter: "rope#long-calls",
+        aspect: Aspect::Offset,
         weight: 1,
         stays: Some("The edge between short and long, from the short side."),
         check: exact_end_uses_cache,
@@ -414,6 +482,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Whether a call is long, and its ratio, depend on offset + s, not on s alone.",
         formula: "L = offset + s;  L > es  ⇒  k' = 2·⌈L / (2·ms)⌉",
         chapter: "rope#long-calls",
+        aspect: Aspect::Offset,
         weight: 2,
         stays: Some("It looks at calls that are long by their offset alone."),
         check: offset_counts_in_length,
@@ -423,6 +492,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A call past the cache turns all its rows by the frequencies of k'.",
         formula: "L > es  ⇒  y_t = R_{offset+t}(k')·x_t",
         chapter: "rope#long-calls",
+        aspect: Aspect::Frequencies,
         weight: 2,
         stays: Some("The edges of long calls, before anything about what stays."),
         check: long_call_ratio,
@@ -433,6 +503,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    afterwards does.",
         formula: "y(dynamic = true) = y(dynamic = false)",
         chapter: "rope#long-calls",
+        aspect: Aspect::Frequencies,
         weight: 1,
         stays: Some("It compares the module with itself, so that one branch can't drift away."),
         check: long_call_same_either_way,
@@ -443,8 +514,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    calls are what they were, bit for bit.",
         formula: "dynamic = false  ⇒  state after = state before",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 2,
-        stays: Some("One long prompt that changes all later answers was a bug in a real library."),
+        stays: None,
         check: static_state_stays,
     },
     Invariant {
@@ -453,6 +525,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    good.",
         formula: "dynamic = true, L > es  ⇒  k = k', es = ms·k', C = C(k'), S = S(k')",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 2,
         stays: Some("The state itself, before any later call depends on it."),
         check: dynamic_grows,
@@ -462,6 +535,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "After a dynamic module has grown, short calls use the new frequencies too.",
         formula: "dynamic = true, then L ≤ ms·k'  ⇒  y_t = R_{offset+t}(k')·x_t",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 2,
         stays: Some("It shows by values, not by a report, that the cache was replaced."),
         check: dynamic_later_calls,
@@ -472,8 +546,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    ms.",
         formula: "k' = 2·⌈L / (2·ms)⌉ for the second long call as for the first",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 1,
-        stays: Some("A first growth that is right says little about the second."),
+        stays: None,
         check: dynamic_grows_again,
     },
     Invariant {
@@ -481,6 +556,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A dynamic module does not shrink when calls get shorter again.",
         formula: "L ≤ es  ⇒  k stays",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 1,
         stays: Some("Some libraries shrink on purpose, so the rule has to be said."),
         check: dynamic_never_shrinks,
@@ -490,6 +566,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "The module is exact at large odd positions, from its cache and past it.",
         formula: "|y − y₆₄| ≤ (n·2⁻²³ + 8·2⁻²⁴)·(|x_i| + |x_{i+d/2}|),  n > 16,384",
         chapter: "rope#precision",
+        aspect: Aspect::Offset,
         weight: 2,
         stays: None,
         check: large_positions,
@@ -499,6 +576,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "An offset so large that offset + s overflows is refused.",
         formula: "offset + s ≥ 2⁶⁴  ⇒  no result",
         chapter: "rope#offset",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: Some("Wrapped or clamped offsets break it by name."),
         check: overflow_is_refused,
@@ -508,6 +586,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A call that is refused leaves the module as it was.",
         formula: "no result  ⇒  state after = state before",
         chapter: "rope#long-calls",
+        aspect: Aspect::State,
         weight: 1,
         stays: None,
         check: refused_call_changes_nothing,
@@ -517,6 +596,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "A module with a bad head size, base, ratio or training length is not built.",
         formula: "d odd, d < 4, base ≤ 1, k < 1 or ms = 0  ⇒  no module",
         chapter: "rope#cache",
+        aspect: Aspect::Refusal,
         weight: 1,
         stays: None,
         check: settings_refused,
@@ -526,6 +606,7 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         sentence: "Two modules do not know of each other, whatever they share inside.",
         formula: "calls of A change no result of B",
         chapter: "rope#cache",
+        aspect: Aspect::State,
         weight: 1,
         stays: Some("It is the only one that has two modules at once."),
         check: modules_are_apart,
@@ -536,8 +617,9 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
                    loops give.",
         formula: "y_t = R_{offset+t}(k)·x_t, and the state after each call",
         chapter: "rope#cache",
+        aspect: Aspect::State,
         weight: 3,
-        stays: Some("The net below the witnesses: it catches what nobody thought of."),
+        stays: Some(NET),
         check: module_f64_loops,
     },
 ];
@@ -549,19 +631,38 @@ fn values(n: usize) -> impl Strategy<Value = Vec<f32>> {
     steps.prop_map(|steps| steps.into_iter().map(|step| step as f32 / 250.0).collect())
 }
 
-/// How large the terms of each value of `y` are: `|x cos| + |partner sin|`.
-fn sizes(case: &RotateCase) -> Vec<f64> {
-    /// The oracle with a plus in its turn.
-    struct Terms;
-    impl RopeLoops for Terms {
-        fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
-            [x[0] * cos[0] + x[1] * sin[0], x[1] * cos[1] + x[0] * sin[1]]
-        }
+/// The oracle with a plus in its turns.
+struct Terms;
+
+impl RopeLoops for Terms {
+    fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
+        [x[0] * cos[0] + x[1] * sin[0], x[1] * cos[1] + x[0] * sin[1]]
     }
-    let absolute = |values: &[f32]| values.iter().map(|value| value.abs()).collect::<Vec<_>>();
+
+    fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
+        [dy[0] * cos[0] + dy[1] * sin[1], dy[1] * cos[1] + dy[0] * sin[0]]
+    }
+}
+
+fn absolute(values: &[f32]) -> Vec<f32> {
+    values.iter().map(|value| value.abs()).collect()
+}
+
+/// A case with absolute values.
+fn positive(case: &RotateCase) -> RotateCase {
     let Tables { cos, sin } = &case.tables;
     let tables = Tables { cos: absolute(cos), sin: absolute(sin) };
-    Terms.rotate(&RotateCase { x: absolute(&case.x), tables, ..case.clone() })
+    RotateCase { x: absolute(&case.x), tables, ..case.clone() }
+}
+
+/// How large the terms of each value of `y` are: `|x cos| + |partner sin|`.
+fn sizes(case: &RotateCase) -> Vec<f64> {
+    Terms.rotate(&positive(case))
+}
+
+/// The same for each value of `dx`. Cosine and sine of the partner are those at its own place.
+fn sizes_back(case: &RotateCase, dy: &[f32]) -> Vec<f64> {
+    Terms.rotate_backward(&positive(case), &absolute(dy))
 }
 
 /// `|x| + |partner|` for each value of half-split heads.

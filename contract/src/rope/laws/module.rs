@@ -3,6 +3,7 @@
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
 use crate::breach::*;
+use crate::ladder::climb;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -43,6 +44,25 @@ pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+pub(super) fn ratio_any_length(party: &Rope, run: &Run) -> Verdict {
+    climb(party, run, "ratio_for_length")
+}
+
+/// What a ratio must be.
+pub(in crate::rope) fn matches_ratio(party: &Rope, length: usize, max_seq_len: usize) -> Step {
+    let got = ratio(party, length, max_seq_len)?;
+    let expected = 2 * length.div_ceil(2 * max_seq_len);
+    holds("ratio_for_length", got == expected, || format!("k' should be {expected}. It is {got}"))
+        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))
+}
+
+/// There is no ratio for a training length of 0.
+pub(in crate::rope) fn no_ratio(party: &Rope) -> Step {
+    refusal("ratio_for_length", "max_seq_len 0", || party.ratio_for_length(5, 0))
+        .map(|_words| ())
+        .map_err(|breach| breach.on("length 5, max_seq_len 0"))
+}
+
 pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
     run.integers(|&(length, max_seq_len): &(u32, u16)| {
         let (length, max_seq_len) = (length as usize + 1, max_seq_len as usize + 1);
@@ -64,7 +84,12 @@ pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
 
 type Module = Box<dyn RopeModule>;
 
-fn settings(head_dim: usize, max_seq_len: usize, ratio: usize, dynamic: bool) -> RopeSettings {
+pub(in crate::rope) fn settings(
+    head_dim: usize,
+    max_seq_len: usize,
+    ratio: usize,
+    dynamic: bool,
+) -> RopeSettings {
     RopeSettings { head_dim, base: 10_000.0, max_seq_len, ratio, dynamic }
 }
 
@@ -97,7 +122,10 @@ impl Script {
 
 /// A call with two batch rows and two heads, uneven values of both signs.
 fn sample(d: usize, offset: usize, s: usize) -> RopeCase {
-    let shape = [2, s, 2, d];
+    sample_of([2, s, 2, d], offset)
+}
+
+fn sample_of(shape: [usize; 4], offset: usize) -> RopeCase {
     let n = shape.iter().product::<usize>();
     let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 8.0 - 1.9375).collect();
     RopeCase { shape, offset, x }
@@ -492,12 +520,33 @@ pub(super) fn overflow_is_refused(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
-    for dynamic in [false, true] {
+    // The positions overflow, or the cache that a dynamic module would need for them.
+    let calls = [(false, usize::MAX), (true, usize::MAX), (true, usize::MAX - 3)];
+    for (dynamic, offset) in calls {
         let settings = settings(4, 3, 1, dynamic);
         let mut module = build(party, &settings)?;
-        let case = overflowing(4);
-        let refused = refusal("forward", "offset + s overflows", || module.forward(&case));
-        refused.and_then(|_| expect_state(&module, &truth(&settings)?)).map_err(|breach| {
+        let case = RopeCase { offset, ..overflowing(4) };
+        let rule = "offset + s, or the cache of ms·k' rows, is larger than any usize";
+        let refused = refusal("forward", rule, || module.forward(&case));
+        let mut truth = truth(&settings)?;
+        let unchanged = |_words| {
+            expect_state(&module, &truth)?;
+            // What is not to be seen in the state either.
+            for s in [2, 5] {
+                let case = sample(4, 1, s);
+                let (got, expected) = (forward(&mut module, &case)?, forward(&mut truth, &case)?);
+                expect_values(&case, &got, &expected, CALL_WHY)?;
+                refusal("forward", rule, || {
+                    module.forward(&RopeCase { offset, ..overflowing(4) })
+                })?;
+                let expected = answer("backward", || truth.backward(&case, &case.x))?;
+                let got = answer("backward", || module.backward(&case, &case.x))?;
+                let (expected, tolerance) = (widen(&expected), call_tolerance(&case));
+                within("backward", &case.shape, &got, &expected, |i| tolerance[i], CALL_WHY)?;
+            }
+            Ok(())
+        };
+        refused.and_then(unchanged).map_err(|breach| {
             breach.on(format!("{settings}\nafter a call that was refused: {case}"))
         })?;
     }
@@ -525,12 +574,19 @@ pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
 // --- nets -----------------------------------------------------------------------------------
 
 pub(super) fn modules_are_apart(party: &Rope, _: &Run) -> Verdict {
-    let first = settings(4, 3, 1, true);
-    let second = RopeSettings { base: 100.0, dynamic: false, ..first };
+    for (dynamic, other) in [(true, false), (false, false), (true, true)] {
+        let first = settings(4, 3, 1, dynamic);
+        let second = RopeSettings { base: 100.0, dynamic: other, ..first };
+        two_apart(party, &first, &second)?;
+    }
+    Ok(None)
+}
+
+fn two_apart(party: &Rope, first: &RopeSettings, second: &RopeSettings) -> Step {
     let input = format!("two modules, called in turn:\n{first}\n{second}");
     let judge = || {
-        let (mut a, mut b) = (build(party, &first)?, build(party, &second)?);
-        let (mut true_a, mut true_b) = (truth(&first)?, truth(&second)?);
+        let (mut a, mut b) = (build(party, first)?, build(party, second)?);
+        let (mut true_a, mut true_b) = (truth(first)?, truth(second)?);
         for (offset, s) in [(0, 3), (1, 1), (0, 5), (0, 2)] {
             let case = sample(4, offset, s);
             for (module, truth) in [(&mut a, &mut true_a), (&mut b, &mut true_b)] {
@@ -541,8 +597,7 @@ pub(super) fn modules_are_apart(party: &Rope, _: &Run) -> Verdict {
         }
         Ok(())
     };
-    judge().map_err(|breach: Box<Breach>| breach.on(input))?;
-    Ok(None)
+    judge().map_err(|breach: Box<Breach>| breach.on(input))
 }
 
 /// Small modules of any kind, up to three calls around the end of their cache.
@@ -558,7 +613,66 @@ fn scripts() -> impl Strategy<Value = Script> {
 }
 
 pub(super) fn module_f64_loops(party: &Rope, run: &Run) -> Verdict {
+    climb(party, run, "build")?;
     let judged = Judged { states: true, ..VALUES };
     run.forall(scripts(), |script| play(party, script, judged, "what the f64 loops give"))?;
     Ok(None)
+}
+
+/// A module, and calls of it in some manner.
+#[derive(Debug, Clone)]
+pub(in crate::rope) struct Calls {
+    pub settings: RopeSettings,
+    pub manner: Manner,
+    /// Batch rows and heads of each call.
+    pub rows: [usize; 2],
+    /// Offset and tokens of each call.
+    pub calls: Vec<(usize, usize)>,
+}
+
+/// What each call must give: values, gradient, and the state that it leaves.
+pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
+    let Calls { settings, manner, rows: [b, nh], calls } = plan;
+    let script = Script { settings: *settings, calls: calls.clone() };
+    let mut module = build(party, settings)?;
+    let mut truth = truth(settings)?;
+    let mut call = |i: usize| {
+        let (offset, s) = calls[i];
+        let mut case = sample_of([*b, s, *nh, settings.head_dim], offset);
+        let mut back = *manner;
+        if *manner == Manner::Broadcast {
+            // Its rows are equal. The gradient of a broadcast tensor would be that of one row.
+            let row = case.x.len() / b;
+            case.x = case.x[..row].repeat(*b);
+            back = Manner::Plain;
+        }
+        if *manner == Manner::Cloned {
+            // A copy is the same, and what it does is its own.
+            let es = state(&module)?.cached_len;
+            let long = sample(settings.head_dim, es, 2);
+            let mut copies =
+                (answer("clone", || module.cloned())?, truth.cloned().expect("it is the oracle's"));
+            let (got, expected) = (forward(&mut copies.0, &long)?, forward(&mut copies.1, &long)?);
+            expect_values(&long, &got, &expected, "asked of a clone")?;
+            expect_state(&copies.0, &copies.1)?;
+        }
+        let expected = forward(&mut truth, &case)?;
+        if *manner == Manner::Again {
+            forward(&mut module, &case)?;
+        }
+        let got = answer("forward", || module.forward_in(*manner, &case))?;
+        expect_values(&case, &got, &expected, CALL_WHY)?;
+        expect_state(&module, &truth)?;
+        let dy: Vec<f32> = case.x.iter().rev().copied().collect();
+        let expected = answer("backward", || truth.backward(&case, &dy))?;
+        let got = answer("backward", || module.backward_in(back, &case, &dy))?;
+        let tolerance = call_tolerance(&RopeCase { x: dy, ..case.clone() });
+        let expected = widen(&expected);
+        within("backward", &case.shape, &got, &expected, |i| tolerance[i], CALL_WHY)
+    };
+    (0..calls.len()).try_for_each(|i| {
+        call(i).map_err(|b: Box<Breach>| {
+            b.on(format!("{}\n{script}\nwrong at call {}", manner.words(), i + 1).trim_start())
+        })
+    })
 }

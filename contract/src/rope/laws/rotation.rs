@@ -1,7 +1,8 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
-use super::{Rope, sizes, values};
+use super::{Rope, sizes, sizes_back, values};
 use crate::breach::*;
+use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -340,13 +341,95 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
 pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, .. }| {
-        let size = sizes(case);
-        let y = rotate(party, case)?;
-        let expected = Oracle.rotate(case);
-        within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
-    })?;
-    Ok(None)
+    climb(party, run, "rotate")
+}
+
+/// A rotation by any tables, on the circle or not. Each plane has one cosine and one sine.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::rope) struct Turned {
+    pub shape: [usize; 4],
+    pub layout: Layout,
+    pub manner: Manner,
+    /// Whether one value is NaN.
+    pub nan: bool,
+}
+
+impl Turned {
+    fn input(&self, draw: &mut Draw) -> Input {
+        let Self { shape, layout, manner, nan } = *self;
+        let [b, s, nh, d] = shape;
+        let row = s * nh * d;
+        let mut x = draw.values(b * row);
+        if manner == Manner::Broadcast {
+            (row..b * row).for_each(|i| x[i] = x[i - row]);
+        }
+        if nan {
+            x[row - 1] = f32::NAN;
+        }
+        let mut dy = draw.values(b * row);
+        if manner == Manner::Broadcast {
+            (row..b * row).for_each(|i| dy[i] = dy[i - row]);
+        }
+        let mut turns: Vec<Turn> = (0..s * d / 2).map(|_| (draw.value(), draw.value())).collect();
+        if turns.len() > 2 {
+            turns[1] = (0.0, 1.0); // a quarter turn: nothing can be divided by its cosine
+        }
+        let tables = spread(&turns, d, layout);
+        Input { case: RotateCase { shape, tables, x, layout }, dy }
+    }
+}
+
+/// What `y` must be.
+pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
+    let case = turned.input(draw).case;
+    let (size, expected) = (sizes(&case), Oracle.rotate(&case));
+    answer("rotate", || party.rotate_in(turned.manner, &case))
+        .and_then(|y| {
+            within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
+        })
+        .map_err(|breach| breach.on(format!("{}\n{case}", turned.manner.words()).trim_start()))
+}
+
+/// What the gradient must be.
+pub(in crate::rope) fn matches_dx(party: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
+    let input = turned.input(draw);
+    let Input { case, dy } = &input;
+    let (size, expected) = (sizes_back(case, dy), Oracle.rotate_backward(case, dy));
+    let why = "3·2⁻²⁴ of |dy·cos| + |partner·sin|: two products and a sum in f32";
+    answer("rotate_backward", || party.rotate_backward_in(turned.manner, case, dy))
+        .and_then(|dx| {
+            within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
+        })
+        .map_err(|breach| breach.on(format!("{}\n{input}", turned.manner.words()).trim_start()))
+}
+
+/// 0, NaN, 2, ..: values are moved, and a NaN is one.
+fn numbered(n: usize) -> Vec<f32> {
+    (0..n).map(|i| if i == 1 { f32::NAN } else { i as f32 }).collect()
+}
+
+/// Half-split heads in adjacent pairs.
+pub(in crate::rope) fn matches_interleaved(party: &Rope, [rows, d]: [usize; 2]) -> Step {
+    let x = numbered(rows * d);
+    let from = |i: usize| x[i / d * d + i % d / 2 + i % 2 * (d / 2)];
+    let expected: Vec<f32> = (0..rows * d).map(from).collect();
+    answer("to_interleaved", || party.to_interleaved(d, &x))
+        .and_then(|y| {
+            same_values("to_interleaved", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
+        })
+        .map_err(|breach| breach.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
+}
+
+/// And back.
+pub(in crate::rope) fn matches_back(party: &Rope, [rows, d]: [usize; 2]) -> Step {
+    let x = numbered(rows * d);
+    let from = |i: usize| x[i / d * d + i % d % (d / 2) * 2 + i % d / (d / 2)];
+    let expected: Vec<f32> = (0..rows * d).map(from).collect();
+    answer("to_half_split", || party.to_half_split(d, &x))
+        .and_then(|y| {
+            same_values("to_half_split", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
+        })
+        .map_err(|breach| breach.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
 }
 
 pub(super) fn rotate_table_shape(party: &Rope, _: &Run) -> Verdict {
@@ -382,6 +465,10 @@ pub(super) fn interleaved_order(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+pub(super) fn interleaved_any_size(party: &Rope, run: &Run) -> Verdict {
+    climb(party, run, "to_interleaved")
+}
+
 pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
     for (d, order) in [(6, vec![0, 2, 4, 1, 3, 5]), (8, vec![0, 2, 4, 6, 1, 3, 5, 7])] {
         let x = places(d);
@@ -396,6 +483,10 @@ pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
             .map_err(|breach| breach.on(input))?;
     }
     Ok(None)
+}
+
+pub(super) fn half_split_any_size(party: &Rope, run: &Run) -> Verdict {
+    climb(party, run, "to_half_split")
 }
 
 /// Heads of one size.
@@ -488,12 +579,5 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    run.forall(any_tables(), |Input { case, dy }| {
-        let size = sizes(&RotateCase { x: dy.clone(), ..case.clone() });
-        let dx = backward(party, case, dy)?;
-        let expected = Oracle.rotate_backward(case, dy);
-        let why = "3·2⁻²⁴ of |dy·cos| + |partner·sin|: two products and a sum in f32";
-        within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
-    })?;
-    Ok(None)
+    climb(party, run, "rotate_backward")
 }

@@ -1,6 +1,6 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
 //! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}` and `{{components bugs}}`, each alone on its
-//! line. And `{{notebook 1-norm}}`, a notebook with its outputs.
+//! line. `{{measured sets}}`, from [`super::measured`]. And `{{notebook 1-norm}}`, a notebook with its outputs.
 //!
 //! In a sentence, `{{task norm/forward}}` is that task's number, and `{{tasks-of norm}}` the numbers of a
 //! component's first and last task.
@@ -10,6 +10,7 @@
 use super::complaint::Complaints;
 use super::law::law;
 use super::markup::text;
+use super::measured;
 use super::names::{Names, Room, anchor};
 use super::notebook;
 use contract::registry::{COMPONENTS, Entry, Exhibit, Promise, TASKS, component, task};
@@ -79,6 +80,9 @@ impl<'a> Generated<'a> {
         }
         if what == "components" {
             return components(of);
+        }
+        if what == "measured" {
+            return measured::table(of);
         }
         if what == "notebook" {
             return notebook::page(&self.root.join(format!("notebooks/{of}.ipynb"))).ok();

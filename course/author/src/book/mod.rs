@@ -9,6 +9,7 @@ pub mod generated;
 pub mod law;
 pub mod made;
 pub mod markup;
+pub mod measured;
 pub mod names;
 pub mod notebook;
 pub mod numbers;

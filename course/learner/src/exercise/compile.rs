@@ -165,7 +165,7 @@ fn attempt(
 ) -> Result<std::result::Result<Autograder, CompileError>> {
     let failed = |reason: String| Error::Program { what: "cargo can't build", reason };
     let mut cargo =
-        cargo(workspace, starters).spawn().map_err(|error| failed(error.to_string()))?;
+        compiling(workspace, starters).spawn().map_err(|error| failed(error.to_string()))?;
     let (stdout, stderr) = (cargo.stdout.take(), cargo.stderr.take());
     let (program, errors, said) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(stderr, progress));
@@ -196,20 +196,27 @@ fn attempt(
     }
 }
 
-fn cargo(workspace: &Workspace, starters: &[&str]) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+fn compiling(workspace: &Workspace, starters: &[&str]) -> Command {
+    let mut cargo = cargo(workspace);
     cargo
         .args(["test", "--package", "exercises", "--test", NAME, "--no-run"])
         .args(["--message-format=json", "--color=never"])
-        .current_dir(workspace.path(""))
-        .env_remove(STARTERS)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .env_remove(STARTERS);
     if !starters.is_empty() {
         cargo.env(STARTERS, starters.join(","));
     }
-    // `cargo run` describes this package to us. The learner's build has nothing to do with it.
+    cargo
+}
+
+/// Cargo in the workspace, with its lines for us.
+pub(crate) fn cargo(workspace: &Workspace) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .current_dir(workspace.path(""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // `cargo run` describes this package to us. What is started here has nothing to do with it.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -220,7 +227,7 @@ fn cargo(workspace: &Workspace, starters: &[&str]) -> Command {
 }
 
 /// Passes cargo's own lines on, and keeps what it said about its failure.
-fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String {
+pub(crate) fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String {
     let mut said = Vec::new();
     for line in stderr.into_iter().flat_map(|err| BufReader::new(err).lines()) {
         let Ok(line) = line else { break };

@@ -1,18 +1,48 @@
 //! The learner's VocabEmbedding as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, ids_tensor, run_back, tensor};
+use super::{
+    Learner, Seat, gradient_of, ids_tensor, reversed, run_back, run_back_continued, run_back_twice,
+    tensor,
+};
+use crate::types::{By, Rule, kept};
 use contract::component::Component;
 use contract::embedding::party::*;
-use contract::grade::{by_bugs, by_invariants};
+use contract::grade::{by_invariants, refusal_of};
 use contract::with_embedding_sizes;
 use exercises::embedding;
-use exercises::prelude::{Const, Cpu, Trace};
+use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
 
 /// The seat of VocabEmbedding.
 pub const SEAT: Seat = Seat {
     slug: <dyn VocabEmbedding>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn VocabEmbedding>(task, learner, run),
-    property: |task| by_bugs::<dyn VocabEmbedding>(task, &|party| embedding::property(party)),
+    property: |shown| refusal_of::<dyn VocabEmbedding>(shown, &|party| embedding::property(party)),
+    types: Some(Rule {
+        imports: &[
+            "exercises::embedding::VocabEmbedding",
+            "exercises::norm::GroupRmsNorm",
+            "exercises::prelude::*",
+        ],
+        sizes: || {
+            let widths = [1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 100, 768, 4096].into_iter();
+            widths.clone().flat_map(|e| widths.clone().map(move |h| vec![e, h])).collect()
+        },
+        fits: |sizes| sizes[0] == sizes[1],
+        // The rows of the table go into a norm of that width.
+        function: |sizes| {
+            let [e, h] = [sizes[0], sizes[1]];
+            format!(
+                "(table: &VocabEmbedding<10, {e}, Cpu>, norm: &GroupRmsNorm<{h}, 1, Cpu>, \
+                 ids: Tensor<(usize, usize), usize, Cpu>) \
+                 -> Result<Tensor<(usize, usize, Const<{h}>), f32, Cpu>> {{ Ok(norm.forward(table.forward(ids)?)) }}"
+            )
+        },
+        refused_by: By::Mismatch,
+        keeps: Some(|run| {
+            let learner = Learner { calls: &["forward"], by_hand: false };
+            kept::<dyn VocabEmbedding>("embedding/rows-of-the-table", &learner, run)
+        }),
+    }),
 };
 
 impl VocabEmbedding for Learner {
@@ -22,6 +52,10 @@ impl VocabEmbedding for Learner {
     }
 
     fn forward(&self, case: &LookupCase) -> Reply<Found> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         if self.may("check_ids").is_ok() {
             // `embedding/refuse` is about refusals alone.
             embedding::check_ids(&case.ids, case.shape, case.vocab_size).map_err(Refusal::new)?;
@@ -34,24 +68,73 @@ impl VocabEmbedding for Learner {
         }
         self.may("forward")?;
         with_embedding_sizes!((case.vocab_size, case.embedding_dim), |V, E| {
-            let table = tensor(&case.table, (Const, Const));
-            let ids = ids_tensor(&case.ids, case.shape);
-            let y = embedding::VocabEmbedding::<V, E, _>::new(table).forward(ids.clone());
-            Ok(Found { y: y.map_err(Refusal::new)?.as_vec(), ids_after: ids.as_vec() })
+            let mut whole = a_table::<V, E>(case, manner);
+            let ids = ids_tensor(&case.ids, case.shape, manner);
+            if let Manner::Again | Manner::Cloned = manner {
+                let other = ids_tensor(&reversed(&case.ids), case.shape, Manner::Plain);
+                whole.forward(other).map_err(Refusal::new)?;
+                whole = if manner == Manner::Cloned { whole.clone() } else { whole };
+            }
+            let y = match manner {
+                Manner::Traced => {
+                    let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
+                    whole.forward(traced).map_err(Refusal::new)?.as_vec()
+                }
+                _ => whole.forward(ids.clone()).map_err(Refusal::new)?.as_vec(),
+            };
+            Ok(Found { y, ids_after: ids.as_vec() })
         }, _ => Err(Refusal::not_compiled("this table")))
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.may("backward")?;
         if self.by_hand {
-            return Ok(embedding::backward(&case.ids, dy, case.vocab_size, case.embedding_dim));
+            let (v, e) = (case.vocab_size, case.embedding_dim);
+            if manner == Manner::Again {
+                embedding::backward(&reversed(&case.ids), dy, v, e);
+            }
+            return Ok(embedding::backward(&case.ids, dy, v, e));
         }
         with_embedding_sizes!((case.vocab_size, case.embedding_dim), |V, E| {
-            let whole =
-                embedding::VocabEmbedding::<V, E, _>::new(tensor(&case.table, (Const, Const)));
-            let ids = ids_tensor(&case.ids, case.shape);
-            let y = whole.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)?;
-            Ok(gradient_of(&mut run_back(y, dy), &whole.weight))
+            let mut whole = a_table::<V, E>(case, manner);
+            let ids = ids_tensor(&case.ids, case.shape, manner);
+            let y = |table: &embedding::VocabEmbedding<V, E, Cpu>| {
+                table.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)
+            };
+            if manner == Manner::Continued {
+                let mut grads = run_back_continued(dy, |tape| {
+                    whole.forward(ids.clone().put_tape(tape)).map_err(Refusal::new)
+                })?;
+                return Ok(gradient_of(&mut grads, &whole.weight));
+            }
+            if let Manner::Again | Manner::Cloned = manner {
+                run_back(y(&whole)?, dy);
+                whole = if manner == Manner::Cloned { whole.clone() } else { whole };
+            }
+            let mut grads = match manner {
+                Manner::UsedTwice => run_back_twice([y(&whole)?, y(&whole)?], dy),
+                _ => run_back(y(&whole)?, dy),
+            };
+            Ok(gradient_of(&mut grads, &whole.weight))
         }, _ => Err(Refusal::not_compiled("this table")))
     }
+}
+
+fn a_table<const V: usize, const E: usize>(
+    case: &LookupCase,
+    manner: Manner,
+) -> embedding::VocabEmbedding<V, E, Cpu> {
+    embedding::VocabEmbedding::new(match manner {
+        // The table of a model whose output matrix is its transpose.
+        Manner::Permuted => {
+            let columns = (0..E).flat_map(|k| case.table[k..].iter().step_by(E));
+            let columns: Vec<f32> = columns.copied().collect();
+            tensor(&columns, (Const::<E>, Const::<V>)).permute::<_, Axes2<1, 0>>()
+        }
+        _ => tensor(&case.table, (Const, Const)),
+    })
 }

@@ -1,18 +1,21 @@
 //! The learner's LayerNorm as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, run_back, tensor};
+use super::{
+    Learner, Seat, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor,
+};
 use contract::component::Component;
-use contract::grade::{by_bugs, by_invariants};
+use contract::grade::{by_invariants, refusal_of};
 use contract::layernorm::party::*;
 use contract::with_layernorm_sizes;
 use exercises::layernorm;
-use exercises::prelude::{Const, Cpu, Tensor, Trace};
+use exercises::prelude::{Const, Cpu, Trace};
 
 /// The seat of LayerNorm.
 pub const SEAT: Seat = Seat {
     slug: <dyn LayerNorm>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn LayerNorm>(task, learner, run),
-    property: |task| by_bugs::<dyn LayerNorm>(task, &|party| layernorm::property(party)),
+    property: |shown| refusal_of::<dyn LayerNorm>(shown, &|party| layernorm::property(party)),
+    types: None,
 };
 
 fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> {
@@ -20,35 +23,70 @@ fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> 
     layernorm::LayerNorm::new(gamma, beta, case.eps)
 }
 
-fn input<const H: usize>(
-    case: &LayerNormCase,
-    values: &[f32],
-) -> Tensor<(usize, usize, Const<H>), f32, Cpu> {
-    tensor(values, (case.shape[0], case.shape[1], Const::<H>))
-}
-
 impl LayerNorm for Learner {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         if self.may("forward").is_err() {
             self.may("backward")?; // differences of outputs
         }
         with_layernorm_sizes!((case.shape[2],), |H| {
-            let y = a_norm::<H>(case).forward(input::<H>(case, &case.x));
+            let norm = a_norm::<H>(case);
+            let x = rows::<H>(&case.x, case.shape, manner);
+            let y = match manner {
+                Manner::Traced => return Ok(norm.forward(x.leaky_trace()).as_vec()),
+                Manner::Again | Manner::Cloned => {
+                    norm.forward(rows::<H>(&reversed(&case.x), case.shape, Manner::Plain));
+                    if manner == Manner::Again { norm.forward(x) } else { norm.clone().forward(x) }
+                }
+                _ => norm.forward(x),
+            };
             Ok(y.as_vec())
         }, _ => Err(Refusal::not_compiled("this hidden size")))
     }
 
     fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(
+        &self,
+        manner: Manner,
+        case: &LayerNormCase,
+        dy: &[f32],
+    ) -> Reply<LayerNormGrads> {
         self.may("backward")?;
         with_layernorm_sizes!((case.shape[2],), |H| {
-            let norm = a_norm::<H>(case);
-            let x = input::<H>(case, &case.x);
+            let mut norm = a_norm::<H>(case);
+            // The gradient of a broadcast tensor is that of one row. By hand, none is broadcast itself.
+            let plain = manner == Manner::Broadcast && !self.by_hand;
+            let manner = if plain { Manner::Plain } else { manner };
+            let x = rows::<H>(&case.x, case.shape, manner);
+            if let Manner::Again | Manner::Cloned = manner {
+                let (x, dy) = (reversed(&case.x), reversed(dy));
+                let x = rows::<H>(&x, case.shape, Manner::Plain);
+                if self.by_hand {
+                    norm.backward(x, rows::<H>(&dy, case.shape, Manner::Plain));
+                } else {
+                    run_back(norm.forward(x.leaky_trace()), &dy);
+                }
+                if manner == Manner::Cloned {
+                    norm = norm.clone();
+                }
+            }
             if self.by_hand {
-                let (dx, dgamma, dbeta) = norm.backward(x, input::<H>(case, dy));
+                let (dx, dgamma, dbeta) = norm.backward(x, rows::<H>(dy, case.shape, manner));
                 let (dgamma, dbeta) = (dgamma.as_vec(), dbeta.as_vec());
                 return Ok(LayerNormGrads { dx: dx.as_vec(), dgamma, dbeta });
             }
-            let mut grads = run_back(norm.forward(x.leaky_trace()), dy);
+            let y = || norm.forward(x.leaky_trace());
+            let mut grads = match manner {
+                Manner::Continued => run_back(norm.forward(continued(&x)), dy),
+                Manner::UsedTwice => run_back_twice([y(), y()], dy),
+                _ => run_back(y(), dy),
+            };
             let dgamma = gradient_of(&mut grads, &norm.weight);
             let dbeta = gradient_of(&mut grads, &norm.bias);
             Ok(LayerNormGrads { dx: gradient_of(&mut grads, &x), dgamma, dbeta })

@@ -11,12 +11,14 @@ mod norm;
 mod parallel;
 mod rope;
 
-use contract::grade::Grade;
+use crate::types::Rule;
+use contract::grade::{Grade, Shown};
 use contract::run::Run;
-use contract::seam::{Refusal, Reply};
+use contract::seam::{Manner, Refusal, Reply};
 use contract::task::Task;
 use exercises::prelude::{
-    Backward, Cpu, Gradients, HasShape, OwnedTape, Rank0, Shape, SumTo, Tensor, TensorFromVec,
+    Axes2, Axes3, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, HasShape, OwnedTape,
+    PermuteTo, Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
 };
 
 /// How the tasks of one component are graded.
@@ -25,8 +27,10 @@ pub struct Seat {
     pub slug: &'static str,
     /// A task that is graded by invariants.
     pub invariants: fn(&Task, &Learner, &Run) -> Grade,
-    /// A task about a property.
-    pub property: fn(&Task) -> Grade,
+    /// What the learner's own invariant says of a party.
+    pub property: fn(Shown) -> Option<String>,
+    /// A task about types, for components that have one.
+    pub types: Option<Rule>,
 }
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
@@ -57,8 +61,87 @@ impl Learner {
     }
 }
 
+/// All pairs of small sizes, and some of sizes that real models have: with what divides them, and with neighbours
+/// of that.
+fn pairs() -> Vec<Vec<usize>> {
+    let small = (1..=20).flat_map(|whole| (0..=whole + 2).map(move |part| vec![whole, part]));
+    let large = [24, 60, 96, 100, 127, 128, 768, 4096, 11_008, 50_257, 128_256];
+    let of_large = large.into_iter().flat_map(|whole: usize| {
+        let parts = [1, 3, 8, 64, 100, 128, whole / 2, whole];
+        let near = parts.into_iter().flat_map(|part| [part - 1, part, part + 1]);
+        near.map(move |part| vec![whole, part])
+    });
+    let mut pairs: Vec<Vec<usize>> = small.chain(of_large).collect();
+    pairs.sort();
+    pairs.dedup();
+    pairs
+}
+
 fn tensor<S: Shape>(values: &[f32], shape: S) -> Tensor<S, f32, Cpu> {
     Cpu::default().tensor_from_vec(values.to_vec(), shape)
+}
+
+/// `[b, s, h]` values, as a tensor that lies in memory as the manner says.
+fn rows<const H: usize>(
+    values: &[f32],
+    [b, s, _]: [usize; 3],
+    manner: Manner,
+) -> Tensor<(usize, usize, Const<H>), f32, Cpu> {
+    match manner {
+        Manner::Permuted => {
+            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * H + k);
+            let turned = (0..H).flat_map(|k| (0..s).flat_map(at(k)));
+            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
+            tensor(&turned, (Const::<H>, s, b)).permute::<_, Axes3<2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            let row = tensor(&values[..s * H], (s, Const::<H>));
+            row.broadcast_like::<_, Axis<0>>(&(b, s, Const::<H>))
+        }
+        _ => tensor(values, (b, s, Const::<H>)),
+    }
+}
+
+/// Another input of the same size, for a call before the one that is asked.
+fn reversed<E: Copy>(values: &[E]) -> Vec<E> {
+    values.iter().rev().copied().collect()
+}
+
+/// [`run_back`] through two results of the same tensor: each gets every second element of `dy`.
+fn run_back_twice<S: Shape>(
+    [first, second]: [Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>; 2],
+    dy: &[f32],
+) -> Gradients<f32, Cpu> {
+    let part = |odd: usize| -> Vec<f32> {
+        dy.iter().enumerate().map(|(i, &dy)| if i % 2 == odd { dy } else { 0.0 }).collect()
+    };
+    let first = first * tensor(&part(0), *second.shape());
+    let shape = *second.shape();
+    let second = second * tensor(&part(1), shape);
+    (first + second).sum::<Rank0, _>().backward()
+}
+
+/// What was computed from a leaf, on its tape: a call that is given it goes on where that ended.
+fn continued<S: Shape>(leaf: &Tensor<S, f32, Cpu>) -> Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>> {
+    leaf.leaky_trace() * 1.0
+}
+
+/// [`run_back`] through a lookup whose ids came with a tape that has an operation on it. A tape that is lost
+/// takes that operation's gradient with it.
+fn run_back_continued<S: Shape>(
+    dy: &[f32],
+    lookup: impl FnOnce(OwnedTape<f32, Cpu>) -> Reply<Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>>,
+) -> Reply<Gradients<f32, Cpu>> {
+    let leaf: Tensor<Rank0, f32, Cpu> = tensor(&[0.5], ());
+    let (before, tape) = continued(&leaf).split_tape();
+    let y = lookup(tape)?;
+    let dy = tensor(dy, *y.shape());
+    let mut grads = ((y * dy).sum::<Rank0, _>() + before).backward();
+    if gradient_of(&mut grads, &leaf) != [1.0] {
+        let words = "the ids came with a tape, and what was on it has no gradient any more";
+        return Err(Refusal::new(words));
+    }
+    Ok(grads)
 }
 
 /// The gradients of a traced result, when `dy` is the loss's gradient with respect to it.
@@ -76,6 +159,20 @@ fn gradient_of<S: Shape>(grads: &mut Gradients<f32, Cpu>, of: &Tensor<S, f32, Cp
     grads.get(of).as_vec()
 }
 
-fn ids_tensor(ids: &[usize], [b, s]: [usize; 2]) -> Tensor<(usize, usize), usize, Cpu> {
-    Cpu::default().tensor_from_vec(ids.to_vec(), (b, s))
+fn ids_tensor(
+    ids: &[usize],
+    [b, s]: [usize; 2],
+    manner: Manner,
+) -> Tensor<(usize, usize), usize, Cpu> {
+    let dev = Cpu::default();
+    match manner {
+        Manner::Permuted => {
+            let turned: Vec<usize> = (0..s * b).map(|at| ids[at % b * s + at / b]).collect();
+            dev.tensor_from_vec(turned, (s, b)).permute::<_, Axes2<1, 0>>()
+        }
+        Manner::Broadcast => {
+            dev.tensor_from_vec(ids[..s].to_vec(), (s,)).broadcast_like::<_, Axis<0>>(&(b, s))
+        }
+        _ => dev.tensor_from_vec(ids.to_vec(), (b, s)),
+    }
 }

@@ -1,29 +1,36 @@
 //! The learner's GroupRMSNorm as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, run_back, tensor};
+use super::{
+    Learner, Seat, continued, gradient_of, pairs, reversed, rows, run_back, run_back_twice, tensor,
+};
+use crate::types::{By, Rule};
 use contract::component::Component;
-use contract::grade::{by_bugs, by_invariants};
+use contract::grade::{by_invariants, refusal_of};
 use contract::norm::party::*;
 use contract::with_norm_sizes;
 use exercises::norm;
-use exercises::prelude::{Const, Cpu, Tensor, TensorFromVec, Trace, f16};
+use exercises::prelude::{Const, Cpu, Trace, f16};
 
 /// The seat of GroupRMSNorm.
 pub const SEAT: Seat = Seat {
     slug: <dyn GroupRmsNorm>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn GroupRmsNorm>(task, learner, run),
-    property: |task| by_bugs::<dyn GroupRmsNorm>(task, &|party| norm::property(party)),
+    property: |shown| refusal_of::<dyn GroupRmsNorm>(shown, &|party| norm::property(party)),
+    types: Some(Rule {
+        imports: &["exercises::norm::GroupRmsNorm", "exercises::prelude::*"],
+        sizes: pairs,
+        fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
+        function: |sizes| {
+            let [h, group_size] = [sizes[0], sizes[1]];
+            format!("() {{ let _: fn(_, _) -> _ = GroupRmsNorm::<{h}, {group_size}, Cpu>::new; }}")
+        },
+        refused_by: By::Assertion,
+        keeps: None,
+    }),
 };
 
 fn a_norm<const H: usize, const GZ: usize>(case: &NormCase) -> norm::GroupRmsNorm<H, GZ, Cpu> {
     norm::GroupRmsNorm::new(tensor(&case.gamma, (Const,)), case.eps)
-}
-
-fn norm_input<const H: usize>(
-    case: &NormCase,
-    values: &[f32],
-) -> Tensor<(usize, usize, Const<H>), f32, Cpu> {
-    tensor(values, (case.shape[0], case.shape[1], Const::<H>))
 }
 
 impl GroupRmsNorm for Learner {
@@ -33,37 +40,84 @@ impl GroupRmsNorm for Learner {
     }
 
     fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         if self.may("forward").is_err() {
             self.may("backward")?; // differences of outputs
         }
         with_norm_sizes!((case.shape[2], case.group_size), |H, GZ| {
-            let y = a_norm::<H, GZ>(case).forward(norm_input::<H>(case, &case.x));
+            let norm = a_norm::<H, GZ>(case);
+            let x = rows::<H>(&case.x, case.shape, manner);
+            let y = match manner {
+                Manner::Traced => return Ok(norm.forward(x.leaky_trace()).as_vec()),
+                Manner::Again | Manner::Cloned => {
+                    norm.forward(rows::<H>(&reversed(&case.x), case.shape, Manner::Plain));
+                    if manner == Manner::Again { norm.forward(x) } else { norm.clone().forward(x) }
+                }
+                _ => norm.forward(x),
+            };
             Ok(y.as_vec())
         }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         self.may("backward")?;
         with_norm_sizes!((case.shape[2], case.group_size), |H, GZ| {
-            let norm = a_norm::<H, GZ>(case);
-            let x = norm_input::<H>(case, &case.x);
+            let mut norm = a_norm::<H, GZ>(case);
+            // The gradient of a broadcast tensor is that of one row. By hand, none is broadcast itself.
+            let plain = manner == Manner::Broadcast && !self.by_hand;
+            let manner = if plain { Manner::Plain } else { manner };
+            let x = rows::<H>(&case.x, case.shape, manner);
+            if let Manner::Again | Manner::Cloned = manner {
+                let (x, dy) = (reversed(&case.x), reversed(dy));
+                let x = rows::<H>(&x, case.shape, Manner::Plain);
+                if self.by_hand {
+                    norm.backward(x, rows::<H>(&dy, case.shape, Manner::Plain));
+                } else {
+                    run_back(norm.forward(x.leaky_trace()), &dy);
+                }
+                if manner == Manner::Cloned {
+                    norm = norm.clone();
+                }
+            }
             if self.by_hand {
-                let (dx, dgamma) = norm.backward(x, norm_input::<H>(case, dy));
+                let (dx, dgamma) = norm.backward(x, rows::<H>(dy, case.shape, manner));
                 return Ok(NormGrads { dx: dx.as_vec(), dgamma: dgamma.as_vec() });
             }
-            let mut grads = run_back(norm.forward(x.leaky_trace()), dy);
+            let y = || norm.forward(x.leaky_trace());
+            let mut grads = match manner {
+                Manner::Continued => run_back(norm.forward(continued(&x)), dy),
+                Manner::UsedTwice => run_back_twice([y(), y()], dy),
+                _ => run_back(y(), dy),
+            };
             let dgamma = gradient_of(&mut grads, &norm.weight);
             Ok(NormGrads { dx: gradient_of(&mut grads, &x), dgamma })
         }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_half_in(Manner::Plain, case)
+    }
+
+    fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         self.may("forward_half")?;
         with_norm_sizes!((case.shape[2], case.group_size), |H, GZ| {
-            let x: Vec<f16> = case.x.iter().map(|&x| f16::from_f32(x)).collect();
-            let shape = (case.shape[0], case.shape[1], Const::<H>);
-            let x: Tensor<_, f16, Cpu> = Cpu::default().tensor_from_vec(x, shape);
-            let y = a_norm::<H, GZ>(case).forward_half(x);
+            let mut norm = a_norm::<H, GZ>(case);
+            // The values are values of f16.
+            let half = |x: &[f32], manner| rows::<H>(x, case.shape, manner).to_dtype::<f16>();
+            if let Manner::Again | Manner::Cloned = manner {
+                norm.forward_half(half(&reversed(&case.x), Manner::Plain));
+            }
+            if manner == Manner::Cloned {
+                norm = norm.clone();
+            }
+            let y = norm.forward_half(half(&case.x, manner));
             Ok(y.as_vec().into_iter().map(f16::to_f32).collect())
         }, _ => Err(Refusal::not_compiled("this group size")))
     }

@@ -1,12 +1,16 @@
 //! The learner's ParallelVocabEmbedding as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, ids_tensor, run_back, tensor};
+use super::{
+    Learner, Seat, gradient_of, ids_tensor, pairs, reversed, run_back, run_back_continued,
+    run_back_twice, tensor,
+};
+use crate::types::{By, Rule};
 use contract::component::Component;
-use contract::grade::{by_bugs, by_invariants};
+use contract::grade::{by_invariants, refusal_of};
 use contract::parallel::party::*;
 use contract::with_parallel_sizes;
 use exercises::parallel;
-use exercises::prelude::{Const, Cpu, Trace};
+use exercises::prelude::{Const, Cpu, PutTape, Trace};
 use std::ops::Range;
 
 /// The seat of ParallelVocabEmbedding.
@@ -15,9 +19,20 @@ pub const SEAT: Seat = Seat {
     invariants: |task, learner, run| {
         by_invariants::<dyn ParallelVocabEmbedding>(task, learner, run)
     },
-    property: |task| {
-        by_bugs::<dyn ParallelVocabEmbedding>(task, &|party| parallel::property(party))
+    property: |shown| {
+        refusal_of::<dyn ParallelVocabEmbedding>(shown, &|party| parallel::property(party))
     },
+    types: Some(Rule {
+        imports: &["exercises::parallel::ParallelVocabEmbedding", "exercises::prelude::*"],
+        sizes: pairs,
+        fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
+        function: |sizes| {
+            let new = format!("ParallelVocabEmbedding::<{}, 3, {}, Cpu>::new", sizes[0], sizes[1]);
+            format!("() {{ let _: fn(_, _) -> _ = {new}; }}")
+        },
+        refused_by: By::Assertion,
+        keeps: None,
+    }),
 };
 
 impl ParallelVocabEmbedding for Learner {
@@ -40,28 +55,69 @@ impl ParallelVocabEmbedding for Learner {
     }
 
     fn forward(&self, case: &ShardCase) -> Reply<Found> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         self.may("forward")?;
         let sizes = (case.vocab_size, case.embedding_dim, case.world_size);
         with_parallel_sizes!(sizes, |V, E, W| {
-            let ids = ids_tensor(&case.ids, case.shape);
-            let y = a_shard::<V, E, W>(case).forward(ids.clone()).map_err(Refusal::new)?;
-            Ok(Found { y: y.as_vec(), ids_after: ids.as_vec() })
+            let mut shard = a_shard::<V, E, W>(case);
+            let ids = ids_tensor(&case.ids, case.shape, manner);
+            if let Manner::Again | Manner::Cloned = manner {
+                let other = ids_tensor(&reversed(&case.ids), case.shape, Manner::Plain);
+                shard.forward(other).map_err(Refusal::new)?;
+                shard = if manner == Manner::Cloned { shard.clone() } else { shard };
+            }
+            let y = match manner {
+                Manner::Traced => {
+                    let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
+                    shard.forward(traced).map_err(Refusal::new)?.as_vec()
+                }
+                _ => shard.forward(ids.clone()).map_err(Refusal::new)?.as_vec(),
+            };
+            Ok(Found { y, ids_after: ids.as_vec() })
         }, _ => Err(Refusal::not_compiled("this table and world")))
     }
 
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.may("backward")?;
         if self.by_hand {
             let sizes = (case.vocab_size, case.embedding_dim);
-            return parallel::backward(&case.ids, dy, sizes, case.world_size, case.rank)
-                .map_err(Refusal::new);
+            let ask = |ids: &[usize]| {
+                parallel::backward(ids, dy, sizes, case.world_size, case.rank).map_err(Refusal::new)
+            };
+            if manner == Manner::Again {
+                ask(&reversed(&case.ids))?;
+            }
+            return ask(&case.ids);
         }
         let sizes = (case.vocab_size, case.embedding_dim, case.world_size);
         with_parallel_sizes!(sizes, |V, E, W| {
-            let shard = a_shard::<V, E, W>(case);
-            let ids = ids_tensor(&case.ids, case.shape);
-            let y = shard.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)?;
-            Ok(gradient_of(&mut run_back(y, dy), &shard.weight))
+            let mut shard = a_shard::<V, E, W>(case);
+            let ids = ids_tensor(&case.ids, case.shape, manner);
+            let y = |shard: &parallel::ParallelVocabEmbedding<V, E, W, Cpu>| {
+                shard.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)
+            };
+            if manner == Manner::Continued {
+                let mut grads = run_back_continued(dy, |tape| {
+                    shard.forward(ids.clone().put_tape(tape)).map_err(Refusal::new)
+                })?;
+                return Ok(gradient_of(&mut grads, &shard.weight));
+            }
+            if let Manner::Again | Manner::Cloned = manner {
+                run_back(y(&shard)?, dy);
+                shard = if manner == Manner::Cloned { shard.clone() } else { shard };
+            }
+            let mut grads = match manner {
+                Manner::UsedTwice => run_back_twice([y(&shard)?, y(&shard)?], dy),
+                _ => run_back(y(&shard)?, dy),
+            };
+            Ok(gradient_of(&mut grads, &shard.weight))
         }, _ => Err(Refusal::not_compiled("this table and world")))
     }
 }

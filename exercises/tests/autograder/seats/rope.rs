@@ -1,11 +1,12 @@
 //! The learner's NTK-aware RoPE as a party to the contract.
 
-use super::{Learner, Seat, gradient_of, run_back, tensor};
+use super::{Learner, Seat, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use crate::types::{By, Rule};
 use contract::component::Component;
-use contract::grade::{by_bugs, by_invariants};
+use contract::grade::{by_invariants, refusal_of};
 use contract::rope::party::*;
 use contract::with_head_dim;
-use exercises::prelude::{Const, Cpu, Tensor, Trace};
+use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
 use std::ops::Range;
 
@@ -13,14 +14,44 @@ use std::ops::Range;
 pub const SEAT: Seat = Seat {
     slug: <dyn NtkAwareRope>::SLUG,
     invariants: |task, learner, run| by_invariants::<dyn NtkAwareRope>(task, learner, run),
-    property: |task| by_bugs::<dyn NtkAwareRope>(task, &|party| rope::property(party)),
+    property: |shown| refusal_of::<dyn NtkAwareRope>(shown, &|party| rope::property(party)),
+    types: Some(Rule {
+        imports: &["exercises::rope::NtkAwareRope", "exercises::prelude::*"],
+        sizes: || {
+            let large = [96, 100, 127, 128, 160, 192, 255, 256, 511, 512, 1025];
+            (0..=70).chain(large).map(|hd| vec![hd]).collect()
+        },
+        fits: |sizes| sizes[0] >= 4 && sizes[0] % 2 == 0,
+        function: |sizes| {
+            let new = format!("NtkAwareRope::<{}, Cpu>::new", sizes[0]);
+            format!("() {{ let _: fn(&_, f64, usize, usize, bool) -> _ = {new}; }}")
+        },
+        refused_by: By::Assertion,
+        keeps: None,
+    }),
 };
 
+type Heads<const HD: usize> = (usize, usize, usize, Const<HD>);
+
+/// `[b, s, nh, hd]` values, as a tensor that lies in memory as the manner says: heads before rows.
 fn heads<const HD: usize>(
     [b, s, n, _]: [usize; 4],
     values: &[f32],
-) -> Tensor<(usize, usize, usize, Const<HD>), f32, Cpu> {
-    tensor(values, (b, s, n, Const::<HD>))
+    manner: Manner,
+) -> Tensor<Heads<HD>, f32, Cpu> {
+    match manner {
+        Manner::Permuted => {
+            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * HD + k);
+            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
+            let turned: Vec<f32> = (0..HD).flat_map(head).map(|at| values[at]).collect();
+            tensor(&turned, (Const::<HD>, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            let row = tensor(&values[..s * n * HD], (s, n, Const::<HD>));
+            row.broadcast_like::<_, Axis<0>>(&(b, s, n, Const::<HD>))
+        }
+        _ => tensor(values, (b, s, n, Const::<HD>)),
+    }
 }
 
 fn table<const HD: usize>(values: &[f32]) -> Tensor<(usize, Const<HD>), f32, Cpu> {
@@ -67,34 +98,65 @@ impl NtkAwareRope for Learner {
     }
 
     fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+        self.rotate_in(Manner::Plain, case)
+    }
+
+    fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         self.may("rotate")?;
         if case.layout == Layout::Interleaved {
-            let y = self.rotate(&self.in_halves(case))?;
+            let y = self.rotate_in(manner, &self.in_halves(case))?;
             return Ok(self.interleaved(case.shape[3], &y));
         }
         with_head_dim!(case.shape[3], |HD| {
             let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
-            let x = heads::<HD>(case.shape, &case.x);
-            Ok(rope::apply_rotary_pos_emb(x, &cos, &sin).as_vec())
+            let x = heads::<HD>(case.shape, &case.x, manner);
+            let turn = |x: Tensor<Heads<HD>, f32, Cpu>| rope::apply_rotary_pos_emb(x, &cos, &sin);
+            if manner == Manner::Again {
+                turn(heads::<HD>(case.shape, &reversed(&case.x), Manner::Plain));
+            }
+            if manner == Manner::Traced {
+                return Ok(rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin).as_vec());
+            }
+            Ok(turn(x).as_vec())
         }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.rotate_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.may("rotate_backward")?;
         let hd = case.shape[3];
         if case.layout == Layout::Interleaved {
-            let dx = self.rotate_backward(&self.in_halves(case), &self.half_split(hd, dy))?;
+            let (halves, dy) = (self.in_halves(case), self.half_split(hd, dy));
+            let dx = self.rotate_backward_in(manner, &halves, &dy)?;
             return Ok(self.interleaved(hd, &dx));
         }
         with_head_dim!(hd, |HD| {
             let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
             if self.by_hand {
-                let dy = heads::<HD>(case.shape, dy);
-                return Ok(rope::apply_rotary_pos_emb_backward(dy, &cos, &sin).as_vec());
+                let back = |dy| rope::apply_rotary_pos_emb_backward(dy, &cos, &sin);
+                if manner == Manner::Again {
+                    back(heads::<HD>(case.shape, &reversed(dy), Manner::Plain));
+                }
+                return Ok(back(heads::<HD>(case.shape, dy, manner)).as_vec());
             }
-            let x = heads::<HD>(case.shape, &case.x);
-            let y = rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin);
-            Ok(gradient_of(&mut run_back(y, dy), &x))
+            // The gradient of a broadcast tensor is that of one row.
+            let plain = manner == Manner::Broadcast;
+            let x = heads::<HD>(case.shape, &case.x, if plain { Manner::Plain } else { manner });
+            let y = || rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin);
+            if manner == Manner::Again {
+                run_back(y(), &reversed(dy));
+            }
+            let mut grads = match manner {
+                Manner::Continued => {
+                    run_back(rope::apply_rotary_pos_emb(continued(&x), &cos, &sin), dy)
+                }
+                Manner::UsedTwice => run_back_twice([y(), y()], dy),
+                _ => run_back(y(), dy),
+            };
+            Ok(gradient_of(&mut grads, &x))
         }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
@@ -130,13 +192,43 @@ struct Built<const HD: usize>(rope::NtkAwareRope<HD, Cpu>);
 
 impl<const HD: usize> RopeModule for Built<HD> {
     fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        let y = self.0.forward(heads::<HD>(case.shape, &case.x), case.offset);
-        Ok(y.map_err(Refusal::new)?.as_vec())
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
+        let x = heads::<HD>(case.shape, &case.x, manner);
+        if manner == Manner::Traced {
+            let y = self.0.forward(x.leaky_trace(), case.offset);
+            return Ok(y.map_err(Refusal::new)?.as_vec());
+        }
+        Ok(self.0.forward(x, case.offset).map_err(Refusal::new)?.as_vec())
+    }
+
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads::<HD>(case.shape, &case.x, manner);
+        if manner == Manner::Continued {
+            let y = self.0.forward(continued(&x), case.offset).map_err(Refusal::new)?;
+            return Ok(gradient_of(&mut run_back(y, dy), &x));
+        }
+        let mut y = || self.0.forward(x.leaky_trace(), case.offset).map_err(Refusal::new);
+        let mut grads = match manner {
+            Manner::UsedTwice => run_back_twice([y()?, y()?], dy),
+            _ => run_back(y()?, dy),
+        };
+        Ok(gradient_of(&mut grads, &x))
     }
 
     fn state(&self) -> Reply<RopeState> {
         let rope::NtkAwareRope { ratio, cos, sin, .. } = &self.0;
         let tables = Tables { cos: cos.as_vec(), sin: sin.as_vec() };
         Ok(RopeState { ratio: *ratio, cached_len: tables.cos.len() / HD, tables })
+    }
+
+    fn cloned(&self) -> Reply<Box<dyn RopeModule>> {
+        Ok(Box::new(Self(self.0.clone())))
     }
 }

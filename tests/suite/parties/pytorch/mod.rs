@@ -77,6 +77,16 @@ impl PyTorch {
 
     /// Asks, and gives `f64` values.
     fn ask(&self, question: Value) -> Reply<Vec<f64>> {
+        Ok(self.reply(question)?.iter().map(number).collect())
+    }
+
+    /// Asks, and gives whole numbers. `f64` does not hold all of them.
+    fn ask_whole(&self, question: Value) -> Reply<Vec<usize>> {
+        let whole = |value: &Value| value.as_u64().expect("a whole number") as usize;
+        Ok(self.reply(question)?.iter().map(whole).collect())
+    }
+
+    fn reply(&self, question: Value) -> Reply<Vec<Value>> {
         let question = question.to_string();
         let key = format!("{:016x}", fnv1a(question.as_bytes()));
         if let Some(python) = &self.python {
@@ -93,7 +103,7 @@ impl PyTorch {
         };
         match reply {
             Value::String(words) => Err(Refusal::new(words)),
-            values => Ok(values.as_array().unwrap().iter().map(number).collect()),
+            values => Ok(values.as_array().unwrap().clone()),
         }
     }
 

@@ -18,8 +18,8 @@ impl ParallelVocabEmbedding for PyTorch {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {
         let call = "parallel.shard_range";
         let ends =
-            self.ask(json!({"call": call, "vocab_size": v, "world_size": w, "rank": rank}))?;
-        Ok(ends[0] as usize..ends[1] as usize)
+            self.ask_whole(json!({"call": call, "vocab_size": v, "world_size": w, "rank": rank}))?;
+        Ok(ends[0]..ends[1])
     }
 
     fn initial_shard(

@@ -20,18 +20,32 @@ impl VocabEmbedding for Library {
     }
 
     fn forward(&self, case: &LookupCase) -> Reply<Found> {
-        let [b, s] = case.shape;
+        VocabEmbedding::forward_in(self, Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         let table = tensor(&case.table, (case.vocab_size, case.embedding_dim));
-        let ids = ids(&case.ids, (b, s));
-        let y = vocab_embedding(ids.clone(), &table).map_err(refused)?;
-        Ok(Found { y: y.as_vec(), ids_after: ids.as_vec() })
+        let ids = ids_in(&case.ids, case.shape, manner);
+        let y = match manner {
+            Manner::Traced => {
+                let traced = Trace::<f32, Dev>::leaky_trace(&ids);
+                vocab_embedding(traced, &table).map_err(refused)?.as_vec()
+            }
+            _ => vocab_embedding(ids.clone(), &table).map_err(refused)?.as_vec(),
+        };
+        Ok(Found { y, ids_after: ids.as_vec() })
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let [b, s] = case.shape;
+        VocabEmbedding::backward_in(self, Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let table = tensor(&case.table, (case.vocab_size, case.embedding_dim));
-        let ids = Trace::<f32, Dev>::leaky_trace(&ids(&case.ids, (b, s)));
-        let y = vocab_embedding(ids, &table).map_err(refused)?;
-        Ok(gradient(&mut backward(y, dy), &table))
+        let ids = ids_in(&case.ids, case.shape, manner);
+        let mut grads = run_back(manner, dy, || {
+            vocab_embedding(Trace::<f32, Dev>::leaky_trace(&ids), &table).map_err(refused)
+        })?;
+        Ok(gradient(&mut grads, &table))
     }
 }

@@ -10,18 +10,36 @@ pub const SEAT: Seat<Library> = seat!(LayerNorm, &[]);
 
 impl LayerNorm for Library {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
-        let [b, s, h] = case.shape;
+        LayerNorm::forward_in(self, Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        let h = case.shape[2];
         let (gamma, beta) = (tensor(&case.gamma, (h,)), tensor(&case.beta, (h,)));
-        let y = layer_norm(tensor(&case.x, (b, s, h)), &gamma, &beta, case.eps);
-        Ok(y.map_err(refused)?.as_vec())
+        let x = rows(&case.x, case.shape, manner);
+        if manner == Manner::Traced {
+            let y = layer_norm(x.leaky_trace(), &gamma, &beta, case.eps);
+            return Ok(y.map_err(refused)?.as_vec());
+        }
+        Ok(layer_norm(x, &gamma, &beta, case.eps).map_err(refused)?.as_vec())
     }
 
     fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
-        let [b, s, h] = case.shape;
-        let x = tensor(&case.x, (b, s, h));
+        LayerNorm::backward_in(self, Manner::Plain, case, dy)
+    }
+
+    fn backward_in(
+        &self,
+        manner: Manner,
+        case: &LayerNormCase,
+        dy: &[f32],
+    ) -> Reply<LayerNormGrads> {
+        let h = case.shape[2];
         let (gamma, beta) = (tensor(&case.gamma, (h,)), tensor(&case.beta, (h,)));
-        let y = layer_norm(x.leaky_trace(), &gamma, &beta, case.eps);
-        let mut grads = backward(y.map_err(refused)?, dy);
+        let x = rows(&case.x, case.shape, leaf_manner(manner));
+        let mut grads = run_back(manner, dy, || {
+            layer_norm(traced(&x, manner), &gamma, &beta, case.eps).map_err(refused)
+        })?;
         let (dgamma, dbeta) = (gradient(&mut grads, &gamma), gradient(&mut grads, &beta));
         Ok(LayerNormGrads { dx: gradient(&mut grads, &x), dgamma, dbeta })
     }

@@ -11,7 +11,7 @@ mod rope;
 
 use crate::parties::Seat;
 use crate::support::*;
-use contract::party::Refusal;
+use contract::party::{Manner, Refusal, Reply};
 use quadrivium::Error;
 use quadrivium::tensor::*;
 
@@ -30,4 +30,68 @@ fn refused(error: Error) -> Refusal {
 fn gradient<S: Shape>(grads: &mut Gradients<f32, Dev>, of: &Tensor<S, f32, Dev>) -> Vec<f32> {
     grads.try_alloc_for(of).unwrap();
     grads.get(of).as_vec()
+}
+
+/// `[b, s, h]` values, as a tensor that lies in memory as the manner says.
+fn rows(values: &[f32], [b, s, h]: [usize; 3], manner: Manner) -> Rows {
+    match manner {
+        Manner::Permuted => {
+            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * h + k);
+            let turned = (0..h).flat_map(|k| (0..s).flat_map(at(k)));
+            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
+            tensor(&turned, (h, s, b)).permute::<_, Axes3<2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            tensor(&values[..s * h], (s, h)).broadcast_like::<_, Axis<0>>(&(b, s, h))
+        }
+        _ => tensor(values, (b, s, h)),
+    }
+}
+
+/// `[b, s]` ids, likewise.
+fn ids_in(values: &[usize], [b, s]: [usize; 2], manner: Manner) -> Ids {
+    match manner {
+        Manner::Permuted => {
+            let turned: Vec<usize> = (0..s * b).map(|at| values[at % b * s + at / b]).collect();
+            ids(&turned, (s, b)).permute::<_, Axes2<1, 0>>()
+        }
+        Manner::Broadcast => ids(&values[..s], (s,)).broadcast_like::<_, Axis<0>>(&(b, s)),
+        _ => ids(values, (b, s)),
+    }
+}
+
+type Rows = Tensor<(usize, usize, usize), f32, Dev>;
+type Ids = Tensor<(usize, usize), usize, Dev>;
+type Traced<S> = Tensor<S, f32, Dev, OwnedTape<f32, Dev>>;
+
+/// What a traced call is given: a leaf, or what was computed from it on the same tape.
+fn traced<S: Shape>(leaf: &Tensor<S, f32, Dev>, manner: Manner) -> Traced<S> {
+    if manner == Manner::Continued { leaf.leaky_trace() * 1.0 } else { leaf.leaky_trace() }
+}
+
+/// The tensor of which a gradient is asked. That of a broadcast one would be the gradient of one row.
+fn leaf_manner(manner: Manner) -> Manner {
+    if manner == Manner::Broadcast { Manner::Plain } else { manner }
+}
+
+/// The gradients of what `call` gives, when `dy` is the loss's gradient with respect to it, in a manner:
+/// after another call, or through two calls that share `dy`.
+fn run_back<S: Shape>(
+    manner: Manner,
+    dy: &[f32],
+    mut call: impl FnMut() -> Reply<Traced<S>>,
+) -> Reply<Gradients<f32, Dev>> {
+    if let Manner::Again | Manner::Cloned = manner {
+        backward(call()?, &dy.iter().rev().copied().collect::<Vec<_>>());
+    }
+    if manner != Manner::UsedTwice {
+        return Ok(backward(call()?, dy));
+    }
+    let mut part = |odd: usize| {
+        let part = |(i, &dy): (usize, &f32)| if i % 2 == odd { dy } else { 0.0 };
+        let y = call()?;
+        let dy = tensor(&dy.iter().enumerate().map(part).collect::<Vec<_>>(), *y.shape());
+        Ok(y * dy)
+    };
+    Ok((part(0)? + part(1)?).sum::<Rank0, _>().backward())
 }

@@ -30,36 +30,63 @@ impl GroupRmsNorm for Library {
     }
 
     fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        let [b, s, h] = case.shape;
-        let gamma = tensor(&case.gamma, (h,));
-        let y = group_rms_norm(tensor(&case.x, (b, s, h)), &gamma, case.group_size, case.eps);
-        Ok(y.map_err(refused)?.as_vec())
+        GroupRmsNorm::forward_in(self, Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
+        let gamma = tensor(&case.gamma, (case.shape[2],));
+        let x = rows(&case.x, case.shape, manner);
+        let (group_size, eps) = (case.group_size, case.eps);
+        if manner == Manner::Traced {
+            let y = group_rms_norm(x.leaky_trace(), &gamma, group_size, eps);
+            return Ok(y.map_err(refused)?.as_vec());
+        }
+        Ok(group_rms_norm(x, &gamma, group_size, eps).map_err(refused)?.as_vec())
     }
 
     fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
-        let [b, s, h] = case.shape;
-        let (x, gamma) = (tensor(&case.x, (b, s, h)), tensor(&case.gamma, (h,)));
-        let y = group_rms_norm(x.leaky_trace(), &gamma, case.group_size, case.eps);
-        let mut grads = backward(y.map_err(refused)?, dy);
+        GroupRmsNorm::backward_in(self, Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        let gamma = tensor(&case.gamma, (case.shape[2],));
+        let x = rows(&case.x, case.shape, leaf_manner(manner));
+        let mut grads = run_back(manner, dy, || {
+            group_rms_norm(traced(&x, manner), &gamma, case.group_size, case.eps).map_err(refused)
+        })?;
         let dgamma = gradient(&mut grads, &gamma);
         Ok(NormGrads { dx: gradient(&mut grads, &x), dgamma })
     }
 
-    #[cfg(feature = "f16")]
     fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_half_in(Manner::Plain, case)
+    }
+
+    #[cfg(feature = "f16")]
+    fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let [b, s, h] = case.shape;
         let config = GroupRmsNormConfig { eps: case.eps, ..Default::default() };
-        let x: Vec<f16> = case.x.iter().map(|&x| f16::from_f32(x)).collect();
         with_norm_sizes!((h, case.group_size), |H, GZ| {
             let gamma = tensor(&case.gamma, (Const,));
             let norm = quadrivium::GroupRmsNorm::<H, GZ, f32, Dev>::with_weight(gamma, config);
-            let y = norm.and_then(|norm| norm.try_forward_mixed(tensor(&x, (b, s, Const))));
+            // The values are values of f16.
+            let x = rows(&case.x, case.shape, manner).to_dtype::<f16>();
+            let x: Tensor<(usize, usize, Const<H>), f16, Dev> = x.realize();
+            let mut norm = norm.map_err(refused)?;
+            if let Manner::Again | Manner::Cloned = manner {
+                let before: Vec<f16> = case.x.iter().rev().map(|&x| f16::from_f32(x)).collect();
+                norm.try_forward_mixed(tensor(&before, (b, s, Const))).map_err(refused)?;
+            }
+            if manner == Manner::Cloned {
+                norm = norm.clone();
+            }
+            let y = norm.try_forward_mixed(x);
             Ok(y.map_err(refused)?.as_vec().into_iter().map(f16::to_f32).collect())
         }, _ => Err(Refusal::not_compiled("this group size")))
     }
 
     #[cfg(not(feature = "f16"))]
-    fn forward_half(&self, _: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_half_in(&self, _: Manner, _: &NormCase) -> Reply<Vec<f32>> {
         Err(Refusal::not_asked("built without the feature f16"))
     }
 }

@@ -34,18 +34,38 @@ impl ParallelVocabEmbedding for Library {
     }
 
     fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        let [b, s] = case.shape;
-        let ids = ids(&case.ids, (b, s));
-        let y = vocab_shard_embedding(ids.clone(), &shard(case), case.rank, case.world_size);
-        Ok(Found { y: y.map_err(refused)?.as_vec(), ids_after: ids.as_vec() })
+        ParallelVocabEmbedding::forward_in(self, Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
+        let (shard, rank, world_size) = (shard(case), case.rank, case.world_size);
+        let ids = ids_in(&case.ids, case.shape, manner);
+        let y = match manner {
+            Manner::Traced => {
+                let traced = Trace::<f32, Dev>::leaky_trace(&ids);
+                let y = vocab_shard_embedding(traced, &shard, rank, world_size);
+                y.map_err(refused)?.as_vec()
+            }
+            _ => {
+                let y = vocab_shard_embedding(ids.clone(), &shard, rank, world_size);
+                y.map_err(refused)?.as_vec()
+            }
+        };
+        Ok(Found { y, ids_after: ids.as_vec() })
     }
 
     fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let [b, s] = case.shape;
-        let ids = Trace::<f32, Dev>::leaky_trace(&ids(&case.ids, (b, s)));
+        ParallelVocabEmbedding::backward_in(self, Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let shard = shard(case);
-        let y = vocab_shard_embedding(ids, &shard, case.rank, case.world_size).map_err(refused)?;
-        Ok(gradient(&mut backward(y, dy), &shard))
+        let ids = ids_in(&case.ids, case.shape, manner);
+        let mut grads = run_back(manner, dy, || {
+            let ids = Trace::<f32, Dev>::leaky_trace(&ids);
+            vocab_shard_embedding(ids, &shard, case.rank, case.world_size).map_err(refused)
+        })?;
+        Ok(gradient(&mut grads, &shard))
     }
 }
 

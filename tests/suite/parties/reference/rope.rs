@@ -32,8 +32,20 @@ fn rotated<T: Tape<f32, Dev>>(x: Heads<T>, case: &RotateCase) -> Reply<Heads<T>>
     y.map_err(refused)
 }
 
-fn heads([b, s, n, hd]: [usize; 4], values: &[f32]) -> Heads {
-    tensor(values, (b, s, n, hd))
+/// `[b, s, nh, hd]` values, as a tensor that lies in memory as the manner says: heads before rows.
+fn heads([b, s, n, hd]: [usize; 4], values: &[f32], manner: Manner) -> Heads {
+    match manner {
+        Manner::Permuted => {
+            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * hd + k);
+            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
+            let turned: Vec<f32> = (0..hd).flat_map(head).map(|at| values[at]).collect();
+            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            tensor(&values[..s * n * hd], (s, n, hd)).broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
+        }
+        _ => tensor(values, (b, s, n, hd)),
+    }
 }
 
 /// The seat.
@@ -53,22 +65,34 @@ impl NtkAwareRope for Library {
     }
 
     fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
-        Ok(rotated(heads(case.shape, &case.x), case)?.as_vec())
+        self.rotate_in(Manner::Plain, case)
+    }
+
+    fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, manner);
+        match manner {
+            Manner::Traced => Ok(rotated(x.leaky_trace(), case)?.as_vec()),
+            _ => Ok(rotated(x, case)?.as_vec()),
+        }
     }
 
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let x = heads(case.shape, &case.x);
-        let y = rotated(x.leaky_trace(), case)?;
-        Ok(gradient(&mut backward(y, dy), &x))
+        self.rotate_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, leaf_manner(manner));
+        let mut grads = run_back(manner, dy, || rotated(traced(&x, manner), case))?;
+        Ok(gradient(&mut grads, &x))
     }
 
     fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        let x = heads([1, x.len() / head_dim, 1, head_dim], x);
+        let x = heads([1, x.len() / head_dim, 1, head_dim], x, Manner::Plain);
         Ok(half_split_to_interleaved(x).map_err(refused)?.as_vec())
     }
 
     fn to_half_split(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        let x = heads([1, x.len() / head_dim, 1, head_dim], x);
+        let x = heads([1, x.len() / head_dim, 1, head_dim], x, Manner::Plain);
         Ok(interleaved_to_half_split(x).map_err(refused)?.as_vec())
     }
 
@@ -90,18 +114,49 @@ impl NtkAwareRope for Library {
 /// A module of the library.
 struct Built<const HD: usize>(quadrivium::NtkAwareRope<HD, Dev>);
 
+type Typed<const HD: usize, T> = Tensor<(usize, usize, usize, Const<HD>), f32, Dev, T>;
+
+impl<const HD: usize> Built<HD> {
+    fn call<T: Tape<f32, Dev> + std::fmt::Debug>(
+        &mut self,
+        x: Heads<T>,
+        offset: usize,
+    ) -> Reply<Typed<HD, T>> {
+        let x: Typed<HD, T> = x.realize::<(usize, usize, usize, Const<HD>)>();
+        self.0.try_forward_mut((x, offset)).map_err(refused)
+    }
+}
+
 impl<const HD: usize> RopeModule for Built<HD> {
     fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        let [b, s, n, _] = case.shape;
-        let x = tensor(&case.x, (b, s, n, Const::<HD>));
-        let y: Tensor<(usize, usize, usize, Const<HD>), f32, Dev> =
-            self.0.try_forward_mut((x, case.offset)).map_err(refused)?;
-        Ok(y.as_vec())
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, manner);
+        match manner {
+            Manner::Traced => Ok(self.call(x.leaky_trace(), case.offset)?.as_vec()),
+            _ => Ok(self.call(x, case.offset)?.as_vec()),
+        }
+    }
+
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, manner);
+        let mut grads = run_back(manner, dy, || self.call(traced(&x, manner), case.offset))?;
+        Ok(gradient(&mut grads, &x))
     }
 
     fn state(&self) -> Reply<RopeState> {
         let tables = self.0.tables(&dev()).map_err(refused)?;
         let tables = Tables { cos: tables.cos.as_vec(), sin: tables.sin.as_vec() };
         Ok(RopeState { ratio: self.0.ratio(), cached_len: self.0.cached_len(), tables })
+    }
+
+    fn cloned(&self) -> Reply<Box<dyn RopeModule>> {
+        Ok(Box::new(Self(self.0.clone())))
     }
 }

@@ -1,0 +1,83 @@
+//! What a mistake is about.
+
+use serde::{Deserialize, Serialize};
+
+/// One side of a computation, which can be wrong while the others are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Aspect {
+    /// Means, squares and roots, and what they are taken over.
+    Statistics,
+    /// Where eps stands, and how large it is.
+    Eps,
+    /// How the weights are applied.
+    Weights,
+    /// Float types, roundings, overflow.
+    Precision,
+    /// Axes, layouts, pairs, strides.
+    Order,
+    /// Which row of a table a token gets.
+    Lookup,
+    /// Which tokens belong to a rank.
+    Mask,
+    /// The edges of a shard.
+    Range,
+    /// How random numbers are drawn.
+    Seed,
+    /// Which position a row of the sequence has.
+    Offset,
+    /// Base, exponents, ratio.
+    Frequencies,
+    /// Sines, cosines, signs, and which half of a head.
+    Rotation,
+    /// What a call keeps or changes.
+    State,
+    /// The way back, where the values are right.
+    Gradient,
+    /// What is refused, and the words.
+    Refusal,
+    /// Sizes, counts and places: right for some, wrong for others.
+    Extent,
+    /// NaN, infinities, zeros.
+    Special,
+}
+
+impl Aspect {
+    /// The aspect of the same question about a gradient. What is wrong with the formula itself is wrong with the
+    /// gradient's own formula there.
+    pub fn of_gradient(self) -> Self {
+        match self {
+            Self::Lookup | Self::Rotation => Self::Gradient,
+            other => other,
+        }
+    }
+
+    /// In words, as a report has them.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Statistics => {
+                "the statistics: means, squares and roots, and what they are taken over"
+            }
+            Self::Eps => "eps: where it stands, and how large it is",
+            Self::Weights => "the weights: how they are applied, and to which element",
+            Self::Precision => "precision: float types, roundings, overflow",
+            Self::Order => "the order: axes, layouts, pairs, strides",
+            Self::Lookup => "the lookup: which row a token gets",
+            Self::Mask => "the mask: which tokens are the rank's own",
+            Self::Range => "the range: where a shard begins and ends",
+            Self::Seed => {
+                "the random numbers: seed, distribution, the order in which they are drawn"
+            }
+            Self::Offset => "the position: which one a row of the sequence has",
+            Self::Frequencies => "the frequencies: base, exponents, ratio",
+            Self::Rotation => "the rotation: sines, cosines, signs, which half of a head",
+            Self::State => "the state: what a call keeps or changes",
+            Self::Gradient => "the gradient: the values are right, the way back is not",
+            Self::Refusal => "the refusal: what is refused, and its words",
+            Self::Extent => {
+                "the extent: it is right for some sizes and places, and wrong for others"
+            }
+            Self::Special => "special values: NaN, infinities, zeros",
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The ladder of VocabEmbedding: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::embedding::laws::{
+    Asked, matches_gradient_in, matches_normal, matches_rows, refused_in_words,
+};
+use crate::embedding::menu::{EMBEDDING, LARGE};
+use crate::embedding::party::*;
+use crate::ladder::tokens::{Bad, Plan, Tokens, bad_batches, plans};
+use crate::ladder::{Rung, sizes};
+use crate::run::Run;
+
+type Embedding = dyn VocabEmbedding;
+
+fn asked(plan: Plan, run: &Run) -> Asked {
+    let Tokens { ids, table, dy } = plan.tokens(run);
+    let (vocab_size, embedding_dim) = plan.sizes;
+    let case = LookupCase { shape: plan.tokens, vocab_size, embedding_dim, table, ids };
+    Asked { manner: plan.manner, case, dy }
+}
+
+/// Sizes of the first table, each with its distribution.
+fn draws(run: &Run) -> Vec<(Aspect, [usize; 2], NormalInit)> {
+    let standard = NormalInit { mean: 0.0, std: 1.0, seed: run.seed };
+    let mut draws = Vec::new();
+    for shape in [[1, 1], [3, 4], [3, 5], [4, 4], [16, 4], [5, 6], [12, 5], [17, 1]] {
+        draws.push((Aspect::Seed, shape, NormalInit { seed: 42, ..standard }));
+    }
+    for (mean, std, seed) in [
+        (0.5, 0.02, 42),
+        (-3.0, 2.5, 7),
+        (0.25, 0.0, 42),
+        (0.0, 1.0, (1 << 32) + 42), // the generator takes the low 32 bits
+        (0.0, 1.0, u64::MAX),
+        (0.0, 1.0, 0),              // a seed like any other
+        (0.0, 1.0, (1 << 24) + 1),  // no f32 is that seed
+        (0.0, 1.0, (1 << 31) + 45), // no i32 is
+        (0.5, 0.02, 42),            // drawn again, after others
+    ] {
+        for shape in [[3, 4], [8, 4], [5, 6]] {
+            draws.push((Aspect::Seed, shape, NormalInit { mean, std, seed }));
+        }
+    }
+    // A generator makes 624 words at once, and 2^16 is where 16 bits end.
+    let mut counts = sizes(run);
+    counts.extend([623, 640, 1251, 4099]);
+    counts.extend(run.every_size.then_some(65_539));
+    draws.extend(counts.iter().map(|&n| (Aspect::Extent, [n, 1], standard)));
+    draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [2, n], standard)));
+    let scaled = NormalInit { mean: 0.5, std: 1.5, ..standard };
+    draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [n, 3], scaled)));
+    draws
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
+    let mut rungs: Vec<Rung<Embedding>> = Vec::new();
+    for (aspect, shape, init) in draws(run) {
+        rungs.push(Rung::new("initial_table", aspect, move |party| {
+            matches_normal(party, shape, init)
+        }));
+    }
+    let run = *run;
+    let large = if run.every_size { &LARGE[..] } else { &[] };
+    for (aspect, plan) in plans(&run, &[&EMBEDDING[..], large].concat()) {
+        if plan.has_values() {
+            rungs.push(Rung::new("forward", aspect, move |party| {
+                matches_rows(party, &asked(plan, &run))
+            }));
+        }
+        if plan.has_gradient() {
+            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+                matches_gradient_in(party, &asked(plan, &run))
+            }));
+        }
+    }
+    for Bad { shape, ids } in bad_batches(&run, EMBEDDING[1].0) {
+        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+            refused_in_words(party, shape, &ids)
+        }));
+    }
+    rungs
+}

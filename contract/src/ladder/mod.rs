@@ -1,0 +1,127 @@
+//! Questions from the plainest on. Each rung adds ONE thing to the plain question: an eps that is felt, a
+//! gamma that is not 1, a view, a second call, a larger size. So the first rung at which a party is wrong says
+//! what its mistake is about: all that came before is right without that thing.
+//!
+//! A ladder is also the net of a component. Its sizes are chosen by design and not by chance: whatever is
+//! wrong from the n-th row on, or at one size alone, is asked in every run, up to the bounds of [`SIZES`].
+
+pub mod rows;
+pub mod tokens;
+
+use crate::aspect::Aspect;
+use crate::breach::{Step, Verdict};
+use crate::component::Component;
+use crate::describe::List;
+use crate::run::Run;
+use crate::seam::Manner;
+use std::fmt;
+
+/// One question of a ladder.
+pub struct Rung<P: ?Sized> {
+    /// The call, as in the `calls` of a task.
+    pub call: &'static str,
+    /// What it adds.
+    pub aspect: Aspect,
+    /// Asks, and judges the answer.
+    pub judge: Box<dyn Fn(&P) -> Step>,
+}
+
+impl<P: ?Sized> Rung<P> {
+    /// A question.
+    pub fn new(call: &'static str, aspect: Aspect, judge: impl Fn(&P) -> Step + 'static) -> Self {
+        Self { call, aspect, judge: Box::new(judge) }
+    }
+}
+
+/// Climbs the rungs of a call, up to the first at which the party is wrong.
+pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
+    let ladder = P::ladder(run);
+    let mut wrong = ladder.iter().filter(|rung| rung.call == call).filter_map(|rung| {
+        let breach = (rung.judge)(party).err()?;
+        Some((rung.aspect, breach))
+    });
+    let Some((aspect, breach)) = wrong.next() else { return Ok(None) };
+    if !breach.is_nearly_right() {
+        return Err(breach.about(aspect));
+    }
+    // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
+    match wrong.find(|(_, breach)| !breach.is_nearly_right()) {
+        Some((Aspect::Extent | Aspect::Special, _)) | None => Err(breach.about(Aspect::Precision)),
+        Some((aspect, breach)) => Err(breach.about(aspect)),
+    }
+}
+
+/// What a rung asks: a case, in some manner, and the gradient that comes back to it.
+#[derive(Debug, Clone)]
+pub struct Asked<C> {
+    /// How.
+    pub manner: Manner,
+    /// The case.
+    pub case: C,
+    /// The gradient of the loss with respect to the answer.
+    pub dy: Vec<f32>,
+}
+
+impl<C: fmt::Display> fmt::Display for Asked<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { manner, case, dy } = self;
+        if *manner != Manner::Plain {
+            writeln!(f, "{}", manner.words())?;
+        }
+        write!(f, "{case}\ndy    = {}", List(dy))
+    }
+}
+
+/// The sizes of a dimension that is known at run time: each up to this.
+pub const SIZES: usize = 70;
+
+/// The sizes to ask about: all of them, or a few where each answer is dear.
+pub fn sizes(run: &Run) -> Vec<usize> {
+    match run.every_size {
+        true => (2..=SIZES).collect(),
+        false => vec![2, 9],
+    }
+}
+
+/// Of these sizes, those at which code begins to go another way, and their neighbours: for questions that are
+/// dear, and that have many sides.
+pub fn edges(run: &Run) -> Vec<usize> {
+    let all = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 65];
+    all.into_iter().filter(|n| run.every_size || *n < 4).collect()
+}
+
+/// Numbers for the questions. SplitMix64 (Steele, Lea and Flood 2014), started with a seed.
+#[derive(Debug, Clone)]
+pub struct Draw(u64);
+
+impl Draw {
+    /// Numbers of a run, different ones for each `salt`.
+    pub fn new(run: &Run, salt: u64) -> Self {
+        Self(run.seed ^ salt.wrapping_mul(0xD134_2543_DE82_EF95))
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A value with 1/4 ≤ |x| < 4, in 16 bits, exactly.
+    pub fn value(&mut self) -> f32 {
+        let bits = self.bits();
+        let size = 0.25 + 3.75 * (bits & 0xFFFF) as f32 / 65536.0;
+        if bits >> 63 == 0 { size } else { -size }
+    }
+
+    /// `n` of them.
+    pub fn values(&mut self, n: usize) -> Vec<f32> {
+        (0..n).map(|_| self.value()).collect()
+    }
+
+    /// A whole number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.bits() % n as u64) as usize
+    }
+}

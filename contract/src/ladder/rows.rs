@@ -1,0 +1,213 @@
+//! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
+
+use super::{Draw, sizes};
+use crate::aspect::Aspect;
+use crate::breach::{Fault, Step};
+use crate::run::Run;
+use crate::seam::Manner;
+
+/// What a rung asks. [`PLAIN`] is one token, weights that do nothing, and an eps that is not felt.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// `b` and `s`.
+    pub tokens: [usize; 2],
+    /// `h`, and how many neighbours of it are one group.
+    pub sizes: (usize, usize),
+    /// Eps in units of the square of `scale`.
+    pub eps: f64,
+    /// How large the values of x are.
+    pub scale: f64,
+    /// What is added to the values of a token, or taken off, in turn.
+    pub far: f64,
+    /// What the weights are.
+    pub weights: Weights,
+    /// What stands among the values.
+    pub among: Among,
+    /// How it is asked.
+    pub manner: Manner,
+}
+
+/// Gamma, and beta if there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// Gamma is 0, so that only what is made of the weights is left.
+    Zeros,
+    /// Gamma is 1 and beta 0: they do nothing.
+    Plain,
+    /// They are drawn.
+    Drawn,
+}
+
+/// What stands in the last group of the last token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// Values like all others.
+    Nothing,
+    /// Zeros.
+    Zeros,
+    /// One NaN.
+    Nan,
+    /// One value that is 3000 times as large.
+    Outlier,
+}
+
+/// One token of one group.
+pub const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    sizes: (6, 6),
+    eps: 1.1e-12,
+    scale: 1.0,
+    far: 0.0,
+    weights: Weights::Plain,
+    among: Among::Nothing,
+    manner: Manner::Plain,
+};
+
+/// The plans, over the sizes of a menu. `far` is what is added to tokens that lie far from 0, for a component
+/// to which it makes a difference.
+pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let near_far = far.first().copied().unwrap_or(0.0);
+    let up_to = |most: usize| menu.iter().copied().filter(move |(h, _)| *h <= most);
+    let (small, medium): (Vec<_>, Vec<_>) = (up_to(9).collect(), up_to(200).collect());
+    // Something of everything: what a rung does not ask about is plain no longer.
+    let full =
+        Plan { tokens: [2, 3], sizes: small[0], eps: 1.1e-3, weights: Weights::Drawn, ..PLAIN };
+
+    // One group first.
+    let whole = |(h, group): &(usize, usize)| h != group;
+    let mut by_groups = small.clone();
+    by_groups.sort_by_key(whole);
+    // Before the statistics, which it hides.
+    add(Aspect::Weights, Plan { weights: Weights::Zeros, ..PLAIN });
+    for &sizes in &by_groups {
+        // A group of one element is plain to nobody.
+        let aspect = if sizes.1 == 1 { Aspect::Extent } else { Aspect::Statistics };
+        add(aspect, Plan { sizes, ..PLAIN });
+    }
+    add(Aspect::Statistics, Plan { tokens: [2, 3], sizes: small[0], ..PLAIN });
+    for &sizes in &small {
+        add(Aspect::Weights, Plan { sizes, weights: Weights::Drawn, ..PLAIN });
+    }
+    for &sizes in &small {
+        for scale in [0, -4, -8, -10, -20, 6].map(|j| 2f64.powi(j)) {
+            for eps in [1.1, 0.3, 17.0] {
+                add(Aspect::Eps, Plan { sizes, scale, eps, ..PLAIN });
+            }
+        }
+    }
+    for scale in [1e-15, 1e-9, 1e9, 1e15] {
+        add(Aspect::Precision, Plan { scale, ..full });
+    }
+    for &far in far {
+        for &sizes in &medium {
+            add(Aspect::Precision, Plan { far, sizes, ..full });
+        }
+    }
+    add(Aspect::Precision, Plan { among: Among::Outlier, ..full });
+    for among in [Among::Zeros, Among::Nan] {
+        add(Aspect::Special, Plan { among, ..full });
+    }
+    // An eps so large that the results are tiny.
+    add(Aspect::Special, Plan { eps: 1.1e10, ..full });
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Plan { manner, ..full });
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Plan { manner, ..full });
+    }
+    for manner in [Manner::Again, Manner::Cloned] {
+        add(Aspect::State, Plan { manner, far: near_far, ..full });
+        add(Aspect::State, Plan { manner, among: Among::Nan, ..full });
+    }
+    for &sizes in &medium {
+        add(Aspect::Extent, Plan { sizes, tokens: [3, 7], ..full });
+        // What is the mean of one NaN alone, nobody needs to know.
+        if sizes.1 > 1 {
+            add(Aspect::Extent, Plan { sizes, tokens: [3, 7], among: Among::Nan, ..full });
+        }
+    }
+    // Once: right code may take h² steps.
+    for &sizes in menu.iter().filter(|sizes| !medium.contains(sizes)) {
+        add(Aspect::Extent, Plan { sizes, tokens: [1, 2], ..full });
+    }
+    for n in sizes(run) {
+        // Of any number of tokens: what one has shall not reach the others.
+        add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
+        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
+    }
+    plans
+}
+
+/// With a gamma of 0 a wrong answer is about the weights. No answer is about nothing: the next question tells.
+pub fn if_answered(judged: Step) -> Step {
+    judged.or_else(|breach| match breach.fault {
+        Fault::Differs { .. } => Err(breach),
+        _ => Ok(()),
+    })
+}
+
+/// The values of a plan.
+pub struct Rows {
+    /// `[b, s, h]`.
+    pub shape: [usize; 3],
+    /// Eps.
+    pub eps: f64,
+    /// `[b, s, h]`.
+    pub x: Vec<f32>,
+    /// `[b, s, h]`.
+    pub dy: Vec<f32>,
+    /// Numbers for the weights.
+    pub draw: Draw,
+}
+
+impl Plan {
+    /// The values.
+    pub fn rows(self, run: &Run) -> Rows {
+        let Self { tokens: [b, s], sizes: (h, group), scale, manner, .. } = self;
+        let mut draw = Draw::new(run, (b * 1000 + s * 100 + h + group) as u64);
+        let row = s * h;
+        let mut x: Vec<f32> = Vec::with_capacity(b * row);
+        for i in 0..b * row {
+            // Tokens differ in size, so that a mean over several of them shows.
+            let token = i / h;
+            let far = if token % 2 == 0 { self.far } else { -self.far };
+            let size = 2f64.powi((token % 5) as i32 - 2);
+            let value = (f64::from(draw.value()) * size * scale + far) as f32;
+            x.push(if manner == Manner::Broadcast && i >= row { x[i - row] } else { value });
+        }
+        let last = x.len() - group;
+        match self.among {
+            Among::Nothing => {}
+            Among::Zeros => x[last..].fill(0.0),
+            Among::Nan => x[last] = f32::NAN,
+            Among::Outlier => x[last] *= 3000.0,
+        }
+        let mut dy = draw.values(b * row);
+        if manner == Manner::Broadcast {
+            (row..b * row).for_each(|i| dy[i] = dy[i - row]);
+        }
+        Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
+    }
+
+    /// The aspect of this question about a gradient: statistics over another group, or the gradient's own sums.
+    pub fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
+        let (h, group) = self.sizes;
+        match aspect {
+            Aspect::Statistics if h == group || self.tokens != PLAIN.tokens => Aspect::Gradient,
+            other => other.of_gradient(),
+        }
+    }
+
+    /// Whether it can be asked of a gradient. There is a tape anyway. Right formulas for it have the cube of the root, which leaves f32 before the values do.
+    pub fn has_gradient(self) -> bool {
+        let cubes = (1e-10..1e10).contains(&self.scale);
+        cubes && self.manner != Manner::Traced && self.weights != Weights::Zeros
+    }
+
+    /// Whether it can be asked of values.
+    pub fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+}

@@ -1,0 +1,185 @@
+//! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
+
+use super::{Draw, sizes};
+use crate::aspect::Aspect;
+use crate::run::Run;
+use crate::seam::Manner;
+
+/// What a rung asks. [`PLAIN`] is one token.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// `b` and `s`.
+    pub tokens: [usize; 2],
+    /// `v` and `e`.
+    pub sizes: (usize, usize),
+    /// Which ids.
+    pub ids: Ids,
+    /// How large the gradient is.
+    pub scale: f32,
+    /// Whether there are NaN, infinities and zeros.
+    pub special: bool,
+    /// How it is asked.
+    pub manner: Manner,
+}
+
+/// Which ids a plan has.
+#[derive(Debug, Clone, Copy)]
+pub enum Ids {
+    /// This one, everywhere.
+    One(usize),
+    /// Any. The first two tokens have the last id, the last token the first one.
+    Any,
+}
+
+/// One token.
+pub const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    sizes: (7, 2),
+    ids: Ids::Any,
+    scale: 1.0,
+    special: false,
+    manner: Manner::Plain,
+};
+
+/// The plans, over tables of these sizes.
+pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let full = Plan { tokens: [2, 3], sizes: menu[0], ..PLAIN };
+    for &sizes in menu {
+        let (v, _) = sizes;
+        for id in [v / 2, 0, v - 1] {
+            add(Aspect::Lookup, Plan { sizes, ids: Ids::One(id), ..PLAIN });
+        }
+    }
+    add(Aspect::Lookup, Plan { tokens: [1, 5], ..full });
+    // An id that comes again: its gradients add up.
+    add(Aspect::Gradient, Plan { ids: Ids::One(3), ..full });
+    add(Aspect::Order, full);
+    add(Aspect::Order, Plan { tokens: [4, 2], ..full });
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Plan { manner, ..full });
+    }
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Plan { manner, ..full });
+    }
+    // Of a table that is cut: nothing in it for most ranks.
+    add(Aspect::Gradient, Plan { ids: Ids::One(0), manner: Manner::Continued, ..full });
+    for scale in [1e-12, 1e12] {
+        add(Aspect::Precision, Plan { scale, ..full });
+    }
+    for &sizes in menu.iter().filter(|(v, _)| *v < 1000) {
+        add(Aspect::Special, Plan { special: true, tokens: [3, 5], sizes, ..full });
+    }
+    for manner in [Manner::Again, Manner::Cloned] {
+        add(Aspect::State, Plan { manner, special: true, tokens: [3, 5], ..full });
+    }
+    for &sizes in menu {
+        add(Aspect::Extent, Plan { sizes, ..full });
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, Plan { tokens: [1, n], ..full });
+        add(Aspect::Extent, Plan { tokens: [n, 1], special: n > 2, ..full });
+    }
+    add(Aspect::Extent, Plan { tokens: [9, 17], ..full });
+    plans
+}
+
+/// The values of a plan.
+pub struct Tokens {
+    /// `[b, s]`.
+    pub ids: Vec<usize>,
+    /// `[v, e]`.
+    pub table: Vec<f32>,
+    /// `[b, s, e]`.
+    pub dy: Vec<f32>,
+}
+
+/// What arithmetic does not keep. The first is the smallest number of `f32`.
+pub const SPECIAL: [f32; 8] = [
+    1e-45,
+    f32::INFINITY,
+    -0.0,
+    f32::NAN,
+    f32::MAX,
+    f32::NEG_INFINITY,
+    f32::MIN_POSITIVE / 3.0,
+    1.000_000_1,
+];
+
+impl Plan {
+    /// The values.
+    pub fn tokens(self, run: &Run) -> Tokens {
+        let Self { tokens: [b, s], sizes: (v, e), scale, .. } = self;
+        let mut draw = Draw::new(run, (b * 1000 + s * 100 + v + e) as u64);
+        let mut ids: Vec<usize> = (0..b * s)
+            .map(|_| match self.ids {
+                Ids::One(id) => id,
+                Ids::Any => draw.below(v),
+            })
+            .collect();
+        if let Ids::Any = self.ids {
+            ids[0] = v - 1;
+            if b * s > 3 {
+                ids[1] = v - 1; // an id comes again, in every size of a table
+            }
+            ids[b * s - 1] = 0;
+        }
+        if self.manner == Manner::Broadcast {
+            (s..b * s).for_each(|t| ids[t] = ids[t - s]);
+        }
+        let mut table = draw.values(v * e);
+        let mut dy: Vec<f32> = draw.values(b * s * e).iter().map(|dy| scale * dy).collect();
+        // The elements of a row may add up to 0, and the row is not 0.
+        if e > 1 {
+            dy[1] = -dy[0];
+            dy[2..e].fill(0.0);
+        }
+        if self.special {
+            // Every other row is special, each in its own way.
+            for (i, value) in table.iter_mut().enumerate().filter(|(i, _)| i / e % 2 == 1) {
+                *value = SPECIAL[(i / e / 2 + i % e) % SPECIAL.len()];
+            }
+            (dy[e], dy[2 * e]) = (f32::NAN, f32::INFINITY);
+        }
+        Tokens { ids, table, dy }
+    }
+
+    /// Whether it can be asked of a gradient.
+    pub fn has_gradient(self) -> bool {
+        self.manner != Manner::Traced
+    }
+
+    /// Whether it can be asked of values.
+    pub fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+}
+
+/// A batch with bad ids.
+pub struct Bad {
+    /// `[b, s]`.
+    pub shape: [usize; 2],
+    /// The bad ids, each with its place among the tokens.
+    pub ids: Vec<(usize, usize)>,
+}
+
+/// Batches with ids that a table of `v` rows does not have.
+pub fn bad_batches(run: &Run, v: usize) -> Vec<Bad> {
+    let mut batches = Vec::new();
+    let mut add = |shape, ids: &[(usize, usize)]| batches.push(Bad { shape, ids: ids.to_vec() });
+    add([4, 5], &[(13, 977)]);
+    add([4, 5], &[(13, 977), (14, 31), (19, usize::MAX)]);
+    add([4, 5], &[(9, 977), (10, 31)]); // the first row's comes first, in a later column
+    add([5, 4], &[(0, v)]);
+    add([5, 4], &[(19, v + 1)]);
+    // What becomes small if it is cut, negative if it has a sign, or wraps around if it is multiplied.
+    for huge in [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX, usize::MAX - 2] {
+        add([2, 3], &[(4, huge)]);
+    }
+    for n in sizes(run) {
+        add([1, n], &[(n - 1, v)]);
+        add([n, 2], &[(2 * n - 1, v + n)]);
+    }
+    batches
+}

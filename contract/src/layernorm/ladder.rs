@@ -1,0 +1,62 @@
+//! The ladder of LayerNorm: what is asked, from the plainest question on.
+
+use crate::breach::Step;
+use crate::ladder::Rung;
+use crate::ladder::rows::{Plan, Weights, if_answered, plans};
+use crate::layernorm::laws::{Asked, matches_dbeta, matches_dgamma, matches_dx, matches_y};
+use crate::layernorm::menu::{LARGE, LAYERNORM};
+use crate::layernorm::party::*;
+use crate::run::Run;
+
+type Norm = dyn LayerNorm;
+
+fn asked(plan: Plan, run: &Run) -> Asked {
+    let mut rows = plan.rows(run);
+    let h = rows.shape[2];
+    let (mut gamma, mut beta) = (vec![1.0; h], vec![0.0; h]);
+    match plan.weights {
+        Weights::Zeros => {
+            gamma.fill(0.0);
+            beta = rows.draw.values(h);
+        }
+        Weights::Plain => {}
+        Weights::Drawn => {
+            (gamma, beta) = (rows.draw.values(h), rows.draw.values(h));
+            gamma[h / 2] = 0.0; // nothing can be divided by it
+        }
+    }
+    let case = LayerNormCase { shape: rows.shape, eps: rows.eps, gamma, beta, x: rows.x };
+    Asked { manner: plan.manner, case, dy: rows.dy }
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
+    let mut rungs: Vec<Rung<Norm>> = Vec::new();
+    let run = *run;
+    let menu: Vec<_> = LAYERNORM
+        .into_iter()
+        .chain(LARGE.into_iter().filter(|_| run.every_size))
+        .map(|(h,)| (h, h))
+        .collect();
+    for (aspect, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
+        let mut add = |call, aspect, judge: fn(&Norm, &Asked) -> Step| {
+            rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
+        };
+        if plan.has_values() {
+            let judge = match plan.weights {
+                Weights::Zeros => {
+                    |party: &Norm, asked: &Asked| if_answered(matches_y(party, asked))
+                }
+                _ => matches_y,
+            };
+            add("forward", aspect, judge);
+        }
+        if plan.has_gradient() {
+            let aspect = plan.aspect_of_gradient(aspect);
+            add("backward (dx)", aspect, matches_dx);
+            add("backward (dgamma)", aspect, matches_dgamma);
+            add("backward (dbeta)", aspect, matches_dbeta);
+        }
+    }
+    rungs
+}

@@ -1,0 +1,114 @@
+//! The ladder of GroupRMSNorm: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::breach::Step;
+use crate::ladder::rows::{Plan, Weights, if_answered, plans};
+use crate::ladder::{Rung, sizes};
+use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
+use crate::norm::menu::{LARGE, NORM};
+use crate::norm::party::*;
+use crate::oracle::to_f16;
+use crate::run::Run;
+
+type Norm = dyn GroupRmsNorm;
+
+fn asked(plan: Plan, run: &Run) -> Asked {
+    let mut rows = plan.rows(run);
+    let h = rows.shape[2];
+    let mut gamma = vec![1.0; h];
+    match plan.weights {
+        Weights::Zeros => gamma.fill(0.0),
+        Weights::Plain => {}
+        Weights::Drawn => {
+            gamma = rows.draw.values(h);
+            gamma[h / 2] = 0.0; // nothing can be divided by it
+        }
+    }
+    let case =
+        NormCase { shape: rows.shape, group_size: plan.sizes.1, eps: rows.eps, gamma, x: rows.x };
+    Asked { manner: plan.manner, case, dy: rows.dy }
+}
+
+/// The sizes that are compiled: all of them, or those that are cheap.
+fn menu(run: &Run) -> Vec<(usize, usize)> {
+    let large = LARGE.iter().filter(|_| run.every_size);
+    NORM.iter().chain(large).copied().collect()
+}
+
+/// Counts, ranges and seeds of the first gamma.
+fn draws(run: &Run) -> Vec<(Aspect, usize, (f32, f32), u64)> {
+    let mut draws = vec![
+        (Aspect::Seed, 6, (-1.0, 1.0), 42),
+        (Aspect::Seed, 30, (0.5, 1.5), 7),
+        (Aspect::Seed, 17, (-0.3, 0.7), (1 << 32) + 42), // the generator takes the low 32 bits
+        (Aspect::Seed, 5, (-2.0, -1.0), u64::MAX),
+        (Aspect::Seed, 64, (0.0, 1.0), (1 << 24) + 1), // no f32 is that seed
+        (Aspect::Seed, 4, (0.0, 1.0), (1 << 31) + 45), // no i32 is
+        (Aspect::Seed, 6, (-1.0, 1.0), 0),             // a seed like any other
+        (Aspect::State, 6, (-1.0, 1.0), 42),
+        (Aspect::State, 6, (0.5, 1.5), 42),
+    ];
+    // A generator makes 624 words at once, and 2^16 is where 16 bits end.
+    let mut counts = sizes(run);
+    counts.extend([0, 1, 623, 625, 1249, 4099]);
+    counts.extend(run.every_size.then_some(65_539));
+    draws.extend(counts.into_iter().map(|n| (Aspect::Extent, n, (-1.0, 1.0), run.seed)));
+    draws
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
+    let mut rungs: Vec<Rung<Norm>> = Vec::new();
+    for (aspect, n, range, seed) in draws(run) {
+        rungs.push(Rung::new("initial_gamma", aspect, move |party| {
+            matches_draw(party, n, range, seed)
+        }));
+    }
+    let run = *run;
+    let mut add = |call, aspect, plan: Plan, judge: fn(&Norm, &Asked) -> Step| {
+        rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
+    };
+    for (aspect, plan) in plans(&run, &menu(&run), &[]) {
+        if plan.has_values() {
+            let judge = match plan.weights {
+                Weights::Zeros => {
+                    |party: &Norm, asked: &Asked| if_answered(matches_y(party, asked))
+                }
+                _ => matches_y,
+            };
+            add("forward", aspect, plan, judge);
+        }
+        if plan.has_gradient() {
+            let aspect = plan.aspect_of_gradient(aspect);
+            add("backward (dx)", aspect, plan, matches_dx);
+            add("backward (dgamma)", aspect, plan, matches_dgamma);
+        }
+        // f16 holds no other values, and its modules take them as they are.
+        if (1e-3..1e2).contains(&plan.scale) && plan.has_values() && plan.manner != Manner::Traced {
+            add("forward_half", aspect, plan, |party, asked| {
+                let mut asked = asked.clone();
+                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
+                matches_half(party, &asked)
+            });
+        }
+        // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
+        if plan.weights == Weights::Drawn && plan.scale == 1.0 && plan.manner == Manner::Plain {
+            let tiny = Plan { scale: 2f64.powi(-17), ..plan };
+            add("forward_half", Aspect::Special, tiny, |party, asked| {
+                let mut asked = asked.clone();
+                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
+                matches_half(party, &asked)
+            });
+        }
+        // Above 65504, f16 has infinity only.
+        if plan.weights == Weights::Drawn && plan.scale == 1.0 && plan.manner == Manner::Plain {
+            add("forward_half", Aspect::Special, plan, |party, asked| {
+                let mut asked = asked.clone();
+                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
+                asked.case.gamma.iter_mut().step_by(2).for_each(|gamma| *gamma *= 1e6);
+                matches_half(party, &asked)
+            });
+        }
+    }
+    rungs
+}

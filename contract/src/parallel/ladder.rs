@@ -1,0 +1,178 @@
+//! The ladder of ParallelVocabEmbedding: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::ladder::tokens::{Bad, Ids, PLAIN, Plan, Tokens, bad_batches, plans};
+use crate::ladder::{Rung, sizes};
+use crate::parallel::laws::{
+    Asked, Sizes, edge_ids, matches_dshard, matches_normal, matches_range, matches_y, no_range,
+    no_shard, refused_in_words,
+};
+use crate::parallel::menu::{LARGE, PARALLEL};
+use crate::parallel::oracle::owned;
+use crate::parallel::party::*;
+use crate::run::Run;
+
+type Parallel = dyn ParallelVocabEmbedding;
+
+fn ranks_of(sizes: Sizes) -> impl Iterator<Item = (Sizes, usize)> {
+    (0..sizes.2).map(move |rank| (sizes, rank))
+}
+
+/// Every rank of these sizes.
+fn ranks(menu: &[Sizes]) -> impl Iterator<Item = (Sizes, usize)> {
+    menu.iter().copied().flat_map(ranks_of)
+}
+
+fn asked(plan: Plan, (v, e, world_size): Sizes, rank: usize, run: &Run) -> Asked {
+    let Tokens { ids, table, dy } = plan.tokens(run);
+    let rows = owned(v, world_size, rank);
+    let shard = table[rows.start * e..rows.end * e].to_vec();
+    let shape = plan.tokens;
+    let case = ShardCase { shape, vocab_size: v, embedding_dim: e, world_size, rank, shard, ids };
+    Asked { manner: plan.manner, case, dy }
+}
+
+/// Single ids on every rank: own ones, then those at the edges, then foreign ones.
+fn single_ids() -> Vec<(Aspect, Plan, Sizes, usize)> {
+    let mut plans = Vec::new();
+    for (sizes, rank) in ranks(&PARALLEL) {
+        let (v, e, w) = sizes;
+        let own = owned(v, w, rank);
+        let mut add = |aspect, id| {
+            plans.push((aspect, Plan { sizes: (v, e), ids: Ids::One(id), ..PLAIN }, sizes, rank));
+        };
+        add(Aspect::Lookup, own.start + own.len() / 2);
+        edge_ids(sizes, rank).into_iter().for_each(|id| add(Aspect::Range, id));
+        (0..v).filter(|id| !own.contains(id)).for_each(|id| add(Aspect::Mask, id));
+    }
+    // On all ranks, one aspect after the other.
+    plans.sort_by_key(|(aspect, ..)| match aspect {
+        Aspect::Lookup => 0,
+        Aspect::Mask => 1,
+        _ => 2,
+    });
+    plans
+}
+
+/// Worlds: `v`, `w`, `r`.
+fn worlds(run: &Run) -> Vec<(Aspect, usize, usize, usize)> {
+    let mut worlds = vec![
+        (Aspect::Range, 12, 3, 0),
+        (Aspect::Range, 12, 3, 1),
+        (Aspect::Range, 12, 3, 2),
+        (Aspect::Range, 12, 1, 0),
+    ];
+    for w in sizes(run) {
+        worlds.extend([(Aspect::Extent, w, w, w - 1), (Aspect::Extent, 5 * w, w, w / 2)]);
+        worlds.push((Aspect::Extent, 2 * w, 2, 1));
+    }
+    // From 2^16 on in 16 bits, from 2^24 on in f32, from 2^32 on in 32 bits, and v·w above 2^64.
+    for bits in [16, 24, 32, 40, 53, 63] {
+        let n = (1 << bits) + 1;
+        worlds.extend([(Aspect::Extent, n, 1, 0), (Aspect::Extent, n / 3 * 3, 3, 2)]);
+    }
+    worlds.extend((0..3).map(|rank| (Aspect::Extent, usize::MAX, 3, rank)));
+    worlds
+}
+
+/// Seeds, means and deviations.
+fn inits(run: &Run) -> Vec<(Aspect, NormalInit)> {
+    let standard = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
+    let mut inits = vec![
+        (Aspect::Seed, standard),
+        (Aspect::Seed, NormalInit { mean: 0.5, std: 0.02, ..standard }),
+        (Aspect::Seed, NormalInit { mean: -3.0, std: 2.5, ..standard }),
+        (Aspect::Seed, NormalInit { mean: 0.25, std: 0.0, ..standard }),
+    ];
+    let seeds = [0, u64::from(u32::MAX), u64::MAX, u64::MAX - 1, (1 << 32) + 42, (1 << 24) + 1, 7];
+    for seed in seeds.into_iter().chain([run.seed]) {
+        inits.push((Aspect::Seed, NormalInit { seed, ..standard }));
+    }
+    inits.push((Aspect::State, standard)); // drawn again, after others
+    inits
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
+    let run = *run;
+    let mut rungs: Vec<Rung<Parallel>> = Vec::new();
+    for (aspect, v, w, r) in worlds(&run) {
+        rungs.push(Rung::new("shard_range", aspect, move |party| matches_range(party, v, w, r)));
+    }
+    let mut bad_worlds = vec![
+        (12, 0, 0),
+        (12, 5, 0),
+        (7, 2, 1),
+        (5, 7, 0),
+        (12, 3, 3),
+        (12, 1, 1),
+        (12, 3, usize::MAX),
+    ];
+    for w in sizes(&run) {
+        bad_worlds.extend([(2 * w, w, w), (2 * w + 1, w, 0)]);
+    }
+    for bits in [16, 24, 32, 40, 53, 63] {
+        bad_worlds.extend([((1 << bits) + 1, 2, 0), ((1 << bits) + 1, 2, 1)]);
+    }
+    for (v, w, r) in bad_worlds {
+        rungs.push(Rung::new("shard_range", Aspect::Refusal, move |party| {
+            no_range(party, v, w, r, "no such shard")
+        }));
+        rungs.push(Rung::new("initial_shard", Aspect::Refusal, move |party| {
+            no_shard(party, (v, 5, w), r)
+        }));
+    }
+    for (aspect, init) in inits(&run) {
+        for (sizes, rank) in ranks(&PARALLEL) {
+            rungs.push(Rung::new("initial_shard", aspect, move |party| {
+                matches_normal(party, sizes, rank, init)
+            }));
+        }
+    }
+    let init = NormalInit { mean: 0.5, std: 1.5, seed: run.seed };
+    for w in sizes(&run) {
+        for (e, rank) in [(1, w - 1), (11, w / 2)] {
+            rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+                matches_normal(party, (2 * w, e, w), rank, init)
+            }));
+        }
+        rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+            matches_normal(party, (2, w, 2), 1, init)
+        }));
+    }
+    let mut lookups = single_ids();
+    let (v, e, w) = PARALLEL[1];
+    let of_all = plans(&run, &[(v, e)]).into_iter().filter(|(aspect, _)| *aspect != Aspect::Lookup);
+    lookups.extend(
+        of_all.flat_map(|(aspect, plan)| (0..w).map(move |rank| (aspect, plan, (v, e, w), rank))),
+    );
+    let large = LARGE.iter().filter(|_| run.every_size);
+    for (sizes, rank) in ranks(&PARALLEL).chain(large.flat_map(|&sizes| ranks_of(sizes))) {
+        let plan = Plan { tokens: [2, 3], sizes: (sizes.0, sizes.1), ..PLAIN };
+        lookups.push((Aspect::Extent, plan, sizes, rank));
+    }
+    for (aspect, plan, sizes, rank) in lookups {
+        if plan.has_values() {
+            rungs.push(Rung::new("forward", aspect, move |party| {
+                matches_y(party, &asked(plan, sizes, rank, &run))
+            }));
+        }
+        if plan.has_gradient() {
+            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+                matches_dshard(party, &asked(plan, sizes, rank, &run))
+            }));
+        }
+    }
+    // Also a world of one, where nothing has to be cut out, and some ranks of a large one.
+    let many = LARGE[2];
+    let some = [3, 5, 9, 17, 65, many.2 - 1].map(|rank| (many, rank));
+    for (sizes, rank) in ranks(&PARALLEL[..2]).chain(some) {
+        let batches = bad_batches(&run, sizes.0).into_iter();
+        for Bad { shape, ids } in batches.take(if sizes == many { 6 } else { usize::MAX }) {
+            rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+                refused_in_words(party, (sizes, rank), shape, &ids)
+            }));
+        }
+    }
+    rungs
+}

@@ -1,0 +1,288 @@
+//! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::ladder::{Draw, Rung, edges, sizes};
+use crate::rope::laws::frequencies::{
+    exact_far_out, matches_frequencies, matches_tables, no_frequencies,
+};
+use crate::rope::laws::module::{Calls, matches_calls, matches_ratio, no_ratio, settings};
+use crate::rope::laws::rotation::{
+    Turned, matches_back, matches_dx, matches_interleaved, matches_y,
+};
+use crate::rope::menu::{HEAD_DIM, LARGE};
+use crate::rope::party::*;
+use crate::run::Run;
+
+type Rope = dyn NtkAwareRope;
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
+    let mut rungs = Vec::new();
+    frequencies(&mut rungs, run);
+    tables(&mut rungs, run);
+    rotations(&mut rungs, run);
+    layouts(&mut rungs, run);
+    ratios(&mut rungs, run);
+    modules(&mut rungs, run);
+    rungs
+}
+
+fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let mut add = |aspect, d, base, ratio| {
+        rungs.push(Rung::new("frequencies", aspect, move |party| {
+            matches_frequencies(party, d, base, ratio)
+        }));
+    };
+    for ratio in [1.0, 2.0, 4.0, 1.5, 16.0] {
+        for d in [4, 6, 8, 16, 64, 128] {
+            for base in [10_000.0, 100.0, 500_000.0, 1234.5] {
+                add(Aspect::Frequencies, d, base, ratio);
+            }
+        }
+    }
+    for d in sizes(run) {
+        add(Aspect::Extent, 2 * d, 10_000.0, 3.0);
+    }
+    add(Aspect::Extent, 1024, 1e6, 8.0);
+    add(Aspect::Refusal, 8, 1.25, 1.0);
+    for (d, base, ratio) in [
+        (5, 10_000.0, 2.0),
+        (2, 10_000.0, 2.0),
+        (0, 10_000.0, 2.0),
+        (8, 1.0, 2.0),
+        (8, f64::NAN, 2.0),
+        (8, f64::INFINITY, 2.0),
+        (8, 10_000.0, 0.5),
+        (8, 10_000.0, f64::NAN),
+        (8, 10_000.0, f64::INFINITY),
+    ] {
+        rungs.push(Rung::new("frequencies", Aspect::Refusal, move |party| {
+            no_frequencies(party, d, base, ratio)
+        }));
+    }
+}
+
+fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let mut add = |aspect, d, ratio, positions: std::ops::Range<usize>| {
+        rungs.push(Rung::new("tables", aspect, move |party| {
+            matches_tables(party, d, 10_000.0, ratio, positions.clone())
+        }));
+    };
+    for d in HEAD_DIM {
+        add(Aspect::Rotation, d, 1.0, 0..9);
+        add(Aspect::Frequencies, d, 3.0, 0..9);
+    }
+    for start in [1, 5, 70] {
+        add(Aspect::Offset, 6, 1.0, start..start + 3);
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, 4, 2.0, n..2 * n);
+    }
+    for n in edges(run) {
+        add(Aspect::Extent, 6, n as f64, 1000 * n..1000 * n + 3);
+        add(Aspect::Extent, 2 * n + 2, 1.0, 1..3);
+    }
+    for start in [255, 4095, 20_010, 65_535, 1_000_003] {
+        add(Aspect::Extent, 8, 1.0, start..start + 3);
+    }
+    add(Aspect::Precision, 4, 1.0, 0..4100); // where errors add up from row to row
+    rungs.push(Rung::new("tables", Aspect::Precision, exact_far_out)); // where f32 skips whole numbers
+}
+
+/// Rotations: one row of one head first.
+fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let plain = Turned {
+        shape: [1, 1, 1, 4],
+        layout: Layout::HalfSplit,
+        manner: Manner::Plain,
+        nan: false,
+    };
+    let full = Turned { shape: [2, 3, 5, 6], ..plain };
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    for d in HEAD_DIM {
+        add(Aspect::Rotation, Turned { shape: [1, 1, 1, d], ..plain });
+    }
+    // Heads and batch rows first: they have no positions of their own.
+    for shape in [[1, 1, 3, 6], [3, 1, 1, 6]] {
+        add(Aspect::Order, Turned { shape, ..plain });
+    }
+    add(Aspect::Offset, Turned { shape: [1, 3, 1, 6], ..plain });
+    for layout in [Layout::HalfSplit, Layout::Interleaved] {
+        add(Aspect::Order, Turned { layout, ..full });
+    }
+    add(Aspect::Special, Turned { nan: true, ..full });
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Turned { manner, ..full });
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Turned { manner, ..full });
+    }
+    add(Aspect::State, Turned { manner: Manner::Again, ..full });
+    add(Aspect::Extent, Turned { shape: [2, 3, 5, LARGE], ..plain });
+    for n in sizes(run) {
+        for shape in [[n, 1, 1, 4], [1, n, 1, 4], [1, 1, n, 4]] {
+            add(Aspect::Extent, Turned { shape, ..plain });
+        }
+    }
+    for n in edges(run) {
+        for shape in [[n, 2, 3, 6], [2, n, 3, 6], [2, 3, n, 6]] {
+            add(Aspect::Extent, Turned { shape, layout: Layout::Interleaved, nan: true, ..plain });
+        }
+    }
+    let run = *run;
+    for (aspect, plan) in plans {
+        if !matches!(plan.manner, Manner::UsedTwice | Manner::Continued) {
+            rungs.push(Rung::new("rotate", aspect, move |party| {
+                matches_y(party, &plan, &mut Draw::new(&run, 1))
+            }));
+        }
+        if plan.manner != Manner::Traced {
+            rungs.push(Rung::new("rotate_backward", aspect.of_gradient(), move |party| {
+                matches_dx(party, &plan, &mut Draw::new(&run, 2))
+            }));
+        }
+    }
+}
+
+fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let mut shapes =
+        vec![(Aspect::Order, [1, 6]), (Aspect::Order, [1, 4]), (Aspect::Order, [3, 8])];
+    for n in sizes(run) {
+        shapes.extend([(Aspect::Extent, [2, 2 * n]), (Aspect::Extent, [n, 6])]);
+    }
+    shapes.push((Aspect::Extent, [1, 1024]));
+    for (aspect, shape) in shapes {
+        rungs.push(Rung::new("to_interleaved", aspect, move |party| {
+            matches_interleaved(party, shape)
+        }));
+        rungs.push(Rung::new("to_half_split", aspect, move |party| matches_back(party, shape)));
+    }
+}
+
+fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let mut add = |aspect, length, max_seq_len| {
+        rungs.push(Rung::new("ratio_for_length", aspect, move |party| {
+            matches_ratio(party, length, max_seq_len)
+        }));
+    };
+    for length in 1..40 {
+        add(Aspect::Frequencies, length, 3);
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, 1000, n);
+        add(Aspect::Extent, n, 1);
+    }
+    for bits in [16, 24, 32, 40, 53, 62] {
+        // Floats skip whole numbers there.
+        let aspect = if bits < 24 { Aspect::Extent } else { Aspect::Precision };
+        for more in [0, 1, 2] {
+            add(aspect, (1 << bits) + more, 2048);
+            add(aspect, (1 << bits) + more, 1);
+        }
+    }
+    // Nothing may be added to such a length.
+    for max_seq_len in [2, 3, 2048, 1 << 40] {
+        add(Aspect::Extent, usize::MAX, max_seq_len);
+    }
+    rungs.push(Rung::new("ratio_for_length", Aspect::Refusal, no_ratio));
+}
+
+fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let mut plans: Vec<(Aspect, Calls)> = Vec::new();
+    let mut add = |aspect, settings: RopeSettings, manner, calls: &[(usize, usize)]| {
+        plans.push((aspect, Calls { settings, manner, rows: [2, 2], calls: calls.to_vec() }));
+    };
+    let plain = Manner::Plain;
+    for d in HEAD_DIM {
+        add(Aspect::Rotation, settings(d, 6, 1, false), plain, &[(0, 3)]);
+    }
+    for (offset, s) in [(1, 3), (3, 1), (2, 4)] {
+        add(Aspect::Offset, settings(6, 6, 1, false), plain, &[(offset, s)]);
+    }
+    for ratio in [2, 3, 4] {
+        add(Aspect::Frequencies, settings(6, 3, ratio, false), plain, &[(0, 3)]);
+    }
+    // Long calls, of a static module: from position 0, and from others.
+    for s in [4, 6, 7, 13] {
+        add(Aspect::Frequencies, settings(6, 3, 1, false), plain, &[(0, s)]);
+        add(Aspect::Frequencies, settings(6, 3, 3, false), plain, &[(0, s + 6)]);
+    }
+    for (offset, s) in [(3, 2), (5, 1), (20, 1), (7, 7), (1000, 2)] {
+        add(Aspect::Offset, settings(4, 3, 1, false), plain, &[(offset, s)]);
+        add(Aspect::Offset, settings(4, 3, 3, false), plain, &[(offset + 6, s)]);
+    }
+    for dynamic in [false, true] {
+        for ratio in [1, 2, 3] {
+            let settings = settings(4, 3, ratio, dynamic);
+            let es = 3 * ratio;
+            for calls in [
+                vec![(0, es)],
+                vec![(0, es + 1), (0, 2)],
+                vec![(es, 1), (1, 2), (0, es + 7), (2, 1)],
+                vec![(0, es + 7), (0, es + 1), (es, 1), (0, 1)],
+                vec![(es + 4, 1), (es + 4, 1), (es + 5, 1)],
+            ] {
+                add(Aspect::State, settings, plain, &calls);
+            }
+        }
+        for manner in [Manner::Cloned, Manner::Again] {
+            add(Aspect::State, settings(6, 3, 1, dynamic), manner, &[(0, 3), (0, 7), (1, 2)]);
+        }
+        for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+            add(Aspect::Gradient, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
+        }
+        for manner in [Manner::Permuted, Manner::Broadcast] {
+            add(Aspect::Order, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
+        }
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, settings(4, 3, 1, false), plain, &[(0, n)]);
+    }
+    for offset in [16_397, 65_537, 1_000_003] {
+        add(Aspect::Extent, settings(4, 2053, 1, false), plain, &[(offset, 3)]);
+    }
+    // Around the end of the cache and past it, for each size: batch rows, heads, training length, ratio.
+    for n in edges(run) {
+        for dynamic in [false, true] {
+            let small = 1 + n % 3;
+            // What is many is asked for one at a time.
+            let few = |rows| if n > 3 { [1, 2] } else { rows };
+            let (d, more) = if n > 9 { (4, 2) } else { (6, 3) };
+            for (rows, max_seq_len, ratio) in [
+                ([n, more], 3, 2),
+                ([more, n], 2, 3),
+                (few([4, 3]), n, small),
+                (few([3, 4]), small, n),
+            ] {
+                let settings =
+                    RopeSettings { base: 1234.5, ..settings(d, max_seq_len, ratio, dynamic) };
+                let es = max_seq_len * ratio;
+                let calls = match n {
+                    4.. if n == rows[0] || n == rows[1] => {
+                        vec![(0, 2), (es - 1, 2), (es + 2, 3), (es, 1)]
+                    }
+                    10.. => vec![(0, 2), (es - 1, 2), (es + 2, 6), (es, 1), (0, es)],
+                    _ => vec![
+                        (0, 2),
+                        (es - 1, 2),
+                        (es + 2, 6),
+                        (0, es),
+                        (0, es + 7),
+                        (es, 1),
+                        (0, es),
+                    ],
+                };
+                plans.push((Aspect::Extent, Calls { settings, manner: plain, rows, calls }));
+            }
+        }
+    }
+    for dynamic in [false, true] {
+        let settings = settings(LARGE, 3, 2, dynamic);
+        let calls = vec![(0, 5), (7, 2), (3, 2)];
+        plans.push((Aspect::Extent, Calls { settings, manner: plain, rows: [2, 2], calls }));
+    }
+    for (aspect, plan) in plans {
+        rungs.push(Rung::new("build", aspect, move |party| matches_calls(party, &plan)));
+    }
+}

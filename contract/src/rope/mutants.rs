@@ -1,0 +1,321 @@
+//! Mutants of NTK-aware RoPE.
+
+use crate::component::Probe;
+use crate::ladder::Draw;
+use crate::laws::widen;
+use crate::mutants::asked::{
+    Answer, BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+};
+use crate::mutants::mixer::{Axes, Call, Mixed, Mixer, Turn};
+use crate::oracle::Oracle;
+use crate::rope::oracle::party;
+use crate::rope::party::*;
+use std::ops::Range;
+
+type Rope = dyn NtkAwareRope;
+
+/// What their conditions are about.
+pub const AXES: Axes = Axes {
+    calls: &[
+        "frequencies",
+        "tables",
+        "rotate",
+        "rotate_backward",
+        "to_interleaved",
+        "to_half_split",
+        "ratio_for_length",
+        "build",
+        "module forward",
+        "module backward",
+        "module state",
+    ],
+    not_asked: &[
+        NotAsked {
+            calls: &["frequencies", "tables", "ratio_for_length", "build"],
+            ways: &OF_TENSORS,
+            why: "it takes numbers, and keeps nothing",
+        },
+        NotAsked {
+            calls: &["frequencies", "tables", "ratio_for_length", "build"],
+            ways: &[Way::Special, Way::Words, Way::AfterRefusal],
+            why: "it takes numbers, and keeps nothing; bad ones are refused, in any words",
+        },
+        NotAsked {
+            calls: &["tables"],
+            ways: &[Way::Refusal],
+            why: "its settings are those of the frequencies, which refuse them",
+        },
+        NotAsked {
+            calls: &["to_interleaved", "to_half_split"],
+            ways: &OF_TENSORS,
+            why: "it takes a slice",
+        },
+        NotAsked {
+            calls: &["to_interleaved", "to_half_split"],
+            ways: &[Way::Refusal, Way::Words, Way::AfterRefusal],
+            why: "no task says that something is refused",
+        },
+        NotAsked {
+            calls: &["rotate", "rotate_backward"],
+            ways: &[Way::Cloned, Way::AfterRefusal],
+            why: "a function: there is no module",
+        },
+        NotAsked {
+            calls: &["rotate", "module forward"],
+            ways: &[Way::Words],
+            why: "the tasks ask for no words",
+        },
+        NotAsked { calls: &["rotate"], ways: &[Way::UsedTwice, Way::Continued], why: OF_GRADIENTS },
+        NotAsked { calls: &["rotate_backward"], ways: &[Way::Traced], why: BACK_TRACED },
+        NotAsked {
+            calls: &["rotate_backward", "module backward"],
+            ways: &[Way::Refusal, Way::Words],
+            why: FORWARD_REFUSES,
+        },
+        NotAsked {
+            calls: &["module backward"],
+            ways: &[Way::Broadcast],
+            why: "the gradient of a broadcast tensor is that of one row, and not of the call",
+        },
+        NotAsked {
+            calls: &["module backward"],
+            ways: &[Way::Special],
+            why: "a NaN in dy is asked of rotate_backward",
+        },
+        NotAsked {
+            calls: &["module state"],
+            ways: &OF_TENSORS,
+            why: "it is looked at after each call, in whichever manner that was",
+        },
+        NotAsked {
+            calls: &["module state"],
+            ways: &[Way::Special, Way::Refusal, Way::Words],
+            why: "it takes nothing, and refuses nothing",
+        },
+    ],
+    parts: &["b", "s", "n", "d"],
+    sizes: &["b", "s", "n", "k", "ms"],
+    types: &["d"],
+    quantities: &[
+        ("position", &[1, 3, 6, 8, 12, 16, 20, 24, 32, 40]),
+        ("length", &[3, 6, 8, 16, 24, 32, 53, 62]),
+    ],
+};
+
+fn call(name: &'static str, case: &RotateCase) -> Call {
+    let RotateCase { tables, x, .. } = case;
+    Call::of(name, axes(case.shape)).with(x).with(&tables.cos).with(&tables.sin)
+}
+
+fn axes([b, s, n, d]: [usize; 4]) -> [(&'static str, usize); 4] {
+    [("b", b), ("s", s), ("n", n), ("d", d)]
+}
+
+impl NtkAwareRope for Mixed<Rope> {
+    fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
+        let ask = |party: &Rope| party.frequencies(head_dim, base, ratio);
+        let turn =
+            self.mixer.turn(&Call::of("frequencies", [("d", head_dim), ("k", ratio as usize)]));
+        turn.values(&[("d", head_dim / 2)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn tables(&self, hd: usize, base: f64, ratio: f64, positions: Range<usize>) -> Reply<Tables> {
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| party.tables(hd, base, ratio, positions.clone()));
+        let (rows, first) = (positions.len(), positions.start);
+        let call = Call::of(
+            "tables",
+            [("d", hd), ("k", ratio as usize), ("s", rows), ("position", first)],
+        );
+        let turn = self.mixer.turn(&call);
+        let axes = [("s", rows), ("d", hd)];
+        Ok(Tables {
+            cos: turn.values(&axes, || Ok(right.clone()?.cos), || Ok(wrong.clone()?.cos))?,
+            sin: turn.values(&axes, || Ok(right.clone()?.sin), || Ok(wrong.clone()?.sin))?,
+        })
+    }
+
+    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+        self.rotate_in(Manner::Plain, case)
+    }
+
+    fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&call("rotate", case).asked(manner));
+        let ask = |party: &Rope| party.rotate_in(manner, case);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.rotate_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&call("rotate_backward", case).asked(manner).with(dy));
+        let ask = |party: &Rope| party.rotate_backward_in(manner, case, dy);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn to_interleaved(&self, d: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        let rows = x.len() / d.max(1);
+        let turn = self.mixer.turn(&Call::of("to_interleaved", [("n", rows), ("d", d)]).with(x));
+        let ask = |party: &Rope| party.to_interleaved(d, x);
+        turn.values(&[("n", rows), ("d", d)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn to_half_split(&self, d: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        let rows = x.len() / d.max(1);
+        let turn = self.mixer.turn(&Call::of("to_half_split", [("n", rows), ("d", d)]).with(x));
+        let ask = |party: &Rope| party.to_half_split(d, x);
+        turn.values(&[("n", rows), ("d", d)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn ratio_for_length(&self, length: usize, max_seq_len: usize) -> Reply<usize> {
+        let ask = |party: &Rope| party.ratio_for_length(length, max_seq_len);
+        let turn = self
+            .mixer
+            .turn(&Call::of("ratio_for_length", [("length", length), ("ms", max_seq_len)]));
+        turn.whole(|| ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn build(&self, settings: &RopeSettings) -> Reply<Box<dyn RopeModule>> {
+        let sizes = [("d", settings.head_dim), ("k", settings.ratio), ("ms", settings.max_seq_len)];
+        let call = Call::of("build", sizes);
+        if let Some(turn) = self.mixer.turn_of_method(&call) {
+            return turn.whole(|| self.right.build(settings), || self.wrong.build(settings));
+        }
+        let (right, wrong) = (self.right.build(settings), self.wrong.build(settings));
+        match (right, wrong) {
+            (Ok(right), Ok(wrong)) => {
+                let (mixer, of_module, last) = (self.mixer.of_module(), call, Turn::Right);
+                Ok(Box::new(MixedModule { right, wrong, mixer, of_module, last, refused: false }))
+            }
+            // One of them refuses: there is no module of both.
+            (right, wrong) => self.mixer.turn(&call).whole(|| right, || wrong),
+        }
+    }
+}
+
+impl Answer for RopeState {
+    fn spoilt(self) -> Self {
+        Self { cached_len: self.cached_len + 1, ..self }
+    }
+}
+
+impl Answer for Box<dyn RopeModule> {
+    fn spoilt(self) -> Self {
+        Self::any().expect("the settings are good")
+    }
+
+    fn any() -> Option<Self> {
+        let (base, max_seq_len) = (10_000.0, 8);
+        let settings = RopeSettings { head_dim: 4, base, max_seq_len, ratio: 1, dynamic: false };
+        party(Oracle).build(&settings).ok()
+    }
+}
+
+/// Two modules that get the same calls.
+struct MixedModule {
+    right: Box<dyn RopeModule>,
+    wrong: Box<dyn RopeModule>,
+    mixer: Mixer,
+    of_module: Call,
+    last: Turn,
+    refused: bool,
+}
+
+impl MixedModule {
+    fn turn(&mut self, name: &'static str, manner: Manner, case: &RopeCase) -> Turn {
+        let mut call = self.of_module.clone().asked(manner).with(&case.x);
+        (call.name, call.after_refusal) = (name, self.refused);
+        call.sizes.extend(axes(case.shape).into_iter().filter(|(name, _)| *name != "d"));
+        call.sizes.push(("position", case.offset.saturating_add(case.shape[1])));
+        self.last = self.mixer.turn(&call);
+        self.last
+    }
+}
+
+impl RopeModule for MixedModule {
+    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
+        let turn = self.turn("module forward", manner, case);
+        let (right, wrong) =
+            (self.right.forward_in(manner, case), self.wrong.forward_in(manner, case));
+        self.refused = right.is_err();
+        turn.values(&axes(case.shape), || right, || wrong)
+    }
+
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let turn = self.turn("module backward", manner, case);
+        let (right, wrong) =
+            (self.right.backward_in(manner, case, dy), self.wrong.backward_in(manner, case, dy));
+        self.refused = right.is_err();
+        turn.values(&axes(case.shape), || right, || wrong)
+    }
+
+    fn state(&self) -> Reply<RopeState> {
+        let call =
+            Call { name: "module state", after_refusal: self.refused, ..self.of_module.clone() };
+        // A bug that was seen in the last call has changed the state by then.
+        let turn = self.mixer.turn_of_method(&call).unwrap_or(self.last);
+        turn.whole(|| self.right.state(), || self.wrong.state())
+    }
+
+    fn cloned(&self) -> Reply<Box<dyn RopeModule>> {
+        let (right, wrong) = (self.right.cloned()?, self.wrong.cloned()?);
+        let (mixer, of_module, last) = (self.mixer.clone(), self.of_module.clone(), self.last);
+        Ok(Box::new(Self { right, wrong, mixer, of_module, last, refused: self.refused }))
+    }
+}
+
+/// Answers to random questions.
+pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
+    let head_dim = 4 + 2 * draw.below(12);
+    let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
+    let first = draw.bits() as usize >> (36 + draw.below(28));
+    let shape = [1 + draw.below(3), 1 + draw.below(6), 1 + draw.below(4), head_dim];
+    let n: usize = shape.iter().product();
+    let (x, dy) = (draw.values(n), draw.values(n));
+    let rows = shape[1] * head_dim;
+    let tables = Tables { cos: draw.values(rows), sin: draw.values(rows) };
+    let layout = [Layout::HalfSplit, Layout::Interleaved][draw.below(2)];
+    let case = RotateCase { shape, tables, x, layout };
+    let manner = [Manner::Plain, Manner::Again][draw.below(2)];
+    let dynamic = draw.below(2) == 0;
+    let settings = RopeSettings { head_dim, base, max_seq_len: 1 + draw.below(9), ratio, dynamic };
+    let offsets = [draw.below(12), draw.below(40), draw.below(9)];
+    let (length, max_seq_len) = (draw.bits() as usize >> draw.below(64), 1 + draw.below(5000));
+    let of_tables = |tables: Tables| widen(&[tables.cos, tables.sin].concat());
+    let table = || party.tables(head_dim, base, ratio as f64, first..first + 3);
+    let calls = || {
+        let mut module = party.build(&settings)?;
+        let mut said = Vec::new();
+        for offset in offsets {
+            let call = RopeCase { shape, offset, x: case.x.clone() };
+            said.extend(widen(&module.forward_in(manner, &call)?));
+            said.extend(widen(&module.backward_in(manner, &call, &dy)?));
+            let RopeState { ratio, cached_len, tables } = module.state()?;
+            said.extend([ratio as f64, cached_len as f64]);
+            said.extend(of_tables(tables));
+        }
+        Ok(said)
+    };
+    let frequencies = || party.frequencies(head_dim, base, ratio as f64);
+    let a_ratio = || Ok(vec![party.ratio_for_length(length, max_seq_len)? as f64]);
+    vec![
+        Probe::ask("frequencies", frequencies),
+        Probe::ask("tables", || Ok(of_tables(table()?))),
+        Probe::ask("rotate", || Ok(widen(&party.rotate_in(manner, &case)?))),
+        Probe::ask("backward", || Ok(widen(&party.rotate_backward_in(manner, &case, &dy)?))),
+        Probe::ask("to_interleaved", || Ok(widen(&party.to_interleaved(head_dim, &case.x)?))),
+        Probe::ask("to_half_split", || Ok(widen(&party.to_half_split(head_dim, &case.x)?))),
+        Probe::ask("ratio_for_length", a_ratio),
+        Probe::ask("build", calls),
+    ]
+}

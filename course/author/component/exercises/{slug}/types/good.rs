@@ -1,6 +1,0 @@
-//! Sizes that fit.
-use exercises::{slug}::{Type};
-
-pub fn good() -> {Type}<8> {
-    {Type}::<8>::new()
-}

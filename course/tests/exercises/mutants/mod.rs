@@ -1,0 +1,185 @@
+//! Mutants of the solutions: every small change that a machine can make, one at a time and two at once.
+//!
+//! Each that compiles is graded. One that passes is either as right as the solution, and `equivalent.toml` says
+//! why, or it is a hole in the contract. A few are graded in each run. All of them (an hour):
+//! `QUADRIVIUM_MUTANTS=1 cargo test -p course --test exercises mutants`. In place of `1` may stand a component or a
+//! task.
+
+mod generate;
+
+use crate::scratch::Scratch;
+use contract::registry::{self, COMPONENTS};
+use contract::task::{Grading, Task};
+use generate::Mutant;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+
+#[derive(Deserialize)]
+struct Equivalents {
+    equivalent: Vec<Equivalent>,
+}
+
+/// Mutants that are as right as the solution.
+#[derive(Deserialize)]
+struct Equivalent {
+    /// Why.
+    because: String,
+    /// Their words.
+    mutants: Vec<String>,
+}
+
+/// One in so many is graded if not all are.
+const SAMPLE: usize = 173;
+
+/// What a task came to: mutants that compile, of these caught, of the others equivalent.
+#[derive(Default)]
+struct Count {
+    compile: usize,
+    caught: usize,
+    equivalent: usize,
+}
+
+#[test]
+fn mutants_are_caught() {
+    let scratch = Scratch::with_solutions();
+    let table = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exercises/mutants/equivalent.toml"),
+    );
+    let table: Equivalents = toml::from_str(&table.unwrap()).unwrap();
+    assert!(table.equivalent.iter().all(|of| of.because.contains(' ')), "a reason is a sentence");
+    let equivalent = |words: &str| {
+        table.equivalent.iter().any(|of| of.mutants.iter().any(|mutant| mutant == words))
+    };
+    let all = std::env::var("QUADRIVIUM_MUTANTS").ok();
+    let is_of = |task: &str| {
+        all.as_deref()
+            .is_none_or(|of| of == "1" || of == task || task.starts_with(&format!("{of}/")))
+    };
+    let step = if all.is_some() { 1 } else { SAMPLE };
+    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+    let mut survivors = Vec::new();
+    let mut nth = 0;
+    for entry in COMPONENTS {
+        let source = scratch.read(&format!("exercises/{}/solution.rs", entry.slug));
+        let mut mutants = generate::mutants(&source);
+        mutants.extend(generate::pairs(&mutants));
+        let chosen = mutants.into_iter().filter(|mutant| {
+            nth += 1;
+            nth % step == 0 && is_of(&mutant.task)
+        });
+        let chosen: Vec<Mutant> = chosen.collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        println!("{}: {} changes", entry.slug, chosen.len());
+        for (mutant, caught) in grade(&scratch, entry.slug, &source, chosen) {
+            let words = mutant.words(&source);
+            let count = counts.entry(mutant.task).or_default();
+            count.compile += 1;
+            match caught {
+                true => {
+                    assert!(
+                        !equivalent(&words),
+                        "it is caught, and so it is not equivalent: {words}"
+                    );
+                    count.caught += 1;
+                }
+                false if equivalent(&words) => count.equivalent += 1,
+                false => survivors.push(words),
+            }
+        }
+    }
+    let mut text = format!("{:<28} mutants  caught  equivalent\n", "task");
+    for (task, Count { compile, caught, equivalent }) in &counts {
+        writeln!(text, "{task:<28} {compile:>7} {caught:>7} {equivalent:>11}").unwrap();
+    }
+    let sum = |of: fn(&Count) -> usize| counts.values().map(of).sum::<usize>();
+    let (compile, caught) = (sum(|of| of.compile), sum(|of| of.caught));
+    writeln!(text, "{:<28} {compile:>7} {caught:>7} {:>11}", "all", sum(|of| of.equivalent))
+        .unwrap();
+    println!("{text}");
+    assert!(survivors.is_empty(), "{} survived: {survivors:#?}", survivors.len());
+    if all.as_deref() == Some("1") {
+        insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "../../../../snapshots", omit_expression => true }, {
+            insta::assert_snapshot!("solutions", text);
+        });
+    }
+}
+
+/// Those that compile, each with whether a task of its component fails. One is graded while the next is built.
+fn grade(
+    scratch: &Scratch,
+    component: &str,
+    source: &str,
+    mutants: Vec<Mutant>,
+) -> Vec<(Mutant, bool)> {
+    let file = format!("exercises/src/{component}.rs");
+    let folder = tempfile::tempdir().unwrap();
+    let (built, to_grade) = mpsc::sync_channel::<(Mutant, PathBuf)>(1);
+    let (tell, told) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let grader = tell.clone();
+        scope.spawn(move || {
+            for (mutant, program) in to_grade {
+                let caught = is_caught(&program, component, &mutant.task);
+                if !caught {
+                    println!("passed: {}", mutant.words(source));
+                }
+                std::fs::remove_file(program).unwrap();
+                grader.send((mutant, caught)).unwrap();
+            }
+        });
+        // If the solution did not pass, every mutant would be caught.
+        let program = build(scratch).expect("the solution compiles");
+        assert!(!is_caught(&program, component, mutants[0].task.as_str()), "the solution passes");
+        for (nth, mutant) in mutants.into_iter().enumerate() {
+            scratch.write(&file, &mutant.text(source));
+            let Some(program) = build(scratch) else { continue };
+            if mutant.task.ends_with("/types") {
+                // It looks for the crates that stand beside it.
+                let caught = is_caught(&program, component, &mutant.task);
+                tell.send((mutant, caught)).unwrap();
+            } else {
+                let copy = folder.path().join(format!("autograder-{nth}"));
+                std::fs::copy(program, &copy).unwrap();
+                built.send((mutant, copy)).unwrap();
+            }
+        }
+        drop((built, tell));
+    });
+    scratch.write(&file, source);
+    told.into_iter().collect()
+}
+
+/// The autograder, if it compiles.
+fn build(scratch: &Scratch) -> Option<PathBuf> {
+    let mut cargo = scratch.cargo();
+    cargo.args(["test", "--package", "exercises", "--test", "autograder", "--no-run"]);
+    let output = cargo.args(["--message-format=json"]).stderr(Stdio::null()).output().unwrap();
+    if !output.status.success() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages =
+        text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let mut programs = messages.filter(|message| message["target"]["name"] == "autograder");
+    programs.find_map(|message| Some(message["executable"].as_str()?.into()))
+}
+
+/// Whether its own task fails, or another one of its component.
+fn is_caught(program: &Path, component: &str, task: &str) -> bool {
+    let red = |arguments: &[&str]| {
+        let mut autograder = Command::new(program);
+        autograder.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        !autograder.status().unwrap().success()
+    };
+    let of_others = |task: &&Task| !matches!(task.grading, Grading::Invariants { .. });
+    let tasks = registry::component(component).expect("it is in the registry").tasks();
+    let skipped = tasks.filter(of_others).flat_map(|task| ["--skip", task.name]);
+    let arguments: Vec<&str> = [component].into_iter().chain(skipped).collect();
+    red(&[task]) || red(&arguments)
+}

@@ -1,0 +1,167 @@
+//! Bugs and correct code in dfdx by authors who knew the tasks, and neither the contract nor its museum.
+//!
+//! `course/tests/unseen` holds them, by set: each was written anew for a measurement, and kept after it. A few are
+//! graded in each run. All of them (some 20 minutes):
+//! `QUADRIVIUM_UNSEEN=1 cargo test -p course --test exercises unseen`. A new set goes into a new folder.
+
+use crate::scratch::Scratch;
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::Path;
+
+#[derive(Deserialize)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+/// Lines in place of those of the solution.
+#[derive(Deserialize)]
+struct Case {
+    id: String,
+    /// The task between whose marks the lines stand.
+    task: String,
+    code: String,
+}
+
+/// Bugs that pass, and why nobody need be refused for them.
+const NO_BUGS: &[(&str, &str)] = &[
+    ("rope/rotate-first-half-of-the-tables", EQUAL_HALVES),
+    ("rope/rotate-first-half-of-tables", EQUAL_HALVES),
+    ("rope/backward-negated-sines", EQUAL_HALVES),
+    ("rope/rotate-half-tables-twice", EQUAL_HALVES),
+    ("rope/backward-minus-angle", EQUAL_HALVES),
+    ("rope/backward-minus-the-sine", EQUAL_HALVES),
+    ("rope/backward-cosine-swapped-too", EQUAL_HALVES),
+    ("rope/freq-base-in-f32", "a base above 3·10³⁸: right code may compute in f32"),
+    ("norm/forward-gamma-detached", NO_TAPE_NEEDED),
+    ("layernorm/forward-beta-detached", NO_TAPE_NEEDED),
+    ("norm/backward-cubed-rms", CUBE),
+    ("parallel/backward-no-refusal", "no text asks the backward pass to refuse a shard"),
+    ("embedding/refuse-above-last", "a vocabulary of no tokens: no table of the course is empty"),
+    ("embedding/plus-zero", "the sign of a zero does not matter"),
+    ("norm/backward-one-division-by-the-cube", CUBE),
+    ("norm/gamma-times-x-overflows", "x·γ above 3·10³⁸: no task asks for this order"),
+    ("layernorm/gamma-before-the-division", "x·γ above 3·10³⁸: no task asks for this order"),
+    (
+        "layernorm/folded-shift",
+        "a fused kernel does the same: it is among the contract's own variants",
+    ),
+    ("layernorm/backward-dgamma-expanded", "its roundings stay within what right code may lose"),
+];
+
+/// Cheats that pass, and why nobody need be refused for them.
+const NO_CHEATS: &[(&str, &str)] = &[
+    (
+        "norm/types-zero-by-remainder",
+        "a size of 0 is refused in the compiler's own words, and they name the zero",
+    ),
+    (
+        "norm/property-panic-hook",
+        "an invariant runs in the process of the party that it judges, and can read the names of its functions. \
+         That is no exam, and the book says so",
+    ),
+];
+const NO_TAPE_NEEDED: &str =
+    "dfdx's `broadcast_like` keeps the tensor's identity, so its gradient is right without a tape";
+const CUBE: &str =
+    "a right formula for the gradient may take the cube of the rms, which leaves f32 at 7·10¹²";
+const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
+
+/// One in so many is graded if not all are.
+const SAMPLE: usize = 67;
+
+fn cases(kind: &str) -> Vec<(String, Case)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unseen").join(kind);
+    let mut cases = Vec::new();
+    for set in sorted(&folder) {
+        for file in sorted(&set) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let of_file: Cases = toml::from_str(&text).unwrap();
+            let set = set.file_name().unwrap().to_string_lossy().into_owned();
+            cases.extend(of_file.case.into_iter().map(|case| (set.clone(), case)));
+        }
+    }
+    assert!(cases.len() > 50, "{} cases in {}", cases.len(), folder.display());
+    let step = if std::env::var_os("QUADRIVIUM_UNSEEN").is_some() { 1 } else { SAMPLE };
+    cases.into_iter().step_by(step).collect()
+}
+
+fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut paths: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+fn component(case: &Case) -> &str {
+    case.task.split('/').next().unwrap()
+}
+
+/// What `cargo course check TASKS` says with these lines in place of the solution's.
+fn grades(scratch: &Scratch, case: &Case, tasks: &str) -> Vec<Value> {
+    let component = component(case);
+    let solution = scratch.read(&format!("exercises/{component}/solution.rs"));
+    let (begin, end) =
+        (format!("// task {}: begin\n", case.task), format!("// task {}: end\n", case.task));
+    let (head, rest) = solution.split_once(&begin).expect("the task's mark");
+    let (_, tail) = rest.split_once(&end).expect("the task's mark");
+    let lines = format!("{head}{begin}{}\n{end}{tail}", case.code);
+    let file = format!("exercises/src/{component}.rs");
+    scratch.write(&file, &lines);
+    let json = scratch.file("grades.json");
+    scratch.run(&["check", tasks, "--json", json.to_str().unwrap()]);
+    scratch.write(&file, &solution);
+    serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap()
+}
+
+/// The tasks that fail with these lines.
+fn red(scratch: &Scratch, case: &Case) -> Vec<String> {
+    let grades = grades(scratch, case, component(case));
+    let failed = grades.iter().filter(|grade| grade["passed"] == false);
+    failed
+        .map(|grade| {
+            let id = grade["broken"][0]["id"].as_str().unwrap();
+            assert_ne!(id, "autograder/compiles", "{} does not compile", case.id);
+            format!("{} by {id}", grade["task"])
+        })
+        .collect()
+}
+
+#[test]
+fn unseen_bugs_are_caught() {
+    let scratch = Scratch::with_solutions();
+    let is_none = |case: &Case| NO_BUGS.iter().any(|(id, _)| *id == case.id);
+    let passed = cases("bugs").into_iter().filter(|(_, case)| !is_none(case));
+    let passed: Vec<String> = passed
+        .filter(|(_, case)| red(&scratch, case).is_empty())
+        .map(|(set, case)| format!("{set}: {}", case.id))
+        .collect();
+    assert!(passed.is_empty(), "not caught: {passed:#?}");
+}
+
+#[test]
+fn unseen_variants_are_accepted() {
+    let scratch = Scratch::with_solutions();
+    let mut refused = Vec::new();
+    for (set, case) in cases("variants") {
+        let red = red(&scratch, &case);
+        if !red.is_empty() {
+            refused.push(format!("{set}: {} in {red:?}", case.id));
+        }
+    }
+    assert!(refused.is_empty(), "refused: {refused:#?}");
+}
+
+/// Conditions on types that hold for some sizes only, and invariants that know nothing.
+#[test]
+fn cheats_earn_nothing() {
+    let scratch = Scratch::with_solutions();
+    let passed = |case: &Case| {
+        let grades = grades(&scratch, case, &case.task);
+        assert_eq!(grades.len(), 1, "{}", case.task);
+        grades[0]["passed"] == true
+    };
+    let cheats = cases("cheats").into_iter().map(|(_, case)| case);
+    let cheats = cheats.filter(|case| NO_CHEATS.iter().all(|(id, _)| *id != case.id));
+    let passed: Vec<String> = cheats.filter(passed).map(|case| case.id).collect();
+    assert!(passed.is_empty(), "passed: {passed:#?}");
+}

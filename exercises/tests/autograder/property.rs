@@ -1,0 +1,83 @@
+//! Tasks about a property: the learner's own invariant is shown to right and wrong parties.
+//!
+//! Each party is met in a fresh process, and in an order that nobody knows: what a counter, a static or a file
+//! remembers of the parties before says nothing about this one.
+
+use crate::parent::with_output;
+use crate::process;
+use contract::grade::{Grade, Shown, by_bugs, is_not_begun};
+use contract::task::Task;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
+use std::thread;
+
+/// What has come out so far.
+#[derive(Default)]
+struct Asked {
+    refusals: BTreeMap<usize, String>,
+    printed: String,
+    lost: Option<Box<Grade>>,
+    /// No other answer can change the grade.
+    decided: bool,
+}
+
+/// Grades a task about a property.
+///
+/// # Errors
+/// A grade that says why there is none: see [`process::ask`].
+pub fn grade(task: &'static Task) -> Result<Grade, Box<Grade>> {
+    let mut printed = String::new();
+    let grade = by_bugs(task, |all| {
+        let asked = ask_all(task, all);
+        printed = asked.printed;
+        match asked.lost {
+            Some(grade) => Err(grade),
+            None => Ok((0..all.len()).map(|place| asked.refusals.get(&place).cloned()).collect()),
+        }
+    });
+    Ok(with_output(grade, &printed))
+}
+
+fn ask_all(task: &'static Task, all: &[Shown]) -> Asked {
+    let order = Mutex::new(shuffled(all.len()));
+    let asked = Mutex::new(Asked::default());
+    let ask = || {
+        while let Some(place) = order.lock().expect("no thread panics").pop() {
+            let answer = process::ask::<Option<String>>(task, Some(all[place]));
+            let mut asked = asked.lock().expect("no thread panics");
+            match answer {
+                Ok((refusal, printed)) => {
+                    if asked.printed.len() < 4096 {
+                        asked.printed.push_str(&printed);
+                    }
+                    if let Some(words) = refusal {
+                        asked.decided |= all[place].is_right() || is_not_begun(&words);
+                        asked.refusals.insert(place, words);
+                    }
+                }
+                Err(grade) => {
+                    asked.lost.get_or_insert(grade);
+                    asked.decided = true;
+                }
+            }
+            if asked.decided {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(ask);
+        }
+    });
+    asked.into_inner().expect("no thread panics")
+}
+
+/// The places `0..n` in an order of their own in each run.
+fn shuffled(n: usize) -> Vec<usize> {
+    let random = RandomState::new();
+    let mut places: Vec<usize> = (0..n).collect();
+    places.sort_by_cached_key(|place| random.hash_one(place));
+    places
+}
