@@ -52,6 +52,14 @@ impl Aspect {
         }
     }
 
+    /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.
+    pub fn of_tape(self) -> Self {
+        match self {
+            Self::Precision | Self::State | Self::Refusal | Self::Extent | Self::Special => self,
+            _ => Self::Gradient,
+        }
+    }
+
     /// In words, as a report has them.
     pub fn words(self) -> &'static str {
         match self {

@@ -91,18 +91,23 @@ impl Breach {
         })
     }
 
-    /// The breach at a question that a mistake of this aspect answers wrong first. Who refuses good input, or
-    /// accepts bad, is wrong about that.
+    /// The breach at a question that a mistake of this aspect answers wrong first, unless its answer has told
+    /// more. Who refuses good input, or accepts bad, is wrong about that.
     /// Right values in wrong places are wrong about the order, unless it is about the places of a few sizes.
     pub fn about(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
-        let refusal = matches!(self.fault, Fault::Refused { .. } | Fault::Accepted { .. });
         let places = [Aspect::Extent, Aspect::State, Aspect::Seed, Aspect::Special];
-        self.aspect = Some(match aspect {
-            _ if refusal => Aspect::Refusal,
-            _ if self.rearranged && !places.contains(&aspect) => Aspect::Order,
-            _ => aspect,
+        self.aspect = Some(match self.aspect {
+            _ if self.is_about_refusal() => Aspect::Refusal,
+            Some(told) => told,
+            None if self.rearranged && !places.contains(&aspect) => Aspect::Order,
+            None => aspect,
         });
         self
+    }
+
+    /// Whether good input was refused, or bad input accepted.
+    pub fn is_about_refusal(&self) -> bool {
+        matches!(self.fault, Fault::Refused { .. } | Fault::Accepted { .. })
     }
 
     /// Whether the question was asked plainly. A report's input begins with the words of another manner.
@@ -110,12 +115,19 @@ impl Breach {
         !Manner::OTHERS.iter().any(|manner| self.input.starts_with(manner.words()))
     }
 
-    /// Whether the first wrong value has two digits that are right, as one of `bf16` has.
+    /// Whether the first wrong value has two digits that are right, as one that is cut to `bf16` has.
     pub fn is_nearly_right(&self) -> bool {
         match self.fault {
-            Fault::Differs { expected, got, .. } => (got - expected).abs() <= 4e-3 * expected.abs(),
+            Fault::Differs { expected, got, .. } => {
+                expected.is_finite() && (got - expected).abs() <= 2f64.powi(-7) * expected.abs()
+            }
             _ => false,
         }
+    }
+
+    /// Whether the right values stand in other places.
+    pub fn is_rearranged(&self) -> bool {
+        self.rearranged
     }
 
     /// The breach with its input described.
@@ -218,7 +230,10 @@ fn is_rearranged(got: &[f64], expected: &[f64]) -> bool {
         values
     };
     let (got, expected) = (sorted(got), sorted(expected));
-    let close = |(got, expected): (&f64, &f64)| (got - expected).abs() <= 1e-5 * expected.abs();
+    let close = |(got, expected): (&f64, &f64)| {
+        let both_nan = got.is_nan() && expected.is_nan();
+        got == expected || both_nan || (got - expected).abs() < 1e-5 * expected.abs()
+    };
     let different = 1 + expected.windows(2).filter(|pair| pair[1] - pair[0] > 1e-3).count();
     different > 2 && got.iter().zip(&expected).all(close)
 }

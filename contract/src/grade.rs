@@ -5,7 +5,7 @@ use crate::breach::{Breach, Fault, Verdict};
 use crate::component::Component;
 use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
-use crate::registry::{self, Entry, Exhibit, Promise, promises};
+use crate::registry::{self, Entry, Exhibit, Promise, TASKS, promises};
 use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Task};
@@ -174,7 +174,7 @@ fn by_promises(
     repair: &dyn Fn(&[&str]) -> Option<String>,
 ) -> Grade {
     let mut grade = Grade::new(task);
-    let Grading::Invariants { ids, calls, .. } = task.grading else {
+    let Grading::Invariants { ids, calls, by_hand } = task.grading else {
         return not_graded(task, "it is not graded by invariants, and was asked to be");
     };
     let of_task = |(_, invariant): &(usize, &Promise)| ids.contains(&invariant.id);
@@ -199,7 +199,8 @@ fn by_promises(
                 grade.begun &= !is_todo(&breach);
                 // A ladder tells it, by the first rung that is wrong.
                 grade.aspect = grade.aspect.or(breach.aspect);
-                aspects.push((invariant.id, invariant.aspect));
+                let refusal = breach.is_about_refusal().then_some(Aspect::Refusal);
+                aspects.push((invariant.id, refusal.unwrap_or(invariant.aspect)));
                 grade.broken.push(Broken {
                     id: invariant.id.to_string(),
                     sentence: invariant.sentence.to_string(),
@@ -214,7 +215,13 @@ fn by_promises(
         }
     }
     let Some((_, of_first)) = aspects.first() else { return grade };
-    let aspect = *grade.aspect.get_or_insert(*of_first);
+    let mut aspect = grade.aspect.unwrap_or(*of_first);
+    let on_the_way_back = |broken: &Broken| broken.breach.call.contains("backward");
+    if !by_hand && grade.broken.iter().all(on_the_way_back) && has_values(task, promises, judge) {
+        // dfdx found the gradients: what is wrong is what it was given.
+        aspect = aspect.of_tape();
+    }
+    grade.aspect = Some(aspect);
     let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.breach.is_plain());
@@ -231,6 +238,16 @@ fn by_promises(
         story: bug.story.to_string(),
     });
     grade
+}
+
+/// Whether the code at a task's place gives the right values, where another task asks for them.
+fn has_values(task: &Task, promises: &[Promise], judge: &dyn Fn(usize) -> Verdict) -> bool {
+    let of_place = TASKS.iter().find(|other| other.name == task.place && other.name != task.name);
+    let Some(Grading::Invariants { ids, .. }) = of_place.map(|other| other.grading) else {
+        return true;
+    };
+    let mut asked = promises.iter().enumerate().filter(|(_, promise)| ids.contains(&promise.id));
+    asked.all(|(place, _)| judge(place).is_ok())
 }
 
 /// A party that a learner's invariant is shown: of variants and bugs, the place among the component's.
@@ -347,7 +364,6 @@ pub fn by_bugs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::TASKS;
 
     #[test]
     fn an_empty_place_of_another_task_is_waited_for() {

@@ -1,12 +1,13 @@
 //! The ladder of VocabEmbedding: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
+use crate::breach::Step;
 use crate::embedding::laws::{
-    Asked, matches_gradient_in, matches_normal, matches_rows, refused_in_words,
+    Asked, matches_gradient_in, matches_middle, matches_normal, matches_rows, refused_in_words,
 };
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
-use crate::ladder::tokens::{Bad, Plan, Tokens, bad_batches, plans};
+use crate::ladder::tokens::{APART, Bad, PLAIN, Plan, Tokens, bad_batches, plans};
 use crate::ladder::{Rung, sizes};
 use crate::run::Run;
 
@@ -61,6 +62,12 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
         }));
     }
     let run = *run;
+    type Judge = fn(&Embedding, &Asked) -> Step;
+    for (aspect, judge) in
+        [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_gradient_in)]
+    {
+        rungs.push(Rung::new("backward", aspect, move |party| judge(party, &asked(APART, &run))));
+    }
     let large = if run.every_size { &LARGE[..] } else { &[] };
     for (aspect, plan) in plans(&run, &[&EMBEDDING[..], large].concat()) {
         if plan.has_values() {
@@ -69,7 +76,12 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+            let aspect = match aspect {
+                // Of 8 tokens each had its gradient.
+                Aspect::Lookup if plan.tokens == PLAIN.tokens => Aspect::Extent,
+                other => other.of_gradient(),
+            };
+            rungs.push(Rung::new("backward", aspect, move |party| {
                 matches_gradient_in(party, &asked(plan, &run))
             }));
         }

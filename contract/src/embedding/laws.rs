@@ -8,6 +8,7 @@ use crate::embedding::oracle::LookupLoops;
 use crate::embedding::party::*;
 use crate::ladder::climb;
 pub(crate) use crate::ladder::tokens::SPECIAL;
+use crate::ladder::tokens::middle_is_right;
 use crate::laws::{U, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
@@ -399,6 +400,16 @@ pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
             within("backward", &table_shape(case), &got, &expected, tolerance, why)
         })
         .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_gradient_in`] of [`APART`], where the first and the last tokens do not matter.
+pub(super) fn matches_middle(party: &Embedding, asked: &Asked) -> Step {
+    let Asked { case, dy, .. } = asked;
+    matches_gradient_in(party, asked).or_else(|breach| {
+        let middle = answer("backward", || party.backward(case, dy))
+            .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
+        if middle && !breach.is_rearranged() { Ok(()) } else { Err(breach) }
+    })
 }
 
 /// What the gradient must be where every sum is exact.

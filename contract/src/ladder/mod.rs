@@ -85,9 +85,11 @@ pub fn sizes(run: &Run) -> Vec<usize> {
 
 /// Of these sizes, those at which code begins to go another way, and their neighbours: for questions that are
 /// dear, and that have many sides.
+pub const EDGES: [usize; 12] = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 65];
+
+/// The [`EDGES`], or a few of them.
 pub fn edges(run: &Run) -> Vec<usize> {
-    let all = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 65];
-    all.into_iter().filter(|n| run.every_size || *n < 4).collect()
+    EDGES.into_iter().filter(|n| run.every_size || *n < 4).collect()
 }
 
 /// Numbers for the questions. SplitMix64 (Steele, Lea and Flood 2014), started with a seed.

@@ -1,6 +1,6 @@
 //! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
 
-use super::{Draw, sizes};
+use super::{Draw, EDGES, sizes};
 use crate::aspect::Aspect;
 use crate::breach::{Fault, Step};
 use crate::run::Run;
@@ -70,7 +70,9 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     let mut add = |aspect, plan| plans.push((aspect, plan));
     let near_far = far.first().copied().unwrap_or(0.0);
     let up_to = |most: usize| menu.iter().copied().filter(move |(h, _)| *h <= most);
-    let (small, medium): (Vec<_>, Vec<_>) = (up_to(9).collect(), up_to(200).collect());
+    let medium: Vec<_> = up_to(200).collect();
+    // A group of one element is plain to nobody.
+    let (single, small): (Vec<_>, Vec<_>) = up_to(9).partition(|(_, group)| *group == 1);
     // Something of everything: what a rung does not ask about is plain no longer.
     let full =
         Plan { tokens: [2, 3], sizes: small[0], eps: 1.1e-3, weights: Weights::Drawn, ..PLAIN };
@@ -82,11 +84,11 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     // Before the statistics, which it hides.
     add(Aspect::Weights, Plan { weights: Weights::Zeros, ..PLAIN });
     for &sizes in &by_groups {
-        // A group of one element is plain to nobody.
-        let aspect = if sizes.1 == 1 { Aspect::Extent } else { Aspect::Statistics };
-        add(aspect, Plan { sizes, ..PLAIN });
+        add(Aspect::Statistics, Plan { sizes, ..PLAIN });
     }
-    add(Aspect::Statistics, Plan { tokens: [2, 3], sizes: small[0], ..PLAIN });
+    for tokens in [[1, 3], [2, 3]] {
+        add(Aspect::Statistics, Plan { tokens, sizes: small[0], ..PLAIN });
+    }
     for &sizes in &small {
         add(Aspect::Weights, Plan { sizes, weights: Weights::Drawn, ..PLAIN });
     }
@@ -120,6 +122,12 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     for manner in [Manner::Again, Manner::Cloned] {
         add(Aspect::State, Plan { manner, far: near_far, ..full });
         add(Aspect::State, Plan { manner, among: Among::Nan, ..full });
+    }
+    for &sizes in &single {
+        add(Aspect::Extent, Plan { sizes, ..PLAIN });
+        for scale in [0, -8, -20].map(|j| 2f64.powi(j)) {
+            add(Aspect::Extent, Plan { sizes, scale, eps: 1.1, ..full });
+        }
     }
     for &sizes in &medium {
         add(Aspect::Extent, Plan { sizes, tokens: [3, 7], ..full });
@@ -191,13 +199,22 @@ impl Plan {
         Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
     }
 
-    /// The aspect of this question about a gradient: statistics over another group, or the gradient's own sums.
+    /// The aspect of this question about a gradient: statistics over another group, the gradient's own sums, or
+    /// some tokens only.
     pub fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
         let (h, group) = self.sizes;
         match aspect {
+            Aspect::Statistics if self.tokens[0] > 1 => Aspect::Extent,
             Aspect::Statistics if h == group || self.tokens != PLAIN.tokens => Aspect::Gradient,
             other => other.of_gradient(),
         }
+    }
+
+    /// Whether it is asked of what is summed over the tokens. Each other number of tokens is asked of the values
+    /// and of `dx`.
+    pub fn is_for_sums(self) -> bool {
+        let [b, s] = self.tokens;
+        EDGES.contains(&b.max(s))
     }
 
     /// Whether it can be asked of a gradient. There is a tape anyway. Right formulas for it have the cube of the root, which leaves f32 before the values do.

@@ -29,6 +29,8 @@ pub enum Ids {
     One(usize),
     /// Any. The first two tokens have the last id, the last token the first one.
     Any,
+    /// Each another one, and none 0.
+    Apart,
 }
 
 /// One token.
@@ -48,9 +50,13 @@ pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Aspect, Plan)> {
     let full = Plan { tokens: [2, 3], sizes: menu[0], ..PLAIN };
     for &sizes in menu {
         let (v, _) = sizes;
-        for id in [v / 2, 0, v - 1] {
+        for id in [v / 2, v - 1] {
             add(Aspect::Lookup, Plan { sizes, ids: Ids::One(id), ..PLAIN });
         }
+    }
+    for &sizes in menu {
+        // Id 0 is a row like any other, and no mark of what is to be left out.
+        add(Aspect::Mask, Plan { sizes, ids: Ids::One(0), ..PLAIN });
     }
     add(Aspect::Lookup, Plan { tokens: [1, 5], ..full });
     // An id that comes again: its gradients add up.
@@ -113,9 +119,10 @@ impl Plan {
         let Self { tokens: [b, s], sizes: (v, e), scale, .. } = self;
         let mut draw = Draw::new(run, (b * 1000 + s * 100 + v + e) as u64);
         let mut ids: Vec<usize> = (0..b * s)
-            .map(|_| match self.ids {
+            .map(|t| match self.ids {
                 Ids::One(id) => id,
                 Ids::Any => draw.below(v),
+                Ids::Apart => 1 + (5 * t + 2) % (v - 1),
             })
             .collect();
         if let Ids::Any = self.ids {
@@ -154,6 +161,19 @@ impl Plan {
     pub fn has_values(self) -> bool {
         !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
     }
+}
+
+/// Tokens in a row, each with another id: whose gradient is wrong?
+pub const APART: Plan = Plan { tokens: [1, 8], sizes: (12, 5), ids: Ids::Apart, ..PLAIN };
+
+/// Of [`APART`], whether the tokens that are not near an end have their gradient: no other token has their row.
+pub fn middle_is_right(ids: &[usize], got: &[f32], expected: &[f64]) -> bool {
+    let e = APART.sizes.1;
+    let same = |id: usize| {
+        let mut pairs = got[id * e..].iter().zip(&expected[id * e..]).take(e);
+        pairs.all(|(&got, &expected)| f64::from(got) == expected)
+    };
+    got.len() == expected.len() && ids[2..6].iter().all(|&id| same(id))
 }
 
 /// A batch with bad ids.

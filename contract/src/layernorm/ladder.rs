@@ -54,8 +54,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         if plan.has_gradient() {
             let aspect = plan.aspect_of_gradient(aspect);
             add("backward (dx)", aspect, matches_dx);
-            add("backward (dgamma)", aspect, matches_dgamma);
-            add("backward (dbeta)", aspect, matches_dbeta);
+            if plan.is_for_sums() {
+                add("backward (dgamma)", aspect, matches_dgamma);
+                add("backward (dbeta)", aspect, matches_dbeta);
+            }
         }
     }
     rungs

@@ -29,6 +29,13 @@ fn asked(plan: Plan, run: &Run) -> Asked {
     Asked { manner: plan.manner, case, dy: rows.dy }
 }
 
+/// The same with values that f16 holds: its modules take them as they are.
+fn in_f16(asked: &Asked) -> Asked {
+    let mut asked = asked.clone();
+    asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
+    asked
+}
+
 /// The sizes that are compiled: all of them, or those that are cheap.
 fn menu(run: &Run) -> Vec<(usize, usize)> {
     let large = LARGE.iter().filter(|_| run.every_size);
@@ -81,30 +88,23 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         if plan.has_gradient() {
             let aspect = plan.aspect_of_gradient(aspect);
             add("backward (dx)", aspect, plan, matches_dx);
-            add("backward (dgamma)", aspect, plan, matches_dgamma);
+            if plan.is_for_sums() {
+                add("backward (dgamma)", aspect, plan, matches_dgamma);
+            }
         }
-        // f16 holds no other values, and its modules take them as they are.
         if (1e-3..1e2).contains(&plan.scale) && plan.has_values() && plan.manner != Manner::Traced {
-            add("forward_half", aspect, plan, |party, asked| {
-                let mut asked = asked.clone();
-                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
-                matches_half(party, &asked)
-            });
+            add("forward_half", aspect, plan, |party, asked| matches_half(party, &in_f16(asked)));
         }
-        // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
-        if plan.weights == Weights::Drawn && plan.scale == 1.0 && plan.manner == Manner::Plain {
+        let full = plan.weights == Weights::Drawn && plan.scale == 1.0;
+        if full && plan.manner == Manner::Plain && plan.is_for_sums() {
+            // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
             let tiny = Plan { scale: 2f64.powi(-17), ..plan };
             add("forward_half", Aspect::Special, tiny, |party, asked| {
-                let mut asked = asked.clone();
-                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
-                matches_half(party, &asked)
+                matches_half(party, &in_f16(asked))
             });
-        }
-        // Above 65504, f16 has infinity only.
-        if plan.weights == Weights::Drawn && plan.scale == 1.0 && plan.manner == Manner::Plain {
+            // Above 65504, it has infinity only.
             add("forward_half", Aspect::Special, plan, |party, asked| {
-                let mut asked = asked.clone();
-                asked.case.x.iter_mut().for_each(|x| *x = to_f16(f64::from(*x)));
+                let mut asked = in_f16(asked);
                 asked.case.gamma.iter_mut().step_by(2).for_each(|gamma| *gamma *= 1e6);
                 matches_half(party, &asked)
             });

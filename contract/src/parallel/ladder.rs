@@ -1,11 +1,12 @@
 //! The ladder of ParallelVocabEmbedding: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::ladder::tokens::{Bad, Ids, PLAIN, Plan, Tokens, bad_batches, plans};
-use crate::ladder::{Rung, sizes};
+use crate::breach::Step;
+use crate::ladder::tokens::{APART, Bad, Ids, PLAIN, Plan, Tokens, bad_batches, plans};
+use crate::ladder::{EDGES, Rung, sizes};
 use crate::parallel::laws::{
-    Asked, Sizes, edge_ids, matches_dshard, matches_normal, matches_range, matches_y, no_range,
-    no_shard, refused_in_words,
+    Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
+    matches_y, no_range, no_shard, refused_in_words,
 };
 use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
@@ -45,13 +46,26 @@ fn single_ids() -> Vec<(Aspect, Plan, Sizes, usize)> {
         edge_ids(sizes, rank).into_iter().for_each(|id| add(Aspect::Range, id));
         (0..v).filter(|id| !own.contains(id)).for_each(|id| add(Aspect::Mask, id));
     }
-    // On all ranks, one aspect after the other.
-    plans.sort_by_key(|(aspect, ..)| match aspect {
+    // On all ranks, one aspect after the other. At last id 0, which is a row like any other and no mark.
+    let is_zero = |plan: &Plan, rank: usize| rank == 0 && matches!(plan.ids, Ids::One(0));
+    for (aspect, ..) in plans.iter_mut().filter(|(_, plan, _, rank)| is_zero(plan, *rank)) {
+        *aspect = Aspect::Mask;
+    }
+    plans.sort_by_key(|(aspect, plan, _, rank)| match aspect {
+        _ if is_zero(plan, *rank) => 3,
         Aspect::Lookup => 0,
         Aspect::Mask => 1,
         _ => 2,
     });
     plans
+}
+
+/// The aspect of a question about a gradient. Who is right on rank 0 alone is wrong about where a shard begins.
+fn of_gradient(aspect: Aspect, rank: usize) -> Aspect {
+    match aspect {
+        Aspect::Lookup if rank > 0 => Aspect::Range,
+        other => other.of_gradient(),
+    }
 }
 
 /// Worlds: `v`, `w`, `r`.
@@ -140,12 +154,29 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             matches_normal(party, (2, w, 2), 1, init)
         }));
     }
+    type Judge = fn(&Parallel, &Asked) -> Step;
+    for (aspect, judge) in
+        [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_dshard)]
+    {
+        rungs.push(Rung::new("backward", aspect, move |party| {
+            judge(party, &asked(APART, PARALLEL[0], 0, &run))
+        }));
+    }
     let mut lookups = single_ids();
     let (v, e, w) = PARALLEL[1];
-    let of_all = plans(&run, &[(v, e)]).into_iter().filter(|(aspect, _)| *aspect != Aspect::Lookup);
-    lookups.extend(
-        of_all.flat_map(|(aspect, plan)| (0..w).map(move |rank| (aspect, plan, (v, e, w), rank))),
-    );
+    for (nth, (aspect, plan)) in plans(&run, &[(v, e)]).into_iter().enumerate() {
+        let single = matches!(plan.ids, Ids::One(_)) && plan.tokens == PLAIN.tokens;
+        if single || aspect == Aspect::Lookup {
+            continue; // one of `single_ids`
+        }
+        for rank in 0..w {
+            // What is asked at every size is asked of one rank each.
+            let [b, s] = plan.tokens;
+            if aspect != Aspect::Extent || EDGES.contains(&b.max(s)) || rank == nth % w {
+                lookups.push((aspect, plan, (v, e, w), rank));
+            }
+        }
+    }
     let large = LARGE.iter().filter(|_| run.every_size);
     for (sizes, rank) in ranks(&PARALLEL).chain(large.flat_map(|&sizes| ranks_of(sizes))) {
         let plan = Plan { tokens: [2, 3], sizes: (sizes.0, sizes.1), ..PLAIN };
@@ -158,7 +189,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+            rungs.push(Rung::new("backward", of_gradient(aspect, rank), move |party| {
                 matches_dshard(party, &asked(plan, sizes, rank, &run))
             }));
         }

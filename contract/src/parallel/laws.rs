@@ -7,6 +7,7 @@ use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_tabl
 use crate::embedding::oracle as whole_table;
 use crate::embedding::party::LookupCase;
 use crate::ladder::climb;
+use crate::ladder::tokens::middle_is_right;
 use crate::laws::{U, values};
 use crate::oracle::Oracle;
 use crate::parallel::menu;
@@ -540,6 +541,16 @@ pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
             within("backward", &shard_shape(case), &got, &expected, tolerance, why)
         })
         .map_err(|breach| breach.on(asked))
+}
+
+/// [`matches_dshard`] of [`APART`] in a world of one, where the first and the last tokens do not matter.
+pub(super) fn matches_middle(party: &Parallel, asked: &Asked) -> Step {
+    let Asked { case, dy, .. } = asked;
+    matches_dshard(party, asked).or_else(|breach| {
+        let middle = answer("backward", || party.backward(case, dy))
+            .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
+        if middle && !breach.is_rearranged() { Ok(()) } else { Err(breach) }
+    })
 }
 
 /// What the gradient must be where every sum is exact.

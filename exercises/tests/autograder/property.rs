@@ -42,8 +42,10 @@ pub fn grade(task: &'static Task) -> Result<Grade, Box<Grade>> {
 fn ask_all(task: &'static Task, all: &[Shown]) -> Asked {
     let order = Mutex::new(shuffled(all.len()));
     let asked = Mutex::new(Asked::default());
+    // Not in the condition of the loop: it would be locked while the loop's body runs.
+    let next = || order.lock().expect("no thread panics").pop();
     let ask = || {
-        while let Some(place) = order.lock().expect("no thread panics").pop() {
+        while let Some(place) = next() {
             let answer = process::ask::<Option<String>>(task, Some(all[place]));
             let mut asked = asked.lock().expect("no thread panics");
             match answer {

@@ -1,9 +1,9 @@
 //! Tasks about types: sizes that fit compile, and no others do.
 //!
-//! A component's seat lists the sizes. Two programs are made of them, with a function for each size: all of the
-//! first must compile, and nothing of the second. So a condition that holds for a few sizes only is seen.
-//! They are compiled as libraries against the learner's crate, with code made for them where a const assertion
-//! is asked for: it runs only then.
+//! A component's seat lists the sizes. A program is made of them, with a function for each size: those that fit
+//! must compile, and no others may. So a condition that holds for a few sizes only is seen.
+//! It is compiled as a library against the learner's crate, with code made for it where a const assertion is
+//! asked for: it runs only then.
 
 use contract::breach::{Breach, Fault, Verdict};
 use contract::component::Component;
@@ -122,7 +122,7 @@ fn of_bad(bad: &Compiled, task: &Task, by: By) -> Option<Box<Breach>> {
     }
     for (&nth, error) in &bad.errors {
         let what = match by {
-            By::Assertion if error.code != "E0080" => "it fails for another reason",
+            By::Assertion if error.code != ASSERTION => "it fails for another reason",
             By::Mismatch if !["E0308", "E0277", "E0271"].contains(&error.code.as_str()) => {
                 "it fails for another reason"
             }
@@ -169,6 +169,12 @@ fn first_lines(rendered: &str) -> String {
     rendered.split("\n\n").next().unwrap_or_default().trim_end().to_string()
 }
 
+/// The file of a program.
+const PROGRAM: &str = "sizes.rs";
+
+/// The compiler's code for what fails while it computes a constant.
+const ASSERTION: &str = "E0080";
+
 /// A program, and the first error in each of its functions.
 struct Compiled {
     functions: Vec<String>,
@@ -209,38 +215,47 @@ impl Error {
     }
 }
 
-/// Compiles both programs, at once: that of the sizes that fit, and that of the others.
+/// Compiles the sizes that fit, and the others: in one program, since the compiler says for each function what is
+/// wrong with it.
 fn compile(rule: &Rule) -> io::Result<[Compiled; 2]> {
     let (good, bad): (Vec<_>, Vec<_>) =
         (rule.sizes)().into_iter().partition(|sizes| (rule.fits)(sizes));
-    let out = tempfile::tempdir()?;
-    let start = |name: &str, sizes: &[Vec<usize>]| {
-        let function = |(nth, sizes): (usize, &Vec<usize>)| {
-            format!("pub fn size_{nth}{}", (rule.function)(sizes))
-        };
-        let functions: Vec<String> = sizes.iter().enumerate().map(function).collect();
-        // A function a line, and the line says which.
-        let imports: String = rule.imports.iter().map(|path| format!("use {path}; ")).collect();
-        let program = out.path().join(format!("{name}.rs"));
-        std::fs::write(&program, format!("{imports}\n{}\n", functions.join("\n")))?;
-        let emit = if rule.refused_by == By::Assertion { "obj" } else { "metadata" };
-        let process = compiler(&program, emit, out.path())?.spawn()?;
-        Ok::<_, io::Error>((functions, process))
+    let all = program(rule, &[&good[..], &bad].concat())?;
+    let fits = good.len();
+    let late = |(nth, error): (&usize, &Error)| {
+        *nth >= fits && (rule.refused_by == By::Mismatch || error.code == ASSERTION)
     };
-    let started = [start("good", &good)?, start("bad", &bad)?];
-    let mut compiled = Vec::new();
-    for (functions, process) in started {
-        let output = process.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let mut errors = errors(&said);
-        if !output.status.success() && errors.is_empty() {
-            // What belongs to no function fails all of them.
-            let rendered = said.to_string();
-            errors.insert(0, Error { code: String::new(), message: String::new(), rendered });
-        }
-        compiled.push(Compiled { functions, errors });
+    if all.errors.iter().all(late) {
+        let Compiled { mut functions, errors } = all;
+        let others = functions.split_off(fits);
+        let errors = errors.into_iter().map(|(nth, error)| (nth - fits, error)).collect();
+        let good = Compiled { functions, errors: BTreeMap::new() };
+        return Ok([good, Compiled { functions: others, errors }]);
     }
-    compiled.try_into().map_err(|_| io::Error::other("two programs"))
+    // An error of types hides those of assertions, which come later.
+    Ok([program(rule, &good)?, program(rule, &bad)?])
+}
+
+/// Compiles a function for each of these sizes.
+fn program(rule: &Rule, sizes: &[Vec<usize>]) -> io::Result<Compiled> {
+    let out = tempfile::tempdir()?;
+    let function =
+        |(nth, sizes): (usize, &Vec<usize>)| format!("pub fn size_{nth}{}", (rule.function)(sizes));
+    let functions: Vec<String> = sizes.iter().enumerate().map(function).collect();
+    // A function a line, and the line says which.
+    let imports: String = rule.imports.iter().map(|path| format!("use {path}; ")).collect();
+    let program = out.path().join(PROGRAM);
+    std::fs::write(&program, format!("{imports}\n{}\n", functions.join("\n")))?;
+    let emit = if rule.refused_by == By::Assertion { "obj" } else { "metadata" };
+    let output = compiler(&program, emit, out.path())?.output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let mut errors = errors(&said);
+    if !output.status.success() && errors.is_empty() {
+        // What belongs to no function fails all of them.
+        let rendered = said.to_string();
+        errors.insert(0, Error { code: String::new(), message: String::new(), rendered });
+    }
+    Ok(Compiled { functions, errors })
 }
 
 /// The errors by function, from what the compiler writes as JSON, one message a line. An error in a constant
@@ -260,8 +275,7 @@ fn errors(said: &str) -> BTreeMap<usize, Error> {
         let mut spans = message["spans"].as_array().into_iter().flatten();
         let line = spans.find_map(|span| {
             let file = span["file_name"].as_str()?;
-            let ours = file.ends_with("/good.rs") || file.ends_with("/bad.rs");
-            ours.then(|| span["line_start"].as_u64()).flatten()
+            file.ends_with(PROGRAM).then(|| span["line_start"].as_u64()).flatten()
         });
         // Imports are on line 1.
         if let Some(nth) = line.and_then(|line| usize::try_from(line).ok()?.checked_sub(2))
@@ -281,14 +295,12 @@ fn compiler(program: &Path, emit: &str, out: &Path) -> io::Result<Command> {
     dependency.push(deps);
     let mut learner = std::ffi::OsString::from("exercises=");
     learner.push(newest(deps, "libexercises-")?);
-    let name = program.file_stem().unwrap_or_default();
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc
         .args(["--edition=2024", "--crate-type=lib", "--cap-lints=allow", "--error-format=json"])
         .arg(format!("--emit={emit}"))
         .arg("--out-dir")
-        // Each its own, so that compilers at work together do not mix their files.
-        .arg(out.join(name))
+        .arg(out)
         .arg("-L")
         .arg(dependency)
         .arg("--extern")

@@ -1,6 +1,7 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
 use super::{Rope, sizes, sizes_back, values};
+use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
@@ -350,23 +351,40 @@ pub(in crate::rope) struct Turned {
     pub shape: [usize; 4],
     pub layout: Layout,
     pub manner: Manner,
-    /// Whether one value is NaN.
-    pub nan: bool,
+    pub values: Values,
+}
+
+/// What is turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::rope) enum Values {
+    /// Any values.
+    Drawn,
+    /// One of them is NaN.
+    WithNan,
+    /// 1, and 0 everywhere else: the answer shows where each cosine and sine goes.
+    Unit,
 }
 
 impl Turned {
     fn input(&self, draw: &mut Draw) -> Input {
-        let Self { shape, layout, manner, nan } = *self;
+        let Self { shape, layout, manner, values } = *self;
         let [b, s, nh, d] = shape;
         let row = s * nh * d;
         let mut x = draw.values(b * row);
         if manner == Manner::Broadcast {
             (row..b * row).for_each(|i| x[i] = x[i - row]);
         }
-        if nan {
-            x[row - 1] = f32::NAN;
-        }
         let mut dy = draw.values(b * row);
+        match values {
+            Values::Drawn => {}
+            Values::WithNan => x[row - 1] = f32::NAN,
+            Values::Unit => {
+                for values in [&mut x, &mut dy] {
+                    values.fill(0.0);
+                    values[0] = 1.0;
+                }
+            }
+        }
         if manner == Manner::Broadcast {
             (row..b * row).for_each(|i| dy[i] = dy[i - row]);
         }
@@ -379,6 +397,17 @@ impl Turned {
     }
 }
 
+impl Turned {
+    /// A 1 that comes to other places is turned with another partner.
+    fn tell(&self, mut breach: Box<Breach>, got: &[f32], expected: &[f64]) -> Box<Breach> {
+        let mut places = got.iter().zip(expected);
+        if self.values == Values::Unit && places.any(|(&g, &e)| g != 0.0 && e == 0.0) {
+            breach.aspect = Some(Aspect::Order);
+        }
+        breach
+    }
+}
+
 /// What `y` must be.
 pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
     let case = turned.input(draw).case;
@@ -386,6 +415,7 @@ pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw)
     answer("rotate", || party.rotate_in(turned.manner, &case))
         .and_then(|y| {
             within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
+                .map_err(|breach| turned.tell(breach, &y, &expected))
         })
         .map_err(|breach| breach.on(format!("{}\n{case}", turned.manner.words()).trim_start()))
 }
@@ -399,6 +429,7 @@ pub(in crate::rope) fn matches_dx(party: &Rope, turned: &Turned, draw: &mut Draw
     answer("rotate_backward", || party.rotate_backward_in(turned.manner, case, dy))
         .and_then(|dx| {
             within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
+                .map_err(|breach| turned.tell(breach, &dx, &expected))
         })
         .map_err(|breach| breach.on(format!("{}\n{input}", turned.manner.words()).trim_start()))
 }

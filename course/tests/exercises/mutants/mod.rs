@@ -60,7 +60,6 @@ fn mutants_are_caught() {
             .is_none_or(|of| of == "1" || of == task || task.starts_with(&format!("{of}/")))
     };
     let step = if all.is_some() { 1 } else { SAMPLE };
-    let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     let mut survivors = Vec::new();
     let mut nth = 0;
     for entry in COMPONENTS {
@@ -76,6 +75,8 @@ fn mutants_are_caught() {
             continue;
         }
         println!("{}: {} changes", entry.slug, chosen.len());
+        let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+        let survived = survivors.len();
         for (mutant, caught) in grade(&scratch, entry.slug, &source, chosen) {
             let words = mutant.words(&source);
             let count = counts.entry(mutant.task).or_default();
@@ -92,22 +93,34 @@ fn mutants_are_caught() {
                 false => survivors.push(words),
             }
         }
+        let table = table_of(&counts);
+        println!("{table}");
+        if survivors.len() == survived
+            && all.as_deref().is_some_and(|of| ["1", entry.slug].contains(&of))
+        {
+            insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "../../../../snapshots", omit_expression => true }, {
+                insta::assert_snapshot!(format!("solutions-{}", entry.slug), table);
+            });
+        }
     }
-    let mut text = format!("{:<28} mutants  caught  equivalent\n", "task");
-    for (task, Count { compile, caught, equivalent }) in &counts {
-        writeln!(text, "{task:<28} {compile:>7} {caught:>7} {equivalent:>11}").unwrap();
-    }
-    let sum = |of: fn(&Count) -> usize| counts.values().map(of).sum::<usize>();
-    let (compile, caught) = (sum(|of| of.compile), sum(|of| of.caught));
-    writeln!(text, "{:<28} {compile:>7} {caught:>7} {:>11}", "all", sum(|of| of.equivalent))
-        .unwrap();
-    println!("{text}");
     assert!(survivors.is_empty(), "{} survived: {survivors:#?}", survivors.len());
-    if all.as_deref() == Some("1") {
-        insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "../../../../snapshots", omit_expression => true }, {
-            insta::assert_snapshot!("solutions", text);
-        });
-    }
+}
+
+/// A line a task, and their sum.
+fn table_of(counts: &BTreeMap<String, Count>) -> String {
+    let mut text = format!("{:<28} mutants  caught  equivalent\n", "task");
+    let mut line = |task: &str, Count { compile, caught, equivalent }: &Count| {
+        writeln!(text, "{task:<28} {compile:>7} {caught:>7} {equivalent:>11}").unwrap();
+    };
+    counts.iter().for_each(|(task, count)| line(task, count));
+    let sum = |of: fn(&Count) -> usize| counts.values().map(of).sum();
+    let all = Count {
+        compile: sum(|of| of.compile),
+        caught: sum(|of| of.caught),
+        equivalent: sum(|of| of.equivalent),
+    };
+    line("all", &all);
+    text
 }
 
 /// Those that compile, each with whether a task of its component fails. One is graded while the next is built.
