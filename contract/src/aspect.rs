@@ -52,6 +52,12 @@ impl Aspect {
         }
     }
 
+    /// Whether a mistake of this aspect is one of the formula.
+    pub fn is_of_a_formula(self) -> bool {
+        use Aspect::{Frequencies, Gradient, Order, Rotation, Statistics, Weights};
+        matches!(self, Statistics | Weights | Order | Rotation | Frequencies | Gradient)
+    }
+
     /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.
     pub fn of_tape(self) -> Self {
         match self {

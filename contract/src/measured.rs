@@ -158,6 +158,42 @@ pub static MEASURED: &[Measured] = &[
             ("layernorm", 10, 0),
         ],
     },
+    Measured {
+        set: "fifth",
+        bugs: &[
+            bugs("norm", 39, 38, 38),
+            bugs("embedding", 38, 38, 38),
+            bugs("parallel", 35, 35, 35),
+            bugs("rope", 73, 69, 69),
+            bugs("layernorm", 30, 30, 30),
+        ],
+        aspects: &[
+            ("eps", 10, 10),
+            ("extent", 7, 3),
+            ("frequencies", 12, 12),
+            ("gradient", 37, 31),
+            ("lookup", 5, 4),
+            ("mask", 5, 5),
+            ("offset", 5, 4),
+            ("order", 22, 19),
+            ("precision", 13, 10),
+            ("range", 3, 3),
+            ("refusal", 24, 24),
+            ("rotation", 7, 6),
+            ("seed", 26, 26),
+            ("special", 13, 11),
+            ("state", 7, 7),
+            ("statistics", 10, 10),
+            ("weights", 4, 4),
+        ],
+        variants: &[
+            ("norm", 14, 0),
+            ("embedding", 13, 0),
+            ("parallel", 13, 0),
+            ("rope", 16, 0),
+            ("layernorm", 12, 0),
+        ],
+    },
 ];
 
 const fn bugs(component: &'static str, asked: usize, caught: usize, in_its_task: usize) -> Bugs {

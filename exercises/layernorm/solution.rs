@@ -72,6 +72,8 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
     /// dgamma = sum over all rows of dy · xhat
     /// dx     = (gamma·dy - mean(gamma·dy) - xhat · mean(gamma·dy · xhat)) / std     means over a token
     /// ```
+    ///
+    /// A NaN stays in its token and in the sums over the rows that it is part of. No number replaces it.
     pub fn backward<B: Dim, S: Dim>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D>,

@@ -79,6 +79,8 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// dgamma = sum over all rows of dy · xhat
     /// dx     = (gamma·dy - xhat · mean(gamma·dy · xhat)) / rms        mean over each group
     /// ```
+    ///
+    /// A NaN stays in its group and in the sums over the rows that it is part of. No number replaces it.
     pub fn backward<B: Dim, S: Dim>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D>,

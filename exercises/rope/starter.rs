@@ -64,6 +64,7 @@ where
 /// The gradient is the transpose of the rotation: what was turned forward is turned back. Find the
 /// formula with `dy`, `cos` and `sin` in it. (If `cos` and `sin` belong to one angle, it is the rotation
 /// by minus that angle. Their signs then decide everything.)
+/// A NaN in `dy` reaches its own pair only, and no number replaces it.
 pub fn apply_rotary_pos_emb_backward<B, S, N, const HD: usize, D>(
     dy: Tensor<(B, S, N, Const<HD>), f32, D>,
     cos: &Tensor<(usize, Const<HD>), f32, D>,

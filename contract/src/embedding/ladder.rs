@@ -7,7 +7,7 @@ use crate::embedding::laws::{
 };
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
-use crate::ladder::tokens::{APART, Bad, PLAIN, Plan, Tokens, bad_batches, plans};
+use crate::ladder::tokens::{APART, Bad, PLAIN, Plan, TYPICAL, Tokens, bad_batches, plans};
 use crate::ladder::{Rung, sizes};
 use crate::run::Run;
 
@@ -63,6 +63,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
     }
     let run = *run;
     type Judge = fn(&Embedding, &Asked) -> Step;
+    for (call, judge) in [("forward", matches_rows as Judge), ("backward", matches_gradient_in)] {
+        rungs.push(Rung::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
+    }
     for (aspect, judge) in
         [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_gradient_in)]
     {

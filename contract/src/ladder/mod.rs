@@ -22,6 +22,8 @@ pub struct Rung<P: ?Sized> {
     pub call: &'static str,
     /// What it adds.
     pub aspect: Aspect,
+    /// Whether it has something of all that the formula has, and sizes that are many, even and round.
+    pub typical: bool,
     /// Asks, and judges the answer.
     pub judge: Box<dyn Fn(&P) -> Step>,
 }
@@ -29,20 +31,29 @@ pub struct Rung<P: ?Sized> {
 impl<P: ?Sized> Rung<P> {
     /// A question.
     pub fn new(call: &'static str, aspect: Aspect, judge: impl Fn(&P) -> Step + 'static) -> Self {
-        Self { call, aspect, judge: Box::new(judge) }
+        Self { call, aspect, typical: false, judge: Box::new(judge) }
+    }
+
+    /// The typical question, which is asked of who is wrong at a plainer one. Whose answer is right has the formula
+    /// right, so that the mistake is about a size.
+    pub fn typical(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
+        Self { typical: true, ..Self::new(call, Aspect::Extent, judge) }
     }
 }
 
 /// Climbs the rungs of a call, up to the first at which the party is wrong.
 pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
     let ladder = P::ladder(run);
-    let mut wrong = ladder.iter().filter(|rung| rung.call == call).filter_map(|rung| {
+    let of_call = || ladder.iter().filter(|rung| rung.call == call);
+    let mut wrong = of_call().filter(|rung| !rung.typical).filter_map(|rung| {
         let breach = (rung.judge)(party).err()?;
         Some((rung.aspect, breach))
     });
     let Some((aspect, breach)) = wrong.next() else { return Ok(None) };
     if !breach.is_nearly_right() {
-        return Err(breach.about(aspect));
+        let has_formula = || of_call().any(|rung| rung.typical && (rung.judge)(party).is_ok());
+        let of_size = aspect.is_of_a_formula() && breach.is_plain() && has_formula();
+        return Err(breach.about(if of_size { Aspect::Extent } else { aspect }));
     }
     // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
     match wrong.find(|(_, breach)| !breach.is_nearly_right()) {

@@ -36,16 +36,18 @@ pub enum Weights {
     Plain,
     /// They are drawn.
     Drawn,
+    /// They are drawn, and one gamma is 0: nothing can be divided by it.
+    OneZero,
 }
 
-/// What stands in the last group of the last token.
+/// What stands in the last group of the last token of x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
     /// Values like all others.
     Nothing,
     /// Zeros.
     Zeros,
-    /// One NaN.
+    /// One NaN, and one in the first value of `dy`.
     Nan,
     /// One value that is 3000 times as large.
     Outlier,
@@ -75,7 +77,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     let (single, small): (Vec<_>, Vec<_>) = up_to(9).partition(|(_, group)| *group == 1);
     // Something of everything: what a rung does not ask about is plain no longer.
     let full =
-        Plan { tokens: [2, 3], sizes: small[0], eps: 1.1e-3, weights: Weights::Drawn, ..PLAIN };
+        Plan { tokens: [2, 3], sizes: small[0], eps: 1.1e-3, weights: Weights::OneZero, ..PLAIN };
 
     // One group first.
     let whole = |(h, group): &(usize, usize)| h != group;
@@ -92,6 +94,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     for &sizes in &small {
         add(Aspect::Weights, Plan { sizes, weights: Weights::Drawn, ..PLAIN });
     }
+    add(Aspect::Special, Plan { sizes: small[0], weights: Weights::OneZero, ..PLAIN });
     for &sizes in &small {
         for scale in [0, -4, -8, -10, -20, 6].map(|j| 2f64.powi(j)) {
             for eps in [1.1, 0.3, 17.0] {
@@ -148,6 +151,11 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     plans
 }
 
+/// Something of all that the formula has, in round sizes.
+pub fn typical(sizes: (usize, usize)) -> Plan {
+    Plan { tokens: [2, 8], sizes, eps: 0.5, weights: Weights::Drawn, ..PLAIN }
+}
+
 /// With a gamma of 0 a wrong answer is about the weights. No answer is about nothing: the next question tells.
 pub fn if_answered(judged: Step) -> Step {
     judged.or_else(|breach| match breach.fault {
@@ -195,6 +203,10 @@ impl Plan {
         let mut dy = draw.values(b * row);
         if manner == Manner::Broadcast {
             (row..b * row).for_each(|i| dy[i] = dy[i - row]);
+        }
+        // One that comes back, to another token.
+        if self.among == Among::Nan && b * s > 1 {
+            dy[0] = f32::NAN;
         }
         Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
     }

@@ -163,6 +163,9 @@ impl Plan {
     }
 }
 
+/// Several sentences, with ids that come again.
+pub const TYPICAL: Plan = Plan { tokens: [2, 8], sizes: (16, 4), ..PLAIN };
+
 /// Tokens in a row, each with another id: whose gradient is wrong?
 pub const APART: Plan = Plan { tokens: [1, 8], sizes: (12, 5), ids: Ids::Apart, ..PLAIN };
 

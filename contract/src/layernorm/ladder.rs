@@ -2,7 +2,7 @@
 
 use crate::breach::Step;
 use crate::ladder::Rung;
-use crate::ladder::rows::{Plan, Weights, if_answered, plans};
+use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::layernorm::laws::{Asked, matches_dbeta, matches_dgamma, matches_dx, matches_y};
 use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::layernorm::party::*;
@@ -20,10 +20,12 @@ fn asked(plan: Plan, run: &Run) -> Asked {
             beta = rows.draw.values(h);
         }
         Weights::Plain => {}
-        Weights::Drawn => {
+        Weights::Drawn | Weights::OneZero => {
             (gamma, beta) = (rows.draw.values(h), rows.draw.values(h));
-            gamma[h / 2] = 0.0; // nothing can be divided by it
         }
+    }
+    if plan.weights == Weights::OneZero {
+        gamma[h / 2] = 0.0;
     }
     let case = LayerNormCase { shape: rows.shape, eps: rows.eps, gamma, beta, x: rows.x };
     Asked { manner: plan.manner, case, dy: rows.dy }
@@ -38,6 +40,15 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         .chain(LARGE.into_iter().filter(|_| run.every_size))
         .map(|(h,)| (h, h))
         .collect();
+    let judges: [(_, fn(&Norm, &Asked) -> Step); 4] = [
+        ("forward", matches_y),
+        ("backward (dx)", matches_dx),
+        ("backward (dgamma)", matches_dgamma),
+        ("backward (dbeta)", matches_dbeta),
+    ];
+    rungs.extend(judges.map(|(call, judge)| {
+        Rung::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
+    }));
     for (aspect, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
         let mut add = |call, aspect, judge: fn(&Norm, &Asked) -> Step| {
             rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));

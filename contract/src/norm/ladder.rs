@@ -2,7 +2,7 @@
 
 use crate::aspect::Aspect;
 use crate::breach::Step;
-use crate::ladder::rows::{Plan, Weights, if_answered, plans};
+use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::ladder::{Rung, sizes};
 use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
 use crate::norm::menu::{LARGE, NORM};
@@ -19,10 +19,10 @@ fn asked(plan: Plan, run: &Run) -> Asked {
     match plan.weights {
         Weights::Zeros => gamma.fill(0.0),
         Weights::Plain => {}
-        Weights::Drawn => {
-            gamma = rows.draw.values(h);
-            gamma[h / 2] = 0.0; // nothing can be divided by it
-        }
+        Weights::Drawn | Weights::OneZero => gamma = rows.draw.values(h),
+    }
+    if plan.weights == Weights::OneZero {
+        gamma[h / 2] = 0.0;
     }
     let case =
         NormCase { shape: rows.shape, group_size: plan.sizes.1, eps: rows.eps, gamma, x: rows.x };
@@ -72,6 +72,15 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         }));
     }
     let run = *run;
+    let judges: [(_, fn(&Norm, &Asked) -> Step); 4] = [
+        ("forward", matches_y),
+        ("backward (dx)", matches_dx),
+        ("backward (dgamma)", matches_dgamma),
+        ("forward_half", |party, asked| matches_half(party, &in_f16(asked))),
+    ];
+    rungs.extend(judges.map(|(call, judge)| {
+        Rung::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
+    }));
     let mut add = |call, aspect, plan: Plan, judge: fn(&Norm, &Asked) -> Step| {
         rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
     };
@@ -95,7 +104,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         if (1e-3..1e2).contains(&plan.scale) && plan.has_values() && plan.manner != Manner::Traced {
             add("forward_half", aspect, plan, |party, asked| matches_half(party, &in_f16(asked)));
         }
-        let full = plan.weights == Weights::Drawn && plan.scale == 1.0;
+        let full = plan.weights == Weights::OneZero && plan.scale == 1.0;
         if full && plan.manner == Manner::Plain && plan.is_for_sums() {
             // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
             let tiny = Plan { scale: 2f64.powi(-17), ..plan };

@@ -2,7 +2,7 @@
 
 use crate::aspect::Aspect;
 use crate::breach::Step;
-use crate::ladder::tokens::{APART, Bad, Ids, PLAIN, Plan, Tokens, bad_batches, plans};
+use crate::ladder::tokens::{APART, Bad, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, plans};
 use crate::ladder::{EDGES, Rung, sizes};
 use crate::parallel::laws::{
     Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
@@ -155,6 +155,13 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         }));
     }
     type Judge = fn(&Parallel, &Asked) -> Step;
+    let (v, e, _) = PARALLEL[3];
+    let typical = Plan { sizes: (v, e), ..TYPICAL };
+    for (call, judge) in [("forward", matches_y as Judge), ("backward", matches_dshard)] {
+        rungs.push(Rung::typical(call, move |party| {
+            judge(party, &asked(typical, PARALLEL[3], 1, &run))
+        }));
+    }
     for (aspect, judge) in
         [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_dshard)]
     {

@@ -35,6 +35,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
 }
 
 fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    rungs.push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, BASE, 2.0)));
     let mut add = |aspect, d, base, ratio| {
         rungs.push(Rung::new("frequencies", aspect, move |party| {
             matches_frequencies(party, d, base, ratio)
@@ -177,6 +178,17 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         }
     }
     let run = *run;
+    let typical = [Layout::HalfSplit, Layout::Interleaved].map(|layout| Turned {
+        shape: [2, 8, 4, 8],
+        layout,
+        ..plain
+    });
+    rungs.push(Rung::typical("rotate", move |party| {
+        typical.iter().try_for_each(|plan| matches_y(party, plan, &mut Draw::new(&run, 3)))
+    }));
+    rungs.push(Rung::typical("rotate_backward", move |party| {
+        typical.iter().try_for_each(|plan| matches_dx(party, plan, &mut Draw::new(&run, 4)))
+    }));
     for (aspect, plan) in plans {
         if !matches!(plan.manner, Manner::UsedTwice | Manner::Continued) {
             rungs.push(Rung::new("rotate", aspect, move |party| {
@@ -194,6 +206,9 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
 }
 
 fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    let typical = [4, 16];
+    rungs.push(Rung::typical("to_interleaved", move |party| matches_interleaved(party, typical)));
+    rungs.push(Rung::typical("to_half_split", move |party| matches_back(party, typical)));
     let mut shapes =
         vec![(Aspect::Order, [1, 4]), (Aspect::Order, [1, 8]), (Aspect::Order, [3, 8])];
     shapes.push((Aspect::Extent, [1, 6]));
@@ -210,6 +225,9 @@ fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
 }
 
 fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    rungs.push(Rung::typical("ratio_for_length", |party| {
+        [3000, 5000, 9000].iter().try_for_each(|length| matches_ratio(party, *length, 2048))
+    }));
     let mut add = |aspect, length, max_seq_len| {
         rungs.push(Rung::new("ratio_for_length", aspect, move |party| {
             matches_ratio(party, length, max_seq_len)
@@ -238,6 +256,13 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
 }
 
 fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+    rungs.push(Rung::typical("build", |party| {
+        [false, true].iter().try_for_each(|&dynamic| {
+            let settings = settings(8, 4, 2, dynamic);
+            let calls = vec![(0, 4), (2, 5), (0, 17), (3, 4), (12, 2)];
+            matches_calls(party, &Calls { settings, manner: Manner::Plain, rows: [2, 4], calls })
+        })
+    }));
     let mut plans: Vec<(Aspect, Calls)> = Vec::new();
     let mut add = |aspect, settings: RopeSettings, manner, calls: &[(usize, usize)]| {
         plans.push((aspect, Calls { settings, manner, rows: [2, 2], calls: calls.to_vec() }));
@@ -288,6 +313,8 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             add(Aspect::Order, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
         }
     }
+    // No cache is built for it, so none is too long.
+    add(Aspect::Refusal, settings(16, 3, 1, false), plain, &[(usize::MAX - 2, 2)]);
     for n in sizes(run) {
         add(Aspect::Extent, settings(4, 3, 1, false), plain, &[(0, n)]);
     }

@@ -32,10 +32,16 @@ const NO_BUGS: &[(&str, &str)] = &[
     ("rope/backward-minus-angle", EQUAL_HALVES),
     ("rope/backward-minus-the-sine", EQUAL_HALVES),
     ("rope/backward-cosine-swapped-too", EQUAL_HALVES),
-    ("rope/freq-base-in-f32", "a base above 3·10³⁸: right code may compute in f32"),
+    ("rope/freq-base-in-f32", BASE_IN_F32),
+    ("rope/freq-single-precision-base", BASE_IN_F32),
+    (
+        "rope/tables-f32-angle",
+        "right tables may have angles in f32, and the report says how far they are off",
+    ),
     ("norm/forward-gamma-detached", NO_TAPE_NEEDED),
     ("layernorm/forward-beta-detached", NO_TAPE_NEEDED),
     ("norm/backward-cubed-rms", CUBE),
+    ("norm/backward-rms-cubed", CUBE),
     ("parallel/backward-no-refusal", "no text asks the backward pass to refuse a shard"),
     ("embedding/refuse-above-last", "a vocabulary of no tokens: no table of the course is empty"),
     ("embedding/plus-zero", "the sign of a zero does not matter"),
@@ -65,6 +71,7 @@ const NO_TAPE_NEEDED: &str =
     "dfdx's `broadcast_like` keeps the tensor's identity, so its gradient is right without a tape";
 const CUBE: &str =
     "a right formula for the gradient may take the cube of the rms, which leaves f32 at 7·10¹²";
+const BASE_IN_F32: &str = "a base above 3·10³⁸: right code may compute in f32";
 const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
 
 /// One in so many is graded if not all are.

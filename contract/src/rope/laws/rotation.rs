@@ -377,7 +377,7 @@ impl Turned {
         let mut dy = draw.values(b * row);
         match values {
             Values::Drawn => {}
-            Values::WithNan => x[row - 1] = f32::NAN,
+            Values::WithNan => [x[row - 1], dy[0]] = [f32::NAN; 2],
             Values::Unit => {
                 for values in [&mut x, &mut dy] {
                     values.fill(0.0);
