@@ -327,15 +327,11 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             let small = 1 + n % 3;
             // What is many is asked for one at a time, and of every other kind of module.
             let few = |rows| if n > 3 { [1, 2] } else { rows };
-            let (d, more) = if n > 9 { (4, 2) } else { (6, 3) };
-            for (place, (rows, max_seq_len, ratio)) in [
-                ([n, more], 3, 2),
-                ([more, n], 2, 3),
-                (few([4, 3]), n, small),
-                (few([3, 4]), small, n),
-            ]
-            .into_iter()
-            .enumerate()
+            let d = if n > 3 { 4 } else { 6 };
+            for (place, (rows, max_seq_len, ratio)) in
+                [([n, 2], 3, 2), ([2, n], 2, 3), (few([2, 3]), n, small), (few([3, 2]), small, n)]
+                    .into_iter()
+                    .enumerate()
             {
                 if n > 9 && dynamic != (nth + place).is_multiple_of(2) {
                     continue;
@@ -348,15 +344,7 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
                         vec![(0, 2), (es - 1, 2), (es + 2, 3), (es, 1)]
                     }
                     10.. => vec![(0, 2), (es - 1, 2), (es + 2, 6), (es, 1), (0, es)],
-                    _ => vec![
-                        (0, 2),
-                        (es - 1, 2),
-                        (es + 2, 6),
-                        (0, es),
-                        (0, es + 7),
-                        (es, 1),
-                        (0, es),
-                    ],
+                    _ => vec![(0, 2), (es - 1, 2), (es + 2, 6), (0, es), (0, es + 7), (es, 1)],
                 };
                 plans.push((Aspect::Extent, Calls { settings, manner: plain, rows, calls }));
             }
