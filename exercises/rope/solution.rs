@@ -148,7 +148,8 @@ pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
     if max_seq_len == 0 {
         return Err("max_seq_len must be at least 1, got 0".to_string());
     }
-    Ok(2 * length.div_ceil(2 * max_seq_len))
+    let pairs = length.div_ceil(max_seq_len.saturating_mul(2));
+    pairs.checked_mul(2).ok_or_else(|| format!("no ratio for {length} positions"))
     // task rope/ratio: end
 }
 

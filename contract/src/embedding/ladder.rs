@@ -12,6 +12,7 @@ use crate::ladder::{Rung, sizes};
 use crate::run::Run;
 
 type Embedding = dyn VocabEmbedding;
+type Judge = fn(&Embedding, &Asked) -> Step;
 
 fn asked(plan: Plan, run: &Run) -> Asked {
     let Tokens { ids, table, dy } = plan.tokens(run);
@@ -62,7 +63,6 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
         }));
     }
     let run = *run;
-    type Judge = fn(&Embedding, &Asked) -> Step;
     for (call, judge) in [("forward", matches_rows as Judge), ("backward", matches_gradient_in)] {
         rungs.push(Rung::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
     }

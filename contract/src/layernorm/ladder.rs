@@ -9,6 +9,7 @@ use crate::layernorm::party::*;
 use crate::run::Run;
 
 type Norm = dyn LayerNorm;
+type Judge = fn(&Norm, &Asked) -> Step;
 
 fn asked(plan: Plan, run: &Run) -> Asked {
     let mut rows = plan.rows(run);
@@ -40,7 +41,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         .chain(LARGE.into_iter().filter(|_| run.every_size))
         .map(|(h,)| (h, h))
         .collect();
-    let judges: [(_, fn(&Norm, &Asked) -> Step); 4] = [
+    let judges: [(_, Judge); 4] = [
         ("forward", matches_y),
         ("backward (dx)", matches_dx),
         ("backward (dgamma)", matches_dgamma),
@@ -50,7 +51,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         Rung::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
     }));
     for (aspect, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
-        let mut add = |call, aspect, judge: fn(&Norm, &Asked) -> Step| {
+        let mut add = |call, aspect, judge: Judge| {
             rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
         };
         if plan.has_values() {

@@ -11,6 +11,7 @@ use crate::oracle::to_f16;
 use crate::run::Run;
 
 type Norm = dyn GroupRmsNorm;
+type Judge = fn(&Norm, &Asked) -> Step;
 
 fn asked(plan: Plan, run: &Run) -> Asked {
     let mut rows = plan.rows(run);
@@ -72,7 +73,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         }));
     }
     let run = *run;
-    let judges: [(_, fn(&Norm, &Asked) -> Step); 4] = [
+    let judges: [(_, Judge); 4] = [
         ("forward", matches_y),
         ("backward (dx)", matches_dx),
         ("backward (dgamma)", matches_dgamma),
@@ -81,7 +82,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
     rungs.extend(judges.map(|(call, judge)| {
         Rung::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
     }));
-    let mut add = |call, aspect, plan: Plan, judge: fn(&Norm, &Asked) -> Step| {
+    let mut add = |call, aspect, plan: Plan, judge: Judge| {
         rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
     };
     for (aspect, plan) in plans(&run, &menu(&run), &[]) {

@@ -14,6 +14,7 @@ use crate::parallel::party::*;
 use crate::run::Run;
 
 type Parallel = dyn ParallelVocabEmbedding;
+type Judge = fn(&Parallel, &Asked) -> Step;
 
 fn ranks_of(sizes: Sizes) -> impl Iterator<Item = (Sizes, usize)> {
     (0..sizes.2).map(move |rank| (sizes, rank))
@@ -154,7 +155,6 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             matches_normal(party, (2, w, 2), 1, init)
         }));
     }
-    type Judge = fn(&Parallel, &Asked) -> Step;
     let (v, e, _) = PARALLEL[3];
     let typical = Plan { sizes: (v, e), ..TYPICAL };
     for (call, judge) in [("forward", matches_y as Judge), ("backward", matches_dshard)] {
