@@ -116,9 +116,13 @@ impl NtkAwareRope for Lines {
                 unit[j] = 1.0;
                 rotate(&unit, cos, sin)
             };
-            let products =
-                |j| column(j).iter().zip(dy).map(|(&r, &dy)| f64::from(r) * f64::from(dy)).sum();
-            (0..dy.len()).map(|j| -> f64 { products(j) }).map(|dx| dx as f32).collect()
+            let products = |j| -> f64 {
+                let column = column(j);
+                // Where x_j does not go, a NaN does not come from.
+                let reached = column.iter().zip(dy).filter(|(r, _)| **r != 0.0);
+                reached.map(|(&r, &dy)| f64::from(r) * f64::from(dy)).sum()
+            };
+            (0..dy.len()).map(|j| products(j) as f32).collect()
         })
     }
 
