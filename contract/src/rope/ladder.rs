@@ -313,8 +313,6 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             add(Aspect::Order, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
         }
     }
-    // No cache is built for it, so none is too long.
-    add(Aspect::Refusal, settings(16, 3, 1, false), plain, &[(usize::MAX - 2, 2)]);
     for n in sizes(run) {
         add(Aspect::Extent, settings(4, 3, 1, false), plain, &[(0, n)]);
     }

@@ -34,6 +34,7 @@ const NO_BUGS: &[(&str, &str)] = &[
     ("rope/backward-cosine-swapped-too", EQUAL_HALVES),
     ("rope/freq-base-in-f32", BASE_IN_F32),
     ("rope/freq-single-precision-base", BASE_IN_F32),
+    ("rope/module-static-refuses-far", "the library refuses positions from 2⁵³ on as well"),
     (
         "rope/tables-f32-angle",
         "right tables may have angles in f32, and the report says how far they are off",
