@@ -3,7 +3,7 @@
 //! Each that compiles is graded. One that passes is either as right as the solution, and `equivalent.toml` says
 //! why, or it is a hole in the contract. A few are graded in each run. All of them (an hour):
 //! `QUADRIVIUM_MUTANTS=1 cargo test -p course --test exercises mutants`. In place of `1` may stand a component or a
-//! task.
+//! task. What a component comes to is kept in `snapshots/`.
 
 mod generate;
 
