@@ -82,7 +82,7 @@ impl<'a> Generated<'a> {
             return components(of);
         }
         if what == "measured" {
-            return measured::table(of);
+            return measured::table(self.root, of);
         }
         if what == "notebook" {
             return notebook::page(&self.root.join(format!("notebooks/{of}.ipynb"))).ok();

@@ -1,14 +1,17 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
-//! were new. The last two are of the newest set.
+//! were new. The last two are of the newest set. `{{measured changes}}`: what came out of small changes of the
+//! solutions, as kept in `snapshots/`.
 
 use contract::measured::{MEASURED, Measured, Share};
-use contract::registry::component;
+use contract::registry::{COMPONENTS, component};
 use std::fmt::Write;
+use std::path::Path;
 
 /// A table in Markdown.
-pub fn table(of: &str) -> Option<String> {
+pub fn table(root: &Path, of: &str) -> Option<String> {
     let newest = MEASURED.last()?;
     match of {
+        "changes" => Some(changes(&root.join("snapshots"))),
         "sets" => Some(sets()),
         "components" => Some(components(newest)),
         "aspects" => Some(aspects(newest)),
@@ -61,6 +64,26 @@ fn aspects(measured: &Measured) -> String {
         let share = shown(Share::from((*told, *caught)));
         let _ = writeln!(out, "| {aspect} | {caught} | {share} |");
     }
+    out
+}
+
+/// Of each component that was counted, and of all: the last line of its table.
+fn changes(snapshots: &Path) -> String {
+    let mut out =
+        heading(&["Component", "Changes that compile", "Caught", "As right as the solution"]);
+    let mut all = [0; 3];
+    for entry in COMPONENTS {
+        let file = snapshots.join(format!("solutions-{}.snap", entry.slug));
+        let Ok(text) = std::fs::read_to_string(file) else { continue };
+        let last = text.lines().next_back().unwrap_or_default();
+        let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
+        if let [compile, caught, right] = counts[..] {
+            let _ = writeln!(out, "| {} | {compile} | {caught} | {right} |", entry.name);
+            all = [all[0] + compile, all[1] + caught, all[2] + right];
+        }
+    }
+    let [compile, caught, right] = all;
+    let _ = writeln!(out, "| All | {compile} | {caught} | {right} |");
     out
 }
 
