@@ -93,6 +93,12 @@ impl Manner {
         Self::Continued,
     ];
 
+    /// All.
+    pub const ALL: [Self; 8] = {
+        let [a, b, c, d, e, f, g] = Self::OTHERS;
+        [Self::Plain, a, b, c, d, e, f, g]
+    };
+
     /// As a report has it: nothing for a plain question.
     pub fn words(self) -> &'static str {
         match self {

@@ -1,8 +1,8 @@
 //! Mutants: what a bug of the museum does, under one condition. No one of them that is wrong is accepted.
 //!
 //! A sample is judged in every run. All of them, for `snapshots/mutants.snap`:
-//! `INSTA_UPDATE=always cargo test -p contract --test mutants -- --ignored`. `cargo course matrix --mutants`
-//! prints the same.
+//! `INSTA_UPDATE=always cargo proof --test mutants -- --ignored` (ten minutes). `cargo course matrix --mutants` prints
+//! the same.
 
 use contract::mutants::{Table, table};
 use contract::registry::COMPONENTS;

@@ -7,8 +7,10 @@ use crate::embedding::laws::{
 };
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
-use crate::ladder::tokens::{APART, Bad, PLAIN, Plan, TYPICAL, Tokens, bad_batches, plans};
-use crate::ladder::{Rung, sizes};
+use crate::ladder::tokens::{
+    APART, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
+};
+use crate::ladder::{Rung, is_short, mixtures, sizes};
 use crate::run::Run;
 
 type Embedding = dyn VocabEmbedding;
@@ -51,7 +53,20 @@ fn draws(run: &Run) -> Vec<(Aspect, [usize; 2], NormalInit)> {
     draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [2, n], standard)));
     let scaled = NormalInit { mean: 0.5, std: 1.5, ..standard };
     draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [n, 3], scaled)));
+    // Each kind of size with each kind of distribution and seed.
+    for shape in [[1, 1], [3, 4], [2, 9], [9, 5], [17, 3], [65, 2], [70, 67], [257, 1]] {
+        for init in mixed_inits().filter(|_| run.every_size) {
+            draws.push((Aspect::Extent, shape, init));
+        }
+    }
     draws
+}
+
+/// Distributions with 0 and with odd seeds that are cut, folded or rounded in other ways.
+pub(crate) fn mixed_inits() -> impl Iterator<Item = NormalInit> {
+    let seeds = [0, (1 << 16) + 3, (1 << 24) + 1, (1 << 32) + 43, u64::MAX - 2, (1 << 63) + 45];
+    let scales = [(-0.5, 1.0), (0.5, 0.02), (-3.0, 2.5), (0.25, 1.5), (0.5, 0.5), (1.5, 3.0)];
+    scales.into_iter().zip(seeds).map(|((mean, std), seed)| NormalInit { mean, std, seed })
 }
 
 /// All rungs, call by call.
@@ -72,7 +87,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
         rungs.push(Rung::new("backward", aspect, move |party| judge(party, &asked(APART, &run))));
     }
     let large = if run.every_size { &LARGE[..] } else { &[] };
-    for (aspect, plan) in plans(&run, &[&EMBEDDING[..], large].concat()) {
+    let mixed_menu = [&EMBEDDING[..], &LARGE[..1]].concat();
+    let mixed = mixed(&run, &mixed_menu).into_iter().map(|plan| (Aspect::Extent, plan));
+    for (aspect, plan) in plans(&run, &[&EMBEDDING[..], large].concat()).into_iter().chain(mixed) {
         if plan.has_values() {
             rungs.push(Rung::new("forward", aspect, move |party| {
                 matches_rows(party, &asked(plan, &run))
@@ -89,9 +106,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
             }));
         }
     }
-    for Bad { shape, ids } in bad_batches(&run, EMBEDDING[1].0) {
+    let plain = bad_batches(&run, EMBEDDING[1].0).into_iter();
+    let plain = plain.map(|bad| (EMBEDDING[1], Manner::Plain, bad));
+    let mixed = mixtures(&run).into_iter().map(|mixture| {
+        let sizes =
+            mixture.pick(1, if is_short(mixture.tokens) { &mixed_menu } else { &EMBEDDING[..] });
+        let (manner, bad) = mixed_bad(mixture, sizes.0);
+        (sizes, manner, bad)
+    });
+    for (sizes, manner, bad) in plain.chain(mixed) {
         rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
-            refused_in_words(party, shape, &ids)
+            refused_in_words(party, sizes, manner, &bad)
         }));
     }
     rungs

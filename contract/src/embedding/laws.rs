@@ -8,7 +8,7 @@ use crate::embedding::oracle::LookupLoops;
 use crate::embedding::party::*;
 use crate::ladder::climb;
 pub(crate) use crate::ladder::tokens::SPECIAL;
-use crate::ladder::tokens::middle_is_right;
+use crate::ladder::tokens::{Bad, middle_is_right};
 use crate::laws::{U, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
@@ -598,16 +598,17 @@ fn with_bad_id(v: usize, e: usize, t: usize, id: usize) -> LookupCase {
     LookupCase { shape: [2, 3], ..row_of(v, e, ids) }
 }
 
-fn refused(party: &Embedding, case: &LookupCase, id: usize) -> Step<String> {
+fn refused(party: &Embedding, manner: Manner, case: &LookupCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
-    refusal("forward", &rule, || party.forward(case)).map_err(|breach| breach.on(case))
+    refusal("forward", &rule, || party.forward_in(manner, case))
+        .map_err(|breach| breach.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
 fn id_refused(party: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for t in 0..6 {
             for id in [v, v + 1, 2 * v] {
-                refused(party, &with_bad_id(v, e, t, id), id)?;
+                refused(party, Manner::Plain, &with_bad_id(v, e, t, id), id)?;
             }
         }
     }
@@ -622,7 +623,7 @@ pub(crate) const HUGE: [usize; 6] =
 fn huge_id_refused(party: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for id in HUGE {
-            refused(party, &with_bad_id(v, e, 4, id), id)?;
+            refused(party, Manner::Plain, &with_bad_id(v, e, 4, id), id)?;
         }
     }
     Ok(None)
@@ -635,10 +636,11 @@ fn refusal_names_id(party: &Embedding, run: &Run) -> Verdict {
 /// Ids at these places are bad. The words name the first, its place, and the vocabulary size.
 pub(super) fn refused_in_words(
     party: &Embedding,
-    shape: [usize; 2],
-    bad: &[(usize, usize)],
+    (v, e): (usize, usize),
+    manner: Manner,
+    Bad { shape, ids: bad }: &Bad,
 ) -> Step {
-    let (v, e) = menu::EMBEDDING[1];
+    let shape = *shape;
     let mut ids: Vec<usize> = (0..shape[0] * shape[1]).map(|t| t % v).collect();
     bad.iter().for_each(|&(t, id)| ids[t] = id);
     let mut case = LookupCase { shape, ..row_of(v, e, ids) };
@@ -646,7 +648,7 @@ pub(super) fn refused_in_words(
         case.table[0] = f32::NAN; // what the table holds changes nothing
     }
     let (t, id) = bad[0];
-    let words = refused(party, &case, id)?;
+    let words = refused(party, manner, &case, id)?;
     names_all(&words, id, [t / shape[1], t % shape[1]], v).map_err(|breach| breach.on(&case))
 }
 

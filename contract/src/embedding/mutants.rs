@@ -1,6 +1,7 @@
 //! Mutants of VocabEmbedding.
 
 use crate::component::Probe;
+use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
 use crate::ladder::Draw;
 use crate::laws::widen;
@@ -98,7 +99,9 @@ impl VocabEmbedding for Mixed<Embedding> {
 
 /// Answers to random questions.
 pub fn roam(party: &Embedding, mut draw: Draw) -> Vec<Probe> {
-    let (vocab_size, embedding_dim) = (1 + draw.below(90), 1 + draw.below(9));
+    // A table may have its sizes in its type, and is compiled for these.
+    let menu = [&EMBEDDING[..], &LARGE[..1]].concat();
+    let (vocab_size, embedding_dim) = menu[draw.below(menu.len())];
     let shape = [1 + draw.below(5), 1 + draw.below(9)];
     let mut table = draw.values(vocab_size * embedding_dim);
     let places = table.len();

@@ -103,6 +103,38 @@ pub fn edges(run: &Run) -> Vec<usize> {
     EDGES.into_iter().filter(|n| run.every_size || *n < 4).collect()
 }
 
+/// A question in which nothing is plain: some number of batch rows with some number of tokens, and a draw for all
+/// else.
+#[derive(Debug, Clone, Copy)]
+pub struct Mixture {
+    /// `b` and `s`.
+    pub tokens: [usize; 2],
+    place: usize,
+}
+
+/// Each number of batch rows with each number of tokens, five times, and all else in turn: what goes wrong only
+/// where two things meet is met by one of them.
+pub fn mixtures(run: &Run) -> Vec<Mixture> {
+    const COUNTS: [usize; 5] = [1, 2, 3, 5, 9];
+    let places = 0..if run.every_size { 125 } else { 0 };
+    let tokens = |place: usize| [COUNTS[place / 5 % 5], COUNTS[place % 5]];
+    places.map(|place| Mixture { tokens: tokens(place), place }).collect()
+}
+
+/// Whether there are few tokens. Of mixtures, wide rows are asked with these only: a learner waits for the answer.
+pub fn is_short([b, s]: [usize; 2]) -> bool {
+    b * s <= 10
+}
+
+impl Mixture {
+    /// One of these, the same in every run. What is picked by one `salt` is met by what is picked by another, but
+    /// for few pairs: of 1,500 seeds, this one leaves out the fewest.
+    pub fn pick<T: Copy>(&self, salt: usize, from: &[T]) -> T {
+        let run = Run { seed: 478, ..Run::default() };
+        from[Draw::new(&run, (64 * self.place + salt + 1) as u64).below(from.len())]
+    }
+}
+
 /// Numbers for the questions. SplitMix64 (Steele, Lea and Flood 2014), started with a seed.
 #[derive(Debug, Clone)]
 pub struct Draw(u64);

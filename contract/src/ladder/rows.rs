@@ -1,6 +1,6 @@
 //! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
 
-use super::{Draw, EDGES, sizes};
+use super::{Draw, EDGES, is_short, mixtures, sizes};
 use crate::aspect::Aspect;
 use crate::breach::{Fault, Step};
 use crate::run::Run;
@@ -40,7 +40,7 @@ pub enum Weights {
     OneZero,
 }
 
-/// What stands in the last group of the last token of x.
+/// What stands in the last group of the last token of x, if nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
     /// Values like all others.
@@ -51,6 +51,10 @@ pub enum Among {
     Nan,
     /// One value that is 3000 times as large.
     Outlier,
+    /// The outlier, and the NaN in the first token.
+    NanBeforeOutlier,
+    /// The NaN, and the outlier in the first token.
+    OutlierBeforeNan,
 }
 
 /// One token of one group.
@@ -148,6 +152,24 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
         add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
         add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
     }
+    for mixture in mixtures(run) {
+        let manner = mixture.pick(0, &Manner::ALL);
+        let sizes = mixture.pick(1, if is_short(mixture.tokens) { &medium } else { &small });
+        // Rows that are broadcast are equal, and what is the mean of one NaN alone, nobody needs to know.
+        let among = match manner {
+            Manner::Broadcast => Among::Nothing,
+            _ if sizes.1 == 1 => Among::Outlier,
+            _ => {
+                mixture.pick(2, &[Among::NanBeforeOutlier, Among::Nothing, Among::OutlierBeforeNan])
+            }
+        };
+        let far = mixture.pick(3, &[0.0, near_far, far.last().copied().unwrap_or(0.0)]);
+        let scale = mixture.pick(4, &[1.0, 1e-6, 1.0, 2f64.powi(-8), 1e13]);
+        let weights = mixture.pick(5, &[Weights::Drawn, Weights::OneZero]);
+        let far = if scale == 1.0 { far } else { 0.0 };
+        let tokens = mixture.tokens;
+        add(Aspect::Extent, Plan { tokens, sizes, among, far, scale, weights, manner, ..full });
+    }
     plans
 }
 
@@ -199,6 +221,15 @@ impl Plan {
             Among::Zeros => x[last..].fill(0.0),
             Among::Nan => x[last] = f32::NAN,
             Among::Outlier => x[last] *= 3000.0,
+            // An outlier is not a token's first value: who shifts by that one is right elsewhere.
+            Among::NanBeforeOutlier => {
+                x[b * row - 1] *= 3000.0;
+                x[0] = f32::NAN;
+            }
+            Among::OutlierBeforeNan => {
+                x[h - 1] *= 3000.0;
+                x[last] = f32::NAN;
+            }
         }
         let mut dy = draw.values(b * row);
         if manner == Manner::Broadcast {

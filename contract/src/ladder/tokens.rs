@@ -1,6 +1,6 @@
 //! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
 
-use super::{Draw, sizes};
+use super::{Draw, Mixture, is_short, mixtures, sizes};
 use crate::aspect::Aspect;
 use crate::run::Run;
 use crate::seam::Manner;
@@ -18,6 +18,8 @@ pub struct Plan {
     pub scale: f32,
     /// Whether there are NaN, infinities and zeros.
     pub special: bool,
+    /// Whether they stand in the table's even rows, and not in the odd ones.
+    pub even: bool,
     /// How it is asked.
     pub manner: Manner,
 }
@@ -31,6 +33,8 @@ pub enum Ids {
     Any,
     /// Each another one, and none 0.
     Apart,
+    /// Any from two before the first of these to two behind the end, as far as they exist.
+    Near(usize, usize),
 }
 
 /// One token.
@@ -40,6 +44,7 @@ pub const PLAIN: Plan = Plan {
     ids: Ids::Any,
     scale: 1.0,
     special: false,
+    even: false,
     manner: Manner::Plain,
 };
 
@@ -91,6 +96,20 @@ pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Aspect, Plan)> {
     plans
 }
 
+/// Plans in which nothing is plain, over tables of these sizes.
+pub fn mixed(run: &Run, menu: &[(usize, usize)]) -> Vec<Plan> {
+    let plan = |mixture: Mixture| {
+        let manner = mixture.pick(0, &Manner::ALL);
+        let plain = matches!(manner, Manner::Plain | Manner::Again | Manner::Cloned);
+        let narrow = menu.iter().copied().filter(|(_, e)| is_short(mixture.tokens) || *e < 10);
+        let sizes = mixture.pick(1, &narrow.collect::<Vec<_>>());
+        let special = plain && mixture.pick(2, &[true, true, false]);
+        let even = mixture.pick(3, &[false, true]);
+        Plan { tokens: mixture.tokens, sizes, special, even, manner, ..PLAIN }
+    };
+    mixtures(run).into_iter().map(plan).collect()
+}
+
 /// The values of a plan.
 pub struct Tokens {
     /// `[b, s]`.
@@ -123,6 +142,10 @@ impl Plan {
                 Ids::One(id) => id,
                 Ids::Any => draw.below(v),
                 Ids::Apart => 1 + (5 * t + 2) % (v - 1),
+                Ids::Near(first, end) => {
+                    let (first, end) = (first.saturating_sub(2), v.min(end + 2));
+                    first + draw.below(end - first)
+                }
             })
             .collect();
         if let Ids::Any = self.ids {
@@ -144,10 +167,13 @@ impl Plan {
         }
         if self.special {
             // Every other row is special, each in its own way.
-            for (i, value) in table.iter_mut().enumerate().filter(|(i, _)| i / e % 2 == 1) {
+            let is_special = |i: usize| (i / e % 2 == 0) == self.even;
+            for (i, value) in table.iter_mut().enumerate().filter(|(i, _)| is_special(*i)) {
                 *value = SPECIAL[(i / e / 2 + i % e) % SPECIAL.len()];
             }
-            (dy[e], dy[2 * e]) = (f32::NAN, f32::INFINITY);
+            for (t, value) in [(1, f32::NAN), (2, f32::INFINITY)] {
+                dy.get_mut(t * e).into_iter().for_each(|dy| *dy = value);
+            }
         }
         Tokens { ids, table, dy }
     }
@@ -185,6 +211,16 @@ pub struct Bad {
     pub shape: [usize; 2],
     /// The bad ids, each with its place among the tokens.
     pub ids: Vec<(usize, usize)>,
+}
+
+/// Batches with one bad id in which nothing is plain: the manner, and the batch for a table of `v` rows.
+pub fn mixed_bad(mixture: Mixture, v: usize) -> (Manner, Bad) {
+    let manners = [Manner::Plain, Manner::Again, Manner::Cloned, Manner::Traced];
+    let ids = [v, v + 1, 2 * v, (1 << 16) + v, (1 << 32) + 3, 1 << 63, usize::MAX];
+    let [b, s] = mixture.tokens;
+    let place = mixture.pick(4, &[b * s - 1, b * s / 2]);
+    let ids = vec![(place, mixture.pick(5, &ids))];
+    (mixture.pick(6, &manners), Bad { shape: mixture.tokens, ids })
 }
 
 /// Batches with ids that a table of `v` rows does not have.

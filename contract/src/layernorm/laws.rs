@@ -98,7 +98,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         chapter: "layernorm#rows",
         aspect: Aspect::Statistics,
         weight: 1,
-        stays: Some("It says that a token stands alone, without an oracle and a tolerance."),
+        stays: None,
         check: rows_are_independent,
     },
     Invariant {
@@ -150,7 +150,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         chapter: "layernorm#definition",
         aspect: Aspect::Statistics,
         weight: 3,
-        stays: None,
+        stays: Some(NET),
         check: forward_f64_loops,
     },
     Invariant {

@@ -3,6 +3,7 @@
 use crate::component::Probe;
 use crate::ladder::Draw;
 use crate::laws::widen;
+use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::layernorm::party::*;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
@@ -74,7 +75,9 @@ impl LayerNorm for Mixed<Norm> {
 
 /// Answers to random questions.
 pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
-    let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
+    // A norm may have its size in its type, and is compiled for these.
+    let menu = [&LAYERNORM[..], &LARGE[..1]].concat();
+    let shape = [1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())].0];
     let n: usize = shape.iter().product();
     let (scale, far) = ([1e-3, 1.0, 300.0][draw.below(3)], [0.0, 1.0, 64.0][draw.below(3)]);
     let mut x: Vec<f32> = draw.values(n).iter().map(|x| (x + far) * scale).collect();

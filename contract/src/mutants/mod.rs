@@ -40,6 +40,10 @@ pub enum Fate {
     Survived,
 }
 
+/// Mutants that are wrong, and that no invariant may refuse: bug, condition, and why.
+const ALLOWED: [(&str, &str, &str); 1] =
+    [("rope/short-pi", "d: last", "no further off than angles in f32, which are allowed")];
+
 /// Random questions before a mutant is taken for a right party.
 pub const QUESTIONS: usize = 200;
 
@@ -76,6 +80,10 @@ fn fate<P: Component + ?Sized>(mutant: Mutant, right: &[Vec<Probe>]) -> Fate {
         P::invariants().iter().partition(|law| law.stays == Some(NET));
     if nets.iter().chain(&others).any(|law| law.judge(&party(), &run).is_err()) {
         return Fate::Caught;
+    }
+    let (id, words) = (P::bugs()[mutant.bug].id, mutant.when.words());
+    if ALLOWED.iter().any(|(bug, when, _)| *bug == id && *when == words) {
+        return Fate::Alike;
     }
     let differs = |(question, right): (usize, &Vec<Probe>)| {
         let answers = roam(&*party(), question);

@@ -7,6 +7,7 @@ use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::norm::menu::{LARGE, NORM};
 use crate::norm::party::*;
 use crate::oracle::to_f16;
 
@@ -117,8 +118,10 @@ impl GroupRmsNorm for Mixed<Norm> {
 
 /// Answers to random questions.
 pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
-    let group_size = 1 + draw.below(9);
-    let shape = [1 + draw.below(5), 1 + draw.below(9), group_size * (1 + draw.below(9))];
+    // A norm may have its sizes in its type, and is compiled for these.
+    let menu = [&NORM[..], &LARGE[..2]].concat();
+    let (h, group_size) = menu[draw.below(menu.len())];
+    let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let eps = [1e-6, 1e-3, 0.1, 1.0][draw.below(4)];
     let n: usize = shape.iter().product();
     let scale = [1e-3, 1.0, 300.0][draw.below(3)];

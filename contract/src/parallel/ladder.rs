@@ -2,8 +2,11 @@
 
 use crate::aspect::Aspect;
 use crate::breach::Step;
-use crate::ladder::tokens::{APART, Bad, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, plans};
-use crate::ladder::{EDGES, Rung, sizes};
+use crate::embedding::ladder::mixed_inits;
+use crate::ladder::tokens::{
+    APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
+};
+use crate::ladder::{EDGES, Rung, is_short, mixtures, sizes};
 use crate::parallel::laws::{
     Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
     matches_y, no_range, no_shard, refused_in_words,
@@ -61,6 +64,17 @@ fn single_ids() -> Vec<(Aspect, Plan, Sizes, usize)> {
     plans
 }
 
+/// Ranks of small and of larger worlds.
+fn mixed_ranks(run: &Run) -> Vec<(Sizes, usize)> {
+    if !run.every_size {
+        return Vec::new();
+    }
+    // Those of many that have a NaN, if there is one in the table.
+    let many = [3, 11, 19, 43, LARGE[2].2 - 1].map(|rank| (LARGE[2], rank));
+    // Twice a world of one: there are few of it.
+    ranks(&PARALLEL).chain(ranks(&PARALLEL[..1])).chain(ranks_of(LARGE[0])).chain(many).collect()
+}
+
 /// The aspect of a question about a gradient. Who is right on rank 0 alone is wrong about where a shard begins.
 fn of_gradient(aspect: Aspect, rank: usize) -> Aspect {
     match aspect {
@@ -85,6 +99,7 @@ fn worlds(run: &Run) -> Vec<(Aspect, usize, usize, usize)> {
     for bits in [16, 24, 32, 40, 53, 63] {
         let n = (1 << bits) + 1;
         worlds.extend([(Aspect::Extent, n, 1, 0), (Aspect::Extent, n / 3 * 3, 3, 2)]);
+        worlds.extend(run.every_size.then_some((Aspect::Extent, n / 12 * 12, 12, 11)));
     }
     worlds.extend((0..3).map(|rank| (Aspect::Extent, usize::MAX, 3, rank)));
     worlds
@@ -137,6 +152,15 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             no_shard(party, (v, 5, w), r)
         }));
     }
+    // Ranks that there are not, of shards that no memory holds: their first values are not asked for.
+    let far = [16, 24, 32, 40, 53].map(|bits| (1 << bits) / 3 * 3);
+    for v in far.into_iter().chain([usize::MAX]).filter(|_| run.every_size) {
+        for rank in [3, 4, (1 << 32) + 1, usize::MAX] {
+            rungs.push(Rung::new("shard_range", Aspect::Refusal, move |party| {
+                no_range(party, v, 3, rank, "no such shard")
+            }));
+        }
+    }
     for (aspect, init) in inits(&run) {
         for (sizes, rank) in ranks(&PARALLEL) {
             rungs.push(Rung::new("initial_shard", aspect, move |party| {
@@ -154,6 +178,13 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
             matches_normal(party, (2, w, 2), 1, init)
         }));
+    }
+    for (sizes, rank) in mixed_ranks(&run) {
+        for init in mixed_inits() {
+            rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+                matches_normal(party, sizes, rank, init)
+            }));
+        }
     }
     let (v, e, _) = PARALLEL[3];
     let typical = Plan { sizes: (v, e), ..TYPICAL };
@@ -189,6 +220,34 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         let plan = Plan { tokens: [2, 3], sizes: (sizes.0, sizes.1), ..PLAIN };
         lookups.push((Aspect::Extent, plan, sizes, rank));
     }
+    let of_ranks = mixed_ranks(&run);
+    let narrow: Vec<_> = of_ranks.iter().copied().filter(|(sizes, _)| sizes.1 < 10).collect();
+    let rank_of = |nth: usize, tokens| {
+        let from = if is_short(tokens) { &of_ranks } else { &narrow };
+        from[nth % from.len()]
+    };
+    for (nth, plan) in mixed(&run, &[PLAIN.sizes]).into_iter().enumerate() {
+        let (sizes, rank) = rank_of(nth, plan.tokens);
+        let own = owned(sizes.0, sizes.2, rank);
+        // One in seven: nothing that is owned.
+        let ids = match nth % 7 {
+            6 if sizes.2 > 1 => Ids::One(own.end % sizes.0),
+            _ => Ids::Near(own.start, own.end),
+        };
+        lookups.push((
+            Aspect::Extent,
+            Plan { sizes: (sizes.0, sizes.1), ids, ..plan },
+            sizes,
+            rank,
+        ));
+    }
+    for (sizes, rank) in of_ranks.iter().copied() {
+        // The first row of the shard is special: no foreign token may read it.
+        let own = owned(sizes.0, sizes.2, rank);
+        let (ids, even) = (Ids::Near(own.start, own.end), own.start.is_multiple_of(2));
+        let plan = Plan { tokens: [1, 3], ids, special: true, even, ..PLAIN };
+        lookups.push((Aspect::Extent, Plan { sizes: (sizes.0, sizes.1), ..plan }, sizes, rank));
+    }
     for (aspect, plan, sizes, rank) in lookups {
         if plan.has_values() {
             rungs.push(Rung::new("forward", aspect, move |party| {
@@ -206,11 +265,18 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let some = [3, 5, 9, 17, 65, many.2 - 1].map(|rank| (many, rank));
     for (sizes, rank) in ranks(&PARALLEL[..2]).chain(some) {
         let batches = bad_batches(&run, sizes.0).into_iter();
-        for Bad { shape, ids } in batches.take(if sizes == many { 6 } else { usize::MAX }) {
+        for bad in batches.take(if sizes == many { 6 } else { usize::MAX }) {
             rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
-                refused_in_words(party, (sizes, rank), shape, &ids)
+                refused_in_words(party, (sizes, rank), Manner::Plain, &bad)
             }));
         }
+    }
+    for (nth, mixture) in mixtures(&run).into_iter().enumerate() {
+        let (sizes, rank) = rank_of(nth, mixture.tokens);
+        let (manner, bad) = mixed_bad(mixture, sizes.0);
+        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+            refused_in_words(party, (sizes, rank), manner, &bad)
+        }));
     }
     rungs
 }

@@ -7,7 +7,7 @@ use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_tabl
 use crate::embedding::oracle as whole_table;
 use crate::embedding::party::LookupCase;
 use crate::ladder::climb;
-use crate::ladder::tokens::middle_is_right;
+use crate::ladder::tokens::{Bad, middle_is_right};
 use crate::laws::{U, values};
 use crate::oracle::Oracle;
 use crate::parallel::menu;
@@ -901,16 +901,17 @@ fn with_bad_id(sizes: (usize, usize, usize), rank: usize, t: usize, id: usize) -
     case(sizes, rank, [2, 3], ids)
 }
 
-fn refused(party: &Parallel, case: &ShardCase, id: usize) -> Step<String> {
+fn refused(party: &Parallel, manner: Manner, case: &ShardCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
-    refusal("forward", &rule, || party.forward(case)).map_err(|breach| breach.on(case))
+    refusal("forward", &rule, || party.forward_in(manner, case))
+        .map_err(|breach| breach.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
 fn ids_from_v_on(party: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
     for (sizes, rank) in ranks().filter(|(sizes, _)| worlds(sizes.2)) {
         for t in 0..6 {
             for id in [sizes.0, sizes.0 + 1, 2 * sizes.0] {
-                refused(party, &with_bad_id(sizes, rank, t, id), id)?;
+                refused(party, Manner::Plain, &with_bad_id(sizes, rank, t, id), id)?;
             }
         }
     }
@@ -931,7 +932,7 @@ fn huge_id_refused(party: &Parallel, _: &Run) -> Verdict {
     // In a world of more than one. What a world of one lets pass has its own invariant.
     for (sizes, rank) in ranks().filter(|(sizes, _)| sizes.2 > 1) {
         for id in HUGE {
-            refused(party, &with_bad_id(sizes, rank, 4, id), id)?;
+            refused(party, Manner::Plain, &with_bad_id(sizes, rank, 4, id), id)?;
         }
     }
     Ok(None)
@@ -945,9 +946,10 @@ fn refusal_names_id(party: &Parallel, run: &Run) -> Verdict {
 pub(super) fn refused_in_words(
     party: &Parallel,
     (sizes, rank): (Sizes, usize),
-    shape: [usize; 2],
-    bad: &[(usize, usize)],
+    manner: Manner,
+    Bad { shape, ids: bad }: &Bad,
 ) -> Step {
+    let shape = *shape;
     let mut ids: Vec<usize> = (0..shape[0] * shape[1]).map(|t| t % sizes.0).collect();
     bad.iter().for_each(|&(t, id)| ids[t] = id);
     let mut case = case(sizes, rank, shape, ids);
@@ -955,7 +957,7 @@ pub(super) fn refused_in_words(
         case.shard[0] = f32::NAN; // what the shard holds changes nothing
     }
     let (t, id) = bad[0];
-    let words = refused(party, &case, id)?;
+    let words = refused(party, manner, &case, id)?;
     names_all(&words, id, [t / shape[1], t % shape[1]], sizes.0).map_err(|b| b.on(&case))
 }
 

@@ -7,6 +7,7 @@ use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
 use crate::parallel::party::*;
 use std::ops::Range;
@@ -121,8 +122,9 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 
 /// Answers to random questions.
 pub fn roam(party: &Parallel, mut draw: Draw) -> Vec<Probe> {
-    let (world_size, embedding_dim) = (1 + draw.below(9), 1 + draw.below(9));
-    let vocab_size = world_size * (1 + draw.below(12));
+    // A shard may have its sizes in its type, and is compiled for these.
+    let menu = [&PARALLEL[..], &LARGE[..1], &LARGE[2..]].concat();
+    let (vocab_size, embedding_dim, world_size) = menu[draw.below(menu.len())];
     let rank = draw.below(world_size);
     let shape = [1 + draw.below(5), 1 + draw.below(9)];
     let mut shard = draw.values(vocab_size / world_size * embedding_dim);

@@ -1,7 +1,7 @@
 //! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::ladder::{Draw, EDGES, Rung, edges, sizes};
+use crate::ladder::{Draw, EDGES, Rung, edges, is_short, mixtures, sizes};
 use crate::oracle::Oracle;
 use crate::rope::laws::frequencies::{
     exact_far_out, matches_frequencies, matches_tables, no_frequencies,
@@ -101,6 +101,17 @@ fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     }
     add(Aspect::Precision, 4, 1.0, 0..4100); // where errors add up from row to row
     rungs.push(Rung::new("tables", Aspect::Precision, exact_far_out)); // where f32 skips whole numbers
+    // Far positions with other heads, ratios and bases.
+    let far = [4_095, 20_010, 65_535, 1_000_003, 1 << 20].into_iter();
+    for start in far.filter(|_| run.every_size) {
+        for (d, base, ratio) in
+            [(LARGE, BASE, 2.0), (16, BASE, 3.0), (LARGE, BASE, 5.0), (6, BASE, 5.0), (8, 5e5, 2.0)]
+        {
+            rungs.push(Rung::new("tables", Aspect::Extent, move |party| {
+                matches_tables(party, d, base, ratio, start..start + 3)
+            }));
+        }
+    }
 }
 
 /// What wrong tables are about, if their values tell.
@@ -177,6 +188,24 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             add(Aspect::Extent, Turned { shape, layout, values: Values::WithNan, ..plain });
         }
     }
+    for mixture in mixtures(run) {
+        let [b, s] = mixture.tokens;
+        let heads = [4, 6, 8, 16, LARGE];
+        let d = mixture.pick(1, &heads[..if is_short(mixture.tokens) { 5 } else { 3 }]);
+        let layout = mixture.pick(2, &[Layout::HalfSplit, Layout::Interleaved]);
+        // A function has no clone.
+        let manner = match mixture.pick(0, &Manner::ALL) {
+            Manner::Cloned => Manner::Plain,
+            manner => manner,
+        };
+        let values = match mixture.pick(3, &[Values::Drawn, Values::WithNan]) {
+            Values::WithNan if manner != Manner::Broadcast => Values::WithNan,
+            _ => Values::Drawn,
+        };
+        let nh = mixture.pick(4, &[2, 3, 1, 5][..if is_short(mixture.tokens) { 4 } else { 3 }]);
+        let shape = [b, s, nh, d];
+        add(Aspect::Extent, Turned { shape, layout, manner, values });
+    }
     let run = *run;
     let typical = [Layout::HalfSplit, Layout::Interleaved].map(|layout| Turned {
         shape: [2, 8, 4, 8],
@@ -248,6 +277,9 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             add(aspect, (1 << bits) + more, 1);
         }
     }
+    for bits in [40, 53, 62].into_iter().filter(|_| run.every_size) {
+        add(Aspect::Extent, 1 << bits, 5000);
+    }
     // Nothing may be added to such a length.
     for max_seq_len in [2, 3, 2048, 1 << 40] {
         add(Aspect::Extent, usize::MAX, max_seq_len);
@@ -260,12 +292,14 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         [false, true].iter().try_for_each(|&dynamic| {
             let settings = settings(8, 4, 2, dynamic);
             let calls = vec![(0, 4), (2, 5), (0, 17), (3, 4), (12, 2)];
-            matches_calls(party, &Calls { settings, manner: Manner::Plain, rows: [2, 4], calls })
+            let manner = Manner::Plain;
+            matches_calls(party, &Calls { settings, manner, rows: [2, 4], scale: 1.0, calls })
         })
     }));
     let mut plans: Vec<(Aspect, Calls)> = Vec::new();
     let mut add = |aspect, settings: RopeSettings, manner, calls: &[(usize, usize)]| {
-        plans.push((aspect, Calls { settings, manner, rows: [2, 2], calls: calls.to_vec() }));
+        let calls = calls.to_vec();
+        plans.push((aspect, Calls { settings, manner, rows: [2, 2], scale: 1.0, calls }));
     };
     let plain = Manner::Plain;
     for d in HEAD_DIM {
@@ -344,14 +378,32 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
                     10.. => vec![(0, 2), (es - 1, 2), (es + 2, 6), (es, 1), (0, es)],
                     _ => vec![(0, 2), (es - 1, 2), (es + 2, 6), (0, es), (0, es + 7), (es, 1)],
                 };
-                plans.push((Aspect::Extent, Calls { settings, manner: plain, rows, calls }));
+                let calls = Calls { settings, manner: plain, rows, scale: 1.0, calls };
+                plans.push((Aspect::Extent, calls));
             }
         }
     }
+    for mixture in mixtures(run).into_iter().step_by(3) {
+        let [b, s] = mixture.tokens;
+        let d =
+            mixture.pick(1, if is_short(mixture.tokens) { &[8, LARGE, 16, 6] } else { &[8, 6] });
+        let (max_seq_len, ratio) =
+            (mixture.pick(2, &[5, 9, 1, 3, 2]), mixture.pick(3, &[5, 1, 2, 3]));
+        let settings = settings(d, max_seq_len, ratio, mixture.pick(4, &[false, true]));
+        let settings = RopeSettings { base: mixture.pick(5, &[1234.5, 500_000.0]), ..settings };
+        let manner = mixture.pick(6, &[plain, Manner::Again, Manner::Cloned]);
+        let es = max_seq_len * ratio;
+        let calls = vec![(0, s), (es, s), (es + 11, 1), (1, s), (es, s)];
+        let nh = mixture.pick(7, &[2, 5, 1, 3][..if is_short(mixture.tokens) { 4 } else { 3 }]);
+        let rows = [b, nh];
+        plans.push((Aspect::Extent, Calls { settings, manner, rows, scale: 4.0, calls }));
+    }
     for dynamic in [false, true] {
-        let settings = settings(LARGE, 3, 2, dynamic);
-        let calls = vec![(0, 5), (7, 2), (3, 2)];
-        plans.push((Aspect::Extent, Calls { settings, manner: plain, rows: [2, 2], calls }));
+        // To the end, across it, behind it, further behind it, before it.
+        let settings = settings(LARGE, 3, 3, dynamic);
+        let calls = vec![(0, 9), (7, 5), (13, 2), (20, 2), (3, 2)];
+        let calls = Calls { settings, manner: plain, rows: [1, 5], scale: 1.0, calls };
+        plans.push((Aspect::Extent, calls));
     }
     for (aspect, plan) in plans {
         rungs.push(Rung::new("build", aspect, move |party| matches_calls(party, &plan)));

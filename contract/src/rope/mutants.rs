@@ -8,6 +8,7 @@ use crate::mutants::asked::{
 };
 use crate::mutants::mixer::{Axes, Call, Mixed, Mixer, Turn};
 use crate::oracle::Oracle;
+use crate::rope::menu::{HEAD_DIM, LARGE};
 use crate::rope::oracle::party;
 use crate::rope::party::*;
 use std::ops::Range;
@@ -279,16 +280,19 @@ pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
     let head_dim = 4 + 2 * draw.below(12);
     let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
     let first = draw.bits() as usize >> (36 + draw.below(28));
-    let shape = [1 + draw.below(3), 1 + draw.below(6), 1 + draw.below(4), head_dim];
+    // Heads may have their size in their type, and are compiled for these.
+    let of_type = [HEAD_DIM[0], HEAD_DIM[1], HEAD_DIM[2], HEAD_DIM[3], LARGE][draw.below(5)];
+    let shape = [1 + draw.below(3), 1 + draw.below(6), 1 + draw.below(4), of_type];
     let n: usize = shape.iter().product();
     let (x, dy) = (draw.values(n), draw.values(n));
-    let rows = shape[1] * head_dim;
+    let rows = shape[1] * of_type;
     let tables = Tables { cos: draw.values(rows), sin: draw.values(rows) };
     let layout = [Layout::HalfSplit, Layout::Interleaved][draw.below(2)];
     let case = RotateCase { shape, tables, x, layout };
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
     let dynamic = draw.below(2) == 0;
-    let settings = RopeSettings { head_dim, base, max_seq_len: 1 + draw.below(9), ratio, dynamic };
+    let max_seq_len = 1 + draw.below(9);
+    let settings = RopeSettings { head_dim: of_type, base, max_seq_len, ratio, dynamic };
     let offsets = [draw.below(12), draw.below(40), draw.below(9)];
     let (length, max_seq_len) = (draw.bits() as usize >> draw.below(64), 1 + draw.below(5000));
     let of_tables = |tables: Tables| widen(&[tables.cos, tables.sin].concat());
@@ -313,8 +317,8 @@ pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
         Probe::ask("tables", || Ok(of_tables(table()?))),
         Probe::ask("rotate", || Ok(widen(&party.rotate_in(manner, &case)?))),
         Probe::ask("backward", || Ok(widen(&party.rotate_backward_in(manner, &case, &dy)?))),
-        Probe::ask("to_interleaved", || Ok(widen(&party.to_interleaved(head_dim, &case.x)?))),
-        Probe::ask("to_half_split", || Ok(widen(&party.to_half_split(head_dim, &case.x)?))),
+        Probe::ask("to_interleaved", || Ok(widen(&party.to_interleaved(of_type, &case.x)?))),
+        Probe::ask("to_half_split", || Ok(widen(&party.to_half_split(of_type, &case.x)?))),
         Probe::ask("ratio_for_length", a_ratio),
         Probe::ask("build", calls),
     ]

@@ -400,22 +400,24 @@ pub(in crate::rope) fn matches_tables(
 /// Who has `f64` angles at position a million has them everywhere. An angle in `f32` says nothing any more
 /// beyond 2²³, so nothing is asked of it there.
 pub(in crate::rope) fn exact_far_out(party: &Rope) -> Step {
-    let asked =
-        |start: usize| Asked { scale: scale(4, 10_000.0, 1.0), positions: start..start + 2 };
-    if expect_tables(party, &asked(1_000_003))?.0 > F64_ANGLES {
+    let asked = |scale, start: usize| Asked { scale, positions: start..start + 2 };
+    let plain = || scale(4, 10_000.0, 1.0);
+    if expect_tables(party, &asked(plain(), 1_000_003))?.0 > F64_ANGLES {
         return Ok(());
     }
-    for bits in [24, 32, 40] {
+    // An angle, its frequency and their product, each rounded in f64; with a ratio, two more powers.
+    let far = [24, 32, 40].map(|bits| (plain(), 4.0, bits));
+    for (scale, roundings, bits) in far.into_iter().chain([(scale(16, 500_000.0, 3.0), 16.0, 24)]) {
         let start = (1 << bits) + 1;
-        let (error, position) = expect_tables(party, &asked(start))?;
-        // An angle, its frequency and their product, each rounded in f64.
-        let allowed = F64_ANGLES + 4.0 * position as f64 * f64::EPSILON;
+        let asked = asked(scale, start);
+        let (error, position) = expect_tables(party, &asked)?;
+        let allowed = F64_ANGLES + roundings * position as f64 * f64::EPSILON;
         let why = || {
             format!(
                 "off by {error:.1e} at position {position}, where f64 angles give {allowed:.1e}"
             )
         };
-        holds("tables", error <= allowed, why).map_err(|breach| breach.on(asked(start)))?;
+        holds("tables", error <= allowed, why).map_err(|breach| breach.on(asked))?;
     }
     Ok(())
 }

@@ -657,19 +657,22 @@ pub(in crate::rope) struct Calls {
     pub manner: Manner,
     /// Batch rows and heads of each call.
     pub rows: [usize; 2],
+    /// How large the values are.
+    pub scale: f32,
     /// Offset and tokens of each call.
     pub calls: Vec<(usize, usize)>,
 }
 
 /// What each call must give: values, gradient, and the state that it leaves.
 pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
-    let Calls { settings, manner, rows: [b, nh], calls } = plan;
+    let Calls { settings, manner, rows: [b, nh], scale, calls } = plan;
     let script = Script { settings: *settings, calls: calls.clone() };
     let mut module = build(party, settings)?;
     let mut truth = truth(settings)?;
     let mut call = |i: usize| {
         let (offset, s) = calls[i];
         let mut case = sample_of([*b, s, *nh, settings.head_dim], offset);
+        case.x.iter_mut().for_each(|x| *x *= scale);
         let mut back = *manner;
         if *manner == Manner::Broadcast {
             // Its rows are equal. The gradient of a broadcast tensor would be that of one row.
@@ -688,7 +691,8 @@ pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
             expect_state(&copies.0, &copies.1)?;
         }
         let expected = forward(&mut truth, &case)?;
-        if *manner == Manner::Again {
+        // Later calls have one before them.
+        if *manner == Manner::Again && i == 0 {
             forward(&mut module, &case)?;
         }
         let got = answer("forward", || module.forward_in(*manner, &case))?;

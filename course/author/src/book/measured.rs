@@ -1,6 +1,6 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
-//! were new. The last two are of the newest set. `{{measured changes}}`: what came out of small changes of the
-//! solutions, as kept in `snapshots/`.
+//! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
+//! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`.
 
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
@@ -12,6 +12,7 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
     let newest = MEASURED.last()?;
     match of {
         "changes" => Some(changes(&root.join("snapshots"))),
+        "mutants" => Some(mutants(&root.join("snapshots"))),
         "sets" => Some(sets()),
         "components" => Some(components(newest)),
         "aspects" => Some(aspects(newest)),
@@ -67,23 +68,46 @@ fn aspects(measured: &Measured) -> String {
     out
 }
 
-/// Of each component that was counted, and of all: the last line of its table.
+/// Counts of changed solutions: of each component the last line of its table.
 fn changes(snapshots: &Path) -> String {
-    let mut out =
-        heading(&["Component", "Changes that compile", "Caught", "As right as the solution"]);
+    let columns = ["Changes that compile", "Caught", "As right as the solution"];
+    counted(&columns, |slug| {
+        let text =
+            std::fs::read_to_string(snapshots.join(format!("solutions-{slug}.snap"))).ok()?;
+        numbers(text.lines().next_back()?)
+    })
+}
+
+/// Counts of the museum's mutants: of each component the line `all` below its name.
+fn mutants(snapshots: &Path) -> String {
+    let text = std::fs::read_to_string(snapshots.join("mutants.snap")).unwrap_or_default();
+    counted(&["Mutants that are wrong", "Caught", "Not caught"], |slug| {
+        let heading = format!("{slug}: ");
+        let mut lines = text.lines().skip_while(|line| !line.starts_with(&heading));
+        let [caught, _, survived] = numbers(lines.find(|line| line.starts_with("all "))?)?;
+        Some([caught + survived, caught, survived])
+    })
+}
+
+/// The three numbers of a line.
+fn numbers(line: &str) -> Option<[usize; 3]> {
+    let numbers: Vec<usize> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().ok()
+}
+
+/// A table of counts, component by component, and their sums. What nobody counted yet says so.
+fn counted(columns: &[&str], of: impl Fn(&str) -> Option<[usize; 3]>) -> String {
+    let mut out = heading(&[&["Component"], columns].concat());
     let mut all = [0; 3];
     for entry in COMPONENTS {
-        let file = snapshots.join(format!("solutions-{}.snap", entry.slug));
-        let Ok(text) = std::fs::read_to_string(file) else { continue };
-        let last = text.lines().next_back().unwrap_or_default();
-        let counts: Vec<usize> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
-        if let [compile, caught, right] = counts[..] {
-            let _ = writeln!(out, "| {} | {compile} | {caught} | {right} |", entry.name);
-            all = [all[0] + compile, all[1] + caught, all[2] + right];
-        }
+        let Some(counts) = of(entry.slug) else {
+            let _ = writeln!(out, "| {} | not counted yet | | |", entry.name);
+            continue;
+        };
+        let _ = writeln!(out, "| {} | {} |", entry.name, counts.map(|n| n.to_string()).join(" | "));
+        all = [0, 1, 2].map(|of| all[of] + counts[of]);
     }
-    let [compile, caught, right] = all;
-    let _ = writeln!(out, "| All | {compile} | {caught} | {right} |");
+    let _ = writeln!(out, "| All | {} |", all.map(|n| n.to_string()).join(" | "));
     out
 }
 

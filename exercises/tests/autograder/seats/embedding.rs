@@ -1,8 +1,8 @@
 //! The learner's VocabEmbedding as a party to the contract.
 
 use super::{
-    Learner, Seat, gradient_of, ids_tensor, reversed, run_back, run_back_continued, run_back_twice,
-    tensor,
+    Learner, Seat, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
+    run_back_twice, tensor,
 };
 use crate::types::{By, Rule, kept};
 use contract::component::Component;
@@ -71,7 +71,8 @@ impl VocabEmbedding for Learner {
             let mut whole = a_table::<V, E>(case, manner);
             let ids = ids_tensor(&case.ids, case.shape, manner);
             if let Manner::Again | Manner::Cloned = manner {
-                let other = ids_tensor(&reversed(&case.ids), case.shape, Manner::Plain);
+                let others = other_ids(&case.ids, case.vocab_size);
+                let other = ids_tensor(&others, case.shape, Manner::Plain);
                 whole.forward(other).map_err(Refusal::new)?;
                 whole = if manner == Manner::Cloned { whole.clone() } else { whole };
             }

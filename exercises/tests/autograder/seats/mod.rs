@@ -107,6 +107,11 @@ fn reversed<E: Copy>(values: &[E]) -> Vec<E> {
     values.iter().rev().copied().collect()
 }
 
+/// Ids for a call before the one that is asked: no call refuses them.
+fn other_ids(ids: &[usize], vocab_size: usize) -> Vec<usize> {
+    ids.iter().rev().map(|id| id % vocab_size).collect()
+}
+
 /// [`run_back`] through two results of the same tensor: each gets every second element of `dy`.
 fn run_back_twice<S: Shape>(
     [first, second]: [Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>; 2],

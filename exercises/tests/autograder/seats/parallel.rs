@@ -1,8 +1,8 @@
 //! The learner's ParallelVocabEmbedding as a party to the contract.
 
 use super::{
-    Learner, Seat, gradient_of, ids_tensor, pairs, reversed, run_back, run_back_continued,
-    run_back_twice, tensor,
+    Learner, Seat, gradient_of, ids_tensor, other_ids, pairs, reversed, run_back,
+    run_back_continued, run_back_twice, tensor,
 };
 use crate::types::{By, Rule};
 use contract::component::Component;
@@ -65,7 +65,8 @@ impl ParallelVocabEmbedding for Learner {
             let mut shard = a_shard::<V, E, W>(case);
             let ids = ids_tensor(&case.ids, case.shape, manner);
             if let Manner::Again | Manner::Cloned = manner {
-                let other = ids_tensor(&reversed(&case.ids), case.shape, Manner::Plain);
+                let others = other_ids(&case.ids, case.vocab_size);
+                let other = ids_tensor(&others, case.shape, Manner::Plain);
                 shard.forward(other).map_err(Refusal::new)?;
                 shard = if manner == Manner::Cloned { shard.clone() } else { shard };
             }
