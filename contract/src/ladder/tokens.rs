@@ -167,7 +167,7 @@ impl Plan {
         }
         if self.special {
             // Every other row is special, each in its own way.
-            let is_special = |i: usize| (i / e % 2 == 0) == self.even;
+            let is_special = |i: usize| (i / e).is_multiple_of(2) == self.even;
             for (i, value) in table.iter_mut().enumerate().filter(|(i, _)| is_special(*i)) {
                 *value = SPECIAL[(i / e / 2 + i % e) % SPECIAL.len()];
             }
