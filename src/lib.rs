@@ -10,9 +10,10 @@
 //! | [`LayerNorm`] | [`layernorm`] | each token minus its mean, divided by its standard deviation |
 //!
 //! Each folder has the module with its weights and settings in `mod.rs`, and what it computes in
-//! `formula.rs`, forward and backward side by side; read that file first. [`init`] draws PyTorch's
+//! `formula.rs`, forward and backward side by side; read that file first. `fused.rs` computes the same on a
+//! CPU, in one pass over memory; [`composed`] asks for the formula there. [`init`] draws PyTorch's
 //! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
-//! `tensor`, then `error`, `checks`, `init` and `weights`, and no file knows one above it.
+//! `tensor`, then `error`, `checks`, `cpu`, `init` and `weights`, and no file knows one above it.
 //!
 //! It does not contain attention, a training loop, or communication between ranks.
 //!
@@ -122,6 +123,7 @@
 //! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
 mod checks;
+mod cpu;
 pub mod embedding;
 pub mod error;
 pub mod init;
@@ -138,6 +140,8 @@ pub use layernorm::{LayerNorm, LayerNormConfig};
 pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
+
+pub use cpu::{composed, in_threads};
 
 pub mod functional {
     //! The computations as free functions.

@@ -63,6 +63,14 @@ pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display 
     /// The nearest value of this type.
     fn nearest(value: f64) -> Self;
 
+    /// The same value in the type to compute in.
+    #[doc(hidden)]
+    fn wide(self) -> Self::Wide;
+
+    /// The nearest value of this type to one that was computed.
+    #[doc(hidden)]
+    fn narrow(value: Self::Wide) -> Self;
+
     /// Converts a tensor. Use [`cast`], which copies nothing when the type is right already.
     #[doc(hidden)]
     fn convert<A: Float, S: Shape, D: Device<A> + Device<Self>>(
@@ -73,6 +81,16 @@ pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display 
 impl Float for f32 {
     type Wide = f32;
     const SIGNIFICANT_BITS: u32 = f32::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(value: f32) -> Self {
+        value
+    }
 
     fn nearest(value: f64) -> Self {
         value as f32
@@ -89,6 +107,16 @@ impl Float for f64 {
     type Wide = f64;
     const SIGNIFICANT_BITS: u32 = f64::MANTISSA_DIGITS;
 
+    #[inline(always)]
+    fn wide(self) -> f64 {
+        self
+    }
+
+    #[inline(always)]
+    fn narrow(value: f64) -> Self {
+        value
+    }
+
     fn nearest(value: f64) -> Self {
         value
     }
@@ -104,6 +132,16 @@ impl Float for f64 {
 impl Float for f16 {
     type Wide = f32;
     const SIGNIFICANT_BITS: u32 = f16::MANTISSA_DIGITS;
+
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+
+    #[inline(always)]
+    fn narrow(value: f32) -> Self {
+        f16::from_f32(value)
+    }
 
     fn nearest(value: f64) -> Self {
         f16::from_f64(value)

@@ -4,6 +4,10 @@
 //! **property** asks about random inputs, which are shrunk when it breaks. Both look at plain
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
+use crate::aspect::Aspect;
+use crate::breach::{Step, same_values};
+use crate::ladder::BLOCK;
+
 /// The relative error of one rounding in `f32`: half an ulp of 1.
 pub const U: f64 = 1.0 / (1u64 << 24) as f64;
 
@@ -18,4 +22,23 @@ pub(crate) fn values(n: usize) -> impl proptest::strategy::Strategy<Value = Vec<
 /// Values in `f64`.
 pub(crate) fn widen(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
+}
+
+/// Asks again for what is summed over many tokens. Threads may share the work, and the sum may not tell which
+/// of them came first.
+pub(crate) fn repeats(
+    call: &str,
+    tokens: usize,
+    shape: &[usize],
+    got: &[f32],
+    mut ask: impl FnMut() -> Step<Vec<f32>>,
+) -> Step {
+    const WHY: &str = "the same call gave other bits before";
+    for _ in 0..if tokens > BLOCK { 3 } else { 0 } {
+        same_values(call, shape, &ask()?, got, WHY).map_err(|mut breach| {
+            breach.aspect = Some(Aspect::State);
+            breach
+        })?;
+    }
+    Ok(())
 }

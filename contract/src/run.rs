@@ -17,11 +17,13 @@ pub struct Run {
     pub shrink: bool,
     /// Whether ladders have every size, or a few.
     pub every_size: bool,
+    /// Whether ladders have batches of more tokens than a block of code made for speed.
+    pub blocks: bool,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Self { seed: 42, cases: 32, shrink: true, every_size: true }
+        Self { seed: 42, cases: 32, shrink: true, every_size: true, blocks: true }
     }
 }
 

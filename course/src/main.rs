@@ -1,290 +1,20 @@
-//! Arguments and exit codes of the command `cargo course`. The work is in two libraries: `learner` has what a
-//! learner runs, `author` the book and the notebooks. Only here the two meet.
+//! The program of `cargo course`: what a learner waits for, and the way to the rest.
 
 #![forbid(unsafe_code)]
 
-use author::book::read;
-use author::component;
-use author::lab::{self, kernel};
-use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand};
 use contract::registry::{COMPONENTS, Entry};
-use learner::exercise::show::{error_lines, error_width};
+use course::arguments::{
+    CheckArguments, Command, DiffArguments, HintArguments, MatrixArguments, ResetArguments,
+};
+use course::ended;
 use learner::exercise::{check, diff, hint, reset};
-use learner::{board, matrix, tour};
-use std::fmt::Display;
-use std::io::Write;
-use std::path::PathBuf;
+use learner::program::hand_over;
+use learner::{board, matrix, race};
 use std::process::ExitCode;
 
-/// The command of the course Quadrivium.
-///
-/// The exercises let you write the components of a front end of a Transformer. The tour shows the
-/// embeddings, GroupRMSNorm and RoPE at work.
-///
-/// Without a command, the course opens: the book is served on this machine's own address, and the
-/// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
-/// Leave it with q.
-#[derive(Debug, Parser)]
-#[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    Tour(TourArguments),
-    Check(CheckArguments),
-    Hint(HintArguments),
-    Diff(DiffArguments),
-    Reset(ResetArguments),
-    Matrix(MatrixArguments),
-    Read(ReadArguments),
-    Lab(LabArguments),
-    New(NewArguments),
-    #[command(hide = true)]
-    Kernel(KernelArguments),
-}
-
-/// Take a real text through the embeddings, GroupRMSNorm and RoPE, and measure what must hold.
-///
-/// The text becomes tokens, the tokens become vectors (from one table, and from the same table in
-/// four shards), the vectors are normalized in groups, and the queries and keys made of them are
-/// turned by their position, also past the training length. Each step shows its shapes, its time,
-/// and its invariants: what was measured, the bound, and whether it holds.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  cargo course tour                              the course's own prose
-  cargo course tour --text book.txt              your text
-  cargo course tour --json --no-figures          for a script
-  cargo course tour --out figures                SVG files in ./figures
-
-Exit codes:
-  0  every invariant holds
-  1  an invariant does not hold
-  2  wrong arguments, a text that can't be used, a file that can't be written")]
-struct TourArguments {
-    /// A UTF-8 text file [default: the course's own prose].
-    ///
-    /// It must give at least 2 tokens. Of a long text the first 4096 tokens are used.
-    #[arg(long, value_name = "FILE")]
-    text: Option<PathBuf>,
-
-    /// The folder for the figures. It is made if it is not there.
-    ///
-    /// Six SVG files are written, with fixed names. Older ones are replaced.
-    #[arg(long, value_name = "DIR", default_value = "target/tour")]
-    out: PathBuf,
-
-    /// Print a JSON array of the invariants, and nothing else.
-    ///
-    /// Each has the fields component, invariant, measured, bound and holds. It holds if measured
-    /// is at most bound. The figures are written as well, unless --no-figures is given.
-    #[arg(long)]
-    json: bool,
-
-    /// Write no figures.
-    #[arg(long, conflicts_with = "out")]
-    no_figures: bool,
-}
-
-/// Grade the exercises.
-///
-/// One line for each task, then the first failure in full: what is broken, on which input, and
-/// what the code seems to do.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  cargo course check                 all tasks
-  cargo course check norm/forward    one task
-  cargo course check norm --watch    a component, again at each save
-  cargo course check --json FILE     the grades for a script
-
-Exit codes:
-  0  every selected task passes
-  1  a selected task does not pass
-  2  an unknown task, a file that can't be written, code that does not compile")]
-struct CheckArguments {
-    /// A task (norm/forward, or its number) or a component (norm) [default: all tasks].
-    task: Option<String>,
-
-    /// Grade again at each save, until Ctrl-C.
-    #[arg(long)]
-    watch: bool,
-
-    /// Write the grades to this file, as a JSON array.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-}
-
-/// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
-#[derive(Debug, Args)]
-struct HintArguments {
-    /// A task, such as norm/forward, or its number.
-    task: String,
-
-    /// 1: the idea. 2: the formula. 3: the dfdx call.
-    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
-    tier: u8,
-}
-
-/// Compare your code with the model solution, once yours passes.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Exit codes:
-  0  the task passes, and the two are shown
-  1  the task does not pass yet
-  2  an unknown task, code that does not compile")]
-struct DiffArguments {
-    /// A task, such as norm/forward, or its number.
-    task: String,
-}
-
-/// Put the starter back in a task's place. Your file is kept in exercises/backups.
-#[derive(Debug, Args)]
-struct ResetArguments {
-    /// A task (norm/forward, or its number), or a component (norm) for its whole file.
-    task: String,
-}
-
-/// Show which known bug is caught by which invariant.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Exit codes:
-  0  every bug is caught, every invariant has a use, no correct variant is refused
-  1  not so")]
-struct MatrixArguments {
-    /// Of this component alone.
-    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
-    component: Option<String>,
-
-    /// Print the totals as one JSON object, and nothing else.
-    #[arg(long)]
-    json: bool,
-
-    /// Judge the mutants instead: what each bug does, under one condition after the other. Takes minutes.
-    #[arg(long, conflicts_with = "json")]
-    mutants: bool,
-}
-
-/// Read the book.
-///
-/// It is built and served on this machine's own address; the address is printed, and nothing is
-/// opened by itself. Nothing is loaded from elsewhere, so it works offline.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  cargo course read                  serve the book, until Ctrl-C
-  cargo course read --open           and open it in the browser
-  cargo course read --build site     write it to ./site, for any web server
-
-Exit codes:
-  0  the book was built
-  2  its sources are not in order, a folder or a port can't be used")]
-struct ReadArguments {
-    /// Write the site to this folder instead of serving it.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["port", "open"])]
-    build: Option<PathBuf>,
-
-    /// Serve on this port [default: 4143, or any free one].
-    #[arg(long)]
-    port: Option<u16>,
-
-    /// Open the book in the browser.
-    #[arg(long)]
-    open: bool,
-
-    /// For authors: make the figures and listings in book/src anew, and put new numbers into the pages.
-    #[arg(long, conflicts_with_all = ["build", "port", "open"])]
-    update: bool,
-}
-
-/// Open the notebooks in JupyterLab.
-///
-/// What is missing is installed first, for this project only, under target/lab: a Python environment
-/// with JupyterLab, and the Rust kernel evcxr, which takes perhaps six minutes to build. Python 3.11 or
-/// newer must be there. The page is on this machine's own address; opening it again takes seconds.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  cargo course lab                 all notebooks, in the browser
-  cargo course lab norm            that one
-  cargo course lab --no-browser    only print the address
-  cargo course lab --check         run them all, and compare their outputs
-
-Exit codes:
-  0  the page was served, or every notebook holds what it gives
-  1  a notebook does not
-  2  something is missing, an unknown notebook, a port that is taken")]
-struct LabArguments {
-    /// One notebook: its subject (norm) or its file [default: all].
-    notebook: Option<String>,
-
-    /// Run the notebooks without a page, and compare what they give with what they hold.
-    #[arg(long)]
-    check: bool,
-
-    /// For authors: run the notebooks, and keep the outputs in them.
-    #[arg(long, conflicts_with = "check")]
-    update: bool,
-
-    /// Open no browser.
-    #[arg(long, conflicts_with_all = ["check", "update"])]
-    no_browser: bool,
-
-    /// Serve the page on this port [default: 8888, or the next free one].
-    #[arg(long, conflicts_with_all = ["check", "update"])]
-    port: Option<u16>,
-}
-
-/// For authors: write the files of a new component.
-///
-/// All that a component needs is written from the templates in course/author/component: its folders in
-/// contract, src and exercises, its seats, its tests and its chapter, and its lines in the lists. It compiles
-/// at once, and every place where something belongs says what. The chapter "Adding a component" of the book
-/// goes on from there. Nothing that is there is overwritten.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  cargo course new softmax --type Softmax
-  cargo course new alibi               its type is Alibi
-
-Exit codes:
-  0  all was written
-  2  the name can't be used, or a file can't be written; then nothing was")]
-struct NewArguments {
-    /// What it is called everywhere: its folders, its page, the first part of all its names.
-    slug: String,
-
-    /// The name of its type [default: the slug in capitals, BatchNorm for batch_norm].
-    #[arg(long = "type", value_name = "NAME")]
-    type_name: Option<String>,
-}
-
-/// Run the notebooks' kernel. Jupyter calls this.
-#[derive(Debug, Args)]
-struct KernelArguments {
-    /// The program evcxr_jupyter.
-    evcxr: PathBuf,
-
-    /// Where Jupyter says how the two talk.
-    connection_file: PathBuf,
-}
-
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        None => ended(board::run(read::serve_beside)),
-        Some(Command::Tour(TourArguments { text, out, json, no_figures })) => {
-            let figures = (!no_figures).then_some(out);
-            let holds = tour::run(&tour::Options { text, figures, json });
-            if let Ok(false) = holds {
-                // `eprintln!` would panic if stderr is closed.
-                let _ = writeln!(std::io::stderr(), "error: an invariant does not hold");
-            }
-            ended(holds)
-        }
+    match course::command() {
+        None => ended(board::run()),
         Some(Command::Check(CheckArguments { task, watch, json })) => {
             ended(check::run(&check::Options { task, watch, json }))
         }
@@ -301,31 +31,17 @@ fn main() -> ExitCode {
             };
             ended(matrix::run(&components, kind))
         }
-        Some(Command::Read(ReadArguments { build, port, open, update })) => {
-            ended(read::run(&read::Options { build, port, open, update }))
-        }
-        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
-            ended(lab::run(&lab::Options { notebook, check, update, no_browser, port }))
-        }
-        Some(Command::New(NewArguments { slug, type_name })) => {
-            ended(component::run(&slug, type_name.as_deref()))
-        }
-        Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
-            ended(kernel::run(&evcxr, &connection_file))
+        Some(Command::Bench(_)) => handed_over(race::run()),
+        Some(Command::Tour(_)) => handed_over(hand_over("tour")),
+        Some(Command::Read(_) | Command::Lab(_) | Command::New(_) | Command::Kernel(_)) => {
+            handed_over(hand_over("author"))
         }
     }
 }
 
-/// The exit code of what a command came to: good, not good, or not done.
-fn ended(result: Result<bool, impl Display>) -> ExitCode {
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(error) => {
-            for line in error_lines(&error, error_width()) {
-                let _ = writeln!(std::io::stderr(), "{line}");
-            }
-            ExitCode::from(2)
-        }
+fn handed_over(code: learner::Result<u8>) -> ExitCode {
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => ended(Err(error)),
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use std::panic::{set_hook, take_hook};
 
 /// A gradient may be asked of a cell's lines one value after the other: no large tables.
-const RUN: Run = Run { seed: 42, cases: 32, shrink: true, every_size: false };
+const RUN: Run = Run { seed: 42, cases: 32, shrink: true, every_size: false, blocks: false };
 
 /// What came out. As the last value of a cell it is printed below the cell.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 
 pub mod builder;
 pub(crate) mod formula;
+pub(crate) mod fused;
 
 pub use formula::vocab_embedding;
 

@@ -5,6 +5,7 @@
 
 pub mod builder;
 mod formula;
+mod fused;
 
 pub use formula::layer_norm;
 

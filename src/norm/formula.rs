@@ -5,6 +5,7 @@
 //! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
 //! the input's type once.
 
+use super::fused;
 use crate::checks::{check_eps, check_size, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -38,6 +39,9 @@ pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F
         let (x, tape) = x.try_contiguous()?.split_tape();
         let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
         let mut tape = tape.merge(weight_tape);
+        if let Some(y) = fused::group_rms_norm(&x, &weight, &mut tape, group_size, eps)? {
+            return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
+        }
         let (y, saved) = rms_forward(cast(&x)?, cast(&weight)?, group_size, eps)?;
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {

@@ -5,6 +5,7 @@
 
 pub mod builder;
 mod formula;
+mod fused;
 mod ranks;
 
 pub use formula::group_rms_norm;

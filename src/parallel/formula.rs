@@ -7,6 +7,7 @@
 use super::shards::check_rank;
 use crate::checks::check_size;
 use crate::embedding::formula::{check_table, checked_ids, look_up};
+use crate::embedding::fused;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -51,6 +52,11 @@ pub fn vocab_shard_embedding<
     let rows: Vec<usize> = ids.iter().map(|id| id % n).collect();
 
     let run = || -> Raw<_, D> {
+        let mut tape = tape;
+        let own = ids.iter().map(|id| (id / n == rank).then_some(id % n));
+        if let Some(y) = fused::look_up(shard, &mut tape, own, (b, s))? {
+            return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
+        }
         let dev = shard.device();
         let mask = dev.try_tensor_from_vec(mask, (b, s))?; //                 [b, s]
         let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //     [b, s, e]

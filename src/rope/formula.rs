@@ -5,6 +5,7 @@
 //! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
 //! the input's type once.
 
+use super::fused;
 use super::layouts::{Layout, check_heads};
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
@@ -77,9 +78,12 @@ pub(super) fn apply_rotary<
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
     check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let run = || -> Raw<_, D> {
+        let (x, mut tape) = x.try_contiguous()?.split_tape();
+        if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, layout)? {
+            return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
+        }
         let cos = cast::<f32, F::Wide, _, _>(cos)?;
         let sin = cast::<f32, F::Wide, _, _>(sin)?;
-        let (x, mut tape) = x.try_contiguous()?.split_tape();
         let y = rotate_forward(cast(&x)?, &cos, &sin, layout)?;
         let y: Tensor<_, F, D> = cast(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {

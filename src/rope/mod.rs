@@ -7,6 +7,7 @@ pub mod builder;
 mod complex;
 mod formula;
 mod frequencies;
+mod fused;
 mod layouts;
 mod tables;
 
@@ -264,6 +265,9 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
         (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
     ) -> Result<Self::Output> {
         let end = end_position(x.shape(), offset)?;
+        if end <= self.cached_len() {
+            return self.tables(x.device())?.rotate_from(x, offset);
+        }
         let rows = self.rows(x.device(), offset..end)?; //                   [s, hd]
         rows.rotate(x)
     }

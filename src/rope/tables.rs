@@ -6,8 +6,10 @@
 
 use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
-use super::layouts::Layout;
+use super::fused;
+use super::layouts::{Layout, check_heads};
 use crate::checks::{check_size, require, same_shape};
+use crate::cpu::{ROWS, each};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 use std::ops::Range;
@@ -60,24 +62,27 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
         for table in [&mut cos, &mut sin] {
             table.try_reserve_exact(rows * hd).map_err(Error::device)?;
+            table.resize(rows * hd, 0.0);
         }
         // ANCHOR: tables
-        let mut turns = vec![(0.0, 0.0); hd / 2];
-        for m in positions {
-            for (turn, theta) in turns.iter_mut().zip(frequencies) {
-                let (sin, cos) = (m as f64 * theta).sin_cos(); // the angle in f64
-                *turn = (cos as f32, sin as f32);
-            }
-            for j in 0..hd {
-                let (c, s) = match layout {
-                    Layout::HalfSplit => turns[j % (hd / 2)],
-                    Layout::Interleaved => turns[j / 2],
+        let row = |m: usize, cos: &mut [f32], sin: &mut [f32]| {
+            for (i, theta) in frequencies.iter().enumerate() {
+                let (s, c) = (m as f64 * theta).sin_cos(); // the angle in f64
+                let places = match layout {
+                    Layout::HalfSplit => [i, i + hd / 2],
+                    Layout::Interleaved => [2 * i, 2 * i + 1],
                 };
-                cos.push(c);
-                sin.push(s);
+                for j in places {
+                    (cos[j], sin[j]) = (c as f32, s as f32);
+                }
             }
-        }
+        };
         // ANCHOR_END: tables
+        let pieces = cos.chunks_mut(ROWS * hd).zip(sin.chunks_mut(ROWS * hd));
+        each(rows * hd, pieces.zip(positions.step_by(ROWS)), |((cos, sin), first)| {
+            let rows = cos.chunks_mut(hd).zip(sin.chunks_mut(hd));
+            rows.zip(first..).for_each(|((cos, sin), m)| row(m, cos, sin));
+        });
         Ok(Self {
             cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
             sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
@@ -121,5 +126,26 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         D: Backend<F>,
     {
         apply_rotary(x, &self.cos, &self.sin, self.layout)
+    }
+
+    /// As [`rotate`](Self::rotate), with row `first + t` for row `t` of `x`. A CPU reads the rows where they are, so
+    /// a call in a long table costs what it costs in a short one.
+    pub(super) fn rotate_from<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(B, S, N, H), F, D, T>,
+        first: usize,
+    ) -> Result<Tensor<(B, S, N, H), F, D, T>>
+    where
+        D: Backend<F>,
+    {
+        check_heads(x.shape())?;
+        let rows = first..first + x.shape().1.size();
+        let (x, mut tape) = x.try_contiguous().map_err(Error::device)?.split_tape();
+        let tables = (&self.cos, &self.sin);
+        let fused = fused::apply_rotary(&x, tables, first, &mut tape, self.layout);
+        match fused.map_err(Error::device)? {
+            Some(y) => Ok(y.put_tape(tape)),
+            None => self.rows(rows)?.rotate(x.put_tape(tape)),
+        }
     }
 }

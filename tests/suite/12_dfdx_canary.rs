@@ -22,7 +22,7 @@ fn there_is_one_door() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
     for folder in
-        ["src", "examples", "tests/suite", "benches", "course/learner/src", "course/author/src"]
+        ["src", "examples", "tests/suite", "benches", "course/tour/src", "course/author/src"]
     {
         rust_files(&root.join(folder), &mut files);
     }

@@ -10,6 +10,7 @@ use contract::component::Component;
 use contract::party::NtkAwareRope;
 use contract::registry::COMPONENTS;
 use contract::run::Run;
+use quadrivium::{composed, in_threads};
 
 /// Holds a party to every component of the registry, in its order.
 fn keeps<T>(party: &T, run: &Run, seats: &[Seat<T>], folder: &str) {
@@ -28,8 +29,24 @@ fn the_library_keeps_the_contract() {
     keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference");
 }
 
+/// In threads, which inputs as small as these do not get by themselves.
+#[test]
+fn the_library_keeps_the_contract_in_threads() {
+    in_threads(|| {
+        keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference")
+    });
+}
+
+/// The formulas as the book shows them, which a CPU does not take by itself.
+#[test]
+fn the_composed_formulas_keep_the_contract() {
+    composed(|| {
+        keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference")
+    });
+}
+
 /// Few random inputs, because each answer is kept in a file.
-const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false, every_size: false };
+const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false, every_size: false, blocks: false };
 
 fn pytorch_keeps(pytorch: &PyTorch) {
     keeps(pytorch, &FOR_PYTORCH, pytorch::SEATS, "tests/suite/parties/pytorch");

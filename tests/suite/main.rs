@@ -21,6 +21,8 @@ mod dfdx_canary;
 mod embedding;
 #[path = "19_for_builders.rs"]
 mod for_builders;
+#[path = "21_fused.rs"]
+mod fused;
 #[path = "08_half_precision.rs"]
 #[cfg(feature = "f16")]
 mod half_precision;

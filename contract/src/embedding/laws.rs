@@ -9,7 +9,7 @@ use crate::embedding::party::*;
 use crate::ladder::climb;
 pub(crate) use crate::ladder::tokens::SPECIAL;
 use crate::ladder::tokens::{Bad, middle_is_right};
-use crate::laws::{U, values, widen};
+use crate::laws::{U, repeats, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
 use proptest::prelude::*;
@@ -394,10 +394,13 @@ pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
     let mut count = vec![0.0; case.vocab_size];
     case.ids.iter().for_each(|&id| count[id] += 1.0);
     let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
-    answer("backward", || party.backward_in(*manner, case, dy))
+    let ask = || answer("backward", || party.backward_in(*manner, case, dy));
+    let shape = table_shape(case);
+    ask()
         .and_then(|got| {
             let tolerance = |i: usize| count[i / e] * U * size[i];
-            within("backward", &table_shape(case), &got, &expected, tolerance, why)
+            within("backward", &shape, &got, &expected, tolerance, why)?;
+            repeats("backward", case.ids.len(), &shape, &got, ask)
         })
         .map_err(|breach| breach.on(asked))
 }

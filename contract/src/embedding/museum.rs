@@ -3,8 +3,10 @@
 use crate::component::Bug;
 use crate::embedding::oracle::{LookupLoops, check_ids, party};
 use crate::embedding::party::{LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use crate::oracle::blocks::*;
 use crate::oracle::random::{MersenneTwister, NormalSteps, normal, uniform};
 use crate::oracle::{Oracle, to_f16};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A bug: its name, and the steps that it writes wrong.
@@ -56,6 +58,34 @@ impl LookupLoops for GoesOn {
         let before = self.calls.fetch_add(1, Ordering::Relaxed);
         let seed = init.seed.wrapping_add(before.wrapping_mul(1000));
         normal(v * e, NormalInit { seed, ..init })
+    }
+}
+
+#[derive(Default)]
+struct GradientNotCleared(RefCell<Vec<f64>>);
+
+impl LookupLoops for GradientNotCleared {
+    fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+        let mut kept = self.0.borrow_mut();
+        kept.resize(case.table.len(), 0.0);
+        let new = Oracle.gradient(case, dy).into_iter();
+        kept.iter_mut().zip(new).for_each(|(kept, new)| *kept += new);
+        kept.clone()
+    }
+}
+
+#[derive(Default)]
+struct SumOfThreads(SharedSum);
+
+impl LookupLoops for SumOfThreads {
+    fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+        let (e, threads) = (case.embedding_dim, self.0.threads());
+        let sum = |i: usize| {
+            let of_row = (0..case.ids.len()).filter(|&t| case.ids[t] == i / e);
+            let terms: Vec<f64> = of_row.map(|t| f64::from(dy[t * e + i % e])).collect();
+            SharedSum::sum(threads, &terms)
+        };
+        (0..case.table.len()).map(sum).collect()
     }
 }
 
@@ -949,5 +979,54 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 Oracle.gradient(case, &kept)
             }
         }),
+    },
+    Bug {
+        id: "embedding/block-not-copied",
+        misconception: "copies rows in blocks of 128 and leaves the last one at zero if it is not full",
+        story: "One thread for each block, and tokens / 128 threads. Few tokens take the simple way and are right.",
+        source: None,
+        named_by: "embedding/forward-any-input",
+        party: bug!(BlockNotCopied {
+            fn rows(&self, case: &LookupCase) -> Vec<f32> {
+                let mut rows = Oracle.rows(case);
+                rows[in_full_blocks(case.ids.len()) * case.embedding_dim..].fill(0.0);
+                rows
+            }
+        }),
+    },
+    Bug {
+        id: "embedding/gradient-race",
+        misconception: "lets two threads add to one row at the same time, so that one of the two is lost",
+        story: "Both read the row, both add, both write. It needs two equal ids at one moment, in a long batch.",
+        source: None,
+        named_by: "embedding/gradient-any-input",
+        party: bug!(GradientRace {
+            fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
+                let (e, tokens, mut kept) = (case.embedding_dim, case.ids.len(), dy.to_vec());
+                for t in 0..tokens {
+                    let other = row_at_the_same_time(t, tokens);
+                    if other != t && case.ids[other] == case.ids[t] {
+                        kept[t * e..][..e].fill(0.0);
+                    }
+                }
+                Oracle.gradient(case, &kept)
+            }
+        }),
+    },
+    Bug {
+        id: "embedding/gradient-not-cleared",
+        misconception: "goes on with the gradient of the last call",
+        story: "A table is large, so its gradient is kept and used again. The first call is right.",
+        source: None,
+        named_by: "embedding/gradient-any-input",
+        party: || party(GradientNotCleared::default()),
+    },
+    Bug {
+        id: "embedding/gradient-of-threads",
+        misconception: "adds a row's gradient up in as many parts as there are threads, so that its last bits depend on them",
+        story: "Each sum is as exact as another. But two runs of one training differ, and nobody can say why.",
+        source: None,
+        named_by: "embedding/gradient-any-input",
+        party: || party(SumOfThreads::default()),
     },
 ];

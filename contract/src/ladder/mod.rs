@@ -94,6 +94,14 @@ pub fn sizes(run: &Run) -> Vec<usize> {
     }
 }
 
+/// Code made for speed takes tokens in blocks of up to so many.
+pub const BLOCK: usize = 128;
+
+/// Batches of more than one such block, the last of them not full.
+pub fn many(run: &Run) -> Vec<[usize; 2]> {
+    if run.blocks { vec![[1, 131], [3, 171]] } else { Vec::new() }
+}
+
 /// Of these sizes, those at which code begins to go another way, and their neighbours: for questions that are
 /// dear, and that have many sides.
 pub const EDGES: [usize; 12] = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 65];

@@ -1,6 +1,6 @@
 //! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
 
-use super::{Draw, EDGES, is_short, mixtures, sizes};
+use super::{BLOCK, Draw, EDGES, is_short, many, mixtures, sizes};
 use crate::aspect::Aspect;
 use crate::breach::{Fault, Step};
 use crate::run::Run;
@@ -152,6 +152,9 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
         add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
         add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
     }
+    for tokens in many(run) {
+        add(Aspect::Extent, Plan { tokens, ..full });
+    }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
         let sizes = mixture.pick(1, if is_short(mixture.tokens) { &medium } else { &small });
@@ -257,7 +260,7 @@ impl Plan {
     /// and of `dx`.
     pub fn is_for_sums(self) -> bool {
         let [b, s] = self.tokens;
-        EDGES.contains(&b.max(s))
+        EDGES.contains(&b.max(s)) || b * s > BLOCK
     }
 
     /// Whether it can be asked of a gradient. There is a tape anyway. Right formulas for it have the cube of the root, which leaves f32 before the values do.

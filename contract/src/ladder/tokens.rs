@@ -1,6 +1,6 @@
 //! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
 
-use super::{Draw, Mixture, is_short, mixtures, sizes};
+use super::{Draw, Mixture, is_short, many, mixtures, sizes};
 use crate::aspect::Aspect;
 use crate::run::Run;
 use crate::seam::Manner;
@@ -93,6 +93,10 @@ pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Aspect, Plan)> {
         add(Aspect::Extent, Plan { tokens: [n, 1], special: n > 2, ..full });
     }
     add(Aspect::Extent, Plan { tokens: [9, 17], ..full });
+    for tokens in many(run) {
+        // With a scale that is no power of 2, sums round, and their order tells.
+        add(Aspect::Extent, Plan { tokens, scale: 0.3, ..full });
+    }
     plans
 }
 

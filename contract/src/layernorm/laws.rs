@@ -4,7 +4,7 @@ use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
-use crate::laws::{U, values, widen};
+use crate::laws::{U, repeats, values, widen};
 use crate::layernorm::menu;
 use crate::layernorm::oracle::{LayerNormLoops, Passes};
 use crate::layernorm::party::*;
@@ -730,9 +730,13 @@ pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
     let size = over_rows(h, n, |i| f64::from(dy[i]).abs());
     let rows = (n / h) as f64;
     let why = "rows·2⁻²⁴ of Σ|dy|: one sum over the rows in f32";
-    answer("backward", || party.backward_in(*manner, case, dy))
-        .and_then(|LayerNormGrads { dbeta, .. }| {
-            within("backward (dbeta)", &[h], &dbeta, &expected, |j| rows * U * size[j], why)
+    let ask =
+        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dbeta);
+    let call = "backward (dbeta)";
+    ask()
+        .and_then(|got| {
+            within(call, &[h], &got, &expected, |j| rows * U * size[j], why)?;
+            repeats(call, n / h, &[h], &got, ask)
         })
         .map_err(|breach| breach.on(asked))
 }
@@ -755,9 +759,13 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
     let (expected, tolerance) = (Oracle.passes(case, dy).dgamma, dgamma_tolerance(case, dy));
     let why =
         "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
-    answer("backward", || party.backward_in(*manner, case, dy))
-        .and_then(|LayerNormGrads { dgamma, .. }| {
-            within("backward (dgamma)", &[h], &dgamma, &expected, |j| tolerance[j], why)
+    let ask =
+        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
+    let call = "backward (dgamma)";
+    ask()
+        .and_then(|got| {
+            within(call, &[h], &got, &expected, |j| tolerance[j], why)?;
+            repeats(call, dy.len() / h, &[h], &got, ask)
         })
         .map_err(|breach| breach.on(asked))
 }

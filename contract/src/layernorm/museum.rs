@@ -4,6 +4,7 @@ use crate::component::Bug;
 use crate::layernorm::oracle::{LayerNormLoops, Passes, party};
 use crate::layernorm::party::{LayerNorm, LayerNormCase};
 use crate::oracle::Oracle;
+use crate::oracle::blocks::*;
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
@@ -717,6 +718,39 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let (h, n) = (case.shape[2], dy.len().min(8 * case.shape[2]));
+                let sum = |j: usize, f: &dyn Fn(usize) -> f64| (j..n).step_by(h).map(f).sum();
+                let dy = |i: usize| f64::from(dy[i]);
+                out.dgamma = (0..h).map(|j| sum(j, &|i| dy(i) * out.xhat[i])).collect();
+                out.dbeta = (0..h).map(|j| sum(j, &dy)).collect();
+                out
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/lane-tail-lost",
+        misconception: "adds the row up in lanes of four and forgets the elements that fill no lane",
+        story: "chunks_exact gives full chunks only; the rest has to be asked for. Hidden sizes that \
+                are powers of two have no rest.",
+        source: None,
+        named_by: "layernorm/mean-is-zero",
+        party: bug!(LaneTailLost {
+            fn mean(&self, row: &[f64]) -> f64 {
+                let lanes = if row.len() < 4 { row.len() } else { row.len() / 4 * 4 };
+                row[..lanes].iter().sum::<f64>() / row.len() as f64
+            }
+        }),
+    },
+    Bug {
+        id: "layernorm/block-lost",
+        misconception: "adds the gradients of gamma and beta up in blocks of 128 rows and loses the last one if it is \
+                        not full",
+        story: "A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.",
+        source: None,
+        named_by: "layernorm/gradient-of-beta",
+        party: bug!(BlockLost {
+            fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
+                let (h, mut out) = (case.shape[2], Oracle.passes(case, dy));
+                let n = in_full_blocks(dy.len() / h) * h;
                 let sum = |j: usize, f: &dyn Fn(usize) -> f64| (j..n).step_by(h).map(f).sum();
                 let dy = |i: usize| f64::from(dy[i]);
                 out.dgamma = (0..h).map(|j| sum(j, &|i| dy(i) * out.xhat[i])).collect();

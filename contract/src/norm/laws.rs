@@ -4,7 +4,7 @@ use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
-use crate::laws::{U, U16, values, widen};
+use crate::laws::{U, U16, repeats, values, widen};
 use crate::norm::menu;
 use crate::norm::oracle::{NormLoops, Passes};
 use crate::norm::party::*;
@@ -656,9 +656,13 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
     };
     let tolerance = (rows + case.group_size as f64 / 2.0 + 4.0) * U;
     let why = "(rows + gz/2 + 4)·2⁻²⁴ of Σ|dy·x̂|: one sum over the rows in f32";
-    answer("backward", || party.backward_in(*manner, case, dy))
-        .and_then(|NormGrads { dgamma: got, .. }| {
-            within("backward (dgamma)", &[h], &got, &dgamma, |j| tolerance * size(j), why)
+    let ask =
+        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
+    let call = "backward (dgamma)";
+    ask()
+        .and_then(|got| {
+            within(call, &[h], &got, &dgamma, |j| tolerance * size(j), why)?;
+            repeats(call, rows as usize, &[h], &got, ask)
         })
         .map_err(|breach| breach.on(asked))
 }

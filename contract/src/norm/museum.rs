@@ -3,8 +3,10 @@
 use crate::component::Bug;
 use crate::norm::oracle::{NormLoops, Passes, party};
 use crate::norm::party::{GroupRmsNorm, NormCase, Reply};
+use crate::oracle::blocks::*;
 use crate::oracle::random::MersenneTwister;
 use crate::oracle::{Oracle, random, to_f16};
+use std::cell::RefCell;
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
@@ -22,6 +24,50 @@ impl NormLoops for SquaresInF16 {
         let add = |sum: f32, x: &f64| to_f16(f64::from(sum) + f64::from(to_f16(x * x)));
         let sum = group.iter().fold(0.0, add);
         f64::from(to_f16(f64::from(sum) / group.len() as f64))
+    }
+}
+
+/// Gamma's gradient from rows in some order, each as often as it comes.
+fn dgamma_of_rows(
+    case: &NormCase,
+    dy: &[f32],
+    rows: impl Fn(usize) -> Box<dyn Iterator<Item = usize>>,
+) -> Passes {
+    let (h, mut out) = (case.shape[2], Oracle.passes(case, dy));
+    let term = |i: usize| f64::from(dy[i]) * out.xhat[i];
+    let sum = |j: usize| rows(dy.len() / h).map(|row| term(row * h + j)).sum();
+    out.dgamma = (0..h).map(sum).collect();
+    out
+}
+
+#[derive(Default)]
+struct SumsNotCleared(RefCell<Vec<f64>>);
+
+impl NormLoops for SumsNotCleared {
+    fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
+        let mut out = Oracle.passes(case, dy);
+        if dy.iter().all(|dy| *dy == 0.0) {
+            return out; // a forward pass
+        }
+        let mut kept = self.0.borrow_mut();
+        kept.resize(out.dgamma.len(), 0.0);
+        kept.iter_mut().zip(&out.dgamma).for_each(|(kept, d)| *kept += d);
+        out.dgamma.clone_from(&kept);
+        out
+    }
+}
+
+#[derive(Default)]
+struct SumOfThreads(SharedSum);
+
+impl NormLoops for SumOfThreads {
+    fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
+        let (h, mut out, threads) = (case.shape[2], Oracle.passes(case, dy), self.0.threads());
+        let terms = |j: usize| -> Vec<f64> {
+            (j..dy.len()).step_by(h).map(|i| f64::from(dy[i]) * out.xhat[i]).collect()
+        };
+        out.dgamma = (0..h).map(|j| SharedSum::sum(threads, &terms(j))).collect();
+        out
     }
 }
 
@@ -672,5 +718,85 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 Oracle.groups(hidden_size, group_size.max(1))
             }
         }),
+    },
+    Bug {
+        id: "norm/lane-tail-lost",
+        misconception: "squares in lanes of four and forgets the elements that fill no lane",
+        story: "chunks_exact gives full chunks only; the rest has to be asked for. Sizes that are \
+                powers of two have no rest.",
+        source: None,
+        named_by: "norm/mean-square-is-one",
+        party: bug!(LaneTailLost {
+            fn mean_square(&self, group: &[f64]) -> f64 {
+                let lanes = if group.len() < 4 { group.len() } else { group.len() / 4 * 4 };
+                group[..lanes].iter().map(|x| x * x).sum::<f64>() / group.len() as f64
+            }
+        }),
+    },
+    Bug {
+        id: "norm/block-lost",
+        misconception: "adds gamma's gradient up in blocks of 128 rows and loses the last block if it is not full",
+        story: "A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.",
+        source: None,
+        named_by: "norm/gradient-of-gamma",
+        party: bug!(BlockLost {
+            fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
+                dgamma_of_rows(case, dy, |rows| Box::new(0..in_full_blocks(rows)))
+            }
+        }),
+    },
+    Bug {
+        id: "norm/block-added-twice",
+        misconception: "lets the last block of 128 rows begin early, so that some rows are added twice",
+        story: "So that every block is full. For a maximum that would be right.",
+        source: None,
+        named_by: "norm/gradient-of-gamma",
+        party: bug!(BlockTwice {
+            fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
+                dgamma_of_rows(case, dy, |rows| Box::new(last_block_begins_early(rows)))
+            }
+        }),
+    },
+    Bug {
+        id: "norm/rows-race",
+        misconception: "keeps the root of a row where another thread keeps its own",
+        story: "A buffer outside of the loop, shared by two threads. Most rows are right, most of the time.",
+        source: None,
+        named_by: "norm/forward-f64-loops",
+        party: bug!(RowsRace {
+            fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
+                let (h, mut out) = (case.shape[2], Oracle.passes(case, dy));
+                let rows = dy.len() / h;
+                for row in 0..rows {
+                    let other = row_at_the_same_time(row, rows);
+                    for j in (0..h).filter(|_| other != row) {
+                        let groups = Oracle.groups(h, case.group_size);
+                        let group = &groups[j / case.group_size];
+                        let x: Vec<f64> =
+                            group.iter().map(|j| f64::from(case.x[other * h + j])).collect();
+                        let rms = Oracle.rms(Oracle.mean_square(&x), case.eps);
+                        let i = row * h + j;
+                        out.y[i] = f64::from(case.x[i]) / rms * f64::from(case.gamma[j]);
+                    }
+                }
+                out
+            }
+        }),
+    },
+    Bug {
+        id: "norm/sums-not-cleared",
+        misconception: "goes on with the sums of the last call in gamma's gradient",
+        story: "A buffer that is kept, so that it need not be allocated. The first call is right.",
+        source: None,
+        named_by: "norm/gradient-of-gamma",
+        party: || party(SumsNotCleared::default()),
+    },
+    Bug {
+        id: "norm/sum-of-threads",
+        misconception: "adds gamma's gradient up in as many parts as there are threads, so that its last bits depend on them",
+        story: "Each sum is as exact as another. But two runs of one training differ, and nobody can say why.",
+        source: None,
+        named_by: "norm/gradient-of-gamma",
+        party: || party(SumOfThreads::default()),
     },
 ];

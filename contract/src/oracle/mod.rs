@@ -4,6 +4,7 @@
 //! are. A known bug of a museum is the same loops with one step written wrong. Nothing
 //! here is shared with any party that is judged.
 
+pub mod blocks;
 pub mod random;
 
 use std::rc::Rc;

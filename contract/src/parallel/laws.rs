@@ -8,7 +8,7 @@ use crate::embedding::oracle as whole_table;
 use crate::embedding::party::LookupCase;
 use crate::ladder::climb;
 use crate::ladder::tokens::{Bad, middle_is_right};
-use crate::laws::{U, values};
+use crate::laws::{U, repeats, values};
 use crate::oracle::Oracle;
 use crate::parallel::menu;
 use crate::parallel::oracle::{ShardLoops, owned};
@@ -535,10 +535,13 @@ pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
         }
     }
     let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
-    answer("backward", || party.backward_in(*manner, case, dy))
+    let ask = || answer("backward", || party.backward_in(*manner, case, dy));
+    let shape = shard_shape(case);
+    ask()
         .and_then(|got| {
             let tolerance = |i: usize| count[i / e] * U * size[i];
-            within("backward", &shard_shape(case), &got, &expected, tolerance, why)
+            within("backward", &shape, &got, &expected, tolerance, why)?;
+            repeats("backward", case.ids.len(), &shape, &got, ask)
         })
         .map_err(|breach| breach.on(asked))
 }

@@ -2,10 +2,12 @@
 
 use crate::component::Bug;
 use crate::embedding::oracle::check_ids;
+use crate::oracle::blocks::*;
 use crate::oracle::random::normal;
 use crate::oracle::{Oracle, to_f16};
 use crate::parallel::oracle::{ShardLoops, owned, party};
 use crate::parallel::party::{NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// A bug: its name, and the steps that it writes wrong.
@@ -105,6 +107,23 @@ macro_rules! checks_if {
             }
         })
     };
+}
+
+#[derive(Default)]
+struct LastShowsThrough(RefCell<Vec<f32>>);
+
+impl ShardLoops for LastShowsThrough {
+    fn rows(&self, case: &ShardCase) -> Vec<f32> {
+        let mut rows = Oracle.rows(case);
+        let mut last = self.0.borrow_mut();
+        for (i, value) in rows.iter_mut().enumerate() {
+            if Oracle.row(case, case.ids[i / case.embedding_dim]).is_none() {
+                *value = last.get(i).copied().unwrap_or(0.0);
+            }
+        }
+        last.clone_from(&rows);
+        rows
+    }
 }
 
 /// All of them.
@@ -931,6 +950,28 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
             fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
                 let sum = Oracle.gradient(case, dy).into_iter().zip(&case.shard);
                 sum.map(|(sum, &value)| sum + 0.01 * f64::from(value)).collect()
+            }
+        }),
+    },
+    Bug {
+        id: "parallel/last-answer-shows-through",
+        misconception: "writes the tokens that a rank owns into the buffer of the last call, without clearing it",
+        story: "The other tokens are zero in the first call, and what stood there in the next.",
+        source: None,
+        named_by: "parallel/zeros-are-written",
+        party: || party(LastShowsThrough::default()),
+    },
+    Bug {
+        id: "parallel/gradient-block-lost",
+        misconception: "adds the gradient up in blocks of 128 tokens and loses the last one if it is not full",
+        story: "A partial sum for each block, and tokens / 128 of them. Few tokens take the simple way and are right.",
+        source: None,
+        named_by: "parallel/gradient-any-input",
+        party: bug!(GradientBlockLost {
+            fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
+                let mut kept = dy.to_vec();
+                kept[in_full_blocks(case.ids.len()) * case.embedding_dim..].fill(0.0);
+                Oracle.gradient(case, &kept)
             }
         }),
     },

@@ -1,7 +1,7 @@
 //! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::ladder::{Draw, EDGES, Rung, edges, is_short, mixtures, sizes};
+use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
 use crate::oracle::Oracle;
 use crate::rope::laws::frequencies::{
     exact_far_out, matches_frequencies, matches_tables, no_frequencies,
@@ -186,6 +186,11 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         for shape in [[n, 2, 3, 6], [2, n, 3, 6], [2, 3, n, 6]] {
             let layout = Layout::Interleaved;
             add(Aspect::Extent, Turned { shape, layout, values: Values::WithNan, ..plain });
+        }
+    }
+    for [b, s] in many(run) {
+        for layout in [Layout::HalfSplit, Layout::Interleaved] {
+            add(Aspect::Extent, Turned { shape: [b, s, 3, 6], layout, ..plain });
         }
     }
     for mixture in mixtures(run) {
@@ -398,10 +403,11 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         let rows = [b, nh];
         plans.push((Aspect::Extent, Calls { settings, manner, rows, scale: 4.0, calls }));
     }
-    for dynamic in [false, true] {
+    let short = [(false, 1), (true, 2)].into_iter().filter(|_| run.every_size);
+    for (dynamic, max_seq_len) in [(false, 3), (true, 3)].into_iter().chain(short) {
         // To the end, across it, behind it, further behind it, before it.
-        let settings = settings(LARGE, 3, 3, dynamic);
-        let calls = vec![(0, 9), (7, 5), (13, 2), (20, 2), (3, 2)];
+        let (settings, es) = (settings(LARGE, max_seq_len, 3, dynamic), 3 * max_seq_len);
+        let calls = vec![(0, es), (es - 2, 5), (es + 4, 2), (es + 11, 2), (es / 3, 2)];
         let calls = Calls { settings, manner: plain, rows: [1, 5], scale: 1.0, calls };
         plans.push((Aspect::Extent, calls));
     }

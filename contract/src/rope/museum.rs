@@ -1,6 +1,7 @@
 //! Bugs of NTK-aware RoPE.
 
 use crate::component::Bug;
+use crate::ladder::BLOCK;
 use crate::oracle::{Oracle, to_f16};
 use crate::rope::oracle::{Machine, RopeLoops, party, pick_rows};
 use crate::rope::party::*;
@@ -1926,5 +1927,38 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/modules-are-apart",
         party: || party(SharedTables::default()),
+    },
+    Bug {
+        id: "rope/block-starts-at-zero",
+        misconception: "starts reading the tables at their first row in each block of 128 tokens",
+        story: "Each thread counts its own tokens. Short calls are one block.",
+        source: None,
+        named_by: "rope/rotate-f64-loops",
+        party: bug!(BlockStartsAtZero {
+            fn table_row(&self, [_, t, _]: [usize; 3], _: &[usize; 4]) -> usize {
+                t % BLOCK
+            }
+        }),
+    },
+    Bug {
+        id: "rope/lane-tail-left",
+        misconception: "turns planes in lanes of four and leaves those that fill no lane",
+        story: "Head sizes of real models are multiples of 8, and have no rest.",
+        source: None,
+        named_by: "rope/rotate-f64-loops",
+        party: bug!(LaneTailLeft {
+            fn rotate(&self, case: &RotateCase) -> Vec<f64> {
+                let (d, mut out) = (case.shape[3], Oracle.rotate(case));
+                let turned = if d / 2 < 4 { d / 2 } else { d / 8 * 4 };
+                for head in 0..out.len() / d {
+                    for i in turned..d / 2 {
+                        for j in Oracle.pair(case.layout, i, d) {
+                            out[head * d + j] = f64::from(case.x[head * d + j]);
+                        }
+                    }
+                }
+                out
+            }
+        }),
     },
 ];

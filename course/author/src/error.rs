@@ -7,9 +7,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// What the learner's half says: no workspace, no output, a step of the tour.
+    /// What the learner's half says: no workspace, no output.
     #[error(transparent)]
     Learner(#[from] learner::Error),
+
+    /// A step of the tour, from which the book has numbers and figures.
+    #[error(transparent)]
+    Tour(#[from] tour::Error),
 
     /// A text can't be used, or a figure can't be painted.
     #[error(transparent)]

@@ -9,26 +9,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text of the tour can't be used.
-    #[error("{0}; give another file after --text")]
-    Text(kit::Error),
-
-    /// A text can't be used, or a figure can't be painted.
-    #[error(transparent)]
-    Kit(#[from] kit::Error),
-
-    /// A figure can't be drawn or written.
-    #[error(
-        "can't write the figure {path}: {reason}; choose another folder with --out, \
-         or use --no-figures"
-    )]
-    Figure {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        reason: String,
-    },
-
     /// Standard output can't be written, and not because its reader has gone.
     #[error("can't write to standard output: {0}")]
     Output(#[from] std::io::Error),
@@ -152,15 +132,4 @@ pub enum Error {
     /// Saves can't be seen.
     #[error("can't watch exercises/src: {0}; run `cargo course check` after each save instead")]
     Watch(String),
-
-    /// A component refused. On checked input it should not: this is a bug.
-    #[error("a component refused its input: {0}")]
-    Component(#[from] quadrivium::Error),
-}
-
-impl Error {
-    /// Wraps what a dfdx device reports.
-    pub fn device<E: std::fmt::Display>(error: E) -> Self {
-        quadrivium::Error::device(error).into()
-    }
 }

@@ -5,8 +5,8 @@
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
-use crate::exercise::compile::{cargo, listen};
 use crate::exercise::show::{fit, width};
+use crate::program::{cargo, listen};
 use crate::progress::with_spinner;
 use crate::terminal::Terminal;
 use contract::registry::Entry;

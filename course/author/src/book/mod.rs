@@ -14,6 +14,7 @@ pub mod names;
 pub mod notebook;
 pub mod numbers;
 pub mod pages;
+mod peers;
 pub mod plan;
 pub mod publish;
 pub mod read;

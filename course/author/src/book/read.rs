@@ -23,6 +23,8 @@ pub struct Options {
     pub open: bool,
     /// Make the figures, the listings and the numbers in the pages anew.
     pub update: bool,
+    /// Serve as long as standard input is open, and print only the address.
+    pub beside: bool,
 }
 
 /// Does it. Serving ends with Ctrl-C.
@@ -48,6 +50,9 @@ pub fn run(options: &Options) -> Result<bool> {
     if let Some(folder) = &options.build {
         return write(&workspace, folder, &mut terminal);
     }
+    if options.beside {
+        return beside(&workspace, &mut terminal);
+    }
     let server = Server::bind(options.port)?;
     let site = workspace.path(SITE);
     let Built { pages, .. } = built(&workspace, &site)?;
@@ -60,15 +65,16 @@ pub fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Builds the book and serves it until the program ends. Tells the address, or why there is none.
-pub fn serve_beside(workspace: &Workspace, tell: &dyn Fn(std::result::Result<String, String>)) {
-    let served = ready(&workspace.path("")).and_then(|(server, site)| {
-        tell(Ok(server.url()));
-        server.serve(&site)
+/// Serves the book for another program, and ends with it, however that ends.
+fn beside(workspace: &Workspace, terminal: &mut Terminal) -> Result<bool> {
+    let (server, site) = ready(&workspace.path(""))?;
+    terminal.line(&server.url())?;
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        std::process::exit(0);
     });
-    if let Err(error) = served {
-        tell(Err(error.to_string()));
-    }
+    server.serve(&site)?;
+    Ok(true)
 }
 
 /// Builds the book of the workspace in `root`. Returns where it will be served, and its folder.

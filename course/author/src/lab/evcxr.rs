@@ -2,7 +2,9 @@
 
 use super::home::Home;
 use super::program::run_program;
+use directories::ProjectDirs;
 use learner::progress::Progress;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,12 +13,22 @@ pub const VERSION: &str = "0.22.0";
 
 const PACKAGE: &str = "evcxr_jupyter";
 
-/// The kernel, if this version is installed: for this project, or by `cargo install` for the user.
+/// The kernel, if this version is installed: by a copy of the course, or by `cargo install` for the user.
 pub fn find(home: &Home) -> Option<PathBuf> {
     let users = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
-    std::iter::once(home.lab()).chain(users).find_map(|root| installed_in(&root))
+    kept(home).into_iter().chain(users).find_map(|root| installed_in(&root))
+}
+
+/// Where a copy of the course installs it: in the user's cache, where the next copy finds it; in this copy, if
+/// there is no such folder or it can't be written.
+fn kept(home: &Home) -> Vec<PathBuf> {
+    // A home may be shared by unlike machines.
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let name = format!("{PACKAGE}-{VERSION}-{os}-{arch}");
+    let cache = ProjectDirs::from("", "", "quadrivium").map(|of| of.cache_dir().join(name));
+    cache.into_iter().chain([home.lab()]).collect()
 }
 
 /// cargo notes what it installed, and where: the kernel itself does not know its version.
@@ -38,19 +50,30 @@ pub fn ensure(home: &Home, progress: Progress<'_>) -> Result<String, String> {
         Some(program) if program.starts_with(home.lab()) => {
             Ok(format!("{VERSION} in target/lab/bin"))
         }
+        Some(program) if kept(home).iter().any(|root| program.starts_with(root)) => {
+            Ok(format!("{VERSION} in the user's cache"))
+        }
         Some(_) => Ok(format!("{VERSION}, the user's own")),
         None => Err(format!("cargo installed no {PACKAGE} {VERSION}: run this command again")),
     }
 }
 
 fn install(home: &Home, progress: Progress<'_>) -> Result<(), String> {
-    let takes = "perhaps six minutes on two cores, once";
+    let takes = "perhaps six minutes on two cores, once for this machine";
     progress(&format!("building the Rust kernel ({takes})"));
+    let (root, lock) = kept(home)
+        .into_iter()
+        .find_map(|root| locked(&root, progress).ok().map(|lock| (root, lock)))
+        .ok_or("no folder for the Rust kernel can be written: make room in target/lab")?;
+    // Another copy of the course may have installed it while this one waited.
+    if installed_in(&root).is_some() {
+        return Ok(());
+    }
     // Kept until it is done: if this is interrupted, it goes on where it was.
-    let build = home.lab().join("build");
+    let build = root.join("build");
     let mut cargo = Command::new("cargo");
     cargo.args(["install", PACKAGE, "--locked", "--version", &format!("={VERSION}"), "--root"]);
-    cargo.arg(home.lab()).arg("--target-dir").arg(&build);
+    cargo.arg(&root).arg("--target-dir").arg(&build);
     cargo.current_dir(home.root());
     // Half of the time that full optimization takes; a kernel then starts two seconds later, and cells take as long.
     cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
@@ -64,7 +87,19 @@ fn install(home: &Home, progress: Progress<'_>) -> Result<(), String> {
         format!("`cargo install {PACKAGE}` failed: mend what it says, then run this again\n{said}")
     })?;
     let _ = std::fs::remove_dir_all(build); // a gigabyte that is of no more use
+    drop(lock);
     Ok(())
+}
+
+/// The folder for this process alone, until the file is closed.
+fn locked(root: &Path, progress: Progress<'_>) -> std::io::Result<File> {
+    std::fs::create_dir_all(root)?;
+    let lock = File::create(root.join("kernel.lock"))?;
+    if lock.try_lock().is_err() {
+        progress("another copy of the course builds the Rust kernel; this one waits for it");
+        lock.lock()?;
+    }
+    Ok(lock)
 }
 
 /// `12 of 310 crates`, from cargo's progress bar: `Building [==>  ] 12/310: syn, libc`.

@@ -1,8 +1,8 @@
 //! `cargo course lab`: the notebooks, in Jupyter.
 //!
-//! Everything is installed under `target/lab`, for this project only: a Python environment with
-//! JupyterLab ([`python`]), the Rust kernel evcxr ([`evcxr`]), and a kernel of the project's own name
-//! that starts it ([`kernel`]). Then the page is opened ([`serve`]), or the notebooks are run without
+//! A Python environment with JupyterLab ([`python`]) is installed under `target/lab`, for this project only,
+//! and the Rust kernel evcxr ([`evcxr`]) in the user's cache folder. A kernel of the project's own name starts
+//! it ([`kernel`]). Then the page is opened ([`serve`]), or the notebooks are run without
 //! one and compared with what they hold ([`check`]).
 
 pub mod check;

@@ -64,7 +64,7 @@ fn names_that_are_none_or_taken_are_refused() {
         "sizes",
         "shape", // variables of the templates
         "tempfile",
-        "criterion",
+        "num_complex",
         "insta",
         "kit", // crates
     ];

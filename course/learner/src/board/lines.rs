@@ -1,11 +1,12 @@
 //! The board as lines.
 
+use super::book::Book;
 use super::view::{View, every_task};
 use crate::exercise::grading::Grades;
 use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
 use crate::exercise::source::region;
 use crate::exercise::{Workspace, marks};
-use console::{measure_text_width, style};
+use console::{measure_text_width, style, truncate_str};
 use contract::grade::Grade;
 use contract::registry::{COMPONENTS, Entry, TASKS, task};
 use contract::task::Task;
@@ -86,8 +87,14 @@ fn title(view: &View, grades: &Grades, width: usize) -> String {
 fn book(view: &View, width: usize) -> Vec<String> {
     match &view.book {
         None => Vec::new(),
-        Some(Ok(url)) => vec![format!("{} {url}", style("book").dim())],
-        Some(Err(error)) => {
+        Some(Book::Building(words)) => {
+            let text =
+                format!("book it is built once ({words}); a save meanwhile is graded after it");
+            vec![style(truncate_str(&text, width, "…")).dim().to_string()]
+        }
+        Some(Book::Making) => vec![style("book its pages are made").dim().to_string()],
+        Some(Book::At(url)) => vec![format!("{} {url}", style("book").dim())],
+        Some(Book::Missing(error)) => {
             let text = error.lines().next().unwrap_or_default();
             fit(&format!("book {text}; ask `cargo course read` for more"), width, 5)
         }
@@ -97,7 +104,7 @@ fn book(view: &View, width: usize) -> Vec<String> {
 /// Where to read about what is broken: an address if the book is served, or a chapter and its section.
 fn page(chapter: &str, view: &View) -> String {
     match (&view.book, chapter.split_once('#')) {
-        (Some(Ok(url)), Some((page, section))) => format!("{url}{page}.html#{section}"),
+        (Some(Book::At(url)), Some((page, section))) => format!("{url}{page}.html#{section}"),
         _ => format!("{chapter} (cargo course read)"),
     }
 }
@@ -209,7 +216,7 @@ mod tests {
         let grades = Grades(TASKS.iter().enumerate().map(grade).collect());
         View {
             grades: Some(grades),
-            book: Some(Ok("http://127.0.0.1:4143/".into())),
+            book: Some(Book::At("http://127.0.0.1:4143/".into())),
             ..View::default()
         }
     }

@@ -1,13 +1,12 @@
 //! The status board: what `cargo course` shows.
 //!
-//! The book is served as long as it is open. It stores nothing. What is done is what the
+//! The book is served as long as the board is open. It stores nothing. What is done is what the
 //! autograder says is done, at each save again.
 
+mod book;
 mod lines;
 mod screen;
 mod view;
-
-pub use screen::Book;
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
@@ -19,17 +18,16 @@ use console::user_attended;
 use std::io::IsTerminal;
 use view::{View, every_task};
 
-/// Opens the board until the learner leaves; prints it once if there is no terminal. `book` serves the book
-/// beside the open board.
+/// Opens the board until the learner leaves, with the book beside it; prints it once if there is no terminal.
 ///
 /// # Errors
 /// There are no exercises; saves can't be watched; the terminal can't be used. Without a terminal
 /// also what can go wrong in grading, but for code that does not compile: the board shows that.
-pub fn run(book: Book) -> Result<bool> {
+pub fn run() -> Result<bool> {
     let workspace = Workspace::find()?;
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if user_attended() && std::io::stdin().is_terminal() && !dumb {
-        screen::run(workspace, book)?;
+        screen::run(workspace)?;
         return Ok(true);
     }
     let outcome = with_spinner(|progress| grade(&workspace, &every_task(), progress));

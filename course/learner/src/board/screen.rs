@@ -1,5 +1,6 @@
 //! The board on a terminal: drawn at each save, until the learner leaves.
 
+use super::book::{self, Book};
 use super::lines;
 use super::view::{View, every_task};
 use crate::error::Result;
@@ -17,10 +18,6 @@ use std::time::Duration;
 /// How long news may wait to be drawn.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Serves the book of a workspace until the program ends, and tells its address, or why there is none.
-/// The board goes on without.
-pub type Book = fn(&Workspace, &dyn Fn(std::result::Result<String, String>));
-
 /// What the threads beside the board tell.
 enum News {
     /// What it does now.
@@ -29,22 +26,17 @@ enum News {
     Graded(Result<Graded>),
     /// Saves can't be seen any more.
     Lost(crate::Error),
-    /// The address of the book, or why there is none.
-    Book(std::result::Result<String, String>),
+    /// What is known of the book.
+    Book(Book),
 }
 
 /// Shows the board until a key leaves it.
 ///
 /// Grading goes on beside it. If the learner leaves meanwhile, what is running ends by itself:
 /// cargo when its reader is gone, the autograder within its time limits.
-pub fn run(workspace: Workspace, book: Book) -> Result<()> {
+pub fn run(workspace: Workspace) -> Result<()> {
     let watch = Watch::new(&workspace)?;
     let (tell, news) = channel();
-    let (theirs, tell_book) = (workspace.clone(), tell.clone());
-    std::thread::spawn(move || {
-        // If the board is closed, nobody listens, and the program ends soon.
-        book(&theirs, &|outcome| drop(tell_book.send(News::Book(outcome))));
-    });
     let theirs = workspace.clone();
     std::thread::spawn(move || keep_grading(&theirs, watch, &tell));
     let mut terminal = Screen::open()?;
@@ -55,12 +47,17 @@ pub fn run(workspace: Workspace, book: Book) -> Result<()> {
 
 fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
     let tasks = every_task();
+    let mut book = Some(tell.clone());
     loop {
         watch.note();
         // If the board is closed, nobody listens, and the program ends soon.
         let progress = |words: &str| drop(tell.send(News::Doing(words.to_string())));
         let _ = tell.send(News::Graded(grade(workspace, &tasks, &progress)));
         progress("");
+        // Cargo builds one thing at a time. The first grades are what the learner waits for.
+        if let Some(tell) = book.take() {
+            std::thread::spawn(move || book::serve(&|news| drop(tell.send(News::Book(news)))));
+        }
         if let Err(error) = watch.wait() {
             let _ = tell.send(News::Lost(error));
             return;

@@ -1,5 +1,6 @@
 //! What the board knows.
 
+use super::book::Book;
 use crate::error::{Error, Result};
 use crate::exercise::grading::{Graded, Grades};
 use contract::registry::TASKS;
@@ -15,7 +16,7 @@ pub struct View {
     /// What is going on now.
     pub status: String,
     /// Where the book is, or why it is not there.
-    pub book: Option<std::result::Result<String, String>>,
+    pub book: Option<Book>,
 }
 
 impl View {

@@ -3,12 +3,13 @@
 use super::Workspace;
 use crate::compile_error::CompileError;
 use crate::error::{Error, Result};
+use crate::program::{cargo, listen};
 use crate::progress::Progress;
 use contract::registry::COMPONENTS;
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The autograder with the learner's code in it.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ struct Span {
 const NAME: &str = "autograder";
 
 /// Tells `exercises/build.rs` which files to leave out.
-const STARTERS: &str = "QUADRIVIUM_STARTERS";
+pub(crate) const STARTERS: &str = "QUADRIVIUM_STARTERS";
 
 /// The learner's files.
 const FOLDER: &str = "exercises/src/";
@@ -206,38 +207,6 @@ fn compiling(workspace: &Workspace, starters: &[&str]) -> Command {
         cargo.env(STARTERS, starters.join(","));
     }
     cargo
-}
-
-/// Cargo in the workspace, with its lines for us.
-pub(crate) fn cargo(workspace: &Workspace) -> Command {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo
-        .current_dir(workspace.path(""))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    // `cargo run` describes this package to us. What is started here has nothing to do with it.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&name);
-        }
-    }
-    cargo
-}
-
-/// Passes cargo's own lines on, and keeps what it said about its failure.
-pub(crate) fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String {
-    let mut said = Vec::new();
-    for line in stderr.into_iter().flat_map(|err| BufReader::new(err).lines()) {
-        let Ok(line) = line else { break };
-        // `Compiling exercises v0.1.0 (/a/long/path)`
-        progress(line.trim().split(" (").next().unwrap_or_default());
-        if line.starts_with("error") || !said.is_empty() {
-            said.push(line);
-        }
-    }
-    said.join("\n")
 }
 
 /// The last message of a failed compilation only counts the others.

@@ -4,7 +4,7 @@ mod figures;
 
 use super::kinds::{Figure, Made, Numbers};
 use crate::error::{Error, Result};
-use learner::terminal::thousands;
+use kit::plot::thousands;
 use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::{PI, TAU};
 
@@ -184,7 +184,7 @@ fn signed(x: f64) -> String {
 
 /// The tour's clocks.
 fn theta_0(out: &std::path::Path) -> Result<()> {
-    Ok(learner::figures::clocks::draw(out)?)
+    Ok(tour::figures::clocks::draw(out)?)
 }
 
 fn numbers(numbers: &mut Numbers) -> Result<()> {

@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use contract::oracle::random::MersenneTwister;
 use contract::oracle::to_f16;
 use kit::embedding::{Counted, by_gradient};
+use kit::plot::thousands;
 use kit::text::{TOKENIZER_IDS, Text, Tokens, tokenize};
-use learner::steps::{backward, ids_tensor};
-use learner::terminal::thousands;
 use quadrivium::init::Init;
 use quadrivium::tensor::*;
 use quadrivium::{VocabEmbedding, VocabEmbeddingConfig};
 use std::f64::consts::{LN_2, TAU};
 use std::fmt::Write;
+use tour::steps::{backward, ids_tensor};
 
 /// All of it.
 pub static MADE: Made = Made {

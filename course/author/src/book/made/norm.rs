@@ -9,10 +9,10 @@ use calls::{forward, normal, passes, rms};
 use contract::oracle::random::MersenneTwister;
 use contract::oracle::to_f16;
 use figures::{EPS, OUTLIER_TOKEN, inside, outlier, outside, shifted, tolerance, worst_rounding};
-use learner::steps::{U, dot};
-use learner::terminal::thousands;
+use kit::plot::thousands;
 use quadrivium::GroupRmsNormConfig;
 use std::fmt::Write;
+use tour::steps::{U, dot};
 
 /// All of it.
 pub static MADE: Made = Made {

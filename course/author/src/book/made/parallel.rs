@@ -6,14 +6,14 @@ use super::embedding::matrix;
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
 use contract::parallel::oracle::owned;
+use kit::plot::thousands;
 use kit::text::{TOKENIZER_IDS, Text, tokenize};
-use learner::steps::parallel::load;
-use learner::steps::{SHARD_ROWS, TABLE_ROWS, WORLD_SIZE, backward};
-use learner::terminal::thousands;
 use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
 use quadrivium::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 use std::fmt::Write;
+use tour::steps::parallel::load;
+use tour::steps::{SHARD_ROWS, TABLE_ROWS, WORLD_SIZE, backward};
 
 /// All of it.
 pub static MADE: Made = Made {

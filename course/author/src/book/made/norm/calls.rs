@@ -1,10 +1,10 @@
 //! Calls of the library on plain values, and what it is compared with, as formulas in `f64`.
 
 use crate::error::{Error, Result};
-use learner::steps;
 use quadrivium::functional::group_rms_norm;
 use quadrivium::init::Init;
 use quadrivium::tensor::*;
+use tour::steps;
 
 /// What one call gives.
 pub struct Passes {

@@ -9,13 +9,13 @@ use crate::figures::{
 use contract::norm::oracle::NormLoops;
 use contract::oracle::Oracle;
 use contract::party::NormCase;
-use learner::steps::U;
 use plotters::element::DashedPathElement;
 use plotters::prelude::{
     ChartBuilder, Circle, Color, DashedLineSeries, IntoLogRange, LineSeries, PathElement, RGBColor,
     SeriesLabelPosition, Text, TriangleMarker,
 };
 use std::path::Path;
+use tour::steps::U;
 
 /// The eps of most examples.
 pub const EPS: f64 = 1e-5;

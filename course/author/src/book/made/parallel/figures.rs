@@ -130,5 +130,5 @@ pub(super) fn sum(out: &Path) -> Result<()> {
 /// Which rank owns which token of the course's licence.
 pub(super) fn load(out: &Path) -> Result<()> {
     let tokens = tokenize(&Prose::licence())?;
-    Ok(learner::figures::shards::draw(out, &tokens.ids)?)
+    Ok(tour::figures::shards::draw(out, &tokens.ids)?)
 }

@@ -1,7 +1,7 @@
 //! What NTK and interpolation do to each plane.
 
 use super::*;
-use learner::terminal::thousands;
+use kit::plot::thousands;
 use std::f64::consts::TAU;
 use std::path::Path;
 

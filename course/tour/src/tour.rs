@@ -2,18 +2,20 @@
 //! Transformer.
 
 use crate::error::{Error, Result};
-use crate::exercise::Workspace;
 use crate::figures::{self, clocks, decay, products, rms, shards, wavelengths};
 use crate::finding::Finding;
+use crate::show::{finding, time};
 use crate::steps::heads::{self, QueriesKeys};
 use crate::steps::long::{self, LongCall};
 use crate::steps::norm::{self, Normed};
 use crate::steps::rope::{LONGEST_TRAINING, training_length};
 use crate::steps::*;
-use crate::terminal::{Terminal, thousands, time};
 use console::{measure_text_width, style};
 use indicatif::{ProgressBar, ProgressStyle};
+use kit::plot::thousands;
 use kit::text::{MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible};
+use learner::exercise::Workspace;
+use learner::terminal::Terminal;
 use quadrivium::tensor::Cpu;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -80,8 +82,8 @@ pub fn run(options: &Options) -> Result<bool> {
                 in a browser.";
     terminal.entry("next", next)?;
     if options.json {
-        let json = serde_json::to_string_pretty(&tour.findings).map_err(std::io::Error::from)?;
-        Terminal::stdout().line(&json)?;
+        let json = serde_json::to_string_pretty(&tour.findings).map_err(std::io::Error::from);
+        Terminal::stdout().line(&json.map_err(learner::Error::from)?)?;
     }
     Ok(failed == 0)
 }
@@ -200,8 +202,8 @@ fn finish<T>(
 ) -> Result<()> {
     let (forward, checks) = (time(step.forward), time(step.checks));
     terminal.entry("time", &format!("forward {forward}; checks {checks}{more}"))?;
-    for finding in &step.findings {
-        terminal.finding(finding)?;
+    for measured in &step.findings {
+        finding(terminal, measured)?;
     }
     findings.extend(step.findings.iter().cloned());
     Ok(())
@@ -253,7 +255,7 @@ fn introduce(terminal: &mut Terminal, text: &Text, tokens: &Tokens) -> Result<()
     terminal.entry("begins", &first_tokens(tokens))?;
     let note = "u = 2^-24, the rounding of one f32 operation. An invariant holds if what was \
                 measured is at most its bound; the bounds count roundings.";
-    terminal.entry("bounds", note)
+    Ok(terminal.entry("bounds", note)?)
 }
 
 /// The first tokens with their ids, as many as fit in two lines.

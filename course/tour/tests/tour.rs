@@ -13,7 +13,7 @@ first entering a neighbourhood, this truth is so well fixed in the minds of the 
 families, that he is considered as the rightful property of some one or other of their daughters.";
 
 fn course(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_course")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_tour")).args(arguments).output().unwrap()
 }
 
 /// A fresh folder for one test.
@@ -158,10 +158,10 @@ fn printed_lines_fit_in_80_columns() {
 }
 
 #[test]
-fn no_arguments_print_help() {
-    let output = course(&[]);
-    assert_eq!(output.status.code(), Some(0));
-    assert!(String::from_utf8(output.stdout).unwrap().contains("cargo course"));
+fn another_programs_command_is_refused_with_a_way_to_it() {
+    let output = course(&["hint", "norm/forward"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("run `cargo course`"));
     assert_eq!(course(&["tuor"]).status.code(), Some(2));
 }
 
@@ -170,7 +170,7 @@ fn no_arguments_print_help() {
 fn a_reader_that_goes_away() {
     let folder = folder("closed");
     let text = file(&folder, "text.txt", TEXT);
-    let mut child = Command::new(env!("CARGO_BIN_EXE_course"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tour"))
         .args(["tour", "--no-figures", "--text", &text])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

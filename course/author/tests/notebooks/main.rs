@@ -1,7 +1,7 @@
 //! The notebooks: their files, the command that runs them, and how a browser shows them.
 //!
 //! Tests that run a kernel need what `cargo course lab` installs, and are ignored without being asked
-//! for: `cargo course lab --check`, then `cargo test -p course --test notebooks -- --include-ignored`.
+//! for: `cargo course lab --check`, then `cargo test -p author --test notebooks -- --include-ignored`.
 
 mod changed;
 mod faults;
@@ -47,7 +47,7 @@ fn alone() -> impl Drop {
 
 /// The command, in the workspace `root`.
 fn course(root: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_author"));
     command.args(arguments).env("QUADRIVIUM_ROOT", root);
     command
 }

@@ -4,13 +4,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn read(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_author"));
     command
         .arg("read")
         .args(arguments)
-        .env("QUADRIVIUM_ROOT", concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        .env("QUADRIVIUM_ROOT", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     command
 }
 
@@ -71,6 +72,25 @@ fn it_serves_on_this_machine_only() {
     assert!(answer("/../../Cargo.toml").contains("404 Not Found"));
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// The board starts it this way. However the board ends, its end of the pipe closes.
+#[test]
+fn beside_another_program_it_ends_with_it() {
+    let mut program = read(&["--beside"]);
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().trim_end_matches('/');
+    assert!(TcpStream::connect(address).is_ok(), "{line}");
+    drop(child.stdin.take());
+    let ended = (0..300).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        child.try_wait().unwrap()
+    });
+    let _ = child.kill();
+    assert_eq!(ended.expect("it goes on").code(), Some(0));
+    assert!(TcpStream::connect(address).is_err(), "it still serves");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) fn save(
 
 /// Writes a figure.
 pub(crate) fn write(out: &Path, figure: &kit::plot::Figure) -> Result<()> {
-    crate::save::write(out, figure.svg()).map_err(|e| refuse(out, e))
+    learner::save::write(out, figure.svg()).map_err(|e| refuse(out, e))
 }
 
 /// A folder or a file that can't be written.

@@ -122,6 +122,8 @@ fn a_machine_without_python_is_told_what_to_do() {
         .env("PYTHON", "no-such-python")
         .env("CARGO", "no-such-cargo")
         .env("CARGO_HOME", root)
+        .env("HOME", root)
+        .env("XDG_CACHE_HOME", root)
         .env("PATH", "")
         .output()
         .unwrap();

@@ -1,0 +1,264 @@
+"""Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
+
+    python3 benches/peers/run.py [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
+
+The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. A party that
+can't be installed, or that computes something else than quadrivium, is named and left out.
+
+What is the same for all parties:
+- float32 on the CPU, the same inputs, made before; a plain sum is the loss; gradients are made anew by each call.
+- Each operation has new processes. Every party has a turn in each round, in an order that rotates. A turn is calls
+  that are not timed, for 50 ms, and one that is; its results are dropped inside the timing.
+- The number of threads, and allocators that keep their memory (below).
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+TARGET = HERE.parents[1] / "target" / "peers"
+PYTHON = TARGET / "python" / ("Scripts" if os.name == "nt" else "bin") / "python"
+CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
+
+OURS = "quadrivium"
+RUST = [OURS, "candle", "burn", "copy"]
+TORCH = ["torch-eager", "torch-compiled"]
+PARTIES = [OURS, *TORCH, "candle", "burn", "copy"]
+PASSES = ["forward", "forward+backward"]
+OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
+TOLERANCE = 1e-3
+PAUSE = 0.02  # seconds between turns, until the last party's threads sleep
+
+# New memory is dear: the first touch of each page goes through the kernel. quadrivium's device keeps its memory, so
+# every other party keeps its own, too. Without this PyTorch (with glibc) is many times slower; --fresh-memory
+# shows it.
+KEEP_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",  # glibc, for PyTorch
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+    "MIMALLOC_PURGE_DELAY": "-1",  # mimalloc, for all Rust parties
+}
+
+
+class Missing(Exception):
+    """Why a party is left out."""
+
+
+def run(*command, **options):
+    """A command's output."""
+    try:
+        done = subprocess.run(command, cwd=HERE, text=True, capture_output=True, **options)
+    except OSError as error:
+        raise Missing(f"{command[0]}: {error}") from error
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        raise Missing(f"{pathlib.Path(command[0]).name} failed: {' / '.join(lines[-3:])}")
+    return done.stdout.strip()
+
+
+def install_torch():
+    """PyTorch in its own environment. Returns its version."""
+    wanted = HERE / "requirements.txt"
+    stamp = TARGET / "python" / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != wanted.read_text():
+        run(sys.executable, "-m", "venv", TARGET / "python")
+        index = []
+        try:
+            urllib.request.urlopen(f"{CPU_WHEELS}/torch/", timeout=10).close()
+            index = ["--extra-index-url", CPU_WHEELS]
+        except OSError:
+            pass  # the default index has a larger wheel, which computes the same on a CPU
+        run(PYTHON, "-m", "pip", "install", "--quiet", *index, "-r", wanted)
+        stamp.write_text(wanted.read_text())
+    return run(PYTHON, "-W", "ignore", "-c", "import torch; print(torch.__version__)")
+
+
+def build(party):
+    """A Rust party's program. Returns the version of its library."""
+    run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", party, "--bin", party)
+    library = {"candle": "candle-nn", "copy": "rayon"}.get(party, party)
+    packages = tomllib.loads((HERE / "Cargo.lock").read_text())["package"]
+    return next(package["version"] for package in packages if package["name"] == library)
+
+
+class Party:
+    """A process that answers a line with a line."""
+
+    def __init__(self, name, threads, environment):
+        program = [TARGET / "release" / name]
+        if name in TORCH:
+            program = [PYTHON, HERE / "torch_parties.py", name, str(threads)]
+        self.log = TARGET / f"{name}.log"
+        with open(self.log, "w") as log:
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(program, stdin=pipe, stdout=pipe, stderr=log, text=True, env=environment)
+
+    def ask(self, line):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except OSError:
+            pass  # it has stopped; there is nothing to read
+        answer = self.process.stdout.readline().strip()
+        if not answer or answer == "none":
+            said = self.log.read_text().strip().splitlines()[-3:]
+            raise Missing("it does not have it" if answer else f"it stopped: {' / '.join(said)}")
+        return [float(number) for number in answer.split()]
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def differs(numbers, ours):
+    pairs = list(zip(numbers, ours))
+    return len(numbers) != len(ours) or any(not abs(one - two) <= TOLERANCE * abs(two) for one, two in pairs)
+
+
+def measure(operation, parties, rounds, leave_out):
+    """The seconds of each call of each party that computes the same."""
+    times, ours = {}, None
+    for name, party in parties.items():
+        try:
+            if name != "copy":
+                numbers = party.ask(f"check {operation}")
+                ours = ours or numbers
+                if differs(numbers, ours):
+                    raise Missing(f"it computes {numbers}, and quadrivium {ours}")
+            times[name] = []
+        except Missing as why:
+            leave_out(name, operation, why)
+    for nth in range(rounds):
+        order = list(times)
+        turn = nth % len(order)
+        for name in order[turn:] + order[:turn]:
+            time.sleep(PAUSE)
+            try:
+                times[name] += parties[name].ask(operation)
+            except Missing as why:
+                del times[name]
+                leave_out(name, operation, why)
+    return times
+
+
+def machine():
+    model = platform.processor()
+    try:
+        lines = open("/proc/cpuinfo").read().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {"cpu": model, "cores": cores(), "os": platform.platform()}
+
+
+def cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def seconds_of_others():
+    """The processor time that other programs have used so far; 0 where the system does not say it like Linux."""
+    try:
+        user, nice, system, _, _, irq, soft = map(int, open("/proc/stat").readline().split()[1:8])
+    except (OSError, ValueError):
+        return 0.0
+    own = os.times()
+    return (user + nice + system + irq + soft) / os.sysconf("SC_CLK_TCK") - sum(own[:4])
+
+
+def table(title, results, names, cell):
+    print(f"\n{title}\n")
+    rows = [["", *names]]
+    for operation, times in results.items():
+        rows.append([operation, *(cell(times[name], times[OURS]) if name in times else "-" for name in names)])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        print(row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:])), sep="  ")
+
+
+def ratio(times, ours):
+    return f"{statistics.median(times) / statistics.median(ours):.2f}"
+
+
+def milliseconds(times, _):
+    return f"{statistics.median(times) * 1e3:.1f} ({min(times) * 1e3:.1f}..{max(times) * 1e3:.1f})"
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=21)
+    options.add_argument("--only", default="", metavar="NAME", help="only the operations whose name has this in it")
+    options.add_argument("--threads", type=int, default=cores())
+    options.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write all times there")
+    options.add_argument("--date", default=datetime.date.today().isoformat(), help="the date to write there")
+    options.add_argument("--fresh-memory", action="store_true", help="allocators as they come: they give memory back")
+    options = options.parse_args()
+    operations = [operation for operation in OPERATIONS if options.only in operation]
+    if not operations:
+        sys.exit(f"no operation has {options.only!r} in its name: {', '.join(OPERATIONS)}")
+
+    versions, left_out = {}, []
+
+    def leave_out(party, operation, why):
+        left_out.append({"party": party, "operation": operation, "why": str(why)})
+        print(f"left out: {party}, {operation}: {why}", file=sys.stderr)
+
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name in PARTIES:
+        print(f"{name}: installed or built, if it is not yet", file=sys.stderr)
+        try:
+            versions[name] = build(name) if name in RUST else install_torch()
+        except Missing as why:
+            leave_out(name, "all", why)
+    if OURS not in versions:
+        sys.exit("quadrivium itself does not build")
+
+    about = {"date": options.date, **machine(), "threads": options.threads, "rounds": options.rounds}
+    about |= {"python": platform.python_version(), "rustc": run("rustc", "--version"), "versions": versions}
+    about["memory"] = "fresh" if options.fresh_memory else "kept"
+    threads = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"]
+    environment = dict(os.environ, **dict.fromkeys(threads, str(options.threads)))
+    environment |= {"TORCHINDUCTOR_CACHE_DIR": str(TARGET / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    environment |= {} if options.fresh_memory else KEEP_MEMORY
+
+    results, start, others = {}, time.monotonic(), seconds_of_others()
+    for operation in operations:
+        print(f"{operation}: {options.rounds} rounds", file=sys.stderr)
+        parties = {name: Party(name, options.threads, environment) for name in versions}
+        results[operation] = measure(operation, parties, options.rounds, leave_out)
+        for party in parties.values():
+            party.end()
+        if OURS not in results[operation]:
+            sys.exit("quadrivium itself does not run")
+
+    others = (seconds_of_others() - others) / (time.monotonic() - start)
+    about["others"] = round(max(others, 0.0), 2)  # cores that other programs kept busy
+    names = [name for name in PARTIES if name in versions]
+    for what, value in about.items():
+        print(f"{what}: {value}")
+    table("time / quadrivium's time; above 1, quadrivium is faster", results, names, ratio)
+    table("milliseconds: median (lowest..highest)", results, names, milliseconds)
+    for out in left_out:
+        print(f"\nleft out: {out['party']}, {out['operation']}: {out['why']}")
+    if about["others"] > 0.1:
+        print(f"\nOther programs kept {about['others']} cores busy: measure again on a machine that is idle.")
+    if options.json:
+        rows = {operation: {name: summary(list_) for name, list_ in row.items()} for operation, row in results.items()}
+        options.json.write_text(json.dumps(about | {"results": rows, "left_out": left_out}, indent=1) + "\n")
+
+
+def summary(times):
+    return {"median": statistics.median(times), "lowest": min(times), "highest": max(times), "seconds": times}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+//! What the components' speed is compared with, and the inputs that all are given.
+
+#![forbid(unsafe_code)]
+
+pub mod loops;
+
+use quadrivium::tensor::*;
+use rayon::prelude::*;
+
+/// Values without a pattern, between -1 and 1.
+pub fn values(count: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0).collect()
+}
+
+/// A tensor of such values.
+pub fn input<S: Shape>(dev: &Cpu, shape: S) -> Tensor<S, f32, Cpu> {
+    dev.tensor_from_vec(values(shape.num_elements()), shape)
+}
+
+/// Token ids spread over the vocabulary.
+pub fn ids(count: usize, vocab_size: usize) -> Vec<usize> {
+    (0..count).map(|i| (i * 2_654_435_761) % vocab_size).collect()
+}
+
+/// Copies with all threads: what memory allows, with the same bytes.
+pub fn copy(source: &[f32], target: &mut [f32]) {
+    const PIECE: usize = 1 << 16;
+    let pieces = target.par_chunks_mut(PIECE).zip(source.par_chunks(PIECE));
+    pieces.for_each(|(target, source)| target.copy_from_slice(source));
+}

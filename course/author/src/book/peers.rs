@@ -1,0 +1,97 @@
+//! `{{measured peers}}`: the last result of `benches/peers`, ratios first.
+
+use serde_json::Value;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What is measured against.
+const OURS: &str = "quadrivium";
+
+/// The others: their names in the record, and in the table.
+const OTHERS: [(&str, &str); 5] = [
+    ("torch-eager", "PyTorch"),
+    ("torch-compiled", "PyTorch, compiled"),
+    ("candle", "candle"),
+    ("burn", "burn"),
+    ("copy", "a copy"),
+];
+
+/// Operations, in the order of the course.
+const OPERATIONS: [(&str, &str); 5] = [
+    ("norm-128", "norm, groups of 128"),
+    ("norm-4096", "norm, one group"),
+    ("rope", "RoPE"),
+    ("embedding", "embedding, 32,000 rows"),
+    ("shard", "shard 1 of 4"),
+];
+
+/// The record in Markdown, if it is there and whole.
+pub fn table(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("benches/peers/last.json")).ok()?;
+    tables(&serde_json::from_str(&text).ok()?)
+}
+
+fn tables(record: &Value) -> Option<String> {
+    let mut out = about(record)?;
+    let first = ["Computed", "here, ms"];
+    let columns = first.into_iter().chain(OTHERS.map(|(_, name)| name));
+    let _ = write!(out, "\n| {} |\n|", columns.collect::<Vec<_>>().join(" | "));
+    let _ = writeln!(out, " --- |{}", " ---: |".repeat(1 + OTHERS.len()));
+    for (operation, words) in OPERATIONS {
+        for (pass, so) in [("forward", "forward"), ("forward+backward", "backward")] {
+            let times = &record["results"][format!("{operation} {pass}")];
+            let median = |party: &str| times[party]["median"].as_f64();
+            let ours = median(OURS)?;
+            let cell = |party: &str| {
+                median(party).map_or("none".to_string(), |time| format!("{:.2}", time / ours))
+            };
+            let cells = OTHERS.map(|(party, _)| cell(party)).join(" | ");
+            let _ = writeln!(out, "| {words}, {so} | {:.1} | {cells} |", ours * 1e3);
+        }
+    }
+    Some(out)
+}
+
+/// Where and when it was measured, and with which versions.
+fn about(record: &Value) -> Option<String> {
+    let words = |name: &str| record[name].as_str();
+    let versions = record["versions"].as_object()?;
+    let version =
+        |(name, party): (&str, &str)| Some(format!("{name} {}", versions.get(party)?.as_str()?));
+    let others = [("PyTorch", "torch-eager"), ("candle", "candle"), ("burn", "burn")];
+    let others: Vec<String> = others.into_iter().filter_map(version).collect();
+    Some(format!(
+        "On {}: {}, {} threads, memory {}; {}. Medians of {} calls.\n",
+        words("date")?,
+        words("cpu")?,
+        record["threads"].as_u64()?,
+        words("memory")?,
+        others.join(", "),
+        record["rounds"].as_u64()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_to_the_library_and_what_is_missing_says_so() {
+        let times = serde_json::json!({"quadrivium": {"median": 0.004}, "burn": {"median": 0.010}});
+        let operations = OPERATIONS.iter().flat_map(|(name, _)| {
+            ["forward", "forward+backward"].map(|pass| (format!("{name} {pass}"), times.clone()))
+        });
+        let results: serde_json::Map<String, Value> = operations.collect();
+        let record = serde_json::json!({"date": "2026-01-02", "cpu": "a CPU", "threads": 2,
+            "memory": "kept", "rounds": 21, "versions": {"burn": "1.2.3"}, "results": results});
+        let text = tables(&record).unwrap();
+        assert!(
+            text.contains("On 2026-01-02: a CPU, 2 threads, memory kept; burn 1.2.3."),
+            "{text}"
+        );
+        let row = "| RoPE, forward | 4.0 | none | none | none | 2.50 | none |";
+        assert!(text.contains(row), "{text}");
+        assert_eq!(text.matches(", backward |").count(), OPERATIONS.len());
+        assert!(tables(&serde_json::json!({})).is_none());
+    }
+}

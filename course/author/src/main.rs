@@ -1,0 +1,28 @@
+//! The program of `cargo course read`, `lab` and `new`, and of the notebooks' kernel.
+
+#![forbid(unsafe_code)]
+
+use author::book::read;
+use author::component;
+use author::lab::{self, kernel};
+use course::arguments::{Command, KernelArguments, LabArguments, NewArguments, ReadArguments};
+use course::{ended, not_here};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match course::command() {
+        Some(Command::Read(ReadArguments { build, port, open, update, beside })) => {
+            ended(read::run(&read::Options { build, port, open, update, beside }))
+        }
+        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
+            ended(lab::run(&lab::Options { notebook, check, update, no_browser, port }))
+        }
+        Some(Command::New(NewArguments { slug, type_name })) => {
+            ended(component::run(&slug, type_name.as_deref()))
+        }
+        Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
+            ended(kernel::run(&evcxr, &connection_file))
+        }
+        _ => not_here(),
+    }
+}

@@ -1,0 +1,50 @@
+//! `cargo course bench`: which of the learner's code may race. The race itself is another program, which is
+//! built with optimization.
+
+use crate::error::Result;
+use crate::exercise::grading::{Graded, grade};
+use crate::exercise::{Workspace, compile};
+use crate::program;
+use crate::progress::with_spinner;
+use contract::registry::{COMPONENTS, TASKS};
+use contract::task::Task;
+
+/// Tells the race whose code passes.
+const RACERS: &str = "QUADRIVIUM_RACERS";
+
+/// The task that computes the forward pass of each component.
+const FORWARD: [&str; 5] =
+    ["norm/forward", "embedding/forward", "parallel/forward", "rope/rotate", "layernorm/forward"];
+
+/// Grades the forward passes, then starts the race in place of this program.
+///
+/// # Errors
+/// What can go wrong in grading; cargo can't be run.
+pub fn run() -> Result<u8> {
+    let workspace = Workspace::find()?;
+    let tasks: Vec<&'static Task> =
+        TASKS.iter().filter(|task| FORWARD.contains(&task.name)).collect();
+    let Graded { grades, .. } = with_spinner(|progress| grade(&workspace, &tasks, progress))?;
+    let passes = |slug: &str| {
+        let of = tasks.iter().find(|task| task.component == slug);
+        of.is_some_and(|task| grades.of(task).is_some_and(|grade| grade.passed))
+    };
+    let fails = |slug: &str| {
+        let of = tasks.iter().find(|task| task.component == slug);
+        of.is_some_and(|task| grades.of(task).is_some_and(|grade| grade.does_not_compile()))
+    };
+    let slugs = |which: &dyn Fn(&str) -> bool| -> String {
+        let of: Vec<&str> =
+            COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect();
+        of.join(",")
+    };
+    let mut race = program::run_package("race", &["--release"]);
+    race.env(RACERS, slugs(&passes)).env(compile::STARTERS, slugs(&fails));
+    program::in_place(race)
+}
+
+/// Those whose code passes, as the program that grades has told.
+pub fn racers() -> Vec<String> {
+    let told = std::env::var(RACERS).unwrap_or_default();
+    told.split(',').filter(|slug| !slug.is_empty()).map(str::to_string).collect()
+}

@@ -1,0 +1,125 @@
+//! A race as bars: in the terminal, and as a figure.
+
+use crate::{Race, Times};
+use console::style;
+use kit::plot::{
+    Area, BLUE, Figure, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, small_font,
+};
+use learner::{Error, Result};
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::path::Path;
+
+/// Columns of the longest bar.
+const COLUMNS: f64 = 18.0;
+
+/// The fastest first.
+fn sorted(race: &Race) -> Vec<&Times> {
+    let mut times: Vec<&Times> = race.times.iter().collect();
+    times.sort_by(|a, b| a.median.total_cmp(&b.median));
+    times
+}
+
+/// The time of the copy: the unit.
+fn copy(race: &Race) -> f64 {
+    race.times.iter().find(|times| times.party == "copy").map_or(f64::NAN, |copy| copy.median)
+}
+
+fn longest(race: &Race) -> f64 {
+    race.times.iter().map(|times| times.median).fold(0.0, f64::max)
+}
+
+/// A line for each party: its bar, its time in copies, and in milliseconds.
+pub fn lines(race: &Race) -> Vec<String> {
+    let line = |times: &Times| {
+        let Times { party, median, least, most } = times;
+        let columns = (COLUMNS * median / longest(race)).ceil() as usize;
+        let bar = style("━".repeat(columns));
+        let bar = if *party == "yours" { bar.green().bold() } else { bar.cyan() };
+        let rest = " ".repeat(COLUMNS as usize - columns);
+        let (copies, ms) = (median / copy(race), median * 1e3);
+        let spread = match least == most {
+            true => String::new(),
+            false => format!(" ({:.2} to {:.2})", least * 1e3, most * 1e3),
+        };
+        format!("  {party:<18}{bar}{rest}{copies:>6.1} copies {ms:>6.2} ms{spread}")
+    };
+    sorted(race).into_iter().map(line).collect()
+}
+
+/// Draws the races of a component, one above the other.
+pub fn draw(races: &[Race], out: &Path) -> Result<()> {
+    const QUESTION: &str = "How many copies of the bytes does each version cost?";
+    let rows: usize = races.iter().map(|race| race.times.len() + 2).sum();
+    let figure = Figure::paint(QUESTION, (900, 60 + 30 * rows as u32), |area| paint(area, races));
+    let refused = |reason: String| Error::File { file: out.display().to_string(), reason };
+    let figure = figure.map_err(|error| refused(error.to_string()))?;
+    let folder = out.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| learner::save::write(out, figure.svg()))
+        .map_err(|error| refused(error.to_string()))
+}
+
+fn paint(area: &Area, races: &[Race]) -> Painted {
+    let (left, width) = (190, 560.0);
+    let mut y = 10;
+    for race in races {
+        area.draw(&Text::new(race.title.clone(), (10, y), small_font()))?;
+        y += 30;
+        for times in sorted(race) {
+            let end = left + (width * times.median / longest(race)).ceil() as i32;
+            let right = small_font().pos(Pos::new(HPos::Right, VPos::Top));
+            let copies = format!("{:.1}", times.median / copy(race));
+            area.draw(&Text::new(times.party.to_string(), (left - 10, y), right))?;
+            area.draw(&Rectangle::new([(left, y), (end, y + 18)], colour(times.party).filled()))?;
+            area.draw(&Text::new(copies, (end + 8, y), small_font()))?;
+            y += 30;
+        }
+        area.draw(&PathElement::new([(left, y), (left + width as i32, y)], PALE))?;
+        y += 30;
+    }
+    Ok(())
+}
+
+fn colour(party: &str) -> RGBColor {
+    match party {
+        "copy" => INK,
+        "yours" => VERMILLION,
+        "library, fused" => GREEN,
+        "library, composed" => BLUE,
+        "plain loop" => ORANGE,
+        _ => PURPLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_race() -> Race {
+        let times =
+            |party, median: f64| Times { party, median, least: median / 2.0, most: median * 3.0 };
+        let times = vec![times("yours", 0.040), times("copy", 0.004), times("plain loop", 0.0199)];
+        Race { slug: "norm", title: "norm".to_string(), times }
+    }
+
+    #[test]
+    fn the_fastest_is_first_and_all_are_told_in_copies() {
+        let lines = lines(&a_race());
+        let said = ["copy", "plain loop", "yours"].into_iter().zip(["1.0", "5.0", "10.0"]);
+        for (line, (party, copies)) in lines.iter().zip(said) {
+            assert!(line.contains(party) && line.contains(&format!("{copies} copies")), "{line}");
+            assert!(console::measure_text_width(line) <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_figure_has_every_party() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/norm.svg");
+        draw(&[a_race()], &file).unwrap();
+        let svg = std::fs::read_to_string(&file).unwrap();
+        assert!(["copy", "plain loop", "yours", "10.0"].iter().all(|text| svg.contains(text)));
+        assert!(draw(&[a_race()], &file.join("x.svg")).is_err(), "a file is no folder");
+    }
+}

@@ -1,0 +1,91 @@
+//! The program of `cargo course bench`. `learner::race` grades, and starts it with what passed.
+
+#![forbid(unsafe_code)]
+
+mod bars;
+mod components;
+mod recorded;
+#[cfg(test)]
+mod tests;
+
+use course::arguments::{BenchArguments, Command};
+use learner::terminal::Terminal;
+use std::process::ExitCode;
+use std::time::Instant;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Rounds in which each party runs once, so that what disturbs one disturbs all.
+const ROUNDS: usize = 15;
+
+/// A party: who it is, and its work.
+type Party<'p> = (&'static str, Box<dyn FnMut() + 'p>);
+
+/// The times of one party, in seconds.
+struct Times {
+    party: &'static str,
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+/// One race: what is computed, and who was how fast.
+struct Race {
+    slug: &'static str,
+    title: String,
+    times: Vec<Times>,
+}
+
+fn main() -> ExitCode {
+    match course::command() {
+        Some(Command::Bench(arguments)) => course::ended(run(&arguments)),
+        _ => course::not_here(),
+    }
+}
+
+fn run(arguments: &BenchArguments) -> learner::Result<bool> {
+    let mine = learner::race::racers();
+    let mut terminal = Terminal::stdout();
+    let wanted = |slug: &str| arguments.component.as_deref().is_none_or(|one| one == slug);
+    for (slug, run) in components::ALL.iter().filter(|(slug, _)| wanted(slug)) {
+        let passes = mine.iter().any(|passed| passed == slug);
+        let races = run(passes);
+        for race in &races {
+            terminal.heading(&race.title)?;
+            for line in bars::lines(race) {
+                terminal.line(&line)?;
+            }
+        }
+        if !passes {
+            terminal.line("  Yours is not here yet: its forward pass has to pass first.")?;
+        }
+        let file = arguments.out.join(format!("{slug}.svg"));
+        bars::draw(&races, &file)?;
+        terminal.line(&format!("  The same as a figure: {}", file.display()))?;
+    }
+    Ok(true)
+}
+
+/// Runs a race. The parties take turns.
+fn race(slug: &'static str, title: &str, mut parties: Vec<Party>) -> Race {
+    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); parties.len()];
+    for round in 0..ROUNDS + 2 {
+        for ((_, work), seconds) in parties.iter_mut().zip(&mut seconds) {
+            let start = Instant::now();
+            work();
+            // The first two rounds fetch memory.
+            if round > 1 {
+                seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let times = parties.iter().zip(seconds).map(|((party, _), mut seconds)| {
+        seconds.sort_by(f64::total_cmp);
+        let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| seconds[place]);
+        Times { party, median, least, most }
+    });
+    let mut race = Race { slug, title: title.to_string(), times: times.collect() };
+    recorded::add_pytorch(&mut race);
+    race
+}

@@ -1,0 +1,294 @@
+//! What `cargo course` understands. Its texts are its help.
+
+// A comment on a variant would replace the help of what is in it.
+#![allow(missing_docs)]
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
+use contract::registry::COMPONENTS;
+use std::path::PathBuf;
+
+/// The command of the course Quadrivium.
+///
+/// The exercises let you write the components of a front end of a Transformer. The tour shows the
+/// embeddings, GroupRMSNorm and RoPE at work.
+///
+/// Without a command, the course opens: the book is served on this machine's own address, and the
+/// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
+/// Leave it with q.
+#[derive(Debug, Parser)]
+#[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Tour(TourArguments),
+    Check(CheckArguments),
+    Hint(HintArguments),
+    Diff(DiffArguments),
+    Reset(ResetArguments),
+    Matrix(MatrixArguments),
+    Bench(BenchArguments),
+    Read(ReadArguments),
+    Lab(LabArguments),
+    New(NewArguments),
+    #[command(hide = true)]
+    Kernel(KernelArguments),
+}
+
+/// Take a real text through the embeddings, GroupRMSNorm and RoPE, and measure what must hold.
+///
+/// The text becomes tokens, the tokens become vectors (from one table, and from the same table in
+/// four shards), the vectors are normalized in groups, and the queries and keys made of them are
+/// turned by their position, also past the training length. Each step shows its shapes, its time,
+/// and its invariants: what was measured, the bound, and whether it holds.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course tour                              the course's own prose
+  cargo course tour --text book.txt              your text
+  cargo course tour --json --no-figures          for a script
+  cargo course tour --out figures                SVG files in ./figures
+
+Exit codes:
+  0  every invariant holds
+  1  an invariant does not hold
+  2  wrong arguments, a text that can't be used, a file that can't be written")]
+pub struct TourArguments {
+    /// A UTF-8 text file [default: the course's own prose].
+    ///
+    /// It must give at least 2 tokens. Of a long text the first 4096 tokens are used.
+    #[arg(long, value_name = "FILE")]
+    pub text: Option<PathBuf>,
+
+    /// The folder for the figures. It is made if it is not there.
+    ///
+    /// Six SVG files are written, with fixed names. Older ones are replaced.
+    #[arg(long, value_name = "DIR", default_value = "target/tour")]
+    pub out: PathBuf,
+
+    /// Print a JSON array of the invariants, and nothing else.
+    ///
+    /// Each has the fields component, invariant, measured, bound and holds. It holds if measured
+    /// is at most bound. The figures are written as well, unless --no-figures is given.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Write no figures.
+    #[arg(long, conflicts_with = "out")]
+    pub no_figures: bool,
+}
+
+/// Grade the exercises.
+///
+/// One line for each task, then the first failure in full: what is broken, on which input, and
+/// what the code seems to do.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course check                 all tasks
+  cargo course check norm/forward    one task
+  cargo course check norm --watch    a component, again at each save
+  cargo course check --json FILE     the grades for a script
+
+Exit codes:
+  0  every selected task passes
+  1  a selected task does not pass
+  2  an unknown task, a file that can't be written, code that does not compile")]
+pub struct CheckArguments {
+    /// A task (norm/forward, or its number) or a component (norm) [default: all tasks].
+    pub task: Option<String>,
+
+    /// Grade again at each save, until Ctrl-C.
+    #[arg(long)]
+    pub watch: bool,
+
+    /// Write the grades to this file, as a JSON array.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
+#[derive(Debug, Args)]
+pub struct HintArguments {
+    /// A task, such as norm/forward, or its number.
+    pub task: String,
+
+    /// 1: the idea. 2: the formula. 3: the dfdx call.
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub tier: u8,
+}
+
+/// Compare your code with the model solution, once yours passes.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit codes:
+  0  the task passes, and the two are shown
+  1  the task does not pass yet
+  2  an unknown task, code that does not compile")]
+pub struct DiffArguments {
+    /// A task, such as norm/forward, or its number.
+    pub task: String,
+}
+
+/// Put the starter back in a task's place. Your file is kept in exercises/backups.
+#[derive(Debug, Args)]
+pub struct ResetArguments {
+    /// A task (norm/forward, or its number), or a component (norm) for its whole file.
+    pub task: String,
+}
+
+/// Show which known bug is caught by which invariant.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit codes:
+  0  every bug is caught, every invariant has a use, no correct variant is refused
+  1  not so")]
+pub struct MatrixArguments {
+    /// Of this component alone.
+    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
+    pub component: Option<String>,
+
+    /// Print the totals as one JSON object, and nothing else.
+    #[arg(long)]
+    pub json: bool,
+
+    /// Judge the mutants instead: what each bug does, under one condition after the other. Takes minutes.
+    #[arg(long, conflicts_with = "json")]
+    pub mutants: bool,
+}
+
+/// Let your code race the library's, a plain loop, and a copy of the same bytes.
+///
+/// The first run builds with optimization, for some minutes. Your code runs as soon as its forward pass
+/// passes. Nothing is graded by its speed. PyTorch's bar comes from its last recorded ratio to the library.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course bench                 all components
+  cargo course bench norm            that one
+  cargo course bench --out figures   the SVG files in ./figures
+
+Exit codes:
+  0  the races were run
+  2  a file that can't be written, code of the course that does not compile")]
+pub struct BenchArguments {
+    /// Of this component alone.
+    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
+    pub component: Option<String>,
+
+    /// The folder for the figures.
+    #[arg(long, value_name = "DIR", default_value = "target/bench")]
+    pub out: PathBuf,
+}
+
+/// Read the book.
+///
+/// It is built and served on this machine's own address; the address is printed, and nothing is
+/// opened by itself. Nothing is loaded from elsewhere, so it works offline.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course read                  serve the book, until Ctrl-C
+  cargo course read --open           and open it in the browser
+  cargo course read --build site     write it to ./site, for any web server
+
+Exit codes:
+  0  the book was built
+  2  its sources are not in order, a folder or a port can't be used")]
+pub struct ReadArguments {
+    /// Write the site to this folder instead of serving it.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["port", "open"])]
+    pub build: Option<PathBuf>,
+
+    /// Serve on this port [default: 4143, or any free one].
+    #[arg(long)]
+    pub port: Option<u16>,
+
+    /// Open the book in the browser.
+    #[arg(long)]
+    pub open: bool,
+
+    /// For authors: make the figures and listings in book/src anew, and put new numbers into the pages.
+    #[arg(long, conflicts_with_all = ["build", "port", "open"])]
+    pub update: bool,
+
+    /// Serve the book as long as standard input is open, and print only its address. The board asks for this.
+    #[arg(long, hide = true, conflicts_with_all = ["build", "update"])]
+    pub beside: bool,
+}
+
+/// Open the notebooks in JupyterLab.
+///
+/// What is missing is installed first: a Python environment with JupyterLab, for this project only, under
+/// target/lab, and the Rust kernel evcxr, which takes perhaps six minutes to build. The kernel is kept in the
+/// user's cache folder, where the next copy of the course finds it. Python 3.11 or newer must be there. The page is on this machine's own address; opening it again takes seconds.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course lab                 all notebooks, in the browser
+  cargo course lab norm            that one
+  cargo course lab --no-browser    only print the address
+  cargo course lab --check         run them all, and compare their outputs
+
+Exit codes:
+  0  the page was served, or every notebook holds what it gives
+  1  a notebook does not
+  2  something is missing, an unknown notebook, a port that is taken")]
+pub struct LabArguments {
+    /// One notebook: its subject (norm) or its file [default: all].
+    pub notebook: Option<String>,
+
+    /// Run the notebooks without a page, and compare what they give with what they hold.
+    #[arg(long)]
+    pub check: bool,
+
+    /// For authors: run the notebooks, and keep the outputs in them.
+    #[arg(long, conflicts_with = "check")]
+    pub update: bool,
+
+    /// Open no browser.
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    pub no_browser: bool,
+
+    /// Serve the page on this port [default: 8888, or the next free one].
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    pub port: Option<u16>,
+}
+
+/// For authors: write the files of a new component.
+///
+/// All that a component needs is written from the templates in course/author/component: its folders in
+/// contract, src and exercises, its seats, its tests and its chapter, and its lines in the lists. It compiles
+/// at once, and every place where something belongs says what. The chapter "Adding a component" of the book
+/// goes on from there. Nothing that is there is overwritten.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course new softmax --type Softmax
+  cargo course new alibi               its type is Alibi
+
+Exit codes:
+  0  all was written
+  2  the name can't be used, or a file can't be written; then nothing was")]
+pub struct NewArguments {
+    /// What it is called everywhere: its folders, its page, the first part of all its names.
+    pub slug: String,
+
+    /// The name of its type [default: the slug in capitals, BatchNorm for batch_norm].
+    #[arg(long = "type", value_name = "NAME")]
+    pub type_name: Option<String>,
+}
+
+/// Run the notebooks' kernel. Jupyter calls this.
+#[derive(Debug, Args)]
+pub struct KernelArguments {
+    /// The program evcxr_jupyter.
+    pub evcxr: PathBuf,
+
+    /// Where Jupyter says how the two talk.
+    pub connection_file: PathBuf,
+}

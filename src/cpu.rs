@@ -1,0 +1,198 @@
+//! What the fused code of the components shares: values and gradients of a CPU's tensors, and threads.
+//!
+//! A composed formula passes over memory once for each operation. A fused one passes once, and is a file
+//! `fused.rs` beside its `formula.rs`. dfdx shows no tensor as a slice. But it shows an element by [`Index`],
+//! from any thread, as fast as memory is; memory for results comes from the device's own cache; and a gradient is
+//! a plain vector. So nothing here is unsafe.
+//!
+//! [`Index`]: std::ops::Index
+
+use crate::tensor::*;
+use rayon::prelude::*;
+use std::any::{Any, TypeId};
+use std::cell::Cell;
+
+/// How a CPU computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In one pass, in threads if there is enough to do.
+    Fused,
+    /// In one pass, in threads.
+    InThreads,
+    /// Operation by operation, as on any device.
+    Composed,
+}
+
+thread_local! {
+    static WAY: Cell<Way> = const { Cell::new(Way::Fused) };
+}
+
+/// Runs the formulas as the book shows them, operation by operation, where a CPU would take the fused code.
+///
+/// For whoever compares the two. It holds for what `run` calls on this thread, and for the gradients of what it
+/// records.
+///
+/// ```
+/// use quadrivium::tensor::*;
+/// use quadrivium::{composed, functional::group_rms_norm};
+///
+/// let dev = Cpu::default();
+/// let (x, weight) = (dev.tensor([[[3.0, -4.0]]]), dev.tensor([1.0, 2.0]));
+/// let fused = group_rms_norm(x.clone(), &weight, 2, 0.0)?.as_vec();
+/// let formula = composed(|| group_rms_norm(x, &weight, 2, 0.0))?.as_vec();
+/// assert!(fused.iter().zip(formula).all(|(fused, formula): (&f64, f64)| (fused - formula).abs() < 1e-15));
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+pub fn composed<R>(run: impl FnOnce() -> R) -> R {
+    on_this_way(Way::Composed, run)
+}
+
+/// Takes threads for inputs of any size on a CPU, so that tests meet them. It holds as for [`composed`].
+pub fn in_threads<R>(run: impl FnOnce() -> R) -> R {
+    on_this_way(Way::InThreads, run)
+}
+
+fn on_this_way<R>(way: Way, run: impl FnOnce() -> R) -> R {
+    /// Goes back also when `run` panics.
+    struct Before(Way);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WAY.set(self.0);
+        }
+    }
+    let _before = Before(WAY.replace(way));
+    run()
+}
+
+/// Whether fused code is to be taken on `D`.
+pub(crate) fn is_fused<D: 'static>() -> bool {
+    TypeId::of::<D>() == TypeId::of::<Cpu>() && WAY.get() != Way::Composed
+}
+
+/// Below this many elements, threads cost more than they bring.
+const FEW: usize = 1 << 15;
+
+/// The elements of a tensor in memory, for many threads. They are shared and not copied.
+pub(crate) struct Values<F: Float>(Tensor<(usize,), F, Cpu>);
+
+impl<F: Float> Values<F> {
+    /// `None` if `D` is another device. The tensor must be contiguous.
+    pub(crate) fn of<S: Shape, D: Device<F>>(tensor: &Tensor<S, F, D>) -> Option<Self> {
+        let tensor = (tensor as &dyn Any).downcast_ref::<Tensor<S, F, Cpu>>()?;
+        let list = (tensor.shape().num_elements(),);
+        tensor.clone().try_reshape_like(&list).ok().map(Self)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.shape().0
+    }
+
+    /// All, in the type to compute in.
+    pub(crate) fn all(&self) -> Vec<F::Wide> {
+        (0..self.len()).map(|place| self.at(place).wide()).collect()
+    }
+
+    /// The element at a place.
+    #[inline(always)]
+    pub(crate) fn at(&self, place: usize) -> F {
+        self.0[[place]]
+    }
+
+    /// Copies neighbours, from the one at `first` on.
+    #[inline]
+    pub(crate) fn read(&self, first: usize, into: &mut [F]) {
+        for (place, value) in (first..).zip(into) {
+            *value = self.at(place);
+        }
+    }
+
+    /// Copies neighbours into the type to compute in.
+    #[inline]
+    pub(crate) fn widen(&self, first: usize, into: &mut [F::Wide]) {
+        for (place, value) in (first..).zip(into) {
+            *value = self.at(place).wide();
+        }
+    }
+}
+
+/// Zeros for a result, from the device's cache if it has one. They go back there when the tensor that they
+/// become is dropped, so none of them is lost to it.
+pub(crate) fn zeros<F: Float, D: Device<F>>(dev: &D, len: usize) -> Raw<Vec<F>, D> {
+    let mut memory = Storage::<F>::try_alloc_len(dev, len)?;
+    Ok(std::mem::take(vector::<F, D>(&mut memory)))
+}
+
+/// The gradient of a tensor, zeros if nobody asked for it before.
+pub(crate) fn gradient<'g, S: Shape, F: Float, D: Device<F>>(
+    grads: &'g mut Gradients<F, D>,
+    tensor: &Tensor<S, F, D>,
+) -> Raw<&'g mut Vec<F>, D> {
+    grads.get_or_alloc_mut(tensor).map(vector::<F, D>)
+}
+
+fn vector<F: Float, D: Storage<F>>(memory: &mut D::Vec) -> &mut Vec<F> {
+    let memory = (memory as &mut dyn Any).downcast_mut::<<Cpu as Storage<F>>::Vec>();
+    memory.expect("fused code runs on a CPU only")
+}
+
+/// Puts a hand-written gradient on the tape of `y`. `backward` is given `dy` as it lies in memory.
+pub(crate) fn record<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+    tape: &mut T,
+    y: &Tensor<S, F, D>,
+    backward: impl FnOnce(&[F], &mut Gradients<F, D>) -> Raw<(), D> + 'static,
+) {
+    let y = y.ghost();
+    tape.add_backward_op(move |grads| {
+        let dy = std::mem::take(vector::<F, D>(grads.get_or_alloc_mut(&y)?));
+        let done = backward(&dy, grads);
+        *vector::<F, D>(grads.get_or_alloc_mut(&y)?) = dy;
+        done
+    });
+}
+
+/// Rows of one piece of work.
+pub(crate) const ROWS: usize = 8;
+
+/// Rows whose part of a sum over rows is added up alone. The parts are added in their order, so the number of
+/// threads changes no bit.
+pub(crate) const BLOCK: usize = 128;
+
+/// Does each piece of work, in threads if there are more than a few elements.
+pub(crate) fn each<P: Send>(
+    elements: usize,
+    pieces: impl Iterator<Item = P>,
+    work: impl Fn(P) + Send + Sync,
+) {
+    if elements < FEW && WAY.get() != Way::InThreads {
+        pieces.for_each(work);
+    } else {
+        pieces.collect::<Vec<_>>().into_par_iter().for_each(work);
+    }
+}
+
+/// Adds the rows of `parts`, in their order, to a gradient.
+pub(crate) fn add_parts<F: Float>(parts: &[F::Wide], sum: &mut [F]) {
+    let mut total = parts[..sum.len()].to_vec();
+    for part in parts.chunks(sum.len()).skip(1) {
+        total.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);
+    }
+    for (sum, total) in sum.iter_mut().zip(total) {
+        *sum = F::narrow(sum.wide() + total);
+    }
+}
+
+/// A sum, in sixteen sums side by side, which a processor adds at once.
+#[inline(always)]
+pub(crate) fn sum<W: Float>(len: usize, of: impl Fn(usize) -> W) -> W {
+    const LANES: usize = 16;
+    let mut lanes = [W::zero(); LANES];
+    let whole = len - len % LANES;
+    for first in (0..whole).step_by(LANES) {
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += of(first + lane);
+        }
+    }
+    let tail = (whole..len).fold(W::zero(), |sum, place| sum + of(place));
+    lanes.into_iter().fold(tail, |sum, lane| sum + lane)
+}

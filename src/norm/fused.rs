@@ -1,0 +1,103 @@
+//! The norm in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
+
+use crate::cpu::{BLOCK, ROWS, Values, add_parts, each, gradient, is_fused, record, sum, zeros};
+use crate::tensor::*;
+
+/// `y`, with its gradient on the tape. `None` on other devices. `x` and `weight` must be contiguous.
+///
+/// Kept for the backward pass: `x`, shared, and one number a group.
+pub(super) fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
+    x: &Tensor<(B, S, H), F, D>,
+    weight: &Tensor<(H,), F, D>,
+    tape: &mut T,
+    group_size: usize,
+    eps: f64,
+) -> Raw<Option<Tensor<(B, S, H), F, D>>, D> {
+    let (Some(values), Some(gamma), true) = (Values::of(x), Values::of(weight), is_fused::<D>())
+    else {
+        return Ok(None);
+    };
+    let n = x.shape().num_elements();
+    let norm = Norm { group_size, eps: F::Wide::nearest(eps), gamma: gamma.all() };
+    let mut inverse = vec![F::Wide::default(); n / group_size];
+    let mut y = zeros::<F, D>(x.device(), n)?;
+    norm.forward(&values, &mut y, &mut inverse);
+    let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
+    if T::OWNS_TAPE {
+        let (x, weight) = (x.clone(), weight.clone());
+        record(tape, &y, move |dy, grads| {
+            let dgamma = norm.backward(&values, &inverse, dy, gradient(grads, &x)?);
+            add_parts(&dgamma, gradient(grads, &weight)?);
+            Ok(())
+        });
+    }
+    Ok(Some(y))
+}
+
+struct Norm<W: Float> {
+    group_size: usize,
+    eps: W,
+    gamma: Vec<W>,
+}
+
+impl<W: Float<Wide = W>> Norm<W> {
+    // ANCHOR: norm_rows
+    /// Writes `y`, and `1 / rms` of each group.
+    fn forward<F: Float<Wide = W>>(&self, x: &Values<F>, y: &mut [F], inverse: &mut [W]) {
+        let (h, gz) = (self.gamma.len(), self.group_size);
+        let pieces = y.chunks_mut(ROWS * h).zip(inverse.chunks_mut(ROWS * (h / gz)));
+        each(x.len(), pieces.enumerate(), |(nth, (y, inverse))| {
+            let mut row = vec![W::zero(); h];
+            for (r, (y, inverse)) in y.chunks_mut(h).zip(inverse.chunks_mut(h / gz)).enumerate() {
+                x.widen((nth * ROWS + r) * h, &mut row);
+                let groups = row.chunks(gz).zip(y.chunks_mut(gz)).zip(self.gamma.chunks(gz));
+                for (((x, y), gamma), inverse) in groups.zip(inverse) {
+                    let mean_square = sum(gz, |j| x[j] * x[j]) / W::nearest(gz as f64);
+                    *inverse = W::one() / (mean_square + self.eps).sqrt();
+                    for ((y, x), gamma) in y.iter_mut().zip(x).zip(gamma) {
+                        *y = F::narrow(*x * *inverse * *gamma);
+                    }
+                }
+            }
+        });
+    }
+
+    // ANCHOR_END: norm_rows
+
+    /// Adds to `dx`, and returns dgamma in parts, `[blocks, h]`.
+    fn backward<F: Float<Wide = W>>(
+        &self,
+        x: &Values<F>,
+        inverse: &[W],
+        dy: &[F],
+        dx: &mut [F],
+    ) -> Vec<W> {
+        let (h, gz) = (self.gamma.len(), self.group_size);
+        let mut parts = vec![W::zero(); (x.len() / h).div_ceil(BLOCK) * h];
+        let pieces = parts.chunks_mut(h).zip(dx.chunks_mut(BLOCK * h));
+        each(x.len(), pieces.enumerate(), |(nth, (dgamma, dx))| {
+            let (mut xhat, mut dxhat) = (vec![W::zero(); h], vec![W::zero(); h]);
+            for (r, dx) in dx.chunks_mut(h).enumerate() {
+                let r = nth * BLOCK + r;
+                let (dy, inverse) = (&dy[r * h..][..h], &inverse[r * (h / gz)..][..h / gz]);
+                x.widen(r * h, &mut xhat);
+                for (xhat, inverse) in xhat.chunks_mut(gz).zip(inverse) {
+                    xhat.iter_mut().for_each(|x| *x *= *inverse);
+                }
+                let columns = dgamma.iter_mut().zip(&mut dxhat).zip(dy).zip(&xhat);
+                for ((((dgamma, dxhat), dy), xhat), gamma) in columns.zip(&self.gamma) {
+                    *dgamma += dy.wide() * *xhat;
+                    *dxhat = dy.wide() * *gamma;
+                }
+                let groups = dx.chunks_mut(gz).zip(dxhat.chunks(gz)).zip(xhat.chunks(gz));
+                for (((dx, dxhat), xhat), inverse) in groups.zip(inverse) {
+                    let along = sum(gz, |j| dxhat[j] * xhat[j]) / W::nearest(gz as f64);
+                    for ((dx, dxhat), xhat) in dx.iter_mut().zip(dxhat).zip(xhat) {
+                        *dx = F::narrow(dx.wide() + (*dxhat - *xhat * along) * *inverse);
+                    }
+                }
+            }
+        });
+        parts
+    }
+}

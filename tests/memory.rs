@@ -1,0 +1,83 @@
+//! How much memory fused code takes on a CPU: the result, and what the backward pass must keep.
+//!
+//! A program of its own, and one test after another: the allocator counts for all of it.
+#![allow(missing_docs)]
+
+use peak_alloc::PeakAlloc;
+use quadrivium::functional::*;
+use quadrivium::tensor::*;
+use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const TOKENS: usize = 512;
+const HIDDEN: usize = 2048;
+const TABLE: usize = 2000;
+/// A tensor of `[TOKENS, HIDDEN]`.
+const RESULT: usize = TOKENS * HIDDEN * size_of::<f32>();
+/// Rows that threads work on, lists of pieces and ids, sums of gamma's gradient.
+const SMALL: usize = RESULT / 16;
+
+type Hidden = Rank3<1, TOKENS, HIDDEN>;
+type Traced<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
+
+/// Bytes that stay after `run`, and the most that there were, beyond those before.
+fn bytes<R>(run: impl FnOnce() -> R) -> (R, usize, usize) {
+    MEMORY.reset_peak_usage();
+    let before = MEMORY.current_usage();
+    let result = run();
+    (result, MEMORY.current_usage().saturating_sub(before), MEMORY.peak_usage() - before)
+}
+
+/// What one computation takes: `kept` is what the tape holds beside the result, and `gradients` what the backward
+/// pass makes beside the gradient of the result.
+fn expect<S: ConstShape>(
+    name: &str,
+    kept: usize,
+    gradients: usize,
+    forward: impl Fn() -> Traced<S>,
+) {
+    drop(forward()); // threads start, and keep what they need to run
+    let (y, held, peak) = bytes(&forward);
+    assert!(held <= RESULT + kept + SMALL, "{name}: {held} bytes stay of a result of {RESULT}");
+    assert!(peak <= RESULT + kept + SMALL, "{name}: {peak} bytes for a result of {RESULT}");
+    let ((), _, peak) = bytes(|| drop(y.sum::<Rank0, _>().backward()));
+    assert!(
+        peak <= RESULT + gradients + SMALL,
+        "{name}: {peak} bytes for gradients of {RESULT} and {gradients}"
+    );
+}
+
+#[test]
+fn fused_code_takes_the_memory_of_its_result() {
+    let dev = Cpu::default();
+    let x: Tensor<Hidden, f32, Cpu> = dev.sample_normal();
+    let gamma: Tensor<Rank1<HIDDEN>, f32, Cpu> = dev.ones();
+    for gz in [1, 16, HIDDEN] {
+        expect(&format!("group_rms_norm, {gz}"), RESULT / gz, RESULT, || {
+            group_rms_norm(x.leaky_trace(), &gamma, gz, 1e-6).unwrap()
+        });
+    }
+    let beta: Tensor<Rank1<HIDDEN>, f32, Cpu> = dev.zeros();
+    expect("layer_norm", 0, RESULT, || layer_norm(x.leaky_trace(), &gamma, &beta, 1e-6).unwrap());
+
+    let heads: Tensor<Rank4<1, TOKENS, 32, 64>, f32, Cpu> = dev.sample_normal();
+    for layout in [Layout::HalfSplit, Layout::Interleaved] {
+        let config = NtkAwareRopeConfig { max_seq_len: 4096, layout, ..Default::default() };
+        let rope = NtkAwareRope::<64, _>::new(&dev, config).unwrap();
+        expect(&format!("rotation, {layout:?}"), 0, RESULT, || {
+            rope.forward((heads.leaky_trace(), 3000))
+        });
+    }
+
+    let table = TABLE * HIDDEN * size_of::<f32>();
+    let ids: Tensor<Rank2<1, TOKENS>, usize, Cpu> =
+        dev.tensor_from_vec((0..TOKENS).map(|t| t * 37 % TABLE).collect(), Default::default());
+    let whole: Tensor<Rank2<TABLE, HIDDEN>, f32, Cpu> = dev.sample_normal();
+    expect("vocab_embedding", 0, table, || vocab_embedding(ids.leaky_trace(), &whole).unwrap());
+    let shard: Tensor<Rank2<{ TABLE / 4 }, HIDDEN>, f32, Cpu> = dev.sample_normal();
+    expect("vocab_shard_embedding", 0, table / 4, || {
+        vocab_shard_embedding(ids.leaky_trace(), &shard, 1, 4).unwrap()
+    });
+}
