@@ -4,12 +4,18 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use quadrivium::tensor::*;
 use std::fmt::Debug;
+use std::path::PathBuf;
 
 /// The device of the whole suite, named here and nowhere else. `Cuda` with the feature `cuda`.
 pub type Dev = AutoDevice;
 
 pub fn dev() -> Dev {
     Dev::default()
+}
+
+/// The checkout. Cargo names it when it runs a test; a test that was carried to another machine is told there.
+pub fn root() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or(env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
 /// Half an ulp of 1: the relative error of one rounding in `f32`.

@@ -259,6 +259,31 @@ fn what_can_be_read_is_graded() {
     scratch.run(&["check", "norm"]).ends_with(0);
 }
 
+/// The code that passes races, with the one of PyTorch that was measured; the code that does not is named and stays
+/// out, also where it does not compile.
+#[test]
+fn what_passes_may_race() {
+    let scratch = Scratch::with(|source| match source.slug {
+        "norm" => source.solution.to_string(),
+        "embedding" => format!("{}\nfn broken( {{", source.solution),
+        _ => source.starter(),
+    });
+    let folder = scratch.file("races");
+    let _ = std::fs::remove_dir_all(&folder);
+    for (component, races) in [("norm", true), ("embedding", false)] {
+        let said = scratch.run(&["bench", component, "--out", folder.to_str().unwrap()]);
+        let said = said.ends_with(0);
+        for party in ["copy", "fused", "composed", "PyTorch"] {
+            assert!(said.out.contains(party), "{component}: {party}: {said:#?}");
+        }
+        let bar = said.out.lines().any(|line| line.trim_start().starts_with("yours"));
+        assert_eq!(bar, races, "{component}: {said:#?}");
+        assert_eq!(!said.out.contains("Yours is not here yet"), races, "{component}: {said:#?}");
+        let figure = std::fs::read_to_string(folder.join(format!("{component}.svg"))).unwrap();
+        assert_eq!(figure.contains("yours"), races, "{component}");
+    }
+}
+
 #[test]
 fn reset_restores_and_keeps_a_copy() {
     let scratch = Scratch::with_starters();

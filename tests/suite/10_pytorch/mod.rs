@@ -18,7 +18,6 @@ use quadrivium::*;
 use safetensors::SafeTensors;
 use safetensors::tensor::Dtype as FileDtype;
 use serde_json::Value;
-use std::path::Path;
 
 /// One file of goldens.
 struct Goldens {
@@ -28,7 +27,7 @@ struct Goldens {
 
 impl Goldens {
     fn open(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
+        let path = root().join("tests/goldens").join(name);
         let bytes = std::fs::read(path.with_extension("safetensors")).unwrap_or_else(|error| {
             panic!(
                 "tests/goldens/{name}.safetensors: {error}. `python tests/goldens/generate.py {name}` \

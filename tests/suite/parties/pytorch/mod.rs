@@ -10,6 +10,7 @@ mod parallel;
 mod rope;
 
 use crate::parties::Seat;
+use crate::support::root;
 use contract::party::{Found, Refusal, Reply};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
@@ -37,7 +38,7 @@ struct Python {
 }
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
+    root().join("tests/goldens")
 }
 
 impl PyTorch {
