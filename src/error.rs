@@ -178,6 +178,58 @@ pub enum Error {
         length: usize,
     },
 
+    /// `nh % nkv != 0`.
+    #[error(
+        "{num_kv_heads} key and value heads can't be shared by {num_heads} query heads: each is read by the \
+         same number of them; make the number of query heads a multiple of {num_kv_heads}"
+    )]
+    KeyValueHeads {
+        /// `nh`, query heads.
+        num_heads: usize,
+        /// `nkv`, key and value heads.
+        num_kv_heads: usize,
+    },
+
+    /// `t < s`.
+    #[error(
+        "{queries} queries have {keys} keys: a query's own token has a key too, so there must be at least as \
+         many keys as queries; pass the keys of all positions up to the last query"
+    )]
+    FewerKeys {
+        /// `t`.
+        keys: usize,
+        /// `s`.
+        queries: usize,
+    },
+
+    /// A row of nothing but padding.
+    #[error(
+        "batch row {row} has {padding} tokens of padding in {length} positions: at least 1 must be left; leave \
+         the row out"
+    )]
+    Padding {
+        /// The row of the batch.
+        row: usize,
+        /// Its tokens of padding.
+        padding: usize,
+        /// Its positions.
+        length: usize,
+    },
+
+    /// `p + s` is more than the cache was made for.
+    #[error(
+        "the cache is full: it has {positions} of {capacity} positions, and {asked} more were asked for; make it \
+         larger, or begin a new one with the last part of the text"
+    )]
+    CacheFull {
+        /// `p`, the positions that are kept.
+        positions: usize,
+        /// The most positions.
+        capacity: usize,
+        /// `s`, positions that came.
+        asked: usize,
+    },
+
     /// A weight file that can't be written, read, or does not fit the module.
     #[error("{path}: {reason}")]
     Weights {
@@ -185,6 +237,15 @@ pub enum Error {
         path: String,
         /// What is wrong with it.
         reason: String,
+    },
+
+    /// A checkpoint that can't be read, or is not one of a model that is computed here.
+    #[error("{path}: {problem}")]
+    Checkpoint {
+        /// The file, or the folder if no single file is at fault.
+        path: String,
+        /// What is wrong with it.
+        problem: crate::checkpoint::CheckpointProblem,
     },
 
     /// An optimizer that did not get a gradient for every weight.

@@ -122,16 +122,23 @@
 //! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
 //! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
+pub mod attention;
+pub mod checkpoint;
 mod checks;
 mod cpu;
 pub mod embedding;
 pub mod error;
+pub mod feedforward;
 pub mod init;
 pub mod layernorm;
+pub mod linear;
+pub mod loss;
+pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
 pub mod tensor;
+pub mod training;
 pub mod weights;
 
 pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};

@@ -202,6 +202,24 @@ impl<const A: usize, const B: usize> ConstDim for Quotient<A, B> {
     const SIZE: usize = A / B;
 }
 
+/// The dimension `A * B`, known to the compiler. Used where heads stand side by side: `nkv * hd`.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Product<const A: usize, const B: usize>;
+
+impl<const A: usize, const B: usize> Dim for Product<A, B> {
+    fn size(&self) -> usize {
+        Self::SIZE
+    }
+
+    fn from_size(size: usize) -> Option<Self> {
+        (size == Self::SIZE).then_some(Self)
+    }
+}
+
+impl<const A: usize, const B: usize> ConstDim for Product<A, B> {
+    const SIZE: usize = A * B;
+}
+
 /// The most elements that a table may have on `D`, if there is a limit.
 ///
 /// dfdx's GPU code computes addresses in 32 bits and gives other rows past that, silently.
@@ -239,7 +257,16 @@ pub(crate) fn add_gradient<S: Shape, F: Float, D: Device<F>>(
 ) -> std::result::Result<(), D::Err> {
     grads.try_alloc_for(x)?;
     let total = grads.get(x).try_add(dx)?;
-    let product = Trace::<F, D>::leaky_trace(x).try_mul(total)?;
+    set_gradient(grads, x, total)
+}
+
+/// Puts `dx` in the place of the gradient of `x`. `x` must be contiguous.
+pub(crate) fn set_gradient<S: Shape, F: Float, D: Device<F>>(
+    grads: &mut Gradients<F, D>,
+    x: &Tensor<S, F, D>,
+    dx: Tensor<S, F, D>,
+) -> std::result::Result<(), D::Err> {
+    let product = Trace::<F, D>::leaky_trace(x).try_mul(dx)?;
     let mut handed_in = product.try_sum::<Rank0, _>()?.try_backward()?;
     std::mem::swap(grads.get_or_alloc_mut(x)?, handed_in.get_or_alloc_mut(x)?);
     Ok(())

@@ -68,7 +68,7 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .map(|t| Ok((&t.name, TensorView::new(F::DTYPE, t.shape.clone(), &t.bytes)?)))
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
-    let bytes = safetensors::serialize(views, &None).map_err(|e| refuse(path, e))?;
+    let bytes = safetensors::serialize(views, None).map_err(|e| refuse(path, e))?;
     replace(path, &bytes).map_err(|reason| refuse(path, reason))
 }
 
@@ -192,7 +192,7 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
         _: TensorOptions<S, F, D>,
         (tensor, name): (&mut Tensor<S, F, D>, String),
     ) -> std::result::Result<Option<Tensor<S, F, D>>, String> {
-        let names = || self.file.names().into_iter().cloned().collect::<Vec<_>>().join(", ");
+        let names = || self.file.names().join(", ");
         let stored = (self.file.tensor(&name))
             .map_err(|_| format!("no tensor is called {name:?}; the file has: {}", names()))?;
         let expected: Vec<usize> = tensor.shape().concrete().into();

@@ -152,7 +152,7 @@ fn weights_survive_a_file_and_rope_is_not_saved() {
 
     let bytes = std::fs::read(&path).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
-    let mut names: Vec<_> = file.names().into_iter().cloned().collect();
+    let mut names = file.names();
     names.sort();
     assert_eq!(names, ["0.0.weight", "0.1.weight"]);
 

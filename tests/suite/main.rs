@@ -30,6 +30,8 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
+#[path = "23_model.rs"]
+mod model;
 #[path = "07_modules.rs"]
 mod modules;
 #[path = "02_norm.rs"]

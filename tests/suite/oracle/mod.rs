@@ -3,5 +3,6 @@
 //! Nothing here is shared with the library.
 
 pub mod embedding;
+pub mod model;
 pub mod norm;
 pub mod rope;

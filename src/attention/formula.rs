@@ -1,0 +1,235 @@
+//! Attention as a free function, forward and backward side by side.
+//!
+//! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a function. The
+//! arithmetic is in `f32` or better, and the result is rounded to the input's type once.
+
+use crate::checks::{check_size, same_shape};
+use crate::error::{Error, Result};
+use crate::tensor::*;
+
+// ANCHOR: repeat_kv
+/// Each head `times` times, one copy beside the other: `[b, t, nkv, hd]` to `[b, t, nkv * times, hd]`.
+///
+/// Head `j` of the result is head `j / times` of `x`: heads are interleaved (`0, 0, 1, 1`), not tiled
+/// (`0, 1, 0, 1`). So neighbouring query heads share a key. The gradient of a head is the sum over its copies.
+/// Source: Ainslie et al. 2023, "GQA".
+///
+/// # Errors
+/// `times` 0; an empty input; more elements than memory has addresses.
+pub fn repeat_kv<B: Dim, P: Dim, N: Dim, H: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
+    x: Tensor<(B, P, N, H), F, D, T>,
+    times: usize,
+) -> Result<Tensor<(B, P, usize, H), F, D, T>> {
+    check_size("x", x.shape())?;
+    let (b, t, nkv, hd) = *x.shape();
+    let heads = nkv.size().saturating_mul(times);
+    check_size("the result", &(b, t, heads, hd))?;
+    repeat(x, times).map_err(Error::device)
+}
+
+fn repeat<B: Dim, P: Dim, N: Dim, H: Dim, F: Dtype, D: Device<F>, T: Tape<F, D>>(
+    x: Tensor<(B, P, N, H), F, D, T>,
+    times: usize,
+) -> Raw<Tensor<(B, P, usize, H), F, D, T>, D> {
+    let (b, t, nkv, hd) = *x.shape();
+    let x = x.try_broadcast_like::<_, Axis<3>>(&(b, t, nkv, times, hd))?; //  [b, t, nkv, times, hd]
+    x.try_reshape_like(&(b, t, nkv.size() * times, hd)) //                    [b, t, nh, hd]
+}
+// ANCHOR_END: repeat_kv
+
+// ANCHOR: causal_mask
+/// Whether the query of each row may look at each key, `[b, s, t]`, row by row.
+///
+/// The query of row `i` stands at position `offset + i`, and sees the keys at `0 ..= offset + i`. In a batch row
+/// with padding, the first `padding` tokens are no text: nobody sees them but they themselves. (A query that saw
+/// nothing at all would have a softmax of no terms, which is NaN.)
+pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<bool> {
+    let sees = |pad: usize, query: usize, key: usize| key == query || (pad..query).contains(&key);
+    let row = |pad| (0..s).flat_map(move |i| (0..t).map(move |j| sees(pad, offset + i, j)));
+    padding.iter().flat_map(|&pad| row(pad)).collect()
+}
+// ANCHOR_END: causal_mask
+
+// ANCHOR: attention_forward
+/// Causal attention with grouped heads: `softmax(q k^T / sqrt(hd)) v`, where a query sees the positions up to its
+/// own.
+///
+/// Shapes: `q` `[b, s, nh, hd]`, `k` and `v` `[b, t, nkv, hd]`, result `[b, s, nh, hd]`. The queries are those of the
+/// LAST `s` of the `t` positions. Query head `j` reads key and value head `j / (nh / nkv)`. `padding` has one number for
+/// each batch row, how many tokens at its start are no text; or it is empty, and then there are none.
+///
+/// Source: Vaswani et al. 2017, "Attention Is All You Need"; grouped heads: Ainslie et al. 2023.
+///
+/// # Errors
+/// Key heads that do not divide the query heads; fewer keys than queries; shapes that do not fit each other;
+/// `padding` of another length; an empty input.
+pub fn causal_attention<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    q: Tensor<(B, S, N, H), F, D, T>,
+    k: Tensor<(B, P, K, H), F, D, T>,
+    v: Tensor<(B, P, K, H), F, D, T>,
+    padding: &[usize],
+) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_attention(q.shape(), k.shape(), v.shape(), padding)?;
+    let run = || -> Raw<_, D> {
+        let (q, tape) = q.try_contiguous()?.split_tape();
+        let (k, k_tape) = k.try_contiguous()?.split_tape();
+        let (v, v_tape) = v.try_contiguous()?.split_tape();
+        let mut tape = tape.merge(k_tape).merge(v_tape);
+        let (y, saved) = attend_forward(cast(&q)?, cast(&k)?, cast(&v)?, padding)?;
+        let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
+        on_backward(&mut tape, &y, move |dy, grads| {
+            let (dq, dk, dv) = attend_backward(cast(&dy)?, saved)?;
+            add_gradient(grads, &q, cast::<F::Wide, F, _, _>(&dq)?)?;
+            add_gradient(grads, &k, cast::<F::Wide, F, _, _>(&dk)?)?;
+            add_gradient(grads, &v, cast::<F::Wide, F, _, _>(&dv)?)
+        });
+        Ok(y.put_tape(tape))
+    };
+    run().map_err(Error::device)
+}
+
+/// Queries, keys or values with the heads in front, `[b, nh, s, hd]`.
+type InHeads<B, S, H, W, D> = Tensor<(B, usize, S, H), W, D>;
+
+/// What the backward pass needs of the forward pass.
+struct Saved<B: Dim, S: Dim, P: Dim, K: Dim, H: Dim, W: Float, D: Device<W>> {
+    q: InHeads<B, S, H, W, D>,                  // [b, nh, s, hd], divided by sqrt(hd)
+    k: InHeads<B, P, H, W, D>,                  // [b, nh, t, hd], repeated
+    v: InHeads<B, P, H, W, D>,                  // [b, nh, t, hd], repeated
+    weights: Tensor<(B, usize, S, P), W, D>,    // [b, nh, s, t]
+    key_heads: K,
+}
+
+/// weights = softmax(q k^T / sqrt(hd)) over what is seen, y = weights v
+fn attend_forward<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim, W: Float, D: Device<W> + TensorFromVec<bool>>(
+    q: Tensor<(B, S, N, H), W, D>,
+    k: Tensor<(B, P, K, H), W, D>,
+    v: Tensor<(B, P, K, H), W, D>,
+    padding: &[usize],
+) -> Raw<(Tensor<(B, S, N, H), W, D>, Saved<B, S, P, K, H, W, D>), D> {
+    let (b, s, nh, hd) = *q.shape();
+    let (_, t, key_heads, _) = *k.shape();
+    let times = nh.size() / key_heads.size();
+
+    let q = q.try_div(root::<_, W>(hd))?.try_reshape_like(&(b, s, nh.size(), hd))?; // [b, s, nh, hd]
+    let q = q.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //                      [b, nh, s, hd]
+    let k = repeat(k, times)?.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //      [b, nh, t, hd]
+    let v = repeat(v, times)?.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //      [b, nh, t, hd]
+
+    let seen = mask(q.device(), (b, nh.size(), s, t), padding)?; //           [b, nh, s, t]
+    let hidden = q.device().try_zeros_like(seen.shape())?.try_sub(W::infinity())?;
+    let keys = k.clone().try_permute::<_, Axes4<0, 1, 3, 2>>()?; //           [b, nh, hd, t]
+    let scores = seen.try_choose(q.clone().try_matmul(keys)?, hidden)?; //    [b, nh, s, t]
+    let weights = scores.try_softmax::<Axis<3>>()?; //                        [b, nh, s, t]
+
+    let y = weights.clone().try_matmul(v.clone())?; //                        [b, nh, s, hd]
+    let y = y.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //                      [b, s, nh, hd]
+    let y = y.try_reshape_like(&(b, s, nh, hd))?;
+    Ok((y, Saved { q, k, v, weights, key_heads }))
+}
+// ANCHOR_END: attention_forward
+
+// ANCHOR: attention_backward
+/// dv       = weights^T dy
+/// dscores  = weights * (dweights - sum over keys of weights * dweights), with dweights = dy v^T
+/// dq       = dscores k / sqrt(hd),  dk = dscores^T q / sqrt(hd)
+///
+/// A key or value head's gradient is the sum over the query heads that read it.
+fn attend_backward<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim, W: Float, D: Device<W> + TensorFromVec<bool>>(
+    dy: Tensor<(B, S, N, H), W, D>,
+    saved: Saved<B, S, P, K, H, W, D>,
+) -> Raw<
+    (Tensor<(B, S, N, H), W, D>, Tensor<(B, P, K, H), W, D>, Tensor<(B, P, K, H), W, D>),
+    D,
+> {
+    let Saved { q, k, v, weights, key_heads } = saved;
+    let shape = *dy.shape();
+    let (b, s, nh, hd) = shape;
+    let t = k.shape().2;
+    let groups = (b, t, key_heads, nh.size() / key_heads.size(), hd);
+
+    let dy = dy.try_reshape_like(&(b, s, nh.size(), hd))?; //                 [b, s, nh, hd]
+    let dy = dy.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //                    [b, nh, s, hd]
+    let transposed = weights.clone().try_permute::<_, Axes4<0, 1, 3, 2>>()?; // [b, nh, t, s]
+    let dv = transposed.try_matmul(dy.clone())?; //                           [b, nh, t, hd]
+    let values = v.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //                 [b, nh, hd, t]
+    let dweights = dy.try_matmul(values)?; //                                 [b, nh, s, t]
+    let along = weights.clone().try_mul(dweights.clone())?.try_sum::<_, Axis<3>>()?; // [b, nh, s]
+    let along = along.try_broadcast_like::<_, Axis<3>>(weights.shape())?; //  [b, nh, s, t]
+    let dscores = weights.try_mul(dweights.try_sub(along)?)?; //              [b, nh, s, t]
+    let dq = dscores.clone().try_matmul(k)?.try_div(root::<_, W>(hd))?; //            [b, nh, s, hd]
+    let transposed = dscores.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //       [b, nh, t, s]
+    let dk = transposed.try_matmul(q)?; //                                    [b, nh, t, hd]
+
+    let gather = |x: InHeads<B, P, H, W, D>| -> Raw<Tensor<(B, P, K, H), W, D>, D> {
+        let x = x.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //                  [b, t, nh, hd]
+        x.try_reshape_like(&groups)?.try_sum::<_, Axis<3>>() //               [b, t, nkv, hd]
+    };
+    let dq = dq.try_permute::<_, Axes4<0, 2, 1, 3>>()?.try_reshape_like(&shape)?;
+    Ok((dq, gather(dk)?, gather(dv)?))
+}
+// ANCHOR_END: attention_backward
+
+/// The root of the head size.
+fn root<H: Dim, W: Float>(head_dim: H) -> W {
+    W::nearest((head_dim.size() as f64).sqrt())
+}
+
+/// What each query of each head sees, `[b, nh, s, t]`.
+fn mask<B: Dim, S: Dim, P: Dim, D: TensorFromVec<bool> + Device<W>, W: Float>(
+    dev: &D,
+    shape: (B, usize, S, P),
+    padding: &[usize],
+) -> Raw<Tensor<(B, usize, S, P), bool, D>, D> {
+    let (b, _, s, t) = shape;
+    let none = vec![0; b.size()];
+    let padding = if padding.is_empty() { &none } else { padding };
+    let seen = causal_mask(t.size() - s.size(), s.size(), t.size(), padding);
+    let seen = dev.try_tensor_from_vec(seen, (b, s, t))?; //                  [b, s, t]
+    seen.try_broadcast_like::<_, Axis<1>>(&shape) //                          [b, nh, s, t]
+}
+
+fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
+    q: &(B, S, N, H),
+    k: &(B, P, K, H),
+    v: &(B, P, K, H),
+    padding: &[usize],
+) -> Result<()> {
+    check_size("q", q)?;
+    check_size("k", k)?;
+    let (b, s, nh, hd) = (q.0.size(), q.1.size(), q.2.size(), q.3.size());
+    let (t, nkv) = (k.1.size(), k.2.size());
+    same_shape("k", &[b, t, nkv, hd], &k.concrete())?;
+    same_shape("v", &[b, t, nkv, hd], &v.concrete())?;
+    if nh % nkv != 0 {
+        return Err(Error::KeyValueHeads { num_heads: nh, num_kv_heads: nkv });
+    }
+    if t < s {
+        return Err(Error::FewerKeys { keys: t, queries: s });
+    }
+    if !padding.is_empty() {
+        same_shape("padding", &[b], &[padding.len()])?;
+    }
+    check_size("the scores", &(b, nh, s, t))
+}
+
+/// One number for each batch row, each leaving a token; or none at all.
+pub(crate) fn check_padding(padding: &[usize], b: usize, t: usize) -> Result<()> {
+    if !padding.is_empty() {
+        same_shape("padding", &[b], &[padding.len()])?;
+    }
+    match padding.iter().position(|&pad| pad >= t) {
+        None => Ok(()),
+        Some(row) => Err(Error::Padding { row, padding: padding[row], length: t }),
+    }
+}

@@ -1,0 +1,276 @@
+//! Causal attention with grouped query heads, its cache, and its place for a position encoding.
+//!
+//! This file holds the weights and settings. The computation is [`causal_attention`].
+
+mod cache;
+mod formula;
+mod position;
+
+pub use cache::{Kept, KvCache};
+pub use formula::{causal_attention, causal_mask, repeat_kv};
+pub use position::{NoPosition, PositionEncoding};
+pub(crate) use formula::check_padding;
+
+use crate::error::Result;
+use crate::linear::{Linear, LinearConfig};
+use crate::rope::NtkAwareRope;
+use crate::tensor::*;
+use const_panic::concat_panic;
+use std::fmt;
+
+/// Attention of `NH` query heads over `NKV` key and value heads, each of `HD` elements.
+///
+/// - `H`: hidden size, `NH * HD`. If it is not, it does not compile.
+/// - `NKV`: must divide `NH`. `NKV = NH` is multi-head attention (MHA), `NKV = 1` multi-query attention (MQA),
+///   all between grouped-query attention (GQA).
+/// - `P`: the position encoding, by default NTK-aware RoPE.
+///
+/// Input and output are `[b, s, H]`. Source: Ainslie et al. 2023, "GQA"; the projections without bias are those of
+/// Llama (Touvron et al. 2023).
+///
+/// ```
+/// use quadrivium::attention::{GroupedQueryAttention, KvCache};
+/// use quadrivium::tensor::*;
+/// use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
+///
+/// let dev = Cpu::default();
+/// let rope = NtkAwareRope::<4, _>::new(&dev, NtkAwareRopeConfig::default())?;
+/// // 8 elements: two query heads of 4, which share one key head.
+/// let attention = GroupedQueryAttention::<8, 2, 1, 4, f32, _>::new(&dev, 42, 0.02, rope)?;
+/// let x: Tensor<Rank3<1, 3, 8>, f32, _> = dev.sample_normal();
+/// let whole = attention.try_forward(x.clone())?; //                        [b, s, h]
+///
+/// // Token by token, with the keys and values kept.
+/// let mut cache = KvCache::new(3);
+/// for t in 0..3 {
+///     let token = x.clone().slice((.., t..t + 1, ..)).realize::<(usize, usize, Const<8>)>();
+///     let y = attention.try_decode(token, &mut cache, &[])?; //            [b, 1, h]
+///     for (got, want) in y.as_vec().iter().zip(&whole.as_vec()[t * 8..]) {
+///         assert!((got - want).abs() < 1e-6);
+///     }
+/// }
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct GroupedQueryAttention<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    P = NtkAwareRope<HD, D>,
+> {
+    /// From tokens to queries, `[nh * hd, h]`.
+    pub q_proj: Linear<Const<H>, Product<NH, HD>, F, D>,
+    /// From tokens to keys, `[nkv * hd, h]`.
+    pub k_proj: Linear<Const<H>, Product<NKV, HD>, F, D>,
+    /// From tokens to values, `[nkv * hd, h]`.
+    pub v_proj: Linear<Const<H>, Product<NKV, HD>, F, D>,
+    /// From what the heads found to tokens, `[h, nh * hd]`.
+    pub o_proj: Linear<Product<NH, HD>, Const<H>, F, D>,
+    /// What is done about positions.
+    pub position: P,
+}
+
+const fn assert_attention(h: usize, nh: usize, nkv: usize, hd: usize) {
+    if nkv == 0 || nh % nkv != 0 {
+        concat_panic!(
+            nkv,
+            " key and value heads can't be shared by ",
+            nh,
+            " query heads: the number of query heads must be a multiple of it"
+        );
+    }
+    match nh.checked_mul(hd) {
+        Some(size) if size == h => {}
+        _ => concat_panic!(
+            nh,
+            " heads of size ",
+            hd,
+            " do not make hidden size ",
+            h,
+            ": the hidden size must be the number of heads times the head size"
+        ),
+    }
+}
+
+/// Tokens, `[b, s, h]`.
+type Tokens<B, S, const H: usize, F, D, T = NoneTape> = Tensor<(B, S, Const<H>), F, D, T>;
+/// Queries, keys or values, `[b, s, n, hd]`.
+type Heads<B, S, const N: usize, const HD: usize, F, D, T = NoneTape> =
+    Tensor<(B, S, Const<N>, Const<HD>), F, D, T>;
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P>
+    GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
+where
+    F: Float,
+    D: Backend<F>,
+    P: PositionEncoding<HD, F, D>,
+{
+    /// Attention with its four matrices drawn from `seed`, `seed + 1`, `seed + 2` and `seed + 3`, normal with
+    /// standard deviation `init_std`.
+    ///
+    /// # Errors
+    /// A standard deviation that is negative or not finite; what the device reports.
+    pub fn new(dev: &D, seed: u64, init_std: f64, position: P) -> Result<Self> {
+        const { assert_attention(H, NH, NKV, HD) };
+        let config = |nth| LinearConfig { init_std, init_seed: seed.wrapping_add(nth) };
+        Ok(Self {
+            q_proj: Linear::new(dev, config(0))?,
+            k_proj: Linear::new(dev, config(1))?,
+            v_proj: Linear::new(dev, config(2))?,
+            o_proj: Linear::new(dev, config(3))?,
+            position,
+        })
+    }
+
+    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding: see [`causal_attention`].
+    ///
+    /// # Errors
+    /// An empty input; padding of a whole row, or for another number of rows; positions that the encoding does not
+    /// have; what the device reports.
+    pub fn try_forward_padded<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        check_padding(padding, x.shape().0.size(), x.shape().1.size())?;
+        let (q, k, v) = self.heads(x, 0)?;
+        self.merge(causal_attention(q, k, v, padding)?)
+    }
+
+    /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
+    ///
+    /// # Errors
+    /// A full cache; another batch size than that of the cache; what the encoding or the device reports. Then the
+    /// cache is as it was.
+    pub fn try_decode<B: Dim, S: Dim>(
+        &self,
+        x: Tokens<B, S, H, F, D>,
+        cache: &mut KvCache<NKV, HD, F, D>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D>> {
+        let (q, k, v) = self.heads(x, cache.positions())?;
+        let (b, s, nh, hd) = *q.shape();
+        let mut grown = cache.clone(); // shares what is kept
+        let (k, v) = grown.push(k, v)?;
+        let q = q.try_reshape_like(&(b.size(), s, nh, hd)).map_err(crate::Error::device)?;
+        let found = causal_attention(q, k, v, padding)?;
+        let found = found.try_reshape_like(&(b, s, nh, hd)).map_err(crate::Error::device)?;
+        let y = self.merge(found)?;
+        *cache = grown; // last, so that a call that fails changes nothing
+        Ok(y)
+    }
+
+    /// Queries `[b, s, nh, hd]`, keys and values `[b, s, nkv, hd]` of tokens from position `offset` on.
+    fn heads<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        offset: usize,
+    ) -> Result<(
+        Heads<B, S, NH, HD, F, D, T>,
+        Heads<B, S, NKV, HD, F, D, T>,
+        Heads<B, S, NKV, HD, F, D, T>,
+    )> {
+        const { assert_attention(H, NH, NKV, HD) };
+        let (b, s, _) = *x.shape();
+        let q = self.q_proj.try_forward(x.with_empty_tape())?; //             [b, s, nh * hd]
+        let k = self.k_proj.try_forward(x.with_empty_tape())?; //             [b, s, nkv * hd]
+        let v = self.v_proj.try_forward(x)?; //                               [b, s, nkv * hd]
+        let q = q.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
+        let k = k.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
+        let v = v.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
+        let q = self.position.on_heads(q, offset)?; //                        [b, s, nh, hd]
+        let k = self.position.on_heads(k, offset)?; //                        [b, s, nkv, hd]
+        Ok((q, k, v))
+    }
+
+    /// From what the heads found, `[b, s, nh, hd]`, to tokens.
+    fn merge<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        found: Heads<B, S, NH, HD, F, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        let (b, s, _, _) = *found.shape();
+        let found = found.try_reshape_like(&(b, s, Product)).map_err(crate::Error::device)?;
+        self.o_proj.try_forward(found) //                                     [b, s, h]
+    }
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, B, S, F, D, P, T>
+    Module<Tokens<B, S, H, F, D, T>> for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
+where
+    B: Dim,
+    S: Dim,
+    F: Float,
+    D: Backend<F>,
+    P: PositionEncoding<HD, F, D>,
+    T: Tape<F, D>,
+{
+    type Output = Tokens<B, S, H, F, D, T>;
+    type Error = crate::Error;
+
+    fn try_forward(&self, x: Tokens<B, S, H, F, D, T>) -> Result<Self::Output> {
+        self.try_forward_padded(x, &[])
+    }
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P> NonMutableModule
+    for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
+where
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+{
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P>
+    TensorCollection<F, D> for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
+where
+    F: Float,
+    D: Backend<F>,
+    P: TensorCollection<F, D>,
+{
+    type To<F2: Dtype, D2: Device<F2>> =
+        GroupedQueryAttention<H, NH, NKV, HD, F2, D2, P::To<F2, D2>>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
+        visitor: &mut V,
+    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        const { assert_attention(H, NH, NKV, HD) };
+        visitor.visit_fields(
+            (
+                Self::module("q_proj", |m| &m.q_proj, |m| &mut m.q_proj),
+                Self::module("k_proj", |m| &m.k_proj, |m| &mut m.k_proj),
+                Self::module("v_proj", |m| &m.v_proj, |m| &mut m.v_proj),
+                Self::module("o_proj", |m| &m.o_proj, |m| &mut m.o_proj),
+                Self::module("position", |m| &m.position, |m| &mut m.position),
+            ),
+            |(q_proj, k_proj, v_proj, o_proj, position)| GroupedQueryAttention {
+                q_proj,
+                k_proj,
+                v_proj,
+                o_proj,
+                position,
+            },
+        )
+    }
+}
+
+/// Shows the sizes, not the weights.
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P> fmt::Debug
+    for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
+where
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    P: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupedQueryAttention")
+            .field("hidden_size", &H)
+            .field("num_heads", &NH)
+            .field("num_kv_heads", &NKV)
+            .field("head_dim", &HD)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

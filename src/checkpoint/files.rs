@@ -1,0 +1,121 @@
+//! A checkpoint's files of weights.
+
+use super::problem::CheckpointProblem as Problem;
+use super::{HEAD, TABLE, refuse};
+use crate::error::Result;
+use crate::tensor::Float;
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// One file with all weights.
+const WHOLE: &str = "model.safetensors";
+/// The list of the files, if there are several.
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Entries of old checkpoints that are no weights: RoPE's frequencies.
+fn is_no_weight(name: &str) -> bool {
+    name.ends_with(".rotary_emb.inv_freq")
+}
+
+/// Reads the tensors that are wanted, by name and shape.
+pub(super) fn read<F: Float>(
+    folder: &Path,
+    wanted: &BTreeMap<String, Vec<usize>>,
+) -> Result<BTreeMap<String, Vec<F>>> {
+    let mut found = BTreeMap::new();
+    for file in names(folder)? {
+        // One file at a time, so that only one is in memory beside the weights.
+        let bytes = std::fs::read(&file).map_err(|e| refuse(&file, Problem::File(e.to_string())))?;
+        let tensors = SafeTensors::deserialize(&bytes);
+        let tensors = tensors.map_err(|e| refuse(&file, Problem::NotSafetensors(e.to_string())))?;
+        for (name, tensor) in tensors.iter() {
+            if is_no_weight(name) {
+                continue;
+            }
+            let values = one(name, &tensor, wanted).map_err(|problem| refuse(&file, problem))?;
+            found.insert(name.to_string(), values);
+        }
+    }
+    if let Some(name) = wanted.keys().find(|name| !found.contains_key(*name)) {
+        return Err(refuse(folder, Problem::MissingTensor { name: name.clone() }));
+    }
+    // A tied checkpoint may have the matrix twice; then both are the same.
+    if !wanted.contains_key(HEAD) {
+        let head: Option<Vec<F>> = found.remove(HEAD);
+        if head.is_some_and(|head| head != found[TABLE]) {
+            return Err(refuse(folder, Problem::NotTied));
+        }
+    }
+    Ok(found)
+}
+
+/// The files with weights.
+fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let index = folder.join(INDEX);
+    if !index.exists() {
+        return Ok(vec![folder.join(WHOLE)]);
+    }
+    let text = std::fs::read_to_string(&index);
+    let text = text.map_err(|e| refuse(&index, Problem::File(e.to_string())))?;
+    let json: Value =
+        serde_json::from_str(&text).map_err(|e| refuse(&index, Problem::Json(e.to_string())))?;
+    let Some(Value::Object(map)) = json.get("weight_map") else {
+        let name = "weight_map".to_string();
+        return Err(refuse(&index, Problem::MissingSetting { name }));
+    };
+    let mut files = BTreeSet::new();
+    for (tensor, file) in map {
+        // A name and no path: a list may not lead out of its folder.
+        let plain = file.as_str().filter(|name| {
+            Path::new(name).file_name().is_some_and(|last| last == std::ffi::OsStr::new(name))
+        });
+        let Some(name) = plain else {
+            let name = format!("weight_map.{tensor}");
+            let rule = "the name of a file in this folder";
+            return Err(refuse(&index, Problem::Setting { name, rule, got: file.to_string() }));
+        };
+        files.insert(folder.join(name));
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// The values of one tensor, once it is known to be one of those that are wanted.
+fn one<F: Float>(
+    name: &str,
+    tensor: &TensorView<'_>,
+    wanted: &BTreeMap<String, Vec<usize>>,
+) -> std::result::Result<Vec<F>, Problem> {
+    let expected = match wanted.get(name) {
+        Some(shape) => shape,
+        None if name == HEAD => &wanted[TABLE],
+        None => return Err(Problem::UnknownTensor { name: name.into() }),
+    };
+    if tensor.shape() != expected {
+        let (expected, got) = (expected.clone(), tensor.shape().to_vec());
+        return Err(Problem::Shape { name: name.into(), expected, got });
+    }
+    let two = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
+    let values: Vec<f32> = match tensor.dtype() {
+        Dtype::F32 => {
+            let word = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            tensor.data().chunks_exact(4).map(word).collect()
+        }
+        Dtype::F16 => {
+            tensor.data().chunks_exact(2).map(|bytes| f16::from_bits(two(bytes)).to_f32()).collect()
+        }
+        Dtype::BF16 => {
+            tensor.data().chunks_exact(2).map(|bytes| bf16::from_bits(two(bytes)).to_f32()).collect()
+        }
+        other => return Err(Problem::FloatType { name: name.into(), got: format!("{other:?}") }),
+    };
+    let nearest = |value: f32| F::nearest(value.into());
+    let finite = |value: &f32| nearest(*value).is_finite();
+    if let Some(place) = values.iter().position(|value| !finite(value)) {
+        let value = values[place].into();
+        return Err(Problem::NotFinite { name: name.into(), place, value });
+    }
+    Ok(values.into_iter().map(nearest).collect())
+}

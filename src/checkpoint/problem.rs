@@ -1,0 +1,121 @@
+//! What can be wrong with a checkpoint.
+
+/// Why a checkpoint was refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointProblem {
+    /// A file that can't be read.
+    #[error("it can't be read: {0}")]
+    File(String),
+
+    /// A file of settings that is no JSON, or not an object.
+    #[error("it is no JSON object: {0}; fetch it again")]
+    Json(String),
+
+    /// A setting that must be there.
+    #[error("`{name}` is missing; a Llama checkpoint has it")]
+    MissingSetting {
+        /// Its name in the file.
+        name: String,
+    },
+
+    /// A setting that is something else than it must be.
+    #[error("`{name}` must be {rule}, got {got}")]
+    Setting {
+        /// Its name in the file.
+        name: String,
+        /// The rule, in words.
+        rule: &'static str,
+        /// What stands there.
+        got: String,
+    },
+
+    /// A setting whose meaning this crate does not compute.
+    #[error("`{name}` is {got}, and this crate computes {supported} only: its results would be others")]
+    Unsupported {
+        /// Its name in the file.
+        name: String,
+        /// What stands there.
+        got: String,
+        /// What is computed.
+        supported: &'static str,
+    },
+
+    /// Sizes that are not those of the type that the checkpoint was to be loaded into.
+    #[error("it is of another size than the model's type: {}; choose the type of its size", listed(.0))]
+    Sizes(Vec<SizeDiffers>),
+
+    /// A tensor that the model needs.
+    #[error("no tensor is called {name:?}, and the model needs it")]
+    MissingTensor {
+        /// Its name.
+        name: String,
+    },
+
+    /// A tensor that the model does not have.
+    #[error("the tensor {name:?} has no place in the model: it would be left out of every result")]
+    UnknownTensor {
+        /// Its name.
+        name: String,
+    },
+
+    /// A tensor of another shape.
+    #[error("{name:?} has shape {got:?}, expected {expected:?}")]
+    Shape {
+        /// Its name.
+        name: String,
+        /// The shape that the settings ask for.
+        expected: Vec<usize>,
+        /// The shape in the file.
+        got: Vec<usize>,
+    },
+
+    /// A tensor of a type that is not read.
+    #[error("{name:?} holds {got}, and F32, F16 and BF16 are read: convert the checkpoint")]
+    FloatType {
+        /// Its name.
+        name: String,
+        /// The type in the file.
+        got: String,
+    },
+
+    /// A weight that is no number.
+    #[error("{name:?} has {value} at place {place}: every weight must be finite; fetch the file again")]
+    NotFinite {
+        /// The tensor.
+        name: String,
+        /// The place in it, in its order in memory.
+        place: usize,
+        /// What stands there.
+        value: f64,
+    },
+
+    /// A file that is not what its ending says.
+    #[error("it is no whole .safetensors file ({0}); fetch it again")]
+    NotSafetensors(String),
+
+    /// A tied checkpoint whose output matrix is another than its table.
+    #[error(
+        "`tie_word_embeddings` is true, but lm_head.weight is another matrix than model.embed_tokens.weight: \
+         one of the two is wrong"
+    )]
+    NotTied,
+}
+
+/// One size of two that differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeDiffers {
+    /// The setting's name in the file.
+    pub name: &'static str,
+    /// Its value in the type.
+    pub in_type: String,
+    /// Its value in the file.
+    pub in_file: String,
+}
+
+fn listed(differences: &[SizeDiffers]) -> String {
+    let one = |SizeDiffers { name, in_type, in_file }: &SizeDiffers| {
+        format!("`{name}` is {in_file} in the file and {in_type} in the type")
+    };
+    differences.iter().map(one).collect::<Vec<_>>().join(", ")
+}

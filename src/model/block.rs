@@ -1,0 +1,175 @@
+//! A decoder block: attention and a feed-forward network, each behind a norm and beside a residual.
+
+use super::parts::{Normalize, Tokens};
+use crate::attention::{GroupedQueryAttention, KvCache, PositionEncoding};
+use crate::error::{Error, Result};
+use crate::feedforward::SwiGlu;
+use crate::norm::GroupRmsNorm;
+use crate::rope::NtkAwareRope;
+use crate::tensor::*;
+use std::fmt;
+
+/// A pre-norm block: `x = x + attention(norm(x))`, then `x = x + network(norm(x))`.
+///
+/// - `N`: the norm, by default GroupRMSNorm with one group.
+/// - `P`: the position encoding, by default NTK-aware RoPE.
+///
+/// The other sizes are those of [`GroupedQueryAttention`] and [`SwiGlu`]. Input and output are `[b, s, H]`. Source:
+/// pre-norm: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
+#[derive(Clone)]
+pub struct TransformerBlock<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    N = GroupRmsNorm<H, H, F, D>,
+    P = NtkAwareRope<HD, D>,
+> {
+    /// Before attention.
+    pub input_layernorm: N,
+    /// Looks at earlier tokens.
+    pub self_attn: GroupedQueryAttention<H, NH, NKV, HD, F, D, P>,
+    /// Before the network. Another one than the first: they have learned other scales.
+    pub post_attention_layernorm: N,
+    /// Works on each token alone.
+    pub mlp: SwiGlu<H, FF, F, D>,
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
+    TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+where
+    F: Float,
+    D: Backend<F>,
+    N: Normalize<H, F, D>,
+    P: PositionEncoding<HD, F, D>,
+{
+    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding.
+    ///
+    /// # Errors
+    /// What its parts refuse.
+    pub fn try_forward_padded<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        self.around(x, |n| self.self_attn.try_forward_padded(n, padding))
+    }
+
+    /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
+    ///
+    /// # Errors
+    /// What its parts refuse; then the cache is as it was.
+    pub fn try_decode<B: Dim, S: Dim>(
+        &self,
+        x: Tokens<B, S, H, F, D>,
+        cache: &mut KvCache<NKV, HD, F, D>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D>> {
+        let mut grown = cache.clone(); // shares what is kept
+        let y = self.around(x, |n| self.self_attn.try_decode(n, &mut grown, padding))?;
+        *cache = grown; // last, so that a call that fails changes nothing
+        Ok(y)
+    }
+
+    // ANCHOR: block
+    /// The block around its attention.
+    fn around<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        attention: impl FnOnce(Tokens<B, S, H, F, D, T>) -> Result<Tokens<B, S, H, F, D, T>>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        let n = self.input_layernorm.normalize(x.with_empty_tape())?; //      [b, s, h]
+        let x = x.try_add(attention(n)?).map_err(Error::device)?; //          [b, s, h]
+        let n = self.post_attention_layernorm.normalize(x.with_empty_tape())?; // [b, s, h]
+        x.try_add(self.mlp.try_forward(n)?).map_err(Error::device) //         [b, s, h]
+    }
+    // ANCHOR_END: block
+}
+
+impl<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    B: Dim,
+    S: Dim,
+    F: Float,
+    D: Backend<F>,
+    N: Normalize<H, F, D>,
+    P: PositionEncoding<HD, F, D>,
+    T: Tape<F, D>,
+> Module<Tokens<B, S, H, F, D, T>> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+{
+    type Output = Tokens<B, S, H, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, x: Tokens<B, S, H, F, D, T>) -> Result<Self::Output> {
+        self.try_forward_padded(x, &[])
+    }
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
+    NonMutableModule for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+where
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+{
+}
+
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
+    TensorCollection<F, D> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+where
+    F: Float,
+    D: Backend<F>,
+    N: TensorCollection<F, D>,
+    P: TensorCollection<F, D>,
+{
+    type To<F2: Dtype, D2: Device<F2>> =
+        TransformerBlock<H, NH, NKV, HD, FF, F2, D2, N::To<F2, D2>, P::To<F2, D2>>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
+        visitor: &mut V,
+    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        visitor.visit_fields(
+            (
+                Self::module("input_layernorm", |m| &m.input_layernorm, |m| &mut m.input_layernorm),
+                Self::module("self_attn", |m| &m.self_attn, |m| &mut m.self_attn),
+                Self::module(
+                    "post_attention_layernorm",
+                    |m| &m.post_attention_layernorm,
+                    |m| &mut m.post_attention_layernorm,
+                ),
+                Self::module("mlp", |m| &m.mlp, |m| &mut m.mlp),
+            ),
+            |(input_layernorm, self_attn, post_attention_layernorm, mlp)| TransformerBlock {
+                input_layernorm,
+                self_attn,
+                post_attention_layernorm,
+                mlp,
+            },
+        )
+    }
+}
+
+/// Shows the parts, not the weights.
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
+    fmt::Debug for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+where
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    N: fmt::Debug,
+    P: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransformerBlock")
+            .field("input_layernorm", &self.input_layernorm)
+            .field("self_attn", &self.self_attn)
+            .field("post_attention_layernorm", &self.post_attention_layernorm)
+            .field("mlp", &self.mlp)
+            .finish()
+    }
+}

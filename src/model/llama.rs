@@ -1,0 +1,362 @@
+//! The whole model.
+
+use super::block::TransformerBlock;
+use super::cache::LlamaCache;
+use super::parts::{Embed, Head, Normalize, Tied, Tokens};
+use crate::attention::{GroupedQueryAttention, PositionEncoding};
+use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
+use crate::error::{Error, Result};
+use crate::feedforward::SwiGlu;
+use crate::linear::{Linear, LinearConfig};
+use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
+use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
+use crate::tensor::*;
+use std::fmt;
+
+/// Settings of a [`LlamaTransformer`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LlamaConfig {
+    /// Of every norm. Default `1e-6`.
+    pub eps: f64,
+    /// Of the position encoding. Default: a training length of 2048, and longer texts are refused, because keys that were
+    /// kept would no longer fit.
+    pub rope: NtkAwareRopeConfig,
+    /// Standard deviation that matrices and table start from. Default 0.02.
+    pub init_std: f64,
+    /// Each matrix has a seed of its own, counted on from this one. Default 42.
+    pub init_seed: u64,
+}
+
+impl Default for LlamaConfig {
+    fn default() -> Self {
+        let rope = NtkAwareRopeConfig { past_cache: PastCache::Refuse, ..Default::default() };
+        Self { eps: 1e-6, rope, init_std: 0.02, init_seed: 42 }
+    }
+}
+
+/// A Llama decoder: from ids `[b, s]` to logits `[b, s, v]`.
+///
+/// | Size | Meaning | In a checkpoint's `config.json` |
+/// | --- | --- | --- |
+/// | `V` | vocabulary | `vocab_size` |
+/// | `H` | hidden size, `NH * HD` | `hidden_size` |
+/// | `NH` | query heads | `num_attention_heads` |
+/// | `NKV` | key and value heads | `num_key_value_heads` |
+/// | `HD` | head size | `head_dim` |
+/// | `FF` | between, in the network | `intermediate_size` |
+/// | `L` | blocks | `num_hidden_layers` |
+///
+/// The parts are type parameters: `O` the output (a matrix of its own, or [`Tied`]), `E` the embedding, `N` the norm, `P`
+/// the position encoding. Its tensors have the names of Hugging Face's Llama. Source: Touvron et al. 2023, "LLaMA".
+///
+/// ```
+/// use quadrivium::model::{LlamaCache, LlamaTransformer};
+/// use quadrivium::tensor::*;
+///
+/// let dev = Cpu::default();
+/// let model = LlamaTransformer::<50, 16, 4, 2, 4, 48, 2, f32, _>::new(&dev, Default::default())?;
+/// let logits = model.try_forward(dev.tensor([[7, 42, 7]]))?; //            [b, s, v]
+///
+/// let mut cache = LlamaCache::new(3);
+/// for (t, id) in [7, 42, 7].into_iter().enumerate() {
+///     let next = model.try_decode(dev.tensor([[id]]), &mut cache)?; //     [b, 1, v]
+///     for (got, want) in next.as_vec().iter().zip(&logits.as_vec()[t * 50..]) {
+///         assert!((got - want).abs() < 1e-6);
+///     }
+/// }
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct LlamaTransformer<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    O = Linear<Const<H>, Const<V>, F, D>,
+    E = VocabEmbedding<V, H, F, D>,
+    N = GroupRmsNorm<H, H, F, D>,
+    P = NtkAwareRope<HD, D>,
+> {
+    /// From ids to tokens.
+    pub embed_tokens: E,
+    /// The blocks, in their order.
+    pub layers: modules::Repeated<TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>, L>,
+    /// After the last block.
+    pub norm: N,
+    /// From tokens to logits.
+    pub lm_head: O,
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D>
+{
+    /// A model of the course's own parts, with a matrix of its own for the output.
+    ///
+    /// # Errors
+    /// Settings that a part refuses; what the device reports.
+    pub fn new(dev: &D, config: LlamaConfig) -> Result<Self> {
+        let init_seed = config.init_seed.wrapping_add(1 + 7 * L as u64);
+        let head = LinearConfig { init_std: config.init_std, init_seed };
+        Self::with_head(dev, config, Linear::new(dev, head)?)
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, Tied>
+{
+    /// A model of the course's own parts, whose output is its embedding's table once more.
+    ///
+    /// # Errors
+    /// Settings that a part refuses; what the device reports.
+    pub fn tied(dev: &D, config: LlamaConfig) -> Result<Self> {
+        Self::with_head(dev, config, Tied)
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+    O,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O>
+{
+    /// A model of the course's own parts and a given output.
+    ///
+    /// # Errors
+    /// Settings that a part refuses; what the device reports.
+    pub fn with_head(dev: &D, config: LlamaConfig, lm_head: O) -> Result<Self> {
+        let LlamaConfig { eps, rope, init_std, init_seed } = config;
+        let rope = NtkAwareRope::new(dev, rope)?; // the blocks share its tables
+        let ones = GroupRmsNormConfig { eps, init_range: (1.0, 1.0), ..Default::default() };
+        let norm = || GroupRmsNorm::new(dev, ones);
+        let block = |nth: usize| -> Result<_> {
+            let seed = init_seed.wrapping_add(1 + 7 * nth as u64);
+            Ok(TransformerBlock {
+                input_layernorm: norm()?,
+                self_attn: GroupedQueryAttention::new(dev, seed, init_std, rope.clone())?,
+                post_attention_layernorm: norm()?,
+                mlp: SwiGlu::new(dev, seed.wrapping_add(4), init_std)?,
+            })
+        };
+        let table = VocabEmbeddingConfig { init_mean: 0.0, init_std, init_seed };
+        Ok(Self {
+            embed_tokens: VocabEmbedding::new(dev, table)?,
+            layers: modules::Repeated { modules: (0..L).map(block).collect::<Result<_>>()? },
+            norm: norm()?,
+            lm_head,
+        })
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+    O: Head<V, H, F, D>,
+    E: Embed<V, H, F, D>,
+    N: Normalize<H, F, D>,
+    P: PositionEncoding<HD, F, D>,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+{
+    // ANCHOR: model
+    /// Logits `[b, s, v]` of whole texts `[b, s]`, in which the first `padding` tokens of a row may be no text: see
+    /// [`causal_attention`](crate::attention::causal_attention).
+    ///
+    /// # Errors
+    /// An id that is not below `V`; a text that is longer than the position encoding allows; what the device reports.
+    pub fn try_forward_padded<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        for block in &self.layers.modules {
+            x = block.try_forward_padded(x, padding)?; //                     [b, s, h]
+        }
+        self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
+    }
+    // ANCHOR_END: model
+
+    /// Logits `[b, s, v]` of tokens `[b, s]` that follow those in `cache`, which takes them in.
+    ///
+    /// # Errors
+    /// An id that is not below `V`; a full cache; another batch size than that of the cache; a text that is longer than
+    /// the position encoding allows; what the device reports. Then the cache is as it was.
+    pub fn try_decode<B: Dim, S: Dim>(
+        &self,
+        ids: Tensor<(B, S), usize, D>,
+        cache: &mut LlamaCache<NKV, HD, L, F, D>,
+    ) -> Result<Tokens<B, S, V, F, D>> {
+        let mut grown = cache.clone(); // shares what is kept
+        let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        for (block, layer) in self.layers.modules.iter().zip(&mut grown.layers) {
+            x = block.try_decode(x, layer, cache.padding())?; //              [b, s, h]
+        }
+        let logits = self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens)?;
+        *cache = grown; // last, so that a call that fails changes nothing
+        Ok(logits)
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    B: Dim,
+    S: Dim,
+    F: Float,
+    D: Backend<F>,
+    O: Head<V, H, F, D>,
+    E: Embed<V, H, F, D>,
+    N: Normalize<H, F, D>,
+    P: PositionEncoding<HD, F, D>,
+    T: Tape<F, D>,
+> Module<Tensor<(B, S), usize, D, T>>
+    for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+{
+    type Output = Tokens<B, S, V, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
+        self.try_forward_padded(ids, &[])
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    O,
+    E,
+    N,
+    P,
+> NonMutableModule for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+{
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+    O: TensorCollection<F, D>,
+    E: TensorCollection<F, D>,
+    N: TensorCollection<F, D>,
+    P: TensorCollection<F, D>,
+> TensorCollection<F, D> for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+{
+    type To<F2: Dtype, D2: Device<F2>> = LlamaTransformer<
+        V,
+        H,
+        NH,
+        NKV,
+        HD,
+        FF,
+        L,
+        F2,
+        D2,
+        O::To<F2, D2>,
+        E::To<F2, D2>,
+        N::To<F2, D2>,
+        P::To<F2, D2>,
+    >;
+
+    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
+        visitor: &mut Vis,
+    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
+        visitor.visit_fields(
+            (
+                Self::module("model.embed_tokens", |m| &m.embed_tokens, |m| &mut m.embed_tokens),
+                Self::module("model.layers", |m| &m.layers, |m| &mut m.layers),
+                Self::module("model.norm", |m| &m.norm, |m| &mut m.norm),
+                Self::module("lm_head", |m| &m.lm_head, |m| &mut m.lm_head),
+            ),
+            |(embed_tokens, layers, norm, lm_head)| LlamaTransformer {
+                embed_tokens,
+                layers,
+                norm,
+                lm_head,
+            },
+        )
+    }
+}
+
+/// Shows the sizes, not the weights.
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Dtype,
+    D: Storage<F> + Storage<f32>,
+    O,
+    E,
+    N,
+    P,
+> fmt::Debug for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LlamaTransformer")
+            .field("vocab_size", &V)
+            .field("hidden_size", &H)
+            .field("num_heads", &NH)
+            .field("num_kv_heads", &NKV)
+            .field("head_dim", &HD)
+            .field("ffn_hidden_size", &FF)
+            .field("num_layers", &L)
+            .finish_non_exhaustive()
+    }
+}

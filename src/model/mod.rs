@@ -1,0 +1,17 @@
+//! A Llama decoder made of the course's parts.
+//!
+//! [`LlamaTransformer`] is the whole: embedding, blocks, norm, output. Its parts are type parameters, with traits
+//! in [`parts`](self) that say what each must do; so a learner's own norm, a sharded embedding or another position
+//! encoding can stand in a model. [`LlamaCache`] keeps keys and values for decoding, and [`Sampler`] chooses tokens.
+
+mod block;
+mod cache;
+mod llama;
+mod parts;
+mod sampling;
+
+pub use block::TransformerBlock;
+pub use cache::LlamaCache;
+pub use llama::{LlamaConfig, LlamaTransformer};
+pub use parts::{Embed, Head, Normalize, Shards, Tied, Tokens};
+pub use sampling::{Sampler, SamplingConfig};

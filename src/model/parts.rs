@@ -1,0 +1,230 @@
+//! What a part of the model must do, so that another may stand in its place: a learner's own, or another kind.
+
+use crate::embedding::VocabEmbedding;
+use crate::error::{Error, Result};
+use crate::layernorm::LayerNorm;
+use crate::linear::linear;
+use crate::norm::GroupRmsNorm;
+use crate::parallel::ParallelVocabEmbedding;
+use crate::tensor::*;
+use std::fmt;
+
+/// Tokens, `[b, s, h]`.
+pub type Tokens<B, S, const H: usize, F, D, T = NoneTape> = Tensor<(B, S, Const<H>), F, D, T>;
+
+/// A norm over tokens of `H` elements.
+pub trait Normalize<const H: usize, F: Float, D: Backend<F>> {
+    /// From `[b, s, h]` to `[b, s, h]`, each token for itself.
+    ///
+    /// # Errors
+    /// What the norm refuses, and what the device reports.
+    fn normalize<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>>;
+}
+
+impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> Normalize<H, F, D>
+    for GroupRmsNorm<H, GZ, F, D>
+{
+    fn normalize<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        self.try_forward(x)
+    }
+}
+
+impl<const H: usize, F: Float, D: Backend<F>> Normalize<H, F, D> for LayerNorm<H, F, D> {
+    fn normalize<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        self.try_forward(x)
+    }
+}
+
+/// A table of `V` rows of `H` elements, which also serves as the matrix of a tied output.
+pub trait Embed<const V: usize, const H: usize, F: Float, D: Backend<F>> {
+    /// From ids `[b, s]` to rows `[b, s, h]`.
+    ///
+    /// # Errors
+    /// An id that is not below `V`; what the device reports.
+    fn embed<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>>;
+
+    /// The product of tokens `[b, s, h]` with each row, `[b, s, v]`.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn products<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, V, F, D, T>>;
+}
+
+impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Embed<V, H, F, D>
+    for VocabEmbedding<V, H, F, D>
+{
+    fn embed<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        self.try_forward(ids)
+    }
+
+    fn products<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        linear(x, &self.weight)
+    }
+}
+
+/// A table cut into `W` shards, all of them in this process: what each rank would add is added up here.
+#[derive(Clone)]
+pub struct Shards<const V: usize, const H: usize, const W: usize, F: Dtype, D: Storage<F>> {
+    /// The shard of each rank, in their order.
+    pub shards: modules::Repeated<ParallelVocabEmbedding<V, H, W, F, D>, W>,
+}
+
+impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>>
+    Shards<V, H, W, F, D>
+{
+    /// Cuts a table, `[v, h]`.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn of(table: &Tensor<Rank2<V, H>, F, D>) -> Result<Self> {
+        let rows = table.as_vec();
+        let shard = |rank: usize| {
+            let n = V / W;
+            let rows = rows[rank * n * H..(rank + 1) * n * H].to_vec();
+            let rows = table.device().try_tensor_from_vec(rows, Default::default());
+            let config = crate::ParallelVocabEmbeddingConfig { rank, ..Default::default() };
+            ParallelVocabEmbedding::with_weight(rows.map_err(Error::device)?, config)
+        };
+        Ok(Self { shards: modules::Repeated { modules: (0..W).map(shard).collect::<Result<_>>()? } })
+    }
+}
+
+impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> Embed<V, H, F, D>
+    for Shards<V, H, W, F, D>
+{
+    fn embed<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
+        let (ids, tape) = ids.split_tape();
+        let mut sum = self.shards[0].try_forward(ids.clone().put_tape(tape))?; // [b, s, h]
+        for shard in &self.shards.modules[1..] {
+            let part = shard.try_forward(ids.clone().put_tape(T::default()))?; //             [b, s, h]
+            sum = sum.try_add(part).map_err(Error::device)?; //               [b, s, h]
+        }
+        Ok(sum)
+    }
+
+    fn products<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        let (b, s, _) = *x.shape();
+        let run = |parts: Tensor<(B, S, usize), F, D, T>, next: Tensor<(B, S, usize), F, D, T>| {
+            (parts, next).try_concat_along(Axis::<2>)
+        };
+        let part = |shard: &ParallelVocabEmbedding<V, H, W, F, D>, x: Tokens<B, S, H, F, D, T>| {
+            let y = linear(x, &shard.weight)?; //                             [b, s, n]
+            y.try_reshape_like(&(b, s, V / W)).map_err(Error::device)
+        };
+        let (last, others) = self.shards.modules.split_last().ok_or(Error::WorldSize {
+            world_size: W,
+            vocab_size: V,
+        })?;
+        let mut logits = None;
+        for shard in others {
+            let y = part(shard, x.with_empty_tape())?;
+            logits = Some(match logits {
+                None => y,
+                Some(before) => run(before, y).map_err(Error::device)?,
+            });
+        }
+        let y = part(last, x)?;
+        let logits = match logits {
+            None => y,
+            Some(before) => run(before, y).map_err(Error::device)?,
+        };
+        logits.try_reshape_like(&(b, s, Const)).map_err(Error::device) //     [b, s, v]
+    }
+}
+
+impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
+    for Shards<V, H, W, F, D>
+{
+    type To<F2: Dtype, D2: Device<F2>> = Shards<V, H, W, F2, D2>;
+
+    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
+        visitor: &mut Vis,
+    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
+        visitor.visit_fields(
+            Self::module("shards", |m| &m.shards, |m| &mut m.shards),
+            |shards| Shards { shards },
+        )
+    }
+}
+
+/// Shows the sizes, not the rows.
+impl<const V: usize, const H: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Debug
+    for Shards<V, H, W, F, D>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shards")
+            .field("vocab_size", &V)
+            .field("embedding_dim", &H)
+            .field("world_size", &W)
+            .finish_non_exhaustive()
+    }
+}
+
+/// From tokens to logits: what stands at the end of a model.
+pub trait Head<const V: usize, const H: usize, F: Float, D: Backend<F>> {
+    /// From tokens `[b, s, h]` to logits `[b, s, v]`. `embedding` is the model's table.
+    ///
+    /// # Errors
+    /// What the device reports.
+    fn logits<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        embedding: &impl Embed<V, H, F, D>,
+    ) -> Result<Tokens<B, S, V, F, D, T>>;
+}
+
+/// A matrix of its own, `[v, h]`.
+impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D>
+    for crate::linear::Linear<Const<H>, Const<V>, F, D>
+{
+    fn logits<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        _: &impl Embed<V, H, F, D>,
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        self.try_forward(x)
+    }
+}
+
+/// The embedding's table once more (`tie_word_embeddings`). It has no weights of its own.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Tied;
+
+impl ZeroSizedModule for Tied {}
+
+impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D> for Tied {
+    fn logits<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        embedding: &impl Embed<V, H, F, D>,
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        embedding.products(x)
+    }
+}

@@ -1,0 +1,126 @@
+//! From logits to the next token.
+
+use crate::checks::require;
+use crate::error::{Error, Result};
+use rand_mt::Mt64;
+
+/// How the next token is chosen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SamplingConfig {
+    /// Logits are divided by it. 0 takes the likeliest token. Default 1.
+    pub temperature: f64,
+    /// Only the `top_k` likeliest tokens may be drawn. Default `None`: all.
+    pub top_k: Option<usize>,
+    /// Only the likeliest tokens may be drawn that together have this probability: each is kept before whom less than
+    /// `top_p` was kept. Default 1: all.
+    pub top_p: f64,
+    /// Seed of the draws. Default 42.
+    pub seed: u64,
+}
+
+impl Default for SamplingConfig {
+    fn default() -> Self {
+        Self { temperature: 1.0, top_k: None, top_p: 1.0, seed: 42 }
+    }
+}
+
+impl SamplingConfig {
+    /// Always the likeliest token.
+    pub fn greedy() -> Self {
+        Self { temperature: 0.0, ..Self::default() }
+    }
+
+    fn check(&self) -> Result<()> {
+        let rule = "finite and at least 0";
+        let warm = self.temperature;
+        require(warm.is_finite() && warm >= 0.0, "temperature", rule, warm)?;
+        require(self.top_k != Some(0), "top_k", "at least 1", 0.0)?;
+        let rule = "above 0 and at most 1";
+        require(self.top_p > 0.0 && self.top_p <= 1.0, "top_p", rule, self.top_p)
+    }
+}
+
+/// Draws tokens. The same settings and logits give the same tokens.
+///
+/// ```
+/// use quadrivium::model::{Sampler, SamplingConfig};
+///
+/// let mut greedy = Sampler::new(SamplingConfig::greedy())?;
+/// assert_eq!(greedy.next(&[0.1, 2.0, -1.0])?, 1);
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    config: SamplingConfig,
+    random: Mt64,
+}
+
+impl Sampler {
+    /// A sampler that begins with its seed.
+    ///
+    /// # Errors
+    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`.
+    pub fn new(config: SamplingConfig) -> Result<Self> {
+        config.check()?;
+        Ok(Self { config, random: Mt64::new(config.seed) })
+    }
+
+    // ANCHOR: sample
+    /// The next token, for the logits `[v]` of one place. Of equal logits the one with the smaller id counts as likelier.
+    ///
+    /// # Errors
+    /// No logits; a logit that is NaN or plus infinity; none that is above minus infinity.
+    pub fn next(&mut self, logits: &[f32]) -> Result<usize> {
+        let kept = self.kept(logits)?;
+        let total: f64 = kept.iter().map(|(_, p)| p).sum();
+        if kept.len() == 1 {
+            return Ok(kept[0].0);
+        }
+        let unit = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64; // [0, 1)
+        let mut left = unit * total;
+        for (id, p) in &kept {
+            left -= p;
+            if left < 0.0 {
+                return Ok(*id);
+            }
+        }
+        Ok(kept[kept.len() - 1].0) // rounding left a little over
+    }
+
+    /// The tokens that may be drawn, the likeliest first, with probabilities of which the first is 1.
+    fn kept(&self, logits: &[f32]) -> Result<Vec<(usize, f64)>> {
+        let refused = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
+        if let Some(id) = logits.iter().position(refused) {
+            let (name, rule) = ("every logit", "a number below infinity; the model has diverged");
+            return Err(Error::Setting { name, rule, got: logits[id].into() });
+        }
+        let mut order: Vec<usize> =
+            (0..logits.len()).filter(|&id| logits[id] > f32::NEG_INFINITY).collect();
+        if order.is_empty() {
+            return Err(Error::Empty { name: "the tokens to choose from", shape: vec![0] });
+        }
+        let likelier = |a: &usize, b: &usize| logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b));
+        order.sort_unstable_by(likelier);
+        order.truncate(self.config.top_k.unwrap_or(usize::MAX));
+        if self.config.temperature == 0.0 {
+            order.truncate(1);
+        }
+        let first = f64::from(logits[order[0]]);
+        let p = |id: usize| match self.config.temperature {
+            0.0 => 1.0,
+            warm => ((f64::from(logits[id]) - first) / warm).exp(),
+        };
+        let mut kept: Vec<(usize, f64)> = order.into_iter().map(|id| (id, p(id))).collect();
+        let enough = self.config.top_p * kept.iter().map(|(_, p)| p).sum::<f64>();
+        let mut before = 0.0;
+        let inside = kept.iter().take_while(|(_, p)| {
+            let inside = before < enough;
+            before += p;
+            inside
+        });
+        let inside = inside.count();
+        kept.truncate(inside);
+        Ok(kept)
+    }
+    // ANCHOR_END: sample
+}
