@@ -1,6 +1,6 @@
 //! A race as bars: in the terminal, and as a figure.
 
-use crate::{Race, Times};
+use crate::{Race, Times, YOURS};
 use console::style;
 use kit::plot::{
     Area, BLUE, Figure, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, small_font,
@@ -35,7 +35,7 @@ pub fn lines(race: &Race) -> Vec<String> {
         let Times { party, median, least, most } = times;
         let columns = (COLUMNS * median / longest(race)).ceil() as usize;
         let bar = style("━".repeat(columns));
-        let bar = if *party == "yours" { bar.green().bold() } else { bar.cyan() };
+        let bar = if *party == YOURS { bar.green().bold() } else { bar.cyan() };
         let rest = " ".repeat(COLUMNS as usize - columns);
         let (copies, ms) = (median / copy(race), median * 1e3);
         let spread = match least == most {

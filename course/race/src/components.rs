@@ -1,6 +1,6 @@
 //! The races of each component, at one size: 1,024 tokens of 4,096 numbers, as in a model of 7 billion parameters.
 
-use crate::{Party, Race, race};
+use crate::{Party, Race, YOURS, race};
 use benches::{copy, ids, input, loops, values};
 use quadrivium::tensor::*;
 use quadrivium::*;
@@ -60,7 +60,7 @@ fn races<'p>(
             ("library, composed", Box::new(move || composed(&mut formula))),
             ("plain loop", plain),
         ];
-        parties.extend(mine.map(|mine| ("yours", mine)));
+        parties.extend(mine.map(|mine| (YOURS, mine)));
         races.push(race(slug, &format!("{subject}, {name}"), parties));
     }
     races
