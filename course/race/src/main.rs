@@ -20,6 +20,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Rounds in which each party runs once, so that what disturbs one disturbs all.
 const ROUNDS: usize = 15;
 
+/// The unit of all bars.
+const COPY: &str = "copy";
+/// The library's fast code, as a party.
+const FUSED: &str = "library, fused";
 /// The learner's code, as a party.
 const YOURS: &str = "yours";
 
@@ -32,6 +36,8 @@ struct Times {
     median: f64,
     least: f64,
     most: f64,
+    /// Not run here.
+    recorded: bool,
 }
 
 /// One race: what is computed, and who was how fast.
@@ -39,6 +45,8 @@ struct Race {
     slug: &'static str,
     title: String,
     times: Vec<Times>,
+    /// What must be known about a bar that was not run here.
+    note: String,
 }
 
 fn main() -> ExitCode {
@@ -63,6 +71,12 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
             if passes && race.times.iter().all(|times| times.party != YOURS) {
                 terminal
                     .line("  Yours panicked here, so it did not race. Its message stands above.")?;
+            }
+            terminal.line(&format!("  {}", race.note))?;
+            if let Some(apart) = bars::disturbed(race) {
+                terminal.line(&format!(
+                    "  The copy's own times are {apart:.0} times apart: something else runs here. Race again without it."
+                ))?;
             }
         }
         if !passes {
@@ -92,9 +106,10 @@ fn race(slug: &'static str, title: &str, mut parties: Vec<Party>) -> Race {
     let times = parties.iter().zip(seconds).map(|((party, _), mut seconds)| {
         seconds.sort_by(f64::total_cmp);
         let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| seconds[place]);
-        Times { party, median, least, most }
+        Times { party, median, least, most, recorded: false }
     });
-    let mut race = Race { slug, title: title.to_string(), times: times.collect() };
-    recorded::add_pytorch(&mut race);
+    let (title, note) = (title.to_string(), String::new());
+    let mut race = Race { slug, title, times: times.collect(), note };
+    race.note = recorded::add_pytorch(&mut race);
     race
 }
