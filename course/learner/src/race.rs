@@ -43,6 +43,12 @@ pub fn run() -> Result<u8> {
     program::in_place(race)
 }
 
+/// The task that has to pass before a component's code may race.
+pub fn forward(slug: &str) -> &'static str {
+    let of = TASKS.iter().find(|task| FORWARD.contains(&task.name) && task.component == slug);
+    of.map_or("", |task| task.name)
+}
+
 /// Those whose code passes, as the program that grades has told.
 pub fn racers() -> Vec<String> {
     let told = std::env::var(RACERS).unwrap_or_default();

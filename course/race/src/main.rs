@@ -59,6 +59,14 @@ fn main() -> ExitCode {
 fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     let mine = learner::race::racers();
     let mut terminal = Terminal::stdout();
+    // What can't be written is said before anybody runs.
+    let folder = &arguments.out;
+    let refused = |reason: std::io::Error| learner::Error::File {
+        file: folder.display().to_string(),
+        reason: reason.to_string(),
+    };
+    std::fs::create_dir_all(folder).map_err(refused)?;
+    tempfile::tempfile_in(folder).map_err(refused)?;
     let wanted = |slug: &str| arguments.component.as_deref().is_none_or(|one| one == slug);
     for (slug, run) in components::ALL.iter().filter(|(slug, _)| wanted(slug)) {
         let passes = mine.iter().any(|passed| passed == slug);
@@ -80,7 +88,10 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
             }
         }
         if !passes {
-            terminal.line("  Yours is not here yet: its forward pass has to pass first.")?;
+            let task = learner::race::forward(slug);
+            terminal.line(&format!(
+                "  Yours is not here yet: {task} has to pass. `cargo course check {task}` says why not."
+            ))?;
         }
         let file = arguments.out.join(format!("{slug}.svg"));
         bars::draw(&races, &file)?;
