@@ -11,6 +11,8 @@ use crate::tensor::*;
 use rayon::prelude::*;
 use std::any::{Any, TypeId};
 use std::cell::Cell;
+use std::error::Error;
+use std::sync::OnceLock;
 
 /// How a CPU computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,8 @@ pub fn composed<R>(run: impl FnOnce() -> R) -> R {
     on_this_way(Way::Composed, run)
 }
 
-/// Takes threads for inputs of any size on a CPU, so that tests meet them. It holds as for [`composed`].
+/// Takes threads for inputs of any size on a CPU, so that tests meet them. It holds for what `run` calls on this
+/// thread: for a gradient, where it is run and not where it is recorded.
 pub fn in_threads<R>(run: impl FnOnce() -> R) -> R {
     on_this_way(Way::InThreads, run)
 }
@@ -120,7 +123,9 @@ impl<F: Float> Values<F> {
 /// become is dropped, so none of them is lost to it.
 pub(crate) fn zeros<F: Float, D: Device<F>>(dev: &D, len: usize) -> Raw<Vec<F>, D> {
     let mut memory = Storage::<F>::try_alloc_len(dev, len)?;
-    Ok(std::mem::take(vector::<F, D>(&mut memory)))
+    let zeros = std::mem::take(vector::<F, D>(&mut memory));
+    std::mem::forget(memory); // it is empty; dropped, it would stay in the cache's list for good
+    Ok(zeros)
 }
 
 /// The gradient of a tensor, zeros if nobody asked for it before.
@@ -131,7 +136,8 @@ pub(crate) fn gradient<'g, S: Shape, F: Float, D: Device<F>>(
     grads.get_or_alloc_mut(tensor).map(vector::<F, D>)
 }
 
-fn vector<F: Float, D: Storage<F>>(memory: &mut D::Vec) -> &mut Vec<F> {
+/// A CPU's memory as what it is.
+pub(crate) fn vector<F: Float, D: Storage<F>>(memory: &mut D::Vec) -> &mut Vec<F> {
     let memory = (memory as &mut dyn Any).downcast_mut::<<Cpu as Storage<F>>::Vec>();
     memory.expect("fused code runs on a CPU only")
 }
@@ -151,8 +157,12 @@ pub(crate) fn record<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
     });
 }
 
-/// Rows of one piece of work.
-pub(crate) const ROWS: usize = 8;
+/// How many rows of `width` elements are one piece of work: enough that a list of pieces is small beside them.
+pub(crate) fn rows_of_a_piece(width: usize) -> usize {
+    const ROWS: usize = 8;
+    const ELEMENTS: usize = 2048;
+    ROWS.max(ELEMENTS / width.max(1))
+}
 
 /// Rows whose part of a sum over rows is added up alone. The parts are added in their order, so the number of
 /// threads changes no bit.
@@ -164,11 +174,21 @@ pub(crate) fn each<P: Send>(
     pieces: impl Iterator<Item = P>,
     work: impl Fn(P) + Send + Sync,
 ) {
-    if elements < FEW && WAY.get() != Way::InThreads {
+    if elements < FEW && WAY.get() != Way::InThreads || !threads_start() {
         pieces.for_each(work);
     } else {
         pieces.collect::<Vec<_>>().into_par_iter().for_each(work);
     }
+}
+
+/// Whether there are threads. Where the system gives none, one does it all; rayon would panic.
+fn threads_start() -> bool {
+    static STARTED: OnceLock<bool> = OnceLock::new();
+    let start = || match rayon::ThreadPoolBuilder::new().build_global() {
+        Ok(()) => true,
+        Err(error) => error.source().is_none(), // somebody else has started them
+    };
+    rayon::current_thread_index().is_some() || *STARTED.get_or_init(start)
 }
 
 /// Adds the rows of `parts`, in their order, to a gradient.

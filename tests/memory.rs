@@ -30,8 +30,8 @@ fn bytes<R>(run: impl FnOnce() -> R) -> (R, usize, usize) {
     (result, MEMORY.current_usage().saturating_sub(before), MEMORY.peak_usage() - before)
 }
 
-/// What one computation takes: `kept` is what the tape holds beside the result, and `gradients` what the backward
-/// pass makes beside the gradient of the result.
+/// What one computation takes: `kept` is what the tape holds beside the result while somebody holds the input, and
+/// `gradients` what the backward pass makes beside the gradient of the result.
 fn expect<S: ConstShape>(
     name: &str,
     kept: usize,
@@ -42,11 +42,27 @@ fn expect<S: ConstShape>(
     let (y, held, peak) = bytes(&forward);
     assert!(held <= RESULT + kept + SMALL, "{name}: {held} bytes stay of a result of {RESULT}");
     assert!(peak <= RESULT + kept + SMALL, "{name}: {peak} bytes for a result of {RESULT}");
-    let ((), _, peak) = bytes(|| drop(y.sum::<Rank0, _>().backward()));
+    let loss = y.sum::<Rank0, _>(); // it drops the result
+    let ((), _, peak) = bytes(|| drop(loss.backward()));
     assert!(
         peak <= RESULT + gradients + SMALL,
         "{name}: {peak} bytes for gradients of {RESULT} and {gradients}"
     );
+}
+
+/// What stays of a computation whose input nobody else holds: the result, and `kept`.
+fn expect_alone<S: ConstShape>(name: &str, kept: usize, forward: impl Fn() -> Traced<S>) {
+    drop(forward());
+    let (_y, held, _) = bytes(&forward);
+    assert!(held <= RESULT + kept + SMALL, "{name}: {held} bytes stay of a result of {RESULT}");
+}
+
+/// Without a tape nothing is kept, however narrow the rows: the most is the result, and `ids` for look-ups.
+fn expect_plain<S: Shape>(name: &str, ids: usize, forward: impl Fn() -> Tensor<S, f32, Cpu>) {
+    drop(forward());
+    let (y, _, peak) = bytes(&forward);
+    let result = y.shape().num_elements() * size_of::<f32>();
+    assert!(peak <= result + ids + SMALL, "{name}: {peak} bytes for a result of {result}");
 }
 
 #[test]
@@ -80,4 +96,54 @@ fn fused_code_takes_the_memory_of_its_result() {
     expect("vocab_shard_embedding", 0, table / 4, || {
         vocab_shard_embedding(ids.leaky_trace(), &shard, 1, 4).unwrap()
     });
+
+    // Nobody holds the input: the rotation and the look-ups do not either. A permuted table is copied for the call.
+    let rope = NtkAwareRope::<64, _>::new(&dev, NtkAwareRopeConfig::default()).unwrap();
+    expect_alone("rotation", 0, || {
+        let heads: Tensor<Rank4<1, TOKENS, 32, 64>, f32, Cpu> = dev.ones();
+        rope.forward(heads.leaky_trace())
+    });
+    expect_alone("group_rms_norm", RESULT, || {
+        let x: Tensor<Hidden, f32, Cpu> = dev.ones();
+        group_rms_norm(x.leaky_trace(), &gamma, HIDDEN, 1e-6).unwrap()
+    });
+    let across: Tensor<Rank2<HIDDEN, TABLE>, f32, Cpu> = dev.sample_normal();
+    let permuted = across.permute::<Rank2<TABLE, HIDDEN>, _>();
+    expect_alone("vocab_embedding of a permuted table", 0, || {
+        vocab_embedding(ids.leaky_trace(), &permuted).unwrap()
+    });
+
+    for gz in [1, 16] {
+        expect_plain(&format!("group_rms_norm, {gz}"), 0, || {
+            group_rms_norm(x.clone(), &gamma, gz, 1e-6).unwrap()
+        });
+    }
+    let narrow = x.reshape::<Rank3<1, { TOKENS * HIDDEN }, 1>>();
+    let one: Tensor<Rank1<1>, f32, Cpu> = dev.ones();
+    expect_plain("group_rms_norm of single numbers", 0, || {
+        group_rms_norm(narrow.clone(), &one, 1, 1e-6).unwrap()
+    });
+    expect_plain("layer_norm of single numbers", 0, || {
+        layer_norm(narrow.clone(), &one, &one, 1e-6).unwrap()
+    });
+    let many = (1, TOKENS * HIDDEN);
+    let ids = dev.tensor_from_vec((0..many.1).map(|t| t * 37 % TABLE).collect(), many);
+    let column: Tensor<Rank2<TABLE, 1>, f32, Cpu> = dev.sample_normal();
+    let host = many.1 * size_of::<usize>();
+    expect_plain("vocab_embedding of single numbers", host, || {
+        vocab_embedding(ids.clone(), &column).unwrap()
+    });
+    let part: Tensor<Rank2<{ TABLE / 4 }, 1>, f32, Cpu> = dev.sample_normal();
+    expect_plain("vocab_shard_embedding of single numbers", host, || {
+        vocab_shard_embedding(ids.clone(), &part, 1, 4).unwrap()
+    });
+
+    // A kept buffer is the same one in each call.
+    dev.enable_cache();
+    let small: Tensor<Rank3<1, 1, 4>, f32, Cpu> = dev.ones();
+    let gamma: Tensor<Rank1<4>, f32, Cpu> = dev.ones();
+    let call = || drop(group_rms_norm(small.clone(), &gamma, 4, 1e-6).unwrap());
+    (0..10).for_each(|_| call());
+    let ((), held, _) = bytes(|| (0..20_000).for_each(|_| call()));
+    assert!(held < 20_000, "{held} bytes stay of 20,000 calls");
 }

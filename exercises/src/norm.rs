@@ -57,7 +57,7 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// by 0 does not keep that: 0 times NaN is NaN.)
     ///
     /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
-    /// differentiates what you wrote. Two traps: a tensor may not stand on both sides of one operation (`x * x`),
+    /// differentiates what you wrote. Three traps: a tensor may not stand on both sides of one operation (`x * x`),
     /// dfdx's `slice` loses gradients (the page "Shapes as types" says how, `shapes#slices`),
     /// and `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that
     /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.

@@ -45,9 +45,8 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     rows: Vec<usize>,
     (b, s): (B, S),
 ) -> Raw<Tensor<(B, S, M), F, D, T>, D> {
-    let mut tape = tape;
-    let found = fused::look_up(table, &mut tape, rows.iter().copied().map(Some), (b, s))?;
-    if let Some(y) = found {
+    let (mut tape, mut rows) = (tape, rows);
+    if let Some(y) = fused::look_up(table, &mut tape, || std::mem::take(&mut rows), (b, s))? {
         return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
     }
     let (_, e) = *table.shape();

@@ -1,17 +1,20 @@
 //! The lookup in one pass over memory, on a CPU, of a whole table or of a shard. What it computes stands in the
 //! two `formula.rs`.
 
-use crate::cpu::{ROWS, Values, each, gradient, is_fused, record, zeros};
+use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::tensor::*;
 
-/// The rows of `table`, one for each place; where there is none, zeros. With the gradient on the tape. `None` on
+/// The place of a row that the table does not have.
+pub(crate) const NO_ROW: usize = usize::MAX;
+
+/// The rows of `table`, one for each place; where it is [`NO_ROW`], zeros. With the gradient on the tape. `None` on
 /// other devices. `table` must be contiguous.
 ///
 /// Kept for the backward pass: the rows' numbers. It touches the gradient of the table at these rows only.
 pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     table: &Tensor<(V, M), F, D>,
     tape: &mut T,
-    rows: impl Iterator<Item = Option<usize>>,
+    rows: impl FnOnce() -> Vec<usize>,
     (b, s): (B, S),
 ) -> Raw<Option<Tensor<(B, S, M), F, D>>, D> {
     if !is_fused::<D>() {
@@ -24,20 +27,19 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     };
     let m = table.shape().1;
     let e = m.size();
-    let rows: Vec<Option<usize>> = rows.collect();
+    let rows = rows();
     let mut y = zeros::<F, D>(table.device(), rows.len() * e)?;
-    let elements = y.len();
-    each(elements, y.chunks_mut(ROWS * e).zip(rows.chunks(ROWS)), |(y, rows)| {
-        for (y, row) in y.chunks_mut(e).zip(rows) {
-            if let Some(row) = row {
-                values.read(row * e, y);
-            }
+    let (elements, piece) = (y.len(), rows_of_a_piece(e));
+    each(elements, y.chunks_mut(piece * e).zip(rows.chunks(piece)), |(y, rows)| {
+        for (y, row) in y.chunks_mut(e).zip(rows).filter(|(_, row)| **row != NO_ROW) {
+            values.read(row * e, y);
         }
     });
     let y: Tensor<_, F, D> = table.device().try_tensor_from_vec(y, (b, s, m))?;
     if T::OWNS_TAPE {
+        let table = table.ghost(); // its values are not needed any more
         record(tape, &y, move |dy, grads| {
-            scatter(&rows, e, dy, gradient(grads, &table)?);
+            scatter(&rows, e, dy, vector::<F, D>(grads.get_or_alloc_mut(&table)?));
             Ok(())
         });
     }
@@ -45,9 +47,9 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
 }
 
 /// Adds each row of `dy` to the row of the table that it was read from, in the order of the places.
-fn scatter<F: Float>(rows: &[Option<usize>], e: usize, dy: &[F], dtable: &mut [F]) {
-    let numbered = rows.iter().enumerate().filter_map(|(place, row)| row.map(|row| (row, place)));
-    let mut places: Vec<(usize, usize)> = numbered.collect();
+fn scatter<F: Float>(rows: &[usize], e: usize, dy: &[F], dtable: &mut [F]) {
+    let numbered = rows.iter().enumerate().map(|(place, row)| (*row, place));
+    let mut places: Vec<(usize, usize)> = numbered.filter(|(row, _)| *row != NO_ROW).collect();
     places.sort_unstable();
     // Each row that was looked up, with its places: no two threads have the same row.
     let mut touched = Vec::new();
@@ -58,7 +60,7 @@ fn scatter<F: Float>(rows: &[Option<usize>], e: usize, dy: &[F], dtable: &mut [F
         (rest, begin) = (after, same[0].0 + 1);
         touched.push((row, same));
     }
-    each(places.len() * e, touched.chunks_mut(ROWS), |touched| {
+    each(places.len() * e, touched.chunks_mut(rows_of_a_piece(e)), |touched| {
         for (row, same) in touched {
             for (_, place) in *same {
                 row.iter_mut().zip(&dy[place * e..]).for_each(|(sum, dy)| *sum += *dy);

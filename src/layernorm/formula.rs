@@ -24,7 +24,7 @@ use crate::tensor::*;
 /// # Range
 /// The mean is subtracted before anything is squared. So a large mean costs the rounding of the mean, at
 /// most `h` roundings of its size, and not the digits of its square. As in PyTorch, no token is scaled before it is squared: one whose squared
-/// distances have a sum that is no finite `f32` gives its bias, or NaN if its sum is none either.
+/// distances have a sum that is no finite `f32` gives its bias, or NaN where a part of its sum is none either.
 pub fn layer_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
     weight: &Tensor<(H,), F, D>,

@@ -1,11 +1,14 @@
 //! The norm in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
 
-use crate::cpu::{BLOCK, ROWS, Values, add_parts, each, gradient, is_fused, record, sum, zeros};
+use crate::cpu::{
+    BLOCK, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
+};
 use crate::tensor::*;
+use std::iter::repeat_with;
 
 /// `y`, with its gradient on the tape. `None` on other devices. All must be contiguous.
 ///
-/// Kept for the backward pass: `x`, shared, and two numbers a row.
+/// Kept for the backward pass, if there is a tape: `x`, shared, and two numbers a row.
 pub(super) fn layer_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: &Tensor<(B, S, H), F, D>,
     weight: &Tensor<(H,), F, D>,
@@ -20,7 +23,7 @@ pub(super) fn layer_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tap
     };
     let n = x.shape().num_elements();
     let norm = Norm { eps: F::Wide::nearest(eps), gamma: gamma.all(), beta: beta.all() };
-    let mut rows = vec![Row::default(); n / norm.gamma.len()];
+    let mut rows = vec![Row::default(); if T::OWNS_TAPE { n / norm.gamma.len() } else { 0 }];
     let mut y = zeros::<F, D>(x.device(), n)?;
     norm.forward(&values, &mut y, &mut rows);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
@@ -53,16 +56,20 @@ impl<W: Float<Wide = W>> Norm<W> {
     fn forward<F: Float<Wide = W>>(&self, x: &Values<F>, y: &mut [F], rows: &mut [Row<W>]) {
         let h = self.gamma.len();
         let wide_h = W::nearest(h as f64);
-        let pieces = y.chunks_mut(ROWS * h).zip(rows.chunks_mut(ROWS));
-        each(x.len(), pieces.enumerate(), |(nth, (y, rows))| {
+        let piece = rows_of_a_piece(h);
+        let kept = rows.chunks_mut(piece).map(Some).chain(repeat_with(|| None));
+        let pieces = y.chunks_mut(piece * h).zip(kept);
+        each(x.len(), pieces.enumerate(), |(nth, (y, mut kept))| {
             let mut x_row = vec![W::zero(); h];
-            for (r, (y, row)) in y.chunks_mut(h).zip(rows).enumerate() {
-                x.widen((nth * ROWS + r) * h, &mut x_row);
+            for (r, y) in y.chunks_mut(h).enumerate() {
+                x.widen((nth * piece + r) * h, &mut x_row);
                 let mean = sum(h, |j| x_row[j]) / wide_h;
                 x_row.iter_mut().for_each(|x| *x -= mean);
                 let variance = sum(h, |j| x_row[j] * x_row[j]) / wide_h;
                 let inverse = W::one() / (variance + self.eps).sqrt();
-                *row = Row { mean, inverse };
+                if let Some(kept) = &mut kept {
+                    kept[r] = Row { mean, inverse };
+                }
                 let columns = y.iter_mut().zip(&x_row).zip(self.gamma.iter().zip(&self.beta));
                 for ((y, x), (gamma, beta)) in columns {
                     *y = F::narrow(*x * inverse * *gamma + *beta);

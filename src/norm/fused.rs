@@ -1,11 +1,14 @@
 //! The norm in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
 
-use crate::cpu::{BLOCK, ROWS, Values, add_parts, each, gradient, is_fused, record, sum, zeros};
+use crate::cpu::{
+    BLOCK, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
+};
 use crate::tensor::*;
+use std::iter::repeat_with;
 
 /// `y`, with its gradient on the tape. `None` on other devices. `x` and `weight` must be contiguous.
 ///
-/// Kept for the backward pass: `x`, shared, and one number a group.
+/// Kept for the backward pass, if there is a tape: `x`, shared, and one number a group.
 pub(super) fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: &Tensor<(B, S, H), F, D>,
     weight: &Tensor<(H,), F, D>,
@@ -19,7 +22,7 @@ pub(super) fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T:
     };
     let n = x.shape().num_elements();
     let norm = Norm { group_size, eps: F::Wide::nearest(eps), gamma: gamma.all() };
-    let mut inverse = vec![F::Wide::default(); n / group_size];
+    let mut inverse = vec![F::Wide::default(); if T::OWNS_TAPE { n / group_size } else { 0 }];
     let mut y = zeros::<F, D>(x.device(), n)?;
     norm.forward(&values, &mut y, &mut inverse);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
@@ -42,20 +45,25 @@ struct Norm<W: Float> {
 
 impl<W: Float<Wide = W>> Norm<W> {
     // ANCHOR: norm_rows
-    /// Writes `y`, and `1 / rms` of each group.
+    /// Writes `y`, and `1 / rms` of each group, if `inverse` is there to keep it.
     fn forward<F: Float<Wide = W>>(&self, x: &Values<F>, y: &mut [F], inverse: &mut [W]) {
         let (h, gz) = (self.gamma.len(), self.group_size);
-        let pieces = y.chunks_mut(ROWS * h).zip(inverse.chunks_mut(ROWS * (h / gz)));
-        each(x.len(), pieces.enumerate(), |(nth, (y, inverse))| {
+        let rows = rows_of_a_piece(h);
+        let kept = inverse.chunks_mut(rows * (h / gz)).map(Some).chain(repeat_with(|| None));
+        let pieces = y.chunks_mut(rows * h).zip(kept);
+        each(x.len(), pieces.enumerate(), |(nth, (y, mut kept))| {
             let mut row = vec![W::zero(); h];
-            for (r, (y, inverse)) in y.chunks_mut(h).zip(inverse.chunks_mut(h / gz)).enumerate() {
-                x.widen((nth * ROWS + r) * h, &mut row);
+            for (r, y) in y.chunks_mut(h).enumerate() {
+                x.widen((nth * rows + r) * h, &mut row);
                 let groups = row.chunks(gz).zip(y.chunks_mut(gz)).zip(self.gamma.chunks(gz));
-                for (((x, y), gamma), inverse) in groups.zip(inverse) {
+                for (g, ((x, y), gamma)) in groups.enumerate() {
                     let mean_square = sum(gz, |j| x[j] * x[j]) / W::nearest(gz as f64);
-                    *inverse = W::one() / (mean_square + self.eps).sqrt();
+                    let inverse = W::one() / (mean_square + self.eps).sqrt();
                     for ((y, x), gamma) in y.iter_mut().zip(x).zip(gamma) {
-                        *y = F::narrow(*x * *inverse * *gamma);
+                        *y = F::narrow(*x * inverse * *gamma);
+                    }
+                    if let Some(kept) = &mut kept {
+                        kept[r * (h / gz) + g] = inverse;
                     }
                 }
             }

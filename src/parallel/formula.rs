@@ -46,17 +46,17 @@ pub fn vocab_shard_embedding<
     let ids = checked_ids(&ids, vocab_size)?;
     check_size("the result", &(b, s, e))?;
 
-    let mask: Vec<bool> = ids.iter().map(|id| id / n == rank).collect();
-    // Counted from the start of the owner's shard. For a foreign id this is some row, to have one
-    // to look up; the mask throws it away.
-    let rows: Vec<usize> = ids.iter().map(|id| id % n).collect();
-
     let run = || -> Raw<_, D> {
-        let mut tape = tape;
-        let own = ids.iter().map(|id| (id / n == rank).then_some(id % n));
+        let (mut tape, mut ids) = (tape, ids);
+        let own = |id: usize| if id / n == rank { id % n } else { fused::NO_ROW };
+        let own = || std::mem::take(&mut ids).into_iter().map(own).collect();
         if let Some(y) = fused::look_up(shard, &mut tape, own, (b, s))? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }
+        let mask: Vec<bool> = ids.iter().map(|id| id / n == rank).collect();
+        // Counted from the start of the owner's shard. For a foreign id this is some row, to have one
+        // to look up; the mask throws it away.
+        let rows: Vec<usize> = ids.iter().map(|id| id % n).collect();
         let dev = shard.device();
         let mask = dev.try_tensor_from_vec(mask, (b, s))?; //                 [b, s]
         let mask = mask.try_broadcast_like::<_, Axis<2>>(&(b, s, e))?; //     [b, s, e]

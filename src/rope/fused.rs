@@ -1,7 +1,7 @@
 //! The rotation in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
 
 use super::layouts::Layout;
-use crate::cpu::{ROWS, Values, each, gradient, is_fused, record, zeros};
+use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::tensor::*;
 
 /// `y`, with its gradient on the tape. Row `t` of `x` takes row `first + t` of the tables, which are read where they
@@ -35,9 +35,9 @@ pub(super) fn apply_rotary<
     turn.forward(&values, &mut y);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
     if T::OWNS_TAPE {
-        let x = x.clone();
+        let x = x.ghost(); // its values are not needed any more
         record(tape, &y, move |dy, grads| {
-            turn.backward(dy, gradient(grads, &x)?);
+            turn.backward(dy, vector::<F, D>(grads.get_or_alloc_mut(&x)?));
             Ok(())
         });
     }
@@ -87,12 +87,13 @@ impl Turn {
         work: impl Fn(usize, &[F::Wide], &[F::Wide], &mut [F::Wide], &mut [F]) + Send + Sync,
     ) {
         let row = self.nh * self.hd;
-        each(out.len(), out.chunks_mut(ROWS * row).enumerate(), |(nth, out)| {
+        let rows = rows_of_a_piece(row);
+        each(out.len(), out.chunks_mut(rows * row).enumerate(), |(nth, out)| {
             let mut memory = vec![F::Wide::default(); 2 * self.hd + row];
             let (cos, rest) = memory.split_at_mut(self.hd);
             let (sin, turned) = rest.split_at_mut(self.hd);
             for (t, out) in out.chunks_mut(row).enumerate() {
-                let token = nth * ROWS + t;
+                let token = nth * rows + t;
                 let position = self.first + token % self.s;
                 for (table, row) in [(&self.cos, &mut *cos), (&self.sin, &mut *sin)] {
                     for (j, value) in row.iter_mut().enumerate() {

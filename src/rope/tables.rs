@@ -9,7 +9,7 @@ use super::frequencies::check_head_dim;
 use super::fused;
 use super::layouts::{Layout, check_heads};
 use crate::checks::{check_size, require, same_shape};
-use crate::cpu::{ROWS, each};
+use crate::cpu::{each, rows_of_a_piece};
 use crate::error::{Error, Result};
 use crate::tensor::*;
 use std::ops::Range;
@@ -78,8 +78,9 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             }
         };
         // ANCHOR_END: tables
-        let pieces = cos.chunks_mut(ROWS * hd).zip(sin.chunks_mut(ROWS * hd));
-        each(rows * hd, pieces.zip(positions.step_by(ROWS)), |((cos, sin), first)| {
+        let piece = rows_of_a_piece(hd);
+        let pieces = cos.chunks_mut(piece * hd).zip(sin.chunks_mut(piece * hd));
+        each(rows * hd, pieces.zip(positions.step_by(piece)), |((cos, sin), first)| {
             let rows = cos.chunks_mut(hd).zip(sin.chunks_mut(hd));
             rows.zip(first..).for_each(|((cos, sin), m)| row(m, cos, sin));
         });

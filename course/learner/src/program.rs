@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use crate::exercise::Workspace;
 use crate::progress::Progress;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs the program of a package in place of this one, with the same arguments. Returns its exit code, if it
-/// returns at all.
+/// Runs the program of a package in place of this one, with the same arguments. It is built of the sources that this
+/// program is from. Returns its exit code, if it returns at all.
 ///
 /// # Errors
 /// This folder belongs to another copy of the course; cargo can't be run.
 pub fn hand_over(package: &str) -> Result<u8> {
     Workspace::find()?;
-    in_place(run_package(package, &[]))
+    in_place(run_package(&sources(), package, &[]))
 }
 
 /// Runs a command in place of this program, with the same arguments.
@@ -37,12 +37,18 @@ pub(crate) fn in_place(mut command: Command) -> Result<u8> {
     }
 }
 
-/// Cargo that builds the program of a package, of the sources that this program is from, and runs it.
-pub(crate) fn run_package(package: &str, options: &[&str]) -> Command {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+/// The workspace that this program was built in.
+pub(crate) fn sources() -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    sources.canonicalize().unwrap_or(sources)
+}
+
+/// Cargo that builds the program of a package of the workspace at `root`, and runs it.
+pub(crate) fn run_package(root: &Path, package: &str, options: &[&str]) -> Command {
+    let manifest = root.join("Cargo.toml");
     let mut cargo = bare();
     cargo.args(["run", "--package", package]).args(options).arg("--manifest-path");
-    cargo.arg(manifest.canonicalize().unwrap_or(manifest)).arg("--");
+    cargo.arg(manifest).arg("--");
     cargo
 }
 

@@ -38,9 +38,15 @@ pub fn run() -> Result<u8> {
             COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect();
         of.join(",")
     };
-    let mut race = program::run_package("race", &["--release"]);
+    let mut race = program::run_package(&workspace.path(""), "race", &["--release"]);
     race.env(RACERS, slugs(&passes)).env(compile::STARTERS, slugs(&fails));
     program::in_place(race)
+}
+
+/// The task that has to pass before a component's code may race.
+pub fn forward(slug: &str) -> &'static str {
+    let of = TASKS.iter().find(|task| FORWARD.contains(&task.name) && task.component == slug);
+    of.map_or("", |task| task.name)
 }
 
 /// Those whose code passes, as the program that grades has told.

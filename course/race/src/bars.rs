@@ -1,6 +1,6 @@
 //! A race as bars: in the terminal, and as a figure.
 
-use crate::{Race, Times};
+use crate::{COPY, FUSED, Race, Times, YOURS};
 use console::style;
 use kit::plot::{
     Area, BLUE, Figure, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, small_font,
@@ -22,7 +22,13 @@ fn sorted(race: &Race) -> Vec<&Times> {
 
 /// The time of the copy: the unit.
 fn copy(race: &Race) -> f64 {
-    race.times.iter().find(|times| times.party == "copy").map_or(f64::NAN, |copy| copy.median)
+    race.times.iter().find(|times| times.party == COPY).map_or(f64::NAN, |copy| copy.median)
+}
+
+/// How far the copy's own times are apart, where it is too far for the bars to mean much.
+pub fn disturbed(race: &Race) -> Option<f64> {
+    let copy = race.times.iter().find(|times| times.party == COPY)?;
+    Some(copy.most / copy.least).filter(|apart| *apart > 4.0)
 }
 
 fn longest(race: &Race) -> f64 {
@@ -32,17 +38,20 @@ fn longest(race: &Race) -> f64 {
 /// A line for each party: its bar, its time in copies, and in milliseconds.
 pub fn lines(race: &Race) -> Vec<String> {
     let line = |times: &Times| {
-        let Times { party, median, least, most } = times;
+        let Times { party, median, least, most, recorded } = times;
         let columns = (COLUMNS * median / longest(race)).ceil() as usize;
         let bar = style("━".repeat(columns));
-        let bar = if *party == "yours" { bar.green().bold() } else { bar.cyan() };
+        let bar = if *party == YOURS { bar.green().bold() } else { bar.cyan() };
         let rest = " ".repeat(COLUMNS as usize - columns);
-        let (copies, ms) = (median / copy(race), median * 1e3);
-        let spread = match least == most {
-            true => String::new(),
-            false => format!(" ({:.2} to {:.2})", least * 1e3, most * 1e3),
+        let copies = median / copy(race);
+        let measured = match recorded {
+            true => "recorded".to_string(),
+            false => {
+                let [median, least, most] = [median, least, most].map(|time| time * 1e3);
+                format!("{median:>6.2} ms ({least:.2} to {most:.2})")
+            }
         };
-        format!("  {party:<18}{bar}{rest}{copies:>6.1} copies {ms:>6.2} ms{spread}")
+        format!("  {party:<18}{bar}{rest}{copies:>6.1} copies {measured}")
     };
     sorted(race).into_iter().map(line).collect()
 }
@@ -70,9 +79,9 @@ fn paint(area: &Area, races: &[Race]) -> Painted {
             let end = left + (width * times.median / longest(race)).ceil() as i32;
             let right = small_font().pos(Pos::new(HPos::Right, VPos::Top));
             let copies = format!("{:.1}", times.median / copy(race));
-            area.draw(&Text::new(times.party.to_string(), (left - 10, y), right))?;
+            area.draw(&Text::new(times.party.to_string(), (left - 10, y + 3), right))?;
             area.draw(&Rectangle::new([(left, y), (end, y + 18)], colour(times.party).filled()))?;
-            area.draw(&Text::new(copies, (end + 8, y), small_font()))?;
+            area.draw(&Text::new(copies, (end + 8, y + 3), small_font()))?;
             y += 30;
         }
         area.draw(&PathElement::new([(left, y), (left + width as i32, y)], PALE))?;
@@ -83,9 +92,9 @@ fn paint(area: &Area, races: &[Race]) -> Painted {
 
 fn colour(party: &str) -> RGBColor {
     match party {
-        "copy" => INK,
-        "yours" => VERMILLION,
-        "library, fused" => GREEN,
+        COPY => INK,
+        YOURS => VERMILLION,
+        FUSED => GREEN,
         "library, composed" => BLUE,
         "plain loop" => ORANGE,
         _ => PURPLE,
@@ -97,20 +106,39 @@ mod tests {
     use super::*;
 
     fn a_race() -> Race {
-        let times =
-            |party, median: f64| Times { party, median, least: median / 2.0, most: median * 3.0 };
-        let times = vec![times("yours", 0.040), times("copy", 0.004), times("plain loop", 0.0199)];
-        Race { slug: "norm", title: "norm".to_string(), times }
+        let times = |party, median: f64| {
+            let (least, most) = (median / 2.0, median * 3.0);
+            Times { party, median, least, most, recorded: party == "PyTorch" }
+        };
+        let times = vec![
+            times(YOURS, 0.040),
+            times(COPY, 0.004),
+            times("PyTorch", 0.006),
+            times("plain loop", 0.0199),
+        ];
+        Race { slug: "norm", title: "norm".to_string(), times, note: String::new() }
     }
 
     #[test]
     fn the_fastest_is_first_and_all_are_told_in_copies() {
         let lines = lines(&a_race());
-        let said = ["copy", "plain loop", "yours"].into_iter().zip(["1.0", "5.0", "10.0"]);
+        let parties = [COPY, "PyTorch", "plain loop", YOURS];
+        let said = parties.into_iter().zip(["1.0", "1.5", "5.0", "10.0"]);
+        assert_eq!(lines.len(), parties.len());
         for (line, (party, copies)) in lines.iter().zip(said) {
+            // What was not run here has no time.
+            assert_eq!(line.contains(" ms"), party != "PyTorch", "{line}");
             assert!(line.contains(party) && line.contains(&format!("{copies} copies")), "{line}");
             assert!(console::measure_text_width(line) <= 80, "{line}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_does_something_else_is_told() {
+        let mut race = a_race();
+        assert_eq!(disturbed(&race), Some(6.0));
+        race.times[1].least = race.times[1].most / 3.0;
+        assert_eq!(disturbed(&race), None);
     }
 
     #[test]

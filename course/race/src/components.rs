@@ -1,6 +1,6 @@
 //! The races of each component, at one size: 1,024 tokens of 4,096 numbers, as in a model of 7 billion parameters.
 
-use crate::{Party, Race, race};
+use crate::{COPY, FUSED, Party, Race, YOURS, race};
 use benches::{copy, ids, input, loops, values};
 use quadrivium::tensor::*;
 use quadrivium::*;
@@ -55,12 +55,12 @@ fn races<'p>(
     for (name, (((fused, mut formula), plain), mine)) in names.into_iter().zip(all) {
         let mut target = target.clone();
         let mut parties: Vec<Party> = vec![
-            ("copy", Box::new(|| copy(&source, black_box(&mut target)))),
-            ("library, fused", fused),
+            (COPY, Box::new(|| copy(&source, black_box(&mut target)))),
+            (FUSED, fused),
             ("library, composed", Box::new(move || composed(&mut formula))),
             ("plain loop", plain),
         ];
-        parties.extend(mine.map(|mine| ("yours", mine)));
+        parties.extend(mine.map(|mine| (YOURS, mine)));
         races.push(race(slug, &format!("{subject}, {name}"), parties));
     }
     races

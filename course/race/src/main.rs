@@ -10,6 +10,7 @@ mod tests;
 
 use course::arguments::{BenchArguments, Command};
 use learner::terminal::Terminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -18,6 +19,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Rounds in which each party runs once, so that what disturbs one disturbs all.
 const ROUNDS: usize = 15;
+
+/// The unit of all bars.
+const COPY: &str = "copy";
+/// The library's fast code, as a party.
+const FUSED: &str = "library, fused";
+/// The learner's code, as a party.
+const YOURS: &str = "yours";
 
 /// A party: who it is, and its work.
 type Party<'p> = (&'static str, Box<dyn FnMut() + 'p>);
@@ -28,6 +36,8 @@ struct Times {
     median: f64,
     least: f64,
     most: f64,
+    /// Not run here.
+    recorded: bool,
 }
 
 /// One race: what is computed, and who was how fast.
@@ -35,6 +45,8 @@ struct Race {
     slug: &'static str,
     title: String,
     times: Vec<Times>,
+    /// What must be known about a bar that was not run here.
+    note: String,
 }
 
 fn main() -> ExitCode {
@@ -47,6 +59,14 @@ fn main() -> ExitCode {
 fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     let mine = learner::race::racers();
     let mut terminal = Terminal::stdout();
+    // What can't be written is said before anybody runs.
+    let folder = &arguments.out;
+    let refused = |reason: std::io::Error| learner::Error::File {
+        file: folder.display().to_string(),
+        reason: reason.to_string(),
+    };
+    std::fs::create_dir_all(folder).map_err(refused)?;
+    tempfile::tempfile_in(folder).map_err(refused)?;
     let wanted = |slug: &str| arguments.component.as_deref().is_none_or(|one| one == slug);
     for (slug, run) in components::ALL.iter().filter(|(slug, _)| wanted(slug)) {
         let passes = mine.iter().any(|passed| passed == slug);
@@ -56,9 +76,22 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
             for line in bars::lines(race) {
                 terminal.line(&line)?;
             }
+            if passes && race.times.iter().all(|times| times.party != YOURS) {
+                terminal
+                    .line("  Yours panicked here, so it did not race. Its message stands above.")?;
+            }
+            terminal.line(&format!("  {}", race.note))?;
+            if let Some(apart) = bars::disturbed(race) {
+                terminal.line(&format!(
+                    "  The copy's own times are {apart:.0} times apart: something else runs here. Race again without it."
+                ))?;
+            }
         }
         if !passes {
-            terminal.line("  Yours is not here yet: its forward pass has to pass first.")?;
+            let task = learner::race::forward(slug);
+            terminal.line(&format!(
+                "  Yours is not here yet: {task} has to pass. `cargo course check {task}` says why not."
+            ))?;
         }
         let file = arguments.out.join(format!("{slug}.svg"));
         bars::draw(&races, &file)?;
@@ -67,25 +100,26 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     Ok(true)
 }
 
-/// Runs a race. The parties take turns.
+/// Runs a race. The parties take turns. In its turn each runs twice, and the second time counts: then its threads are
+/// awake, and its memory is in the caches as far as it fits. One that panics does not race.
 fn race(slug: &'static str, title: &str, mut parties: Vec<Party>) -> Race {
+    parties.retain_mut(|(_, work)| catch_unwind(AssertUnwindSafe(work)).is_ok());
     let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); parties.len()];
-    for round in 0..ROUNDS + 2 {
+    for _ in 0..ROUNDS {
         for ((_, work), seconds) in parties.iter_mut().zip(&mut seconds) {
+            work();
             let start = Instant::now();
             work();
-            // The first two rounds fetch memory.
-            if round > 1 {
-                seconds.push(start.elapsed().as_secs_f64());
-            }
+            seconds.push(start.elapsed().as_secs_f64());
         }
     }
     let times = parties.iter().zip(seconds).map(|((party, _), mut seconds)| {
         seconds.sort_by(f64::total_cmp);
         let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| seconds[place]);
-        Times { party, median, least, most }
+        Times { party, median, least, most, recorded: false }
     });
-    let mut race = Race { slug, title: title.to_string(), times: times.collect() };
-    recorded::add_pytorch(&mut race);
+    let (title, note) = (title.to_string(), String::new());
+    let mut race = Race { slug, title, times: times.collect(), note };
+    race.note = recorded::add_pytorch(&mut race);
     race
 }

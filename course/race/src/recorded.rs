@@ -1,26 +1,40 @@
 //! What PyTorch needed in the last measurement of `benches/peers`: a ratio to the library's fused code.
 
-use crate::{Race, Times};
+use crate::{FUSED, Race, Times};
 use serde_json::Value;
 
-/// The name of its bar.
-const PARTY: &str = "PyTorch, recorded";
+/// Its two ways: their names in the record, and those of their bars.
+const WAYS: [(&str, &str); 2] =
+    [("torch-eager", "PyTorch"), ("torch-compiled", "PyTorch, compiled")];
 
-/// Adds its bar: its recorded ratio times what the fused code needs here. None if nothing is recorded.
-pub fn add_pytorch(race: &mut Race) {
+/// Adds its bars: each recorded ratio times what the fused code needs here. Returns a line that says so, or that
+/// nothing is recorded.
+pub fn add_pytorch(race: &mut Race) -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/last.json");
-    let record =
+    let record: Option<Value> =
         std::fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
-    let ratio = record.and_then(|record| ratio(&record, race.slug, &race.title));
-    let fused = race.times.iter().find(|times| times.party == "library, fused");
-    let Some((ratio, fused)) = ratio.zip(fused) else { return };
-    let median = ratio * fused.median;
-    let pytorch = Times { party: PARTY, median, least: median, most: median };
-    race.times.push(pytorch);
+    let fused = race.times.iter().find(|times| times.party == FUSED).map(|times| times.median);
+    let (Some(record), Some(fused)) = (record, fused) else { return nothing() };
+    let ratios = ratios(&record, race.slug, &race.title);
+    for (party, ratio) in &ratios {
+        let median = ratio * fused;
+        let recorded = true;
+        race.times.push(Times { party, median, least: median, most: median, recorded });
+    }
+    match record["date"].as_str() {
+        Some(date) if !ratios.is_empty() => {
+            format!("recorded: not run here, but its ratio to {FUSED}, as measured on {date}")
+        }
+        _ => nothing(),
+    }
 }
 
-/// PyTorch's time in times of the library: the faster of its two ways.
-fn ratio(record: &Value, slug: &str, title: &str) -> Option<f64> {
+fn nothing() -> String {
+    "PyTorch: no measurement of it is recorded".to_string()
+}
+
+/// PyTorch's times in times of the library.
+fn ratios(record: &Value, slug: &str, title: &str) -> Vec<(&'static str, f64)> {
     let operation = match slug {
         "norm" => "norm-128",
         "parallel" => "shard",
@@ -29,8 +43,9 @@ fn ratio(record: &Value, slug: &str, title: &str) -> Option<f64> {
     let pass = if title.contains("backward") { "forward+backward" } else { "forward" };
     let of = &record["results"][format!("{operation} {pass}")];
     let median = |party: &str| of[party]["median"].as_f64();
-    let ways = ["torch-eager", "torch-compiled"].into_iter().filter_map(median);
-    Some(ways.reduce(f64::min)? / median("quadrivium")?)
+    let Some(library) = median("quadrivium") else { return Vec::new() };
+    let ratio = |(party, name)| Some((name, median(party)? / library));
+    WAYS.into_iter().filter_map(ratio).collect()
 }
 
 #[cfg(test)]
@@ -38,15 +53,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faster_way_of_pytorch_counts() {
+    fn both_ways_of_pytorch_have_their_ratio() {
         let times = |eager: f64, compiled: f64| {
             serde_json::json!({"torch-eager": {"median": eager}, "torch-compiled": {"median": compiled},
                 "quadrivium": {"median": 0.5}})
         };
         let record = serde_json::json!({"results": {
             "norm-128 forward": times(3.0, 2.0), "shard forward+backward": times(1.0, 6.0)}});
-        assert_eq!(ratio(&record, "norm", "norm, forward"), Some(4.0));
-        assert_eq!(ratio(&record, "parallel", "parallel, forward and backward"), Some(2.0));
-        assert_eq!(ratio(&record, "layernorm", "layernorm, forward"), None);
+        let named = |eager, compiled| vec![("PyTorch", eager), ("PyTorch, compiled", compiled)];
+        assert_eq!(ratios(&record, "norm", "norm, forward"), named(6.0, 4.0));
+        let both = "parallel, forward and backward";
+        assert_eq!(ratios(&record, "parallel", both), named(2.0, 12.0));
+        assert_eq!(ratios(&record, "layernorm", "layernorm, forward"), []);
     }
 }

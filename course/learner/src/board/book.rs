@@ -1,6 +1,6 @@
 //! The book beside the board. Another program serves it, as long as the board is open.
 
-use crate::program::{listen, run_package};
+use crate::program::{listen, run_package, sources};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -27,7 +27,7 @@ fn cargo_said(words: &str) -> Book {
 
 /// Builds the program and serves the book until the program that calls this ends, however it ends.
 pub fn serve(tell: &(dyn Fn(Book) + Sync)) {
-    let mut program = run_package("author", &[]);
+    let mut program = run_package(&sources(), "author", &[]);
     program.args(["read", "--beside"]);
     program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut program = match program.spawn() {

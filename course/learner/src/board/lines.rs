@@ -88,11 +88,12 @@ fn book(view: &View, width: usize) -> Vec<String> {
     match &view.book {
         None => Vec::new(),
         Some(Book::Building(words)) => {
-            let text =
-                format!("book it is built once ({words}); a save meanwhile is graded after it");
+            let text = format!("book is being built, once ({words})");
             vec![style(truncate_str(&text, width, "…")).dim().to_string()]
         }
-        Some(Book::Making) => vec![style("book its pages are made").dim().to_string()],
+        Some(Book::Making) => {
+            vec![style("book is being built, once (its pages)").dim().to_string()]
+        }
         Some(Book::At(url)) => vec![format!("{} {url}", style("book").dim())],
         Some(Book::Missing(error)) => {
             let text = error.lines().next().unwrap_or_default();
