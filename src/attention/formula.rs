@@ -103,15 +103,24 @@ type InHeads<B, S, H, W, D> = Tensor<(B, usize, S, H), W, D>;
 
 /// What the backward pass needs of the forward pass.
 struct Saved<B: Dim, S: Dim, P: Dim, K: Dim, H: Dim, W: Float, D: Device<W>> {
-    q: InHeads<B, S, H, W, D>,                  // [b, nh, s, hd], divided by sqrt(hd)
-    k: InHeads<B, P, H, W, D>,                  // [b, nh, t, hd], repeated
-    v: InHeads<B, P, H, W, D>,                  // [b, nh, t, hd], repeated
-    weights: Tensor<(B, usize, S, P), W, D>,    // [b, nh, s, t]
+    q: InHeads<B, S, H, W, D>, // [b, nh, s, hd], divided by sqrt(hd)
+    k: InHeads<B, P, H, W, D>, // [b, nh, t, hd], repeated
+    v: InHeads<B, P, H, W, D>, // [b, nh, t, hd], repeated
+    weights: Tensor<(B, usize, S, P), W, D>, // [b, nh, s, t]
     key_heads: K,
 }
 
 /// weights = softmax(q k^T / sqrt(hd)) over what is seen, y = weights v
-fn attend_forward<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim, W: Float, D: Device<W> + TensorFromVec<bool>>(
+fn attend_forward<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    W: Float,
+    D: Device<W> + TensorFromVec<bool>,
+>(
     q: Tensor<(B, S, N, H), W, D>,
     k: Tensor<(B, P, K, H), W, D>,
     v: Tensor<(B, P, K, H), W, D>,
@@ -145,13 +154,19 @@ fn attend_forward<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim, W: Float, D: D
 /// dq       = dscores k / sqrt(hd),  dk = dscores^T q / sqrt(hd)
 ///
 /// A key or value head's gradient is the sum over the query heads that read it.
-fn attend_backward<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim, W: Float, D: Device<W> + TensorFromVec<bool>>(
+fn attend_backward<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    W: Float,
+    D: Device<W> + TensorFromVec<bool>,
+>(
     dy: Tensor<(B, S, N, H), W, D>,
     saved: Saved<B, S, P, K, H, W, D>,
-) -> Raw<
-    (Tensor<(B, S, N, H), W, D>, Tensor<(B, P, K, H), W, D>, Tensor<(B, P, K, H), W, D>),
-    D,
-> {
+) -> Raw<(Tensor<(B, S, N, H), W, D>, Tensor<(B, P, K, H), W, D>, Tensor<(B, P, K, H), W, D>), D> {
     let Saved { q, k, v, weights, key_heads } = saved;
     let shape = *dy.shape();
     let (b, s, nh, hd) = shape;

@@ -7,9 +7,9 @@ mod formula;
 mod position;
 
 pub use cache::{Kept, KvCache};
+pub(crate) use formula::check_padding;
 pub use formula::{causal_attention, causal_mask, repeat_kv};
 pub use position::{NoPosition, PositionEncoding};
-pub(crate) use formula::check_padding;
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};

@@ -95,7 +95,8 @@ impl Settings<'_> {
             None => Err(Problem::MissingSetting { name: name.into() }),
             Some(value) => {
                 let size = value.as_u64().and_then(|size| usize::try_from(size).ok());
-                size.filter(|size| *size > 0).ok_or_else(|| refuse(name, "a whole number from 1 on", value))
+                size.filter(|size| *size > 0)
+                    .ok_or_else(|| refuse(name, "a whole number from 1 on", value))
             }
         }
     }

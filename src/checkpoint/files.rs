@@ -28,7 +28,8 @@ pub(super) fn read<F: Float>(
     let mut found = BTreeMap::new();
     for file in names(folder)? {
         // One file at a time, so that only one is in memory beside the weights.
-        let bytes = std::fs::read(&file).map_err(|e| refuse(&file, Problem::File(e.to_string())))?;
+        let bytes =
+            std::fs::read(&file).map_err(|e| refuse(&file, Problem::File(e.to_string())))?;
         let tensors = SafeTensors::deserialize(&bytes);
         let tensors = tensors.map_err(|e| refuse(&file, Problem::NotSafetensors(e.to_string())))?;
         for (name, tensor) in tensors.iter() {
@@ -106,9 +107,11 @@ fn one<F: Float>(
         Dtype::F16 => {
             tensor.data().chunks_exact(2).map(|bytes| f16::from_bits(two(bytes)).to_f32()).collect()
         }
-        Dtype::BF16 => {
-            tensor.data().chunks_exact(2).map(|bytes| bf16::from_bits(two(bytes)).to_f32()).collect()
-        }
+        Dtype::BF16 => tensor
+            .data()
+            .chunks_exact(2)
+            .map(|bytes| bf16::from_bits(two(bytes)).to_f32())
+            .collect(),
         other => return Err(Problem::FloatType { name: name.into(), got: format!("{other:?}") }),
     };
     let nearest = |value: f32| F::nearest(value.into());

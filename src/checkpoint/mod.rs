@@ -198,7 +198,8 @@ fn read<
     let differs = |name, in_type: String, in_file: String| {
         (in_type != in_file).then_some(SizeDiffers { name, in_type, in_file })
     };
-    let sizes = sizes.into_iter().map(|(name, ours, file)| (name, ours.to_string(), file.to_string()));
+    let sizes =
+        sizes.into_iter().map(|(name, ours, file)| (name, ours.to_string(), file.to_string()));
     let ties = config.tie_word_embeddings;
     let differences: Vec<_> = sizes
         .chain([("tie_word_embeddings", tied.to_string(), ties.to_string())])
@@ -257,5 +258,10 @@ fn build<
     };
     let layers = (0..L).map(&mut block).collect::<Result<_>>()?;
     let norm = weights.norm("model.norm", eps)?;
-    Ok(LlamaTransformer { embed_tokens, layers: modules::Repeated { modules: layers }, norm, lm_head })
+    Ok(LlamaTransformer {
+        embed_tokens,
+        layers: modules::Repeated { modules: layers },
+        norm,
+        lm_head,
+    })
 }

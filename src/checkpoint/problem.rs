@@ -31,7 +31,9 @@ pub enum CheckpointProblem {
     },
 
     /// A setting whose meaning this crate does not compute.
-    #[error("`{name}` is {got}, and this crate computes {supported} only: its results would be others")]
+    #[error(
+        "`{name}` is {got}, and this crate computes {supported} only: its results would be others"
+    )]
     Unsupported {
         /// Its name in the file.
         name: String,
@@ -80,7 +82,9 @@ pub enum CheckpointProblem {
     },
 
     /// A weight that is no number.
-    #[error("{name:?} has {value} at place {place}: every weight must be finite; fetch the file again")]
+    #[error(
+        "{name:?} has {value} at place {place}: every weight must be finite; fetch the file again"
+    )]
     NotFinite {
         /// The tensor.
         name: String,

@@ -38,8 +38,17 @@ pub struct TransformerBlock<
     pub mlp: SwiGlu<H, FF, F, D>,
 }
 
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
-    TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+impl<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    F,
+    D,
+    N,
+    P,
+> TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
 where
     F: Float,
     D: Backend<F>,
@@ -112,16 +121,34 @@ impl<
     }
 }
 
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
-    NonMutableModule for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+impl<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    F,
+    D,
+    N,
+    P,
+> NonMutableModule for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
 where
     F: Dtype,
     D: Storage<F> + Storage<f32>,
 {
 }
 
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
-    TensorCollection<F, D> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+impl<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    F,
+    D,
+    N,
+    P,
+> TensorCollection<F, D> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
 where
     F: Float,
     D: Backend<F>,
@@ -156,8 +183,17 @@ where
 }
 
 /// Shows the parts, not the weights.
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, F, D, N, P>
-    fmt::Debug for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
+impl<
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    F,
+    D,
+    N,
+    P,
+> fmt::Debug for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
 where
     F: Dtype,
     D: Storage<F> + Storage<f32>,

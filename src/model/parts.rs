@@ -106,7 +106,9 @@ impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>>
             let config = crate::ParallelVocabEmbeddingConfig { rank, ..Default::default() };
             ParallelVocabEmbedding::with_weight(rows.map_err(Error::device)?, config)
         };
-        Ok(Self { shards: modules::Repeated { modules: (0..W).map(shard).collect::<Result<_>>()? } })
+        Ok(Self {
+            shards: modules::Repeated { modules: (0..W).map(shard).collect::<Result<_>>()? },
+        })
     }
 }
 
@@ -138,10 +140,11 @@ impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> Em
             let y = linear(x, &shard.weight)?; //                             [b, s, n]
             y.try_reshape_like(&(b, s, V / W)).map_err(Error::device)
         };
-        let (last, others) = self.shards.modules.split_last().ok_or(Error::WorldSize {
-            world_size: W,
-            vocab_size: V,
-        })?;
+        let (last, others) = self
+            .shards
+            .modules
+            .split_last()
+            .ok_or(Error::WorldSize { world_size: W, vocab_size: V })?;
         let mut logits = None;
         for shard in others {
             let y = part(shard, x.with_empty_tape())?;
@@ -167,10 +170,9 @@ impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> Te
     fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
         visitor: &mut Vis,
     ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        visitor.visit_fields(
-            Self::module("shards", |m| &m.shards, |m| &mut m.shards),
-            |shards| Shards { shards },
-        )
+        visitor.visit_fields(Self::module("shards", |m| &m.shards, |m| &mut m.shards), |shards| {
+            Shards { shards }
+        })
     }
 }
 

@@ -99,7 +99,9 @@ impl Sampler {
         if order.is_empty() {
             return Err(Error::Empty { name: "the tokens to choose from", shape: vec![0] });
         }
-        let likelier = |a: &usize, b: &usize| logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b));
+        let likelier = |a: &usize, b: &usize| {
+            logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
+        };
         order.sort_unstable_by(likelier);
         order.truncate(self.config.top_k.unwrap_or(usize::MAX));
         if self.config.temperature == 0.0 {

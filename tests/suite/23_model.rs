@@ -54,7 +54,10 @@ impl TensorVisitor<f64, Dev> for Visit<'_> {
 }
 
 /// The weights of a model, or its gradients, by name.
-fn named<M: TensorCollection<f64, Dev>>(model: &mut M, grads: Option<&Gradients<f64, Dev>>) -> Weights {
+fn named<M: TensorCollection<f64, Dev>>(
+    model: &mut M,
+    grads: Option<&Gradients<f64, Dev>>,
+) -> Weights {
     let mut weights = Weights::new();
     let mut visit = Visit { weights: &mut weights, grads };
     let walker = &mut RecursiveWalker { m: (model, String::new()), f: &mut visit };
@@ -248,7 +251,8 @@ fn other_parts_fit() {
 #[test]
 fn without_an_encoding_the_past_is_a_bag() {
     let attention =
-        GroupedQueryAttention::<H, NH, 1, HD, f64, Dev, _>::new(&dev(), 7, 0.5, NoPosition).unwrap();
+        GroupedQueryAttention::<H, NH, 1, HD, f64, Dev, _>::new(&dev(), 7, 0.5, NoPosition)
+            .unwrap();
     let x: Vec<f64> = (0..4 * H).map(|i| ((i * 37) % 17) as f64 / 8.0 - 1.0).collect();
     let last = |order: [usize; 4]| {
         let rows = order.into_iter().flat_map(|t| x[t * H..][..H].to_vec()).collect::<Vec<_>>();
@@ -294,9 +298,13 @@ fn the_size_between_is_rounded_up() {
     assert_eq!(size(4, 8, None), 16); // 10 is not
     assert_eq!(size(1, 1, None), 2);
     assert_eq!(size(1, 4, Some(0.1)), 4); // at least something
-    for (h, multiple, factor) in
-        [(0, 1, None), (1, 0, None), (usize::MAX, 1, None), (8, 1, Some(0.0)), (8, 1, Some(f64::NAN))]
-    {
+    for (h, multiple, factor) in [
+        (0, 1, None),
+        (1, 0, None),
+        (usize::MAX, 1, None),
+        (8, 1, Some(0.0)),
+        (8, 1, Some(f64::NAN)),
+    ] {
         assert!(ffn_hidden_size(h, multiple, factor).is_err(), "{h} {multiple} {factor:?}");
     }
 }
@@ -340,10 +348,7 @@ fn the_loss() {
     let refused = |targets: &[usize]| {
         cross_entropy(logits.clone(), &ids(targets, (Const::<1>, Const::<3>))).unwrap_err()
     };
-    assert_eq!(
-        refused(&[0, 5, 1]),
-        Error::TokenId { id: 5, batch: 0, position: 1, vocab_size: 5 }
-    );
+    assert_eq!(refused(&[0, 5, 1]), Error::TokenId { id: 5, batch: 0, position: 1, vocab_size: 5 });
     assert!(refused(&[IGNORE; 3]).to_string().contains("asked about"), "{}", refused(&[IGNORE; 3]));
 }
 
@@ -373,7 +378,11 @@ fn tokens_are_drawn() {
         let (p, n) = (f64::from(*logit).exp() / total, drawn.len() as f64);
         let got = drawn.iter().filter(|&&drawn| drawn == id).count() as f64;
         // Five standard deviations of a binomial; the seed is fixed.
-        assert!((got - n * p).abs() <= 5.0 * (n * p * (1.0 - p)).sqrt(), "{id}: {got} of {}", n * p);
+        assert!(
+            (got - n * p).abs() <= 5.0 * (n * p * (1.0 - p)).sqrt(),
+            "{id}: {got} of {}",
+            n * p
+        );
     }
 
     let mut sampler = Sampler::new(SamplingConfig::default()).unwrap();

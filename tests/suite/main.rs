@@ -9,6 +9,8 @@ mod support;
 
 #[path = "15_book.rs"]
 mod book;
+#[path = "24_checkpoints.rs"]
+mod checkpoints;
 #[path = "14_claims.rs"]
 mod claims;
 #[path = "13_contract.rs"]

@@ -1,0 +1,93 @@
+"""Writes tiny Llama checkpoints with Hugging Face's transformers, and what transformers computes with them.
+
+    python llama.py           # rewrites the folders in llama/
+    python llama.py --check   # compares, exits 1 and names what differs
+
+Each folder in `llama/` is a checkpoint as it is published, and `expected.safetensors` beside it:
+
+- `ids` [2, 12]: tokens; `logits` [2, 12, v]: what the model says of them, in float32
+- `loss` []: the mean cross-entropy of each next token
+- `gradient.NAME`: the gradient of `loss` with respect to each weight
+- `text` [64]: the tokens that greedy decoding finds behind the first row of `ids`
+
+The weights are drawn large, so that attention chooses and the logits are far apart: greedy decoding meets no tie.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+HERE = pathlib.Path(__file__).parent / "llama"
+
+SIZES = dict(vocab_size=61, hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=6,
+             max_position_embeddings=96, rms_norm_eps=1e-5)
+
+# name: settings, float type of the file, bytes of a file, and why the case is there
+CASES = {
+    "plain": (dict(num_key_value_heads=6), torch.float32, None, "a key head for each query head"),
+    "grouped": (dict(num_key_value_heads=2, rope_theta=500_000.0), torch.float32, None, "three query heads to a key head"),
+    "one-key": (dict(num_key_value_heads=1), torch.float16, None, "one key head; F16"),
+    "tied": (dict(num_key_value_heads=2, tie_word_embeddings=True), torch.bfloat16, None, "tied output; BF16"),
+    "sharded": (dict(num_key_value_heads=2), torch.bfloat16, "10KB", "several files"),
+}
+
+
+def write(name, folder):
+    settings, dtype, shard, _ = CASES[name]
+    torch.manual_seed(sum(name.encode()))
+    model = LlamaForCausalLM(LlamaConfig(**SIZES, **settings))
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.35)
+        else:
+            torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    model = model.to(dtype)
+    model.save_pretrained(folder, **({"max_shard_size": shard} if shard else {}))
+
+    # The file's numbers, computed in float32. (The model that was cast has its angles' frequencies cast, too.)
+    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    ids = torch.randint(0, SIZES["vocab_size"], (2, 12))
+    out = model(ids, labels=ids)
+    out.loss.backward()
+    with torch.no_grad():
+        text = ids[:1]
+        for _ in range(64):
+            text = torch.cat([text, model(text).logits[:, -1:].argmax(-1)], dim=1)
+    expected = {"ids": ids, "logits": out.logits, "loss": out.loss, "text": text[0, 12:]}
+    for weight, parameter in model.named_parameters():
+        expected[f"gradient.{weight}"] = parameter.grad
+    save_file({key: value.detach().contiguous() for key, value in expected.items()}, folder / "expected.safetensors")
+    (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    check = parser.parse_args().check
+    torch.set_num_threads(1)
+    wrong = []
+    for name in CASES:
+        with tempfile.TemporaryDirectory() as temporary:
+            new = pathlib.Path(temporary) / name
+            new.mkdir()
+            write(name, new)
+            if check:
+                for file in sorted(new.glob("*.safetensors")):
+                    old, now = load_file(HERE / name / file.name), load_file(file)
+                    same = old.keys() == now.keys() and all(torch.equal(old[key], now[key]) for key in old)
+                    wrong += [] if same else [f"{name}/{file.name}"]
+            else:
+                shutil.rmtree(HERE / name, ignore_errors=True)
+                shutil.copytree(new, HERE / name)
+    if wrong:
+        sys.exit("differs: " + ", ".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
