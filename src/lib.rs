@@ -9,13 +9,25 @@
 //! | [`NtkAwareRope`] | [`rope`] | queries and keys turned by their position |
 //! | [`LayerNorm`] | [`layernorm`] | each token minus its mean, divided by its standard deviation |
 //!
-//! Each folder has the module with its weights and settings in `mod.rs`, and what it computes in
+//! And what they are the front end of, a Llama decoder:
+//!
+//! | Part | Folder | It computes |
+//! | --- | --- | --- |
+//! | [`Linear`](linear::Linear) | [`linear`] | the product with a matrix of weights |
+//! | [`GroupedQueryAttention`](attention::GroupedQueryAttention) | [`attention`] | what earlier tokens have to say, with a cache |
+//! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
+//! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
+//! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |
+//! | [`AdamW`](training::AdamW) | [`training`] | steps that make it less so |
+//! | [`Checkpoint`](checkpoint::Checkpoint) | [`checkpoint`] | weights as they are published |
+//!
+//! Each component's folder has the module with its weights and settings in `mod.rs`, and what it computes in
 //! `formula.rs`, forward and backward side by side; read that file first. `fused.rs` computes the same on a
 //! CPU, in one pass over memory; [`composed`] asks for the formula there. [`init`] draws PyTorch's
 //! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
 //! `tensor`, then `error`, `checks`, `cpu`, `init` and `weights`, and no file knows one above it.
 //!
-//! It does not contain attention, a training loop, or communication between ranks.
+//! It does not contain a tokenizer, or communication between ranks.
 //!
 //! # Words and letters
 //!
@@ -34,7 +46,9 @@
 //! | `g` | `h / gz`, groups | `n` | `v / w`, rows of a shard |
 //! | `nh` | heads | `ms` | training length, `max_seq_len` |
 //! | `hd` | head size (`d` in formulas) | `k` | NTK ratio |
-//! | | | `es` | `ms * k`, cached positions |
+//! | `nkv` | key and value heads | `es` | `ms * k`, cached positions |
+//! | `f` | hidden size of the feed-forward (`FF` in types) | `p` | positions in a cache of keys |
+//! | `t` | positions that keys have, `p + s` | `i`, `o` | elements in, elements out |
 //!
 //! As type parameters: `B`, `S`, `H`, `V`, `M`, `N`, `W` are sizes, `F` is the float type, `D` the
 //! device, `T` the tape.
@@ -162,8 +176,12 @@ pub mod functional {
 
     #[doc(inline)]
     pub use crate::{
+        attention::{causal_attention, causal_mask, repeat_kv},
         embedding::vocab_embedding,
+        feedforward::{ffn_hidden_size, silu_mul},
         layernorm::layer_norm,
+        linear::linear,
+        loss::{cross_entropy, perplexity},
         norm::group_rms_norm,
         parallel::vocab_shard_embedding,
         rope::{

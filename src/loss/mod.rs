@@ -94,7 +94,7 @@ fn checked_targets<B: Dim, S: Dim, D: Storage<usize>>(
     let length = targets.shape().1.size();
     let ids = targets.as_vec();
     let refused = |&id: &usize| id >= vocab_size && id != IGNORE;
-    if let Some(at) = ids.iter().position(|id| refused(id)) {
+    if let Some(at) = ids.iter().position(refused) {
         let (batch, position) = (at / length, at % length);
         return Err(Error::TokenId { id: ids[at], batch, position, vocab_size });
     }
