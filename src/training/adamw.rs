@@ -1,4 +1,4 @@
-//! AdamW, with a state that can be saved.
+//! AdamW: a step with a learning rate of its own, and decay of matrices only.
 
 use crate::checks::require;
 use crate::error::{Error, Result};

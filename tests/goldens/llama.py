@@ -8,12 +8,16 @@ Each folder in `llama/` is a checkpoint as it is published, and `expected.safete
 - `ids` [2, 12]: tokens; `logits` [2, 12, v]: what the model says of them, in float32
 - `loss` []: the mean cross-entropy of each next token
 - `gradient.NAME`: the gradient of `loss` with respect to each weight
+- `losses` [12], `norms` [12]: loss and norm of the gradient before each of 12 steps of training on `ids`, by AdamW with
+  decay on matrices only, gradients clipped to a norm of 1, and a rate that rises for 3 steps to 0.01 and falls along a
+  cosine to 0.001
 - `text` [64]: the tokens that greedy decoding finds behind the first row of `ids`
 
 The weights are drawn large, so that attention chooses and the logits are far apart: greedy decoding meets no tie.
 """
 
 import argparse
+import math
 import pathlib
 import shutil
 import sys
@@ -60,10 +64,32 @@ def write(name, folder):
         for _ in range(64):
             text = torch.cat([text, model(text).logits[:, -1:].argmax(-1)], dim=1)
     expected = {"ids": ids, "logits": out.logits, "loss": out.loss, "text": text[0, 12:]}
+    expected["losses"], expected["norms"] = train(folder, ids)
     for weight, parameter in model.named_parameters():
         expected[f"gradient.{weight}"] = parameter.grad
     save_file({key: value.detach().contiguous() for key, value in expected.items()}, folder / "expected.safetensors")
     (folder / "generation_config.json").unlink(missing_ok=True)
+
+
+def train(folder, ids):
+    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    gains = [p for p in model.parameters() if p.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]
+    adam = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8)
+    losses, norms = [], []
+    for step in range(12):
+        part = (step - 2) / 9
+        rate = 0.01 * (step + 1) / 3 if step < 3 else 0.001 + 0.009 * (1 + math.cos(math.pi * part)) / 2
+        for group in adam.param_groups:
+            group["lr"] = rate
+        adam.zero_grad()
+        loss = model(ids, labels=ids).loss
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0))
+        adam.step()
+        losses.append(loss.detach())
+    return torch.stack(losses), torch.stack(norms)
 
 
 def main():

@@ -9,6 +9,7 @@ use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
 };
 use quadrivium::tensor::*;
+use quadrivium::training::*;
 use quadrivium::*;
 use safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
@@ -26,6 +27,8 @@ struct Expected {
     text: Vec<usize>,
     logits: Vec<f32>,
     loss: f32,
+    losses: Vec<f32>,
+    norms: Vec<f32>,
     gradients: BTreeMap<String, Vec<f32>>,
 }
 
@@ -47,7 +50,8 @@ fn expected(name: &str) -> Expected {
     let weight = |name: &str| name.strip_prefix("gradient.").map(str::to_string);
     let gradients = file.names().into_iter().filter_map(|name| Some((weight(name)?, floats(name))));
     let gradients = gradients.collect();
-    Expected { ids: ids("ids"), text: ids("text"), logits, loss, gradients }
+    let (losses, norms) = (floats("losses"), floats("norms"));
+    Expected { ids: ids("ids"), text: ids("text"), logits, loss, losses, norms, gradients }
 }
 
 fn checkpoint(name: &str) -> Checkpoint {
@@ -127,6 +131,51 @@ fn is_that_of_transformers<
     assert!(
         text.iter().collect::<std::collections::BTreeSet<_>>().len() > 4,
         "{text:?} says nothing"
+    );
+}
+
+/// Twelve steps: AdamW, its schedule, and one bound on all gradients together.
+fn trains_as_pytorch_does<const NKV: usize, O: Head<V, 24, f32, Dev> + TensorCollection<f32, Dev>>(
+    name: &str,
+    mut model: LlamaTransformer<V, 24, 6, NKV, 4, 40, 2, f32, Dev, O>,
+) where
+    LlamaTransformer<V, 24, 6, NKV, 4, 40, 2, f32, Dev, O>: TensorCollection<f32, Dev>,
+{
+    let expected = expected(name);
+    let rows = expected.ids.chunks(12);
+    let targets: Vec<usize> =
+        rows.flat_map(|row| row[1..].iter().copied().chain([loss::IGNORE])).collect();
+    let (text, targets) = (ids(&expected.ids, (2, 12)), ids(&targets, (2, 12)));
+    let schedule = Schedule { peak: 0.01, warmup: 3, steps: 12, end: 0.001 };
+    let mut adam = AdamW::new(AdamWConfig::default()).unwrap();
+    let mut grads = model.try_alloc_grads().unwrap();
+    for step in 0..12 {
+        let loss = cross_entropy(model.try_forward(text.clone().traced(grads)).unwrap(), &targets);
+        let loss = loss.unwrap();
+        let (got, want) = (loss.array(), expected.losses[step]);
+        // Rounding grows from step to step.
+        assert!((got - want).abs() <= 1e-3 * want, "{name}, step {step}: {got}, not {want}");
+        grads = loss.try_backward().unwrap();
+        let (got, want) =
+            (clip_gradients(&mut model, &mut grads, 1.0).unwrap(), expected.norms[step]);
+        assert!((got as f32 - want).abs() <= 5e-3 * want, "{name}, step {step}: {got}, not {want}");
+        adam.update(&mut model, &mut grads, schedule.rate(step)).unwrap();
+        model.try_zero_grads(&mut grads).unwrap();
+    }
+    assert_eq!(adam.steps(), 12);
+    let (first, last) = (expected.losses[0], expected.losses[11]);
+    assert!(last < 0.7 * first, "{first} to {last}: nothing was learned");
+}
+
+#[test]
+fn training_is_that_of_pytorch() {
+    trains_as_pytorch_does(
+        "grouped",
+        Own::<2>::from_checkpoint(&dev(), &checkpoint("grouped")).unwrap(),
+    );
+    trains_as_pytorch_does(
+        "tied",
+        TiedModel::from_checkpoint(&dev(), &checkpoint("tied")).unwrap(),
     );
 }
 
