@@ -399,3 +399,61 @@ fn tokens_are_drawn() {
         assert!(Sampler::new(bad).is_err(), "{bad:?}");
     }
 }
+
+/// Views of other strides give the values and the gradients of what they show.
+#[test]
+fn views_are_read_in_their_order() {
+    type Three = Tensor<(usize, usize, usize), f64, Dev>;
+    type Traced3 = Tensor<(usize, usize, usize), f64, Dev, OwnedTape<f64, Dev>>;
+    let draw = |count: usize| -> Vec<f64> {
+        (0..count).map(|i| ((i * 7919) % 101) as f64 / 50.0 - 1.0).collect()
+    };
+    let weigh = |y: Traced3| {
+        let weights = tensor(&draw(y.shape().num_elements()), *y.shape());
+        (y * weights).sum::<Rank0, _>()
+    };
+    let weight: Tensor<(usize, usize), f64, Dev> = tensor(&draw(5 * 4), (5, 4));
+    let up: Three = tensor(&draw(24), (2, 3, 4));
+    let targets = ids(&[1, 3, 0, 2, 1, 1], (2, 3));
+    let loss_of = |which: usize, x: Traced3| match which {
+        0 => weigh(functional::linear(x, &weight).unwrap()),
+        1 => weigh(silu_mul(x, up.retaped::<OwnedTape<f64, Dev>>()).unwrap()),
+        2 => cross_entropy(x, &targets).unwrap(),
+        _ => {
+            let heads = x.reshape_like(&(2, 3, 2, 2));
+            let [k, v] = [1, 2].map(|_| heads.with_empty_tape());
+            let y = causal_attention(heads, k, v, &[]).unwrap();
+            weigh(y.reshape_like(&(2, 3, 4)))
+        }
+    };
+    for which in 0..4 {
+        let across: Three = tensor(&draw(24), (3, 2, 4));
+        let plain: Three = across.clone().permute::<_, Axes3<1, 0, 2>>().contiguous();
+        let of_view = loss_of(which, across.leaky_trace().permute::<_, Axes3<1, 0, 2>>());
+        let of_plain = loss_of(which, plain.leaky_trace());
+        assert_eq!(of_view.array(), of_plain.array(), "{which}");
+        let view = of_view.backward().get(&across).permute::<_, Axes3<1, 0, 2>>();
+        let plain = of_plain.backward().get(&plain).as_vec();
+        assert!(plain.iter().any(|x| *x != 0.0));
+        assert_eq!(view.as_vec(), plain, "{which}");
+    }
+}
+
+/// In half precision a model says nearly what it says in single.
+#[test]
+#[cfg(feature = "f16")]
+fn a_model_in_half_precision() {
+    let single = Llama::<1, f32>::new(&dev(), LlamaConfig { init_std: 0.2, ..config(9) }).unwrap();
+    let half = single.try_to_dtype::<f16>().unwrap();
+    let text = ids(&text(2, 6, 5), (2, 6));
+    let want = single.try_forward(text.clone()).unwrap().as_vec();
+    let got = half.try_forward(text.clone()).unwrap().as_vec();
+    let largest = want.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    for (got, want) in got.iter().zip(&want) {
+        // Some tens of roundings to 11 bits.
+        assert!((got.to_f32() - want).abs() < 0.02 * largest, "{got}, not {want}");
+    }
+    let loss = cross_entropy(half.try_forward(text.leaky_trace()).unwrap(), &text).unwrap();
+    let grads = loss.backward();
+    assert!(grads.get(&half.embed_tokens.weight).as_vec().iter().any(|g| *g != f16::ZERO));
+}
