@@ -1,7 +1,7 @@
 //! A Llama decoder made of the course's parts.
 //!
 //! [`LlamaTransformer`] is the whole: embedding, blocks, norm, output. Its parts are type parameters, with traits
-//! in [`parts`](self) that say what each must do; so a learner's own norm, a sharded embedding or another position
+//! that say what each must do; so a learner's own norm, a sharded embedding or another position
 //! encoding can stand in a model. [`LlamaCache`] keeps keys and values for decoding, and [`Sampler`] chooses tokens.
 
 mod block;

@@ -323,6 +323,8 @@ fn the_gate_is_the_loops() {
         let want = up[i] * open * (1.0 + gate[i] * (1.0 - open));
         let got = grads.get(&a).as_vec()[i];
         assert!((got - want).abs() <= 1e-14 * want.abs(), "{i}: {got}, not {want}");
+        let (got, want) = (grads.get(&b).as_vec()[i], gate[i] * open);
+        assert!((got - want).abs() <= 1e-14 * want.abs(), "up {i}: {got}, not {want}");
     }
 }
 
