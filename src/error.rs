@@ -248,6 +248,10 @@ pub enum Error {
         problem: crate::checkpoint::CheckpointProblem,
     },
 
+    /// A part of a model that somebody else wrote refused its input.
+    #[error("a part of the model refused: {0}")]
+    Part(String),
+
     /// An optimizer that did not get a gradient for every weight.
     #[error(
         "the optimizer refused: {0}; trace the input of every module that it updates, \

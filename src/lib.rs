@@ -176,12 +176,13 @@ pub mod functional {
 
     #[doc(inline)]
     pub use crate::{
-        attention::{causal_attention, causal_mask, repeat_kv},
+        attention::{causal_attention, causal_mask, repeat_kv, softmax_backward},
         embedding::vocab_embedding,
         feedforward::{ffn_hidden_size, silu_mul},
         layernorm::layer_norm,
         linear::linear,
-        loss::{cross_entropy, perplexity},
+        loss::{cross_entropy, mean_loss, next_tokens, perplexity},
+        model::pre_norm_block,
         norm::group_rms_norm,
         parallel::vocab_shard_embedding,
         rope::{

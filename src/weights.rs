@@ -69,7 +69,12 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
     let bytes = safetensors::serialize(views, None).map_err(|e| refuse(path, e))?;
-    replace(path, &bytes).map_err(|reason| refuse(path, reason))
+    write_file(path, &bytes)
+}
+
+/// Writes a file in place of one that is there, whole or not at all.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace(path, bytes).map_err(|reason| refuse(path, reason))
 }
 
 /// Writes a file of its own beside the target, and renames it when it is whole. So a full disk costs

@@ -4,7 +4,10 @@
 #![allow(missing_docs)]
 
 use peak_alloc::PeakAlloc;
+use quadrivium::attention::causal_attention;
+use quadrivium::feedforward::silu_mul;
 use quadrivium::functional::*;
+use quadrivium::loss::cross_entropy;
 use quadrivium::tensor::*;
 use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
 
@@ -21,6 +24,11 @@ const SMALL: usize = RESULT / 16;
 
 type Hidden = Rank3<1, TOKENS, HIDDEN>;
 type Traced<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
+
+/// How many threads there are, each with memory of its own.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
 
 /// Bytes that stay after `run`, and the most that there were, beyond those before.
 fn bytes<R>(run: impl FnOnce() -> R) -> (R, usize, usize) {
@@ -96,6 +104,29 @@ fn fused_code_takes_the_memory_of_its_result() {
     expect("vocab_shard_embedding", 0, table / 4, || {
         vocab_shard_embedding(ids.leaky_trace(), &shard, 1, 4).unwrap()
     });
+
+    // A block's scores, of 64 queries and all keys on each thread, are small beside the heads.
+    let short: Tensor<Rank4<1, TOKENS, 32, 64>, f32, Cpu> = dev.sample_normal();
+    let two = 2 * TOKENS * 32 * 2 * size_of::<f32>();
+    let copies = 2 * RESULT; // of keys and values, for the call
+    let (y, held, peak) = bytes(|| {
+        let [k, v] = [(); 2].map(|()| short.retaped::<OwnedTape<f32, Cpu>>());
+        causal_attention(short.leaky_trace(), k, v, &[]).unwrap()
+    });
+    assert!(held <= RESULT + two + SMALL, "attention: {held} bytes stay of a result of {RESULT}");
+    let scores = 2 * 64 * TOKENS * size_of::<f32>() * threads();
+    assert!(peak <= RESULT + two + copies + scores + SMALL, "attention: {peak} bytes at most");
+    drop(y);
+    let [gate, up]: [Tensor<Hidden, f32, Cpu>; 2] = [(); 2].map(|()| dev.sample_normal());
+    expect("silu_mul", 0, 2 * RESULT, || {
+        silu_mul(gate.leaky_trace(), up.retaped::<OwnedTape<f32, Cpu>>()).unwrap()
+    });
+    let targets = dev.tensor_from_vec((0..TOKENS).collect(), (Const::<1>, Const::<TOKENS>));
+    drop(cross_entropy(gate.leaky_trace(), &targets).unwrap());
+    let (loss, held, peak) = bytes(|| cross_entropy(gate.leaky_trace(), &targets).unwrap());
+    assert!(held <= SMALL && peak <= SMALL, "cross_entropy: {held} bytes stay, {peak} at most");
+    let ((), _, peak) = bytes(|| drop(loss.backward()));
+    assert!(peak <= RESULT + SMALL, "cross_entropy: {peak} bytes for a gradient of {RESULT}");
 
     // Nobody holds the input: the rotation and the look-ups do not either. A permuted table is copied for the call.
     let rope = NtkAwareRope::<64, _>::new(&dev, NtkAwareRopeConfig::default()).unwrap();

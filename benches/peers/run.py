@@ -1,6 +1,6 @@
 """Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
 
-    python3 benches/peers/run.py [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
+    python3 benches/peers/run.py [--model] [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
 
 The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. A party that
 can't be installed, or that computes something else than quadrivium, is named and left out.
@@ -10,6 +10,9 @@ What is the same for all parties:
 - Each operation has new processes. Every party has a turn in each round, in an order that rotates. A turn is calls
   that are not timed, for 50 ms, and one that is; its results are dropped inside the timing.
 - The number of threads, and allocators that keep their memory (below).
+
+With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
+of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
 """
 
 import argparse
@@ -36,6 +39,10 @@ TORCH = ["torch-eager", "torch-compiled"]
 PARTIES = [OURS, *TORCH, "candle", "burn", "copy"]
 PASSES = ["forward", "forward+backward"]
 OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
+WORKS = ["64 step 128 8", "256 step 128 4", "256 step 512 1", "256 step 2048 1", "768 step 128 1", "768 step 512 1"]
+WORKS += [f"{h} prefill {s} 1" for h, s in [(256, 512), (768, 128), (768, 2048)]]
+WORKS += [f"{h} decode {s} 1" for h in [64, 256, 768] for s in [128, 2048]]
+MODEL = [f"model-{work}" for work in WORKS]
 TOLERANCE = 1e-3
 PAUSE = 0.02  # seconds between turns, until the last party's threads sleep
 
@@ -66,8 +73,12 @@ def run(*command, **options):
     return done.stdout.strip()
 
 
-def install_torch():
-    """PyTorch in its own environment. Returns its version."""
+def install_torch(python):
+    """PyTorch in its own environment, if there is none yet. Returns its version."""
+    global PYTHON
+    if python:
+        PYTHON = python
+        return run(PYTHON, "-W", "ignore", "-c", "import torch; print(torch.__version__)")
     wanted = HERE / "requirements.txt"
     stamp = TARGET / "python" / "installed.txt"
     if not stamp.exists() or stamp.read_text() != wanted.read_text():
@@ -151,6 +162,28 @@ def measure(operation, parties, rounds, leave_out):
     return times
 
 
+def most_memory(operation, program, environment):
+    """The bytes that a process takes for an operation, above those that it has before. None where the system does not say."""
+    try:
+        party = program(environment)
+        try:
+            party.ask("nothing")
+        except Missing:
+            pass  # it is awake now
+        before = status(party, "VmRSS")
+        party.ask(operation)
+        most = status(party, "VmHWM") - before
+        party.end()
+        return most
+    except (OSError, Missing):
+        return None
+
+
+def status(party, name):
+    lines = open(f"/proc/{party.process.pid}/status").read().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
+
+
 def machine():
     model = platform.processor()
     try:
@@ -189,12 +222,18 @@ def ratio(times, ours):
     return f"{statistics.median(times) / statistics.median(ours):.2f}"
 
 
+def share(bytes_, ours):
+    return f"{bytes_ / ours:.2f}" if bytes_ and ours else "-"
+
+
 def milliseconds(times, _):
     return f"{statistics.median(times) * 1e3:.1f} ({min(times) * 1e3:.1f}..{max(times) * 1e3:.1f})"
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--model", action="store_true", help="a whole model, beside PyTorch")
+    options.add_argument("--python", type=pathlib.Path, help="a Python that has PyTorch; none is installed then")
     options.add_argument("--rounds", type=int, default=21)
     options.add_argument("--only", default="", metavar="NAME", help="only the operations whose name has this in it")
     options.add_argument("--threads", type=int, default=cores())
@@ -202,9 +241,10 @@ def main():
     options.add_argument("--date", default=datetime.date.today().isoformat(), help="the date to write there")
     options.add_argument("--fresh-memory", action="store_true", help="allocators as they come: they give memory back")
     options = options.parse_args()
-    operations = [operation for operation in OPERATIONS if options.only in operation]
+    every, parties_of = (MODEL, [OURS, "torch-eager"]) if options.model else (OPERATIONS, PARTIES)
+    operations = [operation for operation in every if options.only in operation]
     if not operations:
-        sys.exit(f"no operation has {options.only!r} in its name: {', '.join(OPERATIONS)}")
+        sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")
 
     versions, left_out = {}, []
 
@@ -213,10 +253,10 @@ def main():
         print(f"left out: {party}, {operation}: {why}", file=sys.stderr)
 
     TARGET.mkdir(parents=True, exist_ok=True)
-    for name in PARTIES:
+    for name in parties_of:
         print(f"{name}: installed or built, if it is not yet", file=sys.stderr)
         try:
-            versions[name] = build(name) if name in RUST else install_torch()
+            versions[name] = build(name) if name in RUST else install_torch(options.python)
         except Missing as why:
             leave_out(name, "all", why)
     if OURS not in versions:
@@ -228,8 +268,10 @@ def main():
     threads = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"]
     environment = dict(os.environ, **dict.fromkeys(threads, str(options.threads)))
     environment |= {"TORCHINDUCTOR_CACHE_DIR": str(TARGET / "inductor"), "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    fresh = dict(environment)
     environment |= {} if options.fresh_memory else KEEP_MEMORY
 
+    memory = {}
     results, start, others = {}, time.monotonic(), seconds_of_others()
     for operation in operations:
         print(f"{operation}: {options.rounds} rounds", file=sys.stderr)
@@ -239,21 +281,26 @@ def main():
             party.end()
         if OURS not in results[operation]:
             sys.exit("quadrivium itself does not run")
+        if options.model:
+            program = lambda name: lambda environment: Party(name, options.threads, environment)
+            memory[operation] = {name: most_memory(operation, program(name), fresh) for name in versions}
 
     others = (seconds_of_others() - others) / (time.monotonic() - start)
     about["others"] = round(max(others, 0.0), 2)  # cores that other programs kept busy
-    names = [name for name in PARTIES if name in versions]
+    names = [name for name in parties_of if name in versions]
     for what, value in about.items():
         print(f"{what}: {value}")
     table("time / quadrivium's time; above 1, quadrivium is faster", results, names, ratio)
     table("milliseconds: median (lowest..highest)", results, names, milliseconds)
+    if memory:
+        table("bytes / quadrivium's bytes; above 1, quadrivium takes less", memory, names, share)
     for out in left_out:
         print(f"\nleft out: {out['party']}, {out['operation']}: {out['why']}")
     if about["others"] > 0.1:
         print(f"\nOther programs kept {about['others']} cores busy: measure again on a machine that is idle.")
     if options.json:
         rows = {operation: {name: summary(list_) for name, list_ in row.items()} for operation, row in results.items()}
-        options.json.write_text(json.dumps(about | {"results": rows, "left_out": left_out}, indent=1) + "\n")
+        options.json.write_text(json.dumps(about | {"results": rows, "memory_bytes": memory, "left_out": left_out}, indent=1) + "\n")
 
 
 def summary(times):

@@ -18,7 +18,7 @@ pub enum Aspect {
     Order,
     /// Which row of a table a token gets.
     Lookup,
-    /// Which tokens belong to a rank.
+    /// Which tokens belong to a rank, or are seen.
     Mask,
     /// The edges of a shard.
     Range,
@@ -30,8 +30,18 @@ pub enum Aspect {
     Frequencies,
     /// Sines, cosines, signs, and which half of a head.
     Rotation,
+    /// What opens a gate, and what passes it.
+    Gate,
+    /// Exponents, logarithms, and what is subtracted before them.
+    Softmax,
+    /// Which places of a text are asked about.
+    Ignored,
     /// What a call keeps or changes.
     State,
+    /// What is added to what, and which norm stands before it.
+    Wiring,
+    /// Which tokens may be drawn, and which one is.
+    Choice,
     /// The way back, where the values are right.
     Gradient,
     /// What is refused, and the words.
@@ -47,15 +57,28 @@ impl Aspect {
     /// gradient's own formula there.
     pub fn of_gradient(self) -> Self {
         match self {
-            Self::Lookup | Self::Rotation => Self::Gradient,
+            Self::Lookup | Self::Rotation | Self::Gate | Self::Softmax => Self::Gradient,
             other => other,
         }
     }
 
     /// Whether a mistake of this aspect is one of the formula.
     pub fn is_of_a_formula(self) -> bool {
-        use Aspect::{Frequencies, Gradient, Order, Rotation, Statistics, Weights};
-        matches!(self, Statistics | Weights | Order | Rotation | Frequencies | Gradient)
+        use Aspect::{
+            Frequencies, Gate, Gradient, Order, Rotation, Softmax, Statistics, Weights, Wiring,
+        };
+        matches!(
+            self,
+            Statistics
+                | Weights
+                | Order
+                | Rotation
+                | Frequencies
+                | Gate
+                | Softmax
+                | Wiring
+                | Gradient
+        )
     }
 
     /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.
@@ -77,7 +100,7 @@ impl Aspect {
             Self::Precision => "precision: float types, roundings, overflow",
             Self::Order => "the order: axes, layouts, pairs, strides",
             Self::Lookup => "the lookup: which row a token gets",
-            Self::Mask => "the mask: which tokens are the rank's own",
+            Self::Mask => "the mask: which tokens are seen, or are the rank's own",
             Self::Range => "the range: where a shard begins and ends",
             Self::Seed => {
                 "the random numbers: seed, distribution, the order in which they are drawn"
@@ -85,7 +108,14 @@ impl Aspect {
             Self::Offset => "the position: which one a row of the sequence has",
             Self::Frequencies => "the frequencies: base, exponents, ratio",
             Self::Rotation => "the rotation: sines, cosines, signs, which half of a head",
+            Self::Gate => "the gate: what opens it, and what passes it",
+            Self::Softmax => "the softmax: exponents, logarithms, what is subtracted before them",
+            Self::Ignored => {
+                "what is ignored: which places are asked about, and by how many is divided"
+            }
             Self::State => "the state: what a call keeps or changes",
+            Self::Wiring => "the wiring: what is added to what, and which norm stands before it",
+            Self::Choice => "the choice: which tokens may be drawn, and which one is",
             Self::Gradient => "the gradient: the values are right, the way back is not",
             Self::Refusal => "the refusal: what is refused, and its words",
             Self::Extent => {

@@ -8,8 +8,9 @@
 //! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
 //! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
-use crate::component::{Component, Probe};
+use crate::component::{Component, Probe, probes_of};
 use crate::registry::{Exhibit, exhibits};
+use rayon::prelude::*;
 
 /// A known bug that fits.
 pub struct Diagnosis {
@@ -38,17 +39,19 @@ const ENOUGH: f64 = 0.8;
 /// `calls` limits the questions to some calls of the seam, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis> {
-    let museum = museum::<P>();
-    closest(&P::probes(party), &P::probes(&P::oracle()), calls, &mut museum.iter())
+    let museum = museum::<P>(calls);
+    let [answers, truth] = [party, &*P::oracle()].map(|party| probes_of(party, calls));
+    closest(&answers, &truth, calls, &mut museum.iter())
 }
 
 /// A bug and its answers to [`Component::probes`]. The component's types end here, so that what follows is
 /// compiled once and not once for each component.
 type Known = (Exhibit, Vec<Probe>);
 
-fn museum<P: Component + ?Sized>() -> Vec<Known> {
-    let answers = P::bugs().iter().map(|bug| P::probes(&(bug.party)()));
-    exhibits::<P>().into_iter().zip(answers).collect()
+fn museum<P: Component + ?Sized>(calls: &[&str]) -> Vec<Known> {
+    let answers = (0..P::bugs().len()).into_par_iter();
+    let answers = answers.map(|bug| probes_of(&*(P::bugs()[bug].party)(), calls));
+    exhibits::<P>().into_iter().zip(answers.collect::<Vec<_>>()).collect()
 }
 
 /// [`diagnose`] from the answers, among some of the bugs.
@@ -104,7 +107,7 @@ impl Accuracy {
 /// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
 /// bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
-    accuracy_among(&P::probes(&P::oracle()), &museum::<P>())
+    accuracy_among(&P::probes(&P::oracle()), &museum::<P>(&[]))
 }
 
 fn accuracy_among(truth: &[Probe], museum: &[Known]) -> Accuracy {

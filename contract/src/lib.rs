@@ -43,7 +43,11 @@ pub mod run;
 pub mod seam;
 pub mod task;
 
+pub mod attention;
 pub mod embedding;
+pub mod feedforward;
+pub mod loss;
+pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod rope;

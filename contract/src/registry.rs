@@ -54,6 +54,10 @@ components! {
     parallel: ParallelVocabEmbedding,
     rope: NtkAwareRope,
     layernorm: LayerNorm,
+    attention: GroupedQueryAttention,
+    feedforward: SwiGlu,
+    loss: CrossEntropy,
+    model: Llama,
 }
 
 /// All tasks, in their order.

@@ -32,6 +32,7 @@ pub enum Command {
     Reset(ResetArguments),
     Matrix(MatrixArguments),
     Bench(BenchArguments),
+    Model(ModelArguments),
     Read(ReadArguments),
     Lab(LabArguments),
     New(NewArguments),
@@ -183,6 +184,174 @@ pub struct BenchArguments {
     /// The folder for the figures.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub out: PathBuf,
+}
+
+/// Train a small Llama made of the course's parts, and let it write.
+///
+/// The first run builds with optimization, for some minutes. The model has the parts of the book: embedding, RMSNorm,
+/// RoPE, attention with grouped queries, SwiGLU. It is trained on the book, or on a text of yours.
+#[derive(Debug, Args)]
+pub struct ModelArguments {
+    #[command(subcommand)]
+    pub command: ModelCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    Train(TrainArguments),
+    Generate(GenerateArguments),
+    Eval(EvalArguments),
+    Inspect(InspectArguments),
+}
+
+/// Train a model on a text, and compare it with a 3-gram model of the same text.
+///
+/// A tenth of the text is held out. The tokenizer is trained on the rest, and so is the model. A run that
+/// was ended at any moment, by Ctrl-C or a power cut, goes on with the same command, and ends with the same bits as one
+/// that was not. The model is written in the layout of Hugging Face, which transformers reads.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model train                       the course's own book
+  cargo course model train --text a.txt --out a  your text, in the folder a
+  cargo course model train --mine --steps 100    with your components
+  cargo course model train --anew --seed 7       from the beginning, with another seed
+
+Exit codes:
+  0  the model is trained
+  1  with --mine: a step differs from the library's
+  2  wrong arguments, a text or a folder that can't be used, code that is not complete")]
+pub struct TrainArguments {
+    /// A UTF-8 text file; several are read one behind the other [default: pages of the course's own book].
+    ///
+    /// Some ten thousand letters are the least.
+    #[arg(long, value_name = "FILE")]
+    pub text: Vec<PathBuf>,
+
+    /// The folder of the run. It is made if it is not there.
+    ///
+    /// It holds the newest checkpoint, in a folder that is called by its step, and the loss curve: loss.svg, and
+    /// its numbers in loss.json.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub out: PathBuf,
+
+    /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others.
+    #[arg(long, default_value_t = 1500)]
+    pub steps: usize,
+
+    /// The seed of the weights and of the order of the text.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+
+    /// The highest learning rate.
+    #[arg(long, default_value_t = 0.004, allow_negative_numbers = true)]
+    pub rate: f64,
+
+    /// Steps between two checkpoints. At each, the held-out text is looked at.
+    #[arg(long, value_name = "STEPS", default_value_t = 100)]
+    pub every: usize,
+
+    /// Begin again, and replace the run in the folder. Without this, it goes on.
+    #[arg(long)]
+    pub anew: bool,
+
+    /// Train with your components from exercises/ (norm, embedding, rope), and compare each step with the
+    /// library's.
+    #[arg(long)]
+    pub mine: bool,
+
+    /// A model that is much too small, for tests.
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+}
+
+/// Let a model go on with a text.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model generate --prompt \"The norm\"
+  cargo course model generate --prompt \"The norm\" --temperature 0    the likeliest, always
+  cargo course model generate --prompt \"The norm\" --top-p 0.9 --seed 7
+
+Exit codes:
+  0  the text was written
+  2  wrong arguments, a model or a prompt that can't be used")]
+pub struct GenerateArguments {
+    /// How the text begins.
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: String,
+
+    /// The folder of a run, or of a checkpoint.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub model: PathBuf,
+
+    /// Tokens to write.
+    #[arg(long, default_value_t = 100)]
+    pub tokens: usize,
+
+    /// Logits are divided by it: below 1 likely tokens become likelier, at 0 the likeliest is always taken.
+    #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
+    pub temperature: f64,
+
+    /// Draw from the K likeliest tokens only.
+    #[arg(long, value_name = "K")]
+    pub top_k: Option<usize>,
+
+    /// Draw from the likeliest tokens only that together have this probability.
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
+    pub top_p: f64,
+
+    /// The seed of the draws.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+}
+
+/// Measure a model on held-out text: its loss, its perplexity, and its loss by position.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model eval                  the model that was trained last, on its own text
+  cargo course model eval --model a --text a.txt
+
+Exit codes:
+  0  the model was measured
+  2  wrong arguments, a model, a text or a folder that can't be used")]
+pub struct EvalArguments {
+    /// The text that the model was trained on, as train takes it. A tenth of it is asked about; the 3-gram
+    /// model beside it counts the rest.
+    #[arg(long, value_name = "FILE")]
+    pub text: Vec<PathBuf>,
+
+    /// The folder of a run, or of a checkpoint.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub model: PathBuf,
+
+    /// The folder for the figure.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub out: PathBuf,
+}
+
+/// Show what a model costs: its parameters, its memory, its operations, its KV cache.
+///
+/// Nothing is loaded: the sizes tell it all.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model inspect                      the model that was trained last
+  cargo course model inspect --model DIR          a checkpoint in Hugging Face's layout
+  cargo course model inspect --size llama-3-8b    known sizes
+
+Exit codes:
+  0  the model was shown
+  2  wrong arguments, a folder without a model")]
+pub struct InspectArguments {
+    /// The folder of a run, or of a checkpoint.
+    #[arg(long, value_name = "DIR", default_value = "target/model", conflicts_with = "size")]
+    pub model: PathBuf,
+
+    /// Sizes that are known by name.
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["smollm-135m", "tinyllama-1.1b", "llama-3.2-1b", "llama-2-7b", "llama-3-8b", "llama-2-70b"]))]
+    pub size: Option<String>,
 }
 
 /// Read the book.

@@ -4,12 +4,13 @@
 
 use contract::registry::{COMPONENTS, Entry};
 use course::arguments::{
-    CheckArguments, Command, DiffArguments, HintArguments, MatrixArguments, ResetArguments,
+    CheckArguments, Command, DiffArguments, HintArguments, MatrixArguments, ModelArguments,
+    ModelCommand, ResetArguments, TrainArguments,
 };
 use course::ended;
 use learner::exercise::{check, diff, hint, reset};
-use learner::program::hand_over;
-use learner::{board, matrix, race};
+use learner::program::{hand_over, hand_over_optimized};
+use learner::{board, matrix, mine, race};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,6 +33,11 @@ fn main() -> ExitCode {
             ended(matrix::run(&components, kind))
         }
         Some(Command::Bench(_)) => handed_over(race::run()),
+        Some(Command::Model(ModelArguments { command })) => handed_over(match command {
+            ModelCommand::Train(TrainArguments { mine: true, .. }) => mine::run(),
+            // Without the learner's code: it may be in any state.
+            _ => hand_over_optimized("model", &["--no-default-features"]),
+        }),
         Some(Command::Tour(_)) => handed_over(hand_over("tour")),
         Some(Command::Read(_) | Command::Lab(_) | Command::New(_) | Command::Kernel(_)) => {
             handed_over(hand_over("author"))

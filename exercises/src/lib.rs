@@ -5,6 +5,10 @@
 //! 3. ParallelVocabEmbedding, in [`parallel`]
 //! 4. NTK-aware RoPE, in [`rope`]
 //! 5. LayerNorm, in [`layernorm`]
+//! 6. Grouped-query attention, in [`attention`]
+//! 7. SwiGLU, in [`feedforward`]
+//! 8. Cross-entropy, in [`loss`]
+//! 9. The Llama decoder, in [`model`]
 //!
 //! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
 //!
@@ -33,5 +37,17 @@ pub mod rope;
 
 #[cfg_attr(starter = "layernorm", path = "../layernorm/starter.rs")]
 pub mod layernorm;
+
+#[cfg_attr(starter = "attention", path = "../attention/starter.rs")]
+pub mod attention;
+
+#[cfg_attr(starter = "feedforward", path = "../feedforward/starter.rs")]
+pub mod feedforward;
+
+#[cfg_attr(starter = "loss", path = "../loss/starter.rs")]
+pub mod loss;
+
+#[cfg_attr(starter = "model", path = "../model/starter.rs")]
+pub mod model;
 
 pub mod prelude;

@@ -8,16 +8,21 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod chart;
 pub mod check;
 pub mod embedding;
 pub mod error;
+pub mod feedforward;
 pub mod heat;
 pub mod layernorm;
+pub mod loss;
+pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod plot;
 pub mod rope;
 pub mod text;
+pub mod training;
 
 pub use error::{Error, Result};

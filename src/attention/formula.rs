@@ -3,6 +3,7 @@
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a function. The
 //! arithmetic is in `f32` or better, and the result is rounded to the input's type once.
 
+use super::fused;
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -85,6 +86,9 @@ pub fn causal_attention<
         let (k, k_tape) = k.try_contiguous()?.split_tape();
         let (v, v_tape) = v.try_contiguous()?.split_tape();
         let mut tape = tape.merge(k_tape).merge(v_tape);
+        if let Some(y) = fused::causal_attention(&q, &k, &v, &mut tape, padding)? {
+            return Ok(y.put_tape(tape));
+        }
         let (y, saved) = attend_forward(cast(&q)?, cast(&k)?, cast(&v)?, padding)?;
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {
@@ -148,9 +152,36 @@ fn attend_forward<
 }
 // ANCHOR_END: attention_forward
 
+// ANCHOR: softmax_backward
+/// The gradient of a softmax along the last axis: of the scores, where `dweights` is that of the weights, each
+/// `[b, nh, s, t]`.
+///
+/// `weights * (dweights - sum over keys of weights * dweights)`: what one position gains, the others of its row lose.
+///
+/// # Errors
+/// Two shapes; an empty input.
+pub fn softmax_backward<B: Dim, N: Dim, S: Dim, P: Dim, F: Float, D: Device<F>>(
+    weights: Tensor<(B, N, S, P), F, D>,
+    dweights: Tensor<(B, N, S, P), F, D>,
+) -> Result<Tensor<(B, N, S, P), F, D>> {
+    check_size("weights", weights.shape())?;
+    same_shape("dweights", &weights.shape().concrete(), &dweights.shape().concrete())?;
+    back_through_softmax(weights, dweights).map_err(Error::device)
+}
+
+fn back_through_softmax<B: Dim, N: Dim, S: Dim, P: Dim, F: Dtype, D: Device<F>>(
+    weights: Tensor<(B, N, S, P), F, D>,
+    dweights: Tensor<(B, N, S, P), F, D>,
+) -> Raw<Tensor<(B, N, S, P), F, D>, D> {
+    let along = weights.clone().try_mul(dweights.clone())?.try_sum::<_, Axis<3>>()?; // [b, nh, s]
+    let along = along.try_broadcast_like::<_, Axis<3>>(weights.shape())?; //  [b, nh, s, t]
+    weights.try_mul(dweights.try_sub(along)?) //                              [b, nh, s, t]
+}
+// ANCHOR_END: softmax_backward
+
 // ANCHOR: attention_backward
 /// dv       = weights^T dy
-/// dscores  = weights * (dweights - sum over keys of weights * dweights), with dweights = dy v^T
+/// dscores  = the softmax's gradient of dweights = dy v^T
 /// dq       = dscores k / sqrt(hd),  dk = dscores^T q / sqrt(hd)
 ///
 /// A key or value head's gradient is the sum over the query heads that read it.
@@ -179,9 +210,7 @@ fn attend_backward<
     let dv = transposed.try_matmul(dy.clone())?; //                           [b, nh, t, hd]
     let values = v.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //                 [b, nh, hd, t]
     let dweights = dy.try_matmul(values)?; //                                 [b, nh, s, t]
-    let along = weights.clone().try_mul(dweights.clone())?.try_sum::<_, Axis<3>>()?; // [b, nh, s]
-    let along = along.try_broadcast_like::<_, Axis<3>>(weights.shape())?; //  [b, nh, s, t]
-    let dscores = weights.try_mul(dweights.try_sub(along)?)?; //              [b, nh, s, t]
+    let dscores = back_through_softmax(weights, dweights)?; //                [b, nh, s, t]
     let dq = dscores.clone().try_matmul(k)?.try_div(root::<_, W>(hd))?; //            [b, nh, s, hd]
     let transposed = dscores.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //       [b, nh, t, s]
     let dk = transposed.try_matmul(q)?; //                                    [b, nh, t, hd]
@@ -194,6 +223,28 @@ fn attend_backward<
     Ok((dq, gather(dk)?, gather(dv)?))
 }
 // ANCHOR_END: attention_backward
+
+/// The sizes of a call, in the letters of the course.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) b: usize,
+    pub(super) s: usize,
+    pub(super) t: usize,
+    pub(super) nh: usize,
+    pub(super) nkv: usize,
+    pub(super) hd: usize,
+}
+
+impl Sizes {
+    /// Those of queries and keys.
+    pub(super) fn of<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
+        q: &(B, S, N, H),
+        k: &(B, P, K, H),
+    ) -> Self {
+        let (b, s, nh, hd) = (q.0.size(), q.1.size(), q.2.size(), q.3.size());
+        Self { b, s, t: k.1.size(), nh, nkv: k.2.size(), hd }
+    }
+}
 
 /// The root of the head size.
 fn root<H: Dim, W: Float>(head_dim: H) -> W {
@@ -214,7 +265,7 @@ fn mask<B: Dim, S: Dim, P: Dim, D: TensorFromVec<bool> + Device<W>, W: Float>(
     seen.try_broadcast_like::<_, Axis<1>>(&shape) //                          [b, nh, s, t]
 }
 
-fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
+pub(super) fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
     q: &(B, S, N, H),
     k: &(B, P, K, H),
     v: &(B, P, K, H),

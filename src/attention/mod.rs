@@ -4,11 +4,14 @@
 
 mod cache;
 mod formula;
+mod fused;
 mod position;
 
+pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
+use formula::Sizes;
 pub(crate) use formula::check_padding;
-pub use formula::{causal_attention, causal_mask, repeat_kv};
+pub use formula::{causal_attention, causal_mask, repeat_kv, softmax_backward};
 pub use position::{NoPosition, PositionEncoding};
 
 use crate::error::Result;
@@ -152,15 +155,9 @@ where
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
         let (q, k, v) = self.heads(x, cache.positions())?;
-        let (b, s, nh, hd) = *q.shape();
-        let mut grown = cache.clone(); // shares what is kept
-        let (k, v) = grown.push(k, v)?;
-        let q = q.try_reshape_like(&(b.size(), s, nh, hd)).map_err(crate::Error::device)?;
-        let found = causal_attention(q, k, v, padding)?;
-        let found = found.try_reshape_like(&(b, s, nh, hd)).map_err(crate::Error::device)?;
-        let y = self.merge(found)?;
-        *cache = grown; // last, so that a call that fails changes nothing
-        Ok(y)
+        let before = cache.before();
+        let found = cache.attend(q, &k, &v, padding)?;
+        self.merge(found).inspect_err(|_| cache.back_to(before))
     }
 
     /// Queries `[b, s, nh, hd]`, keys and values `[b, s, nkv, hd]` of tokens from position `offset` on.

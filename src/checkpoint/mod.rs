@@ -8,9 +8,11 @@
 mod config;
 mod files;
 mod problem;
+mod save;
 
 pub use config::CheckpointConfig;
 pub use problem::{CheckpointProblem, SizeDiffers};
+pub use save::save_checkpoint;
 
 use crate::attention::GroupedQueryAttention;
 use crate::embedding::VocabEmbedding;
@@ -51,42 +53,42 @@ impl Checkpoint {
     pub fn config(&self) -> &CheckpointConfig {
         &self.config
     }
+}
 
-    /// Each tensor of the model, with its shape.
-    fn tensors(&self) -> BTreeMap<String, Vec<usize>> {
-        let CheckpointConfig {
-            vocab_size: v,
-            hidden_size: h,
-            intermediate_size: f,
-            num_hidden_layers: layers,
-            num_attention_heads: nh,
-            num_key_value_heads: nkv,
-            head_dim: hd,
-            ..
-        } = self.config;
-        let mut tensors = BTreeMap::new();
-        tensors.insert(TABLE.to_string(), vec![v, h]);
-        tensors.insert("model.norm.weight".to_string(), vec![h]);
-        if !self.config.tie_word_embeddings {
-            tensors.insert(HEAD.to_string(), vec![v, h]);
-        }
-        for layer in 0..layers {
-            for (name, shape) in [
-                ("input_layernorm", vec![h]),
-                ("self_attn.q_proj", vec![nh.saturating_mul(hd), h]),
-                ("self_attn.k_proj", vec![nkv.saturating_mul(hd), h]),
-                ("self_attn.v_proj", vec![nkv.saturating_mul(hd), h]),
-                ("self_attn.o_proj", vec![h, nh.saturating_mul(hd)]),
-                ("post_attention_layernorm", vec![h]),
-                ("mlp.gate_proj", vec![f, h]),
-                ("mlp.up_proj", vec![f, h]),
-                ("mlp.down_proj", vec![h, f]),
-            ] {
-                tensors.insert(format!("model.layers.{layer}.{name}.weight"), shape);
-            }
-        }
-        tensors
+/// Each tensor of the model, with its shape.
+fn tensors_of(config: &CheckpointConfig) -> BTreeMap<String, Vec<usize>> {
+    let CheckpointConfig {
+        vocab_size: v,
+        hidden_size: h,
+        intermediate_size: f,
+        num_hidden_layers: layers,
+        num_attention_heads: nh,
+        num_key_value_heads: nkv,
+        head_dim: hd,
+        ..
+    } = *config;
+    let mut tensors = BTreeMap::new();
+    tensors.insert(TABLE.to_string(), vec![v, h]);
+    tensors.insert("model.norm.weight".to_string(), vec![h]);
+    if !config.tie_word_embeddings {
+        tensors.insert(HEAD.to_string(), vec![v, h]);
     }
+    for layer in 0..layers {
+        for (name, shape) in [
+            ("input_layernorm", vec![h]),
+            ("self_attn.q_proj", vec![nh.saturating_mul(hd), h]),
+            ("self_attn.k_proj", vec![nkv.saturating_mul(hd), h]),
+            ("self_attn.v_proj", vec![nkv.saturating_mul(hd), h]),
+            ("self_attn.o_proj", vec![h, nh.saturating_mul(hd)]),
+            ("post_attention_layernorm", vec![h]),
+            ("mlp.gate_proj", vec![f, h]),
+            ("mlp.up_proj", vec![f, h]),
+            ("mlp.down_proj", vec![h, f]),
+        ] {
+            tensors.insert(format!("model.layers.{layer}.{name}.weight"), shape);
+        }
+    }
+    tensors
 }
 
 /// The name of the embedding's table.
@@ -209,7 +211,7 @@ fn read<
         let file = checkpoint.folder.join("config.json");
         return Err(refuse(&file, CheckpointProblem::Sizes(differences)));
     }
-    Ok(Weights { values: files::read(&checkpoint.folder, &checkpoint.tensors())?, dev })
+    Ok(Weights { values: files::read(&checkpoint.folder, &tensors_of(config))?, dev })
 }
 
 fn build<

@@ -1,5 +1,6 @@
 //! The gate as a free function, forward and backward side by side, and the rule for the network's size.
 
+use super::fused;
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -62,6 +63,9 @@ pub fn silu_mul<B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
         let (gate, tape) = gate.try_contiguous()?.split_tape();
         let (up, up_tape) = up.try_contiguous()?.split_tape();
         let mut tape = tape.merge(up_tape);
+        if let Some(y) = fused::silu_mul(&gate, &up, &mut tape)? {
+            return Ok(y.put_tape(tape));
+        }
         let y = gate_forward(cast(&gate)?, cast(&up)?)?;
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {

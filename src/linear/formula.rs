@@ -1,5 +1,6 @@
 //! The product with a matrix of weights as a free function.
 
+use super::fused;
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -23,8 +24,15 @@ pub fn linear<B: Dim, S: Dim, I: Dim, O: Dim, F: Float, D: Backend<F>, T: Tape<F
     same_shape("weight", &[o.size(), i.size()], &[o.size(), width.size()])?;
     check_size("the result", &(b, s, o))?;
     let run = || -> Raw<_, D> {
+        let (x, tape) = x.try_contiguous()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+        let mut tape = tape.merge(weight_tape);
+        if let Some(y) = fused::linear(&x, &weight, &mut tape)? {
+            return Ok(y.put_tape(tape));
+        }
+        let (x, weight) = (x.put_tape(tape), weight.retaped::<T>());
         let tokens = x.try_reshape_like(&(b.size() * s.size(), i))?; //       [b s, i]
-        let weight = weight.retaped::<T>().try_permute::<_, Axes2<1, 0>>()?; // [i, o]
+        let weight = weight.try_permute::<_, Axes2<1, 0>>()?; //              [i, o]
         tokens.try_matmul(weight)?.try_reshape_like(&(b, s, o)) //            [b, s, o]
     };
     run().map_err(Error::device)

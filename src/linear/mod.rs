@@ -3,6 +3,7 @@
 //! This file holds the weight and its settings. The computation is [`linear`].
 
 mod formula;
+mod fused;
 
 pub use formula::linear;
 

@@ -1,8 +1,9 @@
 //! A decoder block: attention and a feed-forward network, each behind a norm and beside a residual.
 
+use super::formula::pre_norm_block;
 use super::parts::{Normalize, Tokens};
 use crate::attention::{GroupedQueryAttention, KvCache, PositionEncoding};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::feedforward::SwiGlu;
 use crate::norm::GroupRmsNorm;
 use crate::rope::NtkAwareRope;
@@ -77,25 +78,20 @@ where
         cache: &mut KvCache<NKV, HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
-        let mut grown = cache.clone(); // shares what is kept
-        let y = self.around(x, |n| self.self_attn.try_decode(n, &mut grown, padding))?;
-        *cache = grown; // last, so that a call that fails changes nothing
-        Ok(y)
+        let before = cache.before();
+        let y = self.around(x, |n| self.self_attn.try_decode(n, cache, padding));
+        y.inspect_err(|_| cache.back_to(before)) // a call that fails changes nothing
     }
 
-    // ANCHOR: block
     /// The block around its attention.
     fn around<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
         attention: impl FnOnce(Tokens<B, S, H, F, D, T>) -> Result<Tokens<B, S, H, F, D, T>>,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        let n = self.input_layernorm.normalize(x.with_empty_tape())?; //      [b, s, h]
-        let x = x.try_add(attention(n)?).map_err(Error::device)?; //          [b, s, h]
-        let n = self.post_attention_layernorm.normalize(x.with_empty_tape())?; // [b, s, h]
-        x.try_add(self.mlp.try_forward(n)?).map_err(Error::device) //         [b, s, h]
+        let (first, second) = (&self.input_layernorm, &self.post_attention_layernorm);
+        pre_norm_block(x, (first, attention), (second, |n| self.mlp.try_forward(n)))
     }
-    // ANCHOR_END: block
 }
 
 impl<
@@ -114,7 +110,7 @@ impl<
 > Module<Tokens<B, S, H, F, D, T>> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
 {
     type Output = Tokens<B, S, H, F, D, T>;
-    type Error = Error;
+    type Error = crate::Error;
 
     fn try_forward(&self, x: Tokens<B, S, H, F, D, T>) -> Result<Self::Output> {
         self.try_forward_padded(x, &[])

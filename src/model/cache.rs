@@ -1,6 +1,6 @@
 //! The caches of all blocks of a model.
 
-use crate::attention::{KvCache, check_padding};
+use crate::attention::{Before, KvCache, check_padding};
 use crate::error::Result;
 use crate::tensor::*;
 
@@ -8,7 +8,7 @@ use crate::tensor::*;
 #[derive(Debug, Clone)]
 pub struct LlamaCache<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>> {
     pub(super) layers: Vec<KvCache<NKV, HD, F, D>>,
-    padding: Vec<usize>,
+    pub(super) padding: Vec<usize>,
 }
 
 impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
@@ -42,5 +42,31 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
     /// Tokens at the start of each row that are no text; empty if no row has any.
     pub fn padding(&self) -> &[usize] {
         &self.padding
+    }
+
+    /// What to go back to if a call fails.
+    pub(super) fn before(&self) -> Vec<Before<NKV, HD, F, D>> {
+        self.layers.iter().map(KvCache::before).collect()
+    }
+
+    /// Goes back to what was before a call.
+    pub(super) fn back_to(&mut self, before: Vec<Before<NKV, HD, F, D>>) {
+        for (layer, before) in self.layers.iter_mut().zip(before) {
+            layer.back_to(before);
+        }
+    }
+}
+
+impl<const NKV: usize, const HD: usize, const L: usize, F: Float, D: Backend<F>>
+    LlamaCache<NKV, HD, L, F, D>
+{
+    /// Forgets all positions from `positions` on, so that another text may follow there.
+    ///
+    /// # Errors
+    /// More positions than there are; what the device reports. Then the cache is as it was.
+    pub fn truncate(&mut self, positions: usize) -> Result<()> {
+        let before = self.before();
+        let cut = self.layers.iter_mut().try_for_each(|layer| layer.truncate(positions));
+        cut.inspect_err(|_| self.back_to(before))
     }
 }

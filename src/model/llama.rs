@@ -193,7 +193,7 @@ impl<
     P: PositionEncoding<HD, F, D>,
 > LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
 {
-    // ANCHOR: model
+    // ANCHOR: llama_forward
     /// Logits `[b, s, v]` of whole texts `[b, s]`, in which the first `padding` tokens of a row may be no text: see
     /// [`causal_attention`](crate::attention::causal_attention).
     ///
@@ -210,8 +210,9 @@ impl<
         }
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
     }
-    // ANCHOR_END: model
+    // ANCHOR_END: llama_forward
 
+    // ANCHOR: llama_decode
     /// Logits `[b, s, v]` of tokens `[b, s]` that follow those in `cache`, which takes them in.
     ///
     /// # Errors
@@ -222,15 +223,23 @@ impl<
         ids: Tensor<(B, S), usize, D>,
         cache: &mut LlamaCache<NKV, HD, L, F, D>,
     ) -> Result<Tokens<B, S, V, F, D>> {
-        let mut grown = cache.clone(); // shares what is kept
-        let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
-        for (block, layer) in self.layers.modules.iter().zip(&mut grown.layers) {
-            x = block.try_decode(x, layer, cache.padding())?; //              [b, s, h]
-        }
-        let logits = self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens)?;
-        *cache = grown; // last, so that a call that fails changes nothing
-        Ok(logits)
+        let before = cache.before();
+        self.decode(ids, cache).inspect_err(|_| cache.back_to(before)) // a call that fails changes nothing
     }
+
+    fn decode<B: Dim, S: Dim>(
+        &self,
+        ids: Tensor<(B, S), usize, D>,
+        cache: &mut LlamaCache<NKV, HD, L, F, D>,
+    ) -> Result<Tokens<B, S, V, F, D>> {
+        let LlamaCache { layers, padding } = cache;
+        let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        for (block, layer) in self.layers.modules.iter().zip(layers) {
+            x = block.try_decode(x, layer, padding)?; //                      [b, s, h]
+        }
+        self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
+    }
+    // ANCHOR_END: llama_decode
 }
 
 impl<

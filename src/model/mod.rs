@@ -4,14 +4,20 @@
 //! that say what each must do; so a learner's own norm, a sharded embedding or another position
 //! encoding can stand in a model. [`LlamaCache`] keeps keys and values for decoding, and [`Sampler`] chooses tokens.
 
+mod arithmetic;
 mod block;
 mod cache;
+mod formula;
 mod llama;
 mod parts;
 mod sampling;
+mod sizes;
 
+pub use arithmetic::{Arithmetic, LlamaSizes, Parameters};
 pub use block::TransformerBlock;
 pub use cache::LlamaCache;
+pub use formula::pre_norm_block;
 pub use llama::{LlamaConfig, LlamaTransformer};
 pub use parts::{Embed, Head, Normalize, Shards, Tied, Tokens};
 pub use sampling::{Sampler, SamplingConfig};
+pub use sizes::{Llama32Of1B, SmolLm135M, TinyLlama1B};

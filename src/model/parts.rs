@@ -133,31 +133,17 @@ impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> Em
         x: Tokens<B, S, H, F, D, T>,
     ) -> Result<Tokens<B, S, V, F, D, T>> {
         let (b, s, _) = *x.shape();
-        let run = |parts: Tensor<(B, S, usize), F, D, T>, next: Tensor<(B, S, usize), F, D, T>| {
-            (parts, next).try_concat_along(Axis::<2>)
-        };
-        let part = |shard: &ParallelVocabEmbedding<V, H, W, F, D>, x: Tokens<B, S, H, F, D, T>| {
-            let y = linear(x, &shard.weight)?; //                             [b, s, n]
+        let (x, tape) = x.split_tape();
+        let mut parts = self.shards.modules.iter().map(|shard| {
+            let y = linear(x.clone().put_tape(T::default()), &shard.weight)?; // [b, s, n]
             y.try_reshape_like(&(b, s, V / W)).map_err(Error::device)
-        };
-        let (last, others) = self
-            .shards
-            .modules
-            .split_last()
-            .ok_or(Error::WorldSize { world_size: W, vocab_size: V })?;
-        let mut logits = None;
-        for shard in others {
-            let y = part(shard, x.with_empty_tape())?;
-            logits = Some(match logits {
-                None => y,
-                Some(before) => run(before, y).map_err(Error::device)?,
-            });
-        }
-        let y = part(last, x)?;
-        let logits = match logits {
-            None => y,
-            Some(before) => run(before, y).map_err(Error::device)?,
-        };
+        });
+        let first = parts.next().ok_or(Error::WorldSize { world_size: W, vocab_size: V })??;
+        let logits = parts.try_fold(first, |logits, part| {
+            (logits, part?).try_concat_along(Axis::<2>).map_err(Error::device)
+        })?;
+        let (logits, of_parts) = logits.split_tape();
+        let logits = logits.put_tape(tape.merge(of_parts));
         logits.try_reshape_like(&(b, s, Const)).map_err(Error::device) //     [b, s, v]
     }
 }

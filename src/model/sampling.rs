@@ -38,6 +38,66 @@ impl SamplingConfig {
         let rule = "above 0 and at most 1";
         require(self.top_p > 0.0 && self.top_p <= 1.0, "top_p", rule, self.top_p)
     }
+
+    // ANCHOR: sample
+    /// The token that `unit` decides on, a number from 0 to below 1, for the logits `[v]` of one place. Of equal logits the
+    /// one with the smaller id counts as likelier.
+    ///
+    /// # Errors
+    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`. No logits; a logit that is NaN or plus
+    /// infinity; none that is above minus infinity.
+    pub fn choose(&self, logits: &[f32], unit: f64) -> Result<usize> {
+        self.check()?;
+        let kept = self.kept(logits)?;
+        let total: f64 = kept.iter().map(|(_, p)| p).sum();
+        let mut left = unit * total;
+        for (id, p) in &kept {
+            left -= p;
+            if left < 0.0 {
+                return Ok(*id);
+            }
+        }
+        Ok(kept[kept.len() - 1].0) // rounding left a little over
+    }
+
+    /// The tokens that may be drawn, the likeliest first, with probabilities of which the first is 1.
+    fn kept(&self, logits: &[f32]) -> Result<Vec<(usize, f64)>> {
+        let refused = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
+        if let Some(id) = logits.iter().position(refused) {
+            let (name, rule) = ("every logit", "a number below infinity; the model has diverged");
+            return Err(Error::Setting { name, rule, got: logits[id].into() });
+        }
+        let mut order: Vec<usize> =
+            (0..logits.len()).filter(|&id| logits[id] > f32::NEG_INFINITY).collect();
+        if order.is_empty() {
+            return Err(Error::Empty { name: "the tokens to choose from", shape: vec![0] });
+        }
+        let likelier = |a: &usize, b: &usize| {
+            logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
+        };
+        order.sort_unstable_by(likelier);
+        order.truncate(self.top_k.unwrap_or(usize::MAX));
+        if self.temperature == 0.0 {
+            order.truncate(1);
+        }
+        let first = f64::from(logits[order[0]]);
+        let p = |id: usize| match self.temperature {
+            0.0 => 1.0,
+            warm => ((f64::from(logits[id]) - first) / warm).exp(),
+        };
+        let mut kept: Vec<(usize, f64)> = order.into_iter().map(|id| (id, p(id))).collect();
+        let enough = self.top_p * kept.iter().map(|(_, p)| p).sum::<f64>();
+        let mut before = 0.0;
+        let inside = kept.iter().take_while(|(_, p)| {
+            let inside = before < enough;
+            before += p;
+            inside
+        });
+        let inside = inside.count();
+        kept.truncate(inside);
+        Ok(kept)
+    }
+    // ANCHOR_END: sample
 }
 
 /// Draws tokens. The same settings and logits give the same tokens.
@@ -65,64 +125,12 @@ impl Sampler {
         Ok(Self { config, random: Mt64::new(config.seed) })
     }
 
-    // ANCHOR: sample
-    /// The next token, for the logits `[v]` of one place. Of equal logits the one with the smaller id counts as likelier.
+    /// The next token, for the logits `[v]` of one place.
     ///
     /// # Errors
     /// No logits; a logit that is NaN or plus infinity; none that is above minus infinity.
     pub fn next(&mut self, logits: &[f32]) -> Result<usize> {
-        let kept = self.kept(logits)?;
-        let total: f64 = kept.iter().map(|(_, p)| p).sum();
-        if kept.len() == 1 {
-            return Ok(kept[0].0);
-        }
         let unit = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64; // [0, 1)
-        let mut left = unit * total;
-        for (id, p) in &kept {
-            left -= p;
-            if left < 0.0 {
-                return Ok(*id);
-            }
-        }
-        Ok(kept[kept.len() - 1].0) // rounding left a little over
+        self.config.choose(logits, unit)
     }
-
-    /// The tokens that may be drawn, the likeliest first, with probabilities of which the first is 1.
-    fn kept(&self, logits: &[f32]) -> Result<Vec<(usize, f64)>> {
-        let refused = |logit: &f32| logit.is_nan() || *logit == f32::INFINITY;
-        if let Some(id) = logits.iter().position(refused) {
-            let (name, rule) = ("every logit", "a number below infinity; the model has diverged");
-            return Err(Error::Setting { name, rule, got: logits[id].into() });
-        }
-        let mut order: Vec<usize> =
-            (0..logits.len()).filter(|&id| logits[id] > f32::NEG_INFINITY).collect();
-        if order.is_empty() {
-            return Err(Error::Empty { name: "the tokens to choose from", shape: vec![0] });
-        }
-        let likelier = |a: &usize, b: &usize| {
-            logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
-        };
-        order.sort_unstable_by(likelier);
-        order.truncate(self.config.top_k.unwrap_or(usize::MAX));
-        if self.config.temperature == 0.0 {
-            order.truncate(1);
-        }
-        let first = f64::from(logits[order[0]]);
-        let p = |id: usize| match self.config.temperature {
-            0.0 => 1.0,
-            warm => ((f64::from(logits[id]) - first) / warm).exp(),
-        };
-        let mut kept: Vec<(usize, f64)> = order.into_iter().map(|id| (id, p(id))).collect();
-        let enough = self.config.top_p * kept.iter().map(|(_, p)| p).sum::<f64>();
-        let mut before = 0.0;
-        let inside = kept.iter().take_while(|(_, p)| {
-            let inside = before < enough;
-            before += p;
-            inside
-        });
-        let inside = inside.count();
-        kept.truncate(inside);
-        Ok(kept)
-    }
-    // ANCHOR_END: sample
 }

@@ -50,9 +50,9 @@ impl AdamWConfig {
 /// Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization".
 pub struct AdamW<F: Dtype, D: Storage<F>> {
     config: AdamWConfig,
-    steps: usize,
-    means: Gradients<F, D>,
-    squares: Gradients<F, D>,
+    pub(super) steps: usize,
+    pub(super) means: Gradients<F, D>,
+    pub(super) squares: Gradients<F, D>,
 }
 
 impl<F: Float, D: Backend<F>> AdamW<F, D> {

@@ -1,6 +1,7 @@
 //! A bound on how large a gradient may be.
 
 use crate::checks::require;
+use crate::cpu::{each, gradient, is_fused};
 use crate::error::Result;
 use crate::tensor::nn::tensor_collection::{RecursiveWalker, TensorVisitor, ViewTensorMut};
 use crate::tensor::*;
@@ -49,6 +50,14 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
         _: TensorOptions<S, F, D>,
         weight: &mut Tensor<S, F, D>,
     ) -> std::result::Result<Option<Tensor<S, F, D>>, D::Err> {
+        if is_fused::<D>() {
+            let gradient = gradient(self.grads, weight)?;
+            match self.factor {
+                Some(factor) => scale(gradient, F::nearest(factor)),
+                None => self.sum += squares(gradient),
+            }
+            return Ok(None);
+        }
         self.grads.try_alloc_for(weight)?;
         let gradient = self.grads.get(weight);
         match self.factor {
@@ -62,4 +71,21 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
         }
         Ok(None)
     }
+}
+
+/// Elements of one piece of work, whose squares are added up alone. So the number of threads changes no bit.
+const PIECE: usize = 1 << 14;
+
+fn scale<F: Float>(gradient: &mut [F], factor: F) {
+    let work = |piece: &mut [F]| piece.iter_mut().for_each(|g| *g *= factor);
+    each(gradient.len(), gradient.chunks_mut(PIECE), work);
+}
+
+fn squares<F: Float>(gradient: &[F]) -> f64 {
+    let mut sums = vec![0.0; gradient.len().div_ceil(PIECE)];
+    each(gradient.len(), sums.iter_mut().zip(gradient.chunks(PIECE)), |(sum, piece)| {
+        let square = |j: usize| piece[j].to_f64().unwrap_or(f64::NAN).powi(2);
+        *sum = crate::cpu::sum(piece.len(), square);
+    });
+    sums.into_iter().sum()
 }

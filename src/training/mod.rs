@@ -30,6 +30,7 @@
 mod adamw;
 mod clip;
 mod schedule;
+mod state;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use clip::clip_gradients;

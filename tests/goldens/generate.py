@@ -12,6 +12,7 @@ e embedding dim, w ranks, nh heads, hd head dim.
 
 import argparse
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
+
+import party
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -453,6 +456,205 @@ def make_rope(case):
     ) | {"y64_interleaved": interleaved(x.double(), angles)}
 
 
+# ---------------------------------------------------------------- feedforward: SwiGLU
+
+
+def feedforward_cases():
+    """The list of SwiGLU cases. `scale` is how large x is."""
+
+    def case(name, b, s, h, f, seed, dtype="f32", scale=1.0):
+        return dict(name=name, b=b, s=s, h=h, f=f, seed=seed, dtype=dtype, scale=scale)
+
+    return [
+        case("plain", 2, 3, 8, 16, seed=1),
+        # Narrower between than outside, and no power of two.
+        case("narrow", 1, 5, 6, 2, seed=2),
+        # Gates that are open or shut.
+        case("far", 2, 3, 8, 16, seed=3, scale=100.0),
+        # Double precision from end to end.
+        case("double", 2, 3, 8, 16, seed=4, dtype="f64"),
+    ]
+
+
+def feedforward_run(tensors, dy, dtype):
+    """Forward and backward in one dtype."""
+    x, gate, up, down = (leaf(tensor, dtype) for tensor in tensors)
+    y = F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
+    y.backward(dy.to(dtype))
+    return [y.detach(), x.grad, gate.grad, up.grad, down.grad]
+
+
+def make_feedforward(case):
+    dtype = DTYPES[case["dtype"]]
+    gen = torch.Generator().manual_seed(case["seed"])
+    b, s, h, f = (case[k] for k in ("b", "s", "h", "f"))
+    x = randn(gen, b, s, h, dtype=dtype) * case["scale"]
+    tensors = [x, *(randn(gen, *shape, dtype=dtype) for shape in ((f, h), (f, h), (h, f)))]
+    dy = randn(gen, b, s, h, dtype=dtype)
+    names = ("y", "dx", "dgate", "dup", "ddown")
+    out = dict(zip(("x", "gate", "up", "down"), tensors)) | {"dy": dy}
+    out |= dict(zip(names, feedforward_run(tensors, dy, dtype)))
+    wide = feedforward_run(tensors, dy, torch.float64)
+    return out | {f"{name}64": value for name, value in zip(names, wide)}
+
+
+# ---------------------------------------------------------------- loss: cross-entropy
+
+
+def loss_cases():
+    """The list of loss cases. `ignored` is every how manyth place is not asked about, 0 for none."""
+
+    def case(name, b, s, v, seed, dtype="f32", scale=1.0, level=0.0, ignored=0):
+        numbers = dict(scale=scale, level=level, ignored=ignored)
+        return dict(name=name, b=b, s=s, v=v, seed=seed, dtype=dtype) | numbers
+
+    return [
+        case("plain", 2, 3, 7, seed=1),
+        # Some places are padding.
+        case("padded", 3, 5, 12, seed=2, ignored=3),
+        # exp of these logits is infinite in f32, or 0.
+        case("high", 2, 3, 7, seed=3, level=1000.0),
+        case("low", 2, 3, 7, seed=4, level=-1000.0, ignored=2),
+        # Sure of itself, and wrong.
+        case("far", 2, 4, 9, seed=5, scale=60.0),
+        # A vocabulary of some size.
+        case("wide", 1, 4, 1000, seed=6),
+        # Double precision from end to end.
+        case("double", 3, 5, 12, seed=7, dtype="f64", ignored=3),
+    ]
+
+
+def loss_run(logits, targets, dtype):
+    """Forward and backward in one dtype."""
+    logits = leaf(logits, dtype)
+    loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+    loss.backward()
+    return loss.detach().reshape(1), logits.grad
+
+
+def make_loss(case):
+    dtype = DTYPES[case["dtype"]]
+    gen = torch.Generator().manual_seed(case["seed"])
+    b, s, v = (case[k] for k in ("b", "s", "v"))
+    logits = randn(gen, b, s, v, dtype=dtype) * case["scale"] + case["level"]
+    targets = torch.randint(0, v, (b, s), generator=gen)
+    if case["ignored"]:
+        targets.view(-1)[1 :: case["ignored"]] = -100
+    loss, dlogits = loss_run(logits, targets, dtype)
+    loss64, dlogits64 = loss_run(logits, targets, torch.float64)
+    out = dict(logits=logits, targets=targets, loss=loss, dlogits=dlogits)
+    return out | dict(loss64=loss64, dlogits64=dlogits64)
+# ---------------------------------------------------------------- attention
+
+
+def attention_cases():
+    """The list of attention cases. `scale` multiplies the queries."""
+
+    def case(name, b, s, p, nh, nkv, hd, seed, dtype="f32", scale=1.0):
+        return dict(name=name, b=b, s=s, p=p, nh=nh, nkv=nkv, hd=hd, dtype=dtype, seed=seed, scale=scale)
+
+    return [
+        # A head for each query head; nothing in the cache.
+        case("multi_head", 2, 5, 0, 3, 3, 4, seed=1),
+        # Two groups of two, and of three: neighbours share a key.
+        case("grouped", 2, 4, 0, 4, 2, 8, seed=2),
+        case("groups_of_three", 1, 4, 0, 6, 2, 4, seed=3),
+        # One key head for all.
+        case("multi_query", 2, 4, 0, 4, 1, 8, seed=4),
+        # A piece after others, and one token after many.
+        case("with_cache", 2, 3, 4, 4, 2, 8, seed=5),
+        case("one_token", 1, 1, 30, 4, 2, 8, seed=6),
+        # One text of the assignment: 16 tokens, 8 query heads, 2 key heads, heads of 16.
+        case("assignment", 1, 16, 0, 8, 2, 16, seed=7),
+        # Scores of some hundreds: one position takes all.
+        case("large_scores", 1, 4, 0, 2, 1, 8, seed=8, scale=200.0),
+        # Double precision from end to end.
+        case("double", 2, 4, 1, 4, 2, 8, seed=9, dtype="f64"),
+        # Half precision, with float32 inside.
+        case("half", 2, 4, 0, 4, 2, 8, seed=10, dtype="f16"),
+    ]
+
+
+def attention_run(inputs, dy, case, dtype):
+    """Forward and backward in one dtype. Half precision computes in float32 and casts once."""
+    inputs = [leaf(x, dtype) for x in inputs]
+    compute = torch.float32 if dtype == torch.float16 else dtype
+    s, p, group = case["s"], case["p"], case["nh"] // case["nkv"]
+    q, k, v = (x.to(compute).transpose(1, 2) for x in inputs)
+    k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
+    scores = q @ k.transpose(-2, -1) / math.sqrt(case["hd"])
+    seen = torch.ones(s, p + s, dtype=torch.bool).tril(diagonal=p)
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    y = (weights @ v).transpose(1, 2).to(dtype)
+    # PyTorch's own gives the same.
+    own = F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2)
+    torch.testing.assert_close(own.to(dtype), y)
+    y.backward(dy.to(dtype))
+    return [y.detach(), *(x.grad for x in inputs)]
+
+
+def make_attention(case):
+    dtype = DTYPES[case["dtype"]]
+    gen = torch.Generator().manual_seed(case["seed"])
+    b, s, t, nkv, hd = case["b"], case["s"], case["p"] + case["s"], case["nkv"], case["hd"]
+    wide = wide_dtype(case)
+    q = (randn(gen, b, s, case["nh"], hd, dtype=wide) * case["scale"]).to(dtype)
+    k, v = (randn(gen, b, t, nkv, hd, dtype=wide).to(dtype) for _ in range(2))
+    dy = randn(gen, *q.shape, dtype=wide).to(dtype)
+    names = ("y", "dq", "dk", "dv")
+    out = dict(q=q, k=k, v=v, dy=dy) | dict(zip(names, attention_run((q, k, v), dy, case, dtype)))
+    double = attention_run((q, k, v), dy, case, torch.float64)
+    return out | {f"{name}64": value for name, value in zip(names, double)}
+
+
+# ---------------------------------------------------------------- model
+
+
+def model_cases():
+    """The list of models. Their sizes are in the contract's menu: `contract/src/model/menu.rs`."""
+
+    def case(name, b, s, v, h, nh, nkv, hd, f, blocks, tied, seed):
+        sizes = dict(b=b, s=s, v=v, h=h, nh=nh, nkv=nkv, hd=hd, f=f, blocks=blocks, tied=tied)
+        return dict(name=name, eps=1e-5, base=10000.0, seed=seed) | sizes
+
+    return [
+        # Two query heads share a key head.
+        case("grouped", 2, 6, 7, 16, 4, 2, 4, 6, blocks=2, tied=False, seed=1),
+        # One key head for all, and the table serves as output.
+        case("tied", 1, 9, 5, 8, 2, 1, 4, 3, blocks=3, tied=True, seed=2),
+        # A key head for each query head.
+        case("multi_head", 3, 4, 11, 12, 3, 3, 4, 8, blocks=1, tied=False, seed=3),
+    ]
+
+
+def model_run(weights, ids, case, dtype):
+    """Logits, the loss of the next tokens, and the gradient of all weights in their order."""
+    weights = [leaf(weight, dtype) for weight in weights]
+    question = dict(case, sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
+    caches = [[] for _ in range(case["blocks"])]
+    logits = party.model_logits(ids, weights, question, caches)
+    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    loss.backward()
+    gradient = torch.cat([weight.grad.flatten() for weight in weights])
+    return logits.detach(), loss.detach().view(1), gradient
+
+
+def make_model(case):
+    gen = torch.Generator().manual_seed(case["seed"])
+    v, h = case["v"], case["h"]
+    question = dict(sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
+    head = [] if case["tied"] else [(v, h)]
+    shapes = [(v, h), *party.block_shapes(question) * case["blocks"], (h,), *head]
+    # Gammas are near 1, so that a norm is one; matrices leave the softmax in its bend.
+    weights = [1 + 0.3 * randn(gen, *shape) if len(shape) == 1 else 0.4 * randn(gen, *shape) for shape in shapes]
+    ids = torch.randint(v, (case["b"], case["s"]), generator=gen)
+    names = ("logits", "loss", "gradient")
+    out = dict(weights=torch.cat([weight.flatten() for weight in weights]), ids=ids)
+    out |= dict(zip(names, model_run(weights, ids, case, torch.float32)))
+    double = model_run(weights, ids, case, torch.float64)
+    return out | {f"{name}64": value for name, value in zip(names, double)}
+
+
 # ---------------------------------------------------------------- files
 
 FILES = {
@@ -462,6 +664,10 @@ FILES = {
     "parallel": (parallel_cases, make_parallel),
     "rope": (rope_cases, make_rope),
     "layernorm": (layernorm_cases, make_layernorm),
+    "feedforward": (feedforward_cases, make_feedforward),
+    "loss": (loss_cases, make_loss),
+    "attention": (attention_cases, make_attention),
+    "model": (model_cases, make_model),
 }
 
 

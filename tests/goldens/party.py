@@ -4,7 +4,9 @@
 
 A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {"ok": values} or
 {"refused": words}. The numbers come from PyTorch's own operations, written as a PyTorch user would
-write them: torch.nn.functional.rms_norm, layer_norm and embedding, torch.nn.init, autograd for every gradient,
+write them: torch.nn.functional.rms_norm, layer_norm, embedding, silu and cross_entropy, torch.nn.init,
+autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models.
+write them: torch.nn.functional.rms_norm, layer_norm, embedding and scaled_dot_product_attention, torch.nn.init, autograd for every gradient,
 and RoPE with float32 angles as in the Hugging Face models.
 
 `tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
@@ -247,6 +249,232 @@ def rope_to_interleaved(q):
 def rope_to_half_split(q):
     hd = q["head_dim"]
     return floats(q["x"], (-1, hd // 2, 2)).transpose(1, 2).reshape(-1, hd)
+
+
+# SwiGLU: PyTorch's linear and silu. The size's rule is that of Llama's own model code.
+
+
+@call
+def feedforward_size(q):
+    size = int(2 * (4 * q["hidden_size"]) / 3)
+    if q["multiplier"] is not None:
+        size = int(q["multiplier"] * size)
+    return torch.tensor([-(-size // q["multiple_of"]) * q["multiple_of"]])
+
+
+def swiglu(x, gate, up, down):
+    return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
+
+
+def swiglu_weights(q, grad=False):
+    h, f = q["shape"][2], q["ffn_hidden_size"]
+    shapes = {"gate": (f, h), "up": (f, h), "down": (h, f)}
+    return [floats(q[name], shape, grad=grad) for name, shape in shapes.items()]
+
+
+@call
+def feedforward_forward(q):
+    return swiglu(floats(q["x"], q["shape"]), *swiglu_weights(q))
+
+
+@call
+def feedforward_backward(q):
+    x, weights = floats(q["x"], q["shape"], grad=True), swiglu_weights(q, grad=True)
+    swiglu(x, *weights).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([tensor.grad.flatten() for tensor in (x, *weights)])
+
+
+# The loss: PyTorch's cross_entropy, with -100 where nothing is asked.
+
+
+@call
+def loss_next_tokens(q):
+    ids = ids_of(q)
+    if ids.shape[1] < 2:
+        raise ValueError("a text of one token has no next token")
+    return torch.cat([ids[:, :-1].flatten(), ids[:, 1:].flatten()])
+
+
+def cross_entropy(q, logits):
+    targets = [-100 if target is None else target for target in q["targets"]]
+    return F.cross_entropy(logits.view(-1, q["shape"][2]), torch.tensor(targets, dtype=torch.int64))
+
+
+@call
+def loss_forward(q):
+    return cross_entropy(q, floats(q["logits"], q["shape"])).reshape(1)
+
+
+@call
+def loss_backward(q):
+    logits = floats(q["logits"], q["shape"], grad=True)
+    cross_entropy(q, logits).backward(torch.tensor(q["dloss"]))
+    return logits.grad
+
+
+@call
+def loss_perplexity(q):
+    losses, places = floats(q["losses"], -1), torch.tensor(q["places"], dtype=torch.float32)
+    return torch.exp((losses * places).sum() / places.sum()).reshape(1)
+# Attention: PyTorch's scaled_dot_product_attention. Its is_causal knows no cache, so the mask is given.
+
+
+def causal_mask(s, p):
+    return torch.ones(s, p + s, dtype=torch.bool).tril(diagonal=p)
+
+
+def attend(q, k, v):
+    (_, s, nh, _), (_, t, nkv, _) = q.shape, k.shape
+    if nkv == 0 or nh % nkv:
+        raise ValueError("key heads do not divide query heads")
+    if t < s:
+        raise ValueError("fewer keys than queries")
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(s, t - s), enable_gqa=True)
+    return y.transpose(1, 2)
+
+
+@call
+def attention_repeat(q):
+    return floats(q["x"], q["shape"]).repeat_interleave(q["times"], dim=2)
+
+
+@call
+def attention_mask(q):
+    return causal_mask(q["s"], q["p"]).int()
+
+
+def attention_inputs(q, grad):
+    return [floats(q[name], q[of], grad=grad) for name, of in (("q", "of_q"), ("k", "of_k"), ("v", "of_k"))]
+
+
+@call
+def attention_forward(q):
+    return attend(*attention_inputs(q, False))
+
+
+@call
+def attention_backward(q):
+    inputs = attention_inputs(q, True)
+    attend(*inputs).backward(floats(q["dy"], q["of_q"]))
+    return torch.cat([x.grad.flatten() for x in inputs])
+
+
+@call
+def attention_softmax_backward(q):
+    y, dy = floats(q["y"], q["shape"]), floats(q["dy"], q["shape"])
+    return torch._softmax_backward_data(dy, y, -1, torch.float32)
+# The model: torch.nn.functional's rms_norm, linear, scaled_dot_product_attention, silu and cross_entropy.
+
+BLOCK = ["input_norm", "q", "k", "v", "o", "post_norm", "gate", "up", "down"]
+
+
+def block_shapes(q):
+    _, h, nh, nkv, hd, f = q["sizes"]
+    return [(h,), (nh * hd, h), (nkv * hd, h), (nkv * hd, h), (h, nh * hd), (h,), (f, h), (f, h), (h, f)]
+
+
+def split(values, shapes, grad=False):
+    values = iter(values)
+    take = lambda shape: floats([next(values) for _ in range(math.prod(shape))], shape, grad=grad)
+    return [take(shape) for shape in shapes]
+
+
+def turned(x, q, start):
+    """Heads [b, n, s, hd] at positions from `start` on."""
+    half = x.shape[-1] // 2
+    inverse = float(q["base"]) ** (-torch.arange(half, dtype=torch.float64) / half)
+    angles = torch.outer(torch.arange(start, start + x.shape[2], dtype=torch.float64), inverse)
+    cos, sin = (torch.cat([t, t], dim=-1).float().to(x.dtype) for t in (angles.cos(), angles.sin()))
+    return x * cos + quarter_turn(x, "HalfSplit") * sin
+
+
+def block(x, weights, q, cache):
+    """[b, s, h]. `cache` is a list of the keys and of the values, [b, nkv, p, hd] each, or empty."""
+    w = dict(zip(BLOCK, weights))
+    _, h, nh, nkv, hd, _ = q["sizes"]
+    b, s, _ = x.shape
+    heads = lambda x, matrix, n: F.linear(x, matrix).view(b, s, n, hd).transpose(1, 2)
+    start = cache[0].shape[2] if cache else 0
+    n = F.rms_norm(x, (h,), w["input_norm"], q["eps"])
+    keys, values = turned(heads(n, w["k"], nkv), q, start), heads(n, w["v"], nkv)
+    if cache:
+        keys, values = torch.cat([cache[0], keys], dim=2), torch.cat([cache[1], values], dim=2)
+    cache[:] = [keys, values]
+    mask = torch.ones(s, start + s, dtype=torch.bool).tril(start)
+    queries = turned(heads(n, w["q"], nh), q, start)
+    found = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, enable_gqa=True)
+    x = x + F.linear(found.transpose(1, 2).reshape(b, s, nh * hd), w["o"])
+    n = F.rms_norm(x, (h,), w["post_norm"], q["eps"])
+    return x + F.linear(F.silu(F.linear(n, w["gate"])) * F.linear(n, w["up"]), w["down"])
+
+
+@call
+def model_block(q):
+    return block(floats(q["x"], (*q["tokens"], q["sizes"][1])), split(q["weights"], block_shapes(q)), q, [])
+
+
+def model_weights(q, grad=False):
+    v, h, *_ = q["sizes"]
+    head = [] if q["tied"] else [(v, h)]
+    return split(q["weights"], [(v, h), *block_shapes(q) * q["blocks"], (h,), *head], grad)
+
+
+def model_ids(q):
+    v, (b, s) = q["sizes"][0], q["tokens"]
+    for place, id in enumerate(q["ids"]):
+        if id >= v:
+            raise IndexError(f"id {id} at [{place // s}, {place % s}] is not below {v}")
+    return torch.tensor(q["ids"], dtype=torch.int64).view(b, s)
+
+
+def model_logits(ids, weights, q, caches):
+    x = F.embedding(ids, weights[0])
+    for nth, cache in enumerate(caches):
+        x = block(x, weights[1 + 9 * nth :][:9], q, cache)
+    norm = weights[1 + 9 * q["blocks"]]
+    head = weights[0] if q["tied"] else weights[-1]
+    return F.linear(F.rms_norm(x, norm.shape, norm, q["eps"]), head)
+
+
+@call
+def model_forward(q):
+    return model_logits(model_ids(q), model_weights(q), q, [[] for _ in range(q["blocks"])])
+
+
+@call
+def model_decode(q):
+    ids, weights, caches = model_ids(q), model_weights(q), [[] for _ in range(q["blocks"])]
+    pieces = ids.split(q["pieces"], dim=1)
+    return torch.cat([model_logits(piece, weights, q, caches) for piece in pieces], dim=1)
+
+
+@call
+def model_sample(q):
+    logits, temperature = floats(q["logits"], -1), float(q["temperature"])
+    if torch.isnan(logits).any() or torch.isposinf(logits).any() or torch.isneginf(logits).all():
+        raise ValueError("these are no logits")
+    if not (math.isfinite(temperature) and temperature >= 0) or q["top_k"] == 0 or not 0 < q["top_p"] <= 1:
+        raise ValueError("bad temperature, top_k or top_p")
+    logits, ids = logits.sort(descending=True, stable=True)
+    if temperature == 0:
+        return ids[:1]
+    logits = logits[: q["top_k"]]
+    p = F.softmax(logits / temperature, dim=0)
+    if q["top_p"] < 1:
+        p = p[p.cumsum(0) - p < q["top_p"]]
+    place = torch.searchsorted(p.cumsum(0), torch.tensor([q["unit"]]) * p.sum(), right=True)
+    return ids[place.clamp(max=len(p) - 1)]
+
+
+@call
+def model_train(q):
+    ids, weights = model_ids(q), model_weights(q, grad=True)
+    logits = model_logits(ids, weights, q, [[] for _ in range(q["blocks"])])
+    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    loss.backward()
+    torch.optim.SGD(weights, lr=q["rate"]).step()
+    return torch.cat([loss.view(1), *[weight.flatten() for weight in weights]])
 
 
 def plain(value):

@@ -7,24 +7,24 @@ use quadrivium::tensor::*;
 use quadrivium::{NtkAwareRope, NtkAwareRopeConfig, composed};
 
 /// Values and gradients of some computation.
-type Answer = Vec<Vec<f32>>;
+pub(crate) type Answer = Vec<Vec<f32>>;
 
 /// Values of 24 bits: nearly every product and sum of them is rounded, so that their order shows.
-fn draw<S: Shape>(seed: u64, shape: S) -> Tensor<S, f32, Cpu> {
+pub(crate) fn draw<S: Shape>(seed: u64, shape: S) -> Tensor<S, f32, Cpu> {
     let values = Draw::new(&Run::default(), seed).values(shape.num_elements());
     Cpu::default().tensor_from_vec(values.into_iter().map(|x| x * 0.3).collect(), shape)
 }
 
 /// Sizes at which threads are used, and that no block, piece or lane divides.
-const TOKENS: [(usize, usize); 3] = [(1, 1), (2, 389), (3, 517)];
+pub(crate) const TOKENS: [(usize, usize); 3] = [(1, 1), (2, 389), (3, 517)];
 
 /// Runs on so many threads.
-fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
+pub(crate) fn on_threads<R: Send>(threads: usize, run: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(run)
 }
 
 /// The same bits on any number of threads, and nearly what the formula gives.
-fn expect(name: &str, within: f32, run: impl Fn() -> Answer + Sync) {
+pub(crate) fn expect(name: &str, within: f32, run: impl Fn() -> Answer + Sync) {
     let fused = on_threads(1, &run);
     for threads in [2, 3, 8] {
         assert_eq!(on_threads(threads, &run), fused, "{name} on {threads} threads");
@@ -33,7 +33,7 @@ fn expect(name: &str, within: f32, run: impl Fn() -> Answer + Sync) {
 }
 
 /// Nearly what the formula gives.
-fn beside_the_formula(name: &str, within: f32, fused: Answer, run: impl Fn() -> Answer) {
+pub(crate) fn beside_the_formula(name: &str, within: f32, fused: Answer, run: impl Fn() -> Answer) {
     let formula = composed(run);
     for (nth, (fused, formula)) in fused.iter().zip(&formula).enumerate() {
         let size = formula.iter().fold(0f32, |size, x| size.max(x.abs()));

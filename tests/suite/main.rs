@@ -7,6 +7,8 @@
 mod oracle;
 mod support;
 
+#[path = "25_attention.rs"]
+mod attention;
 #[path = "15_book.rs"]
 mod book;
 #[path = "24_checkpoints.rs"]
@@ -21,6 +23,8 @@ mod decoder_block;
 mod dfdx_canary;
 #[path = "03_embedding.rs"]
 mod embedding;
+#[path = "25_feedforward.rs"]
+mod feedforward;
 #[path = "19_for_builders.rs"]
 mod for_builders;
 #[path = "21_fused.rs"]
@@ -32,8 +36,12 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
+#[path = "26_loss.rs"]
+mod loss;
 #[path = "23_model.rs"]
 mod model;
+#[path = "25_model_fused.rs"]
+mod model_fused;
 #[path = "07_modules.rs"]
 mod modules;
 #[path = "02_norm.rs"]
@@ -55,3 +63,5 @@ mod saving;
 mod snapshots;
 #[path = "17_strides.rs"]
 mod strides;
+#[path = "25_training.rs"]
+mod training;

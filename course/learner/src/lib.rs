@@ -11,6 +11,7 @@ pub mod compile_error;
 pub mod error;
 pub mod exercise;
 pub mod matrix;
+pub mod mine;
 pub mod program;
 pub mod progress;
 pub mod race;

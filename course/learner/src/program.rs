@@ -20,6 +20,16 @@ pub fn hand_over(package: &str) -> Result<u8> {
     in_place(run_package(&sources(), package, &[]))
 }
 
+/// The same for a program that is built with optimization, and with these options of cargo's.
+///
+/// # Errors
+/// As for [`hand_over`].
+pub fn hand_over_optimized(package: &str, options: &[&str]) -> Result<u8> {
+    Workspace::find()?;
+    let options: Vec<&str> = ["--release"].into_iter().chain(options.iter().copied()).collect();
+    in_place(run_package(&sources(), package, &options))
+}
+
 /// Runs a command in place of this program, with the same arguments.
 pub(crate) fn in_place(mut command: Command) -> Result<u8> {
     command.args(std::env::args_os().skip(1));

@@ -220,7 +220,9 @@ fn what_compiles_is_graded() {
     let grades: Vec<Value> = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
     assert_eq!(grades.len(), contract::registry::TASKS.len());
     for (grade, task) in grades.iter().zip(contract::registry::TASKS.iter()) {
-        let compiles = !["norm", "rope"].contains(&task.component);
+        // A model is made of these two, but its sampler is not.
+        let waits = task.component == "model" && task.name != "model/sample";
+        let compiles = !["norm", "rope"].contains(&task.component) && !waits;
         assert_eq!(grade["task"], task.number, "they come in their order");
         assert_eq!(grade["passed"], compiles, "{grade}");
     }

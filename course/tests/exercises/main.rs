@@ -2,6 +2,7 @@
 //! share one copy of the workspace.
 
 mod commands;
+mod mine;
 mod mistakes;
 mod mutants;
 mod reports;

@@ -3,9 +3,13 @@
 //! `tests/goldens/generate.py` wrote the numbers; its README says what they are. Reading them
 //! needs no Python.
 
+mod attention;
 mod embedding;
+mod feedforward;
 mod init;
 mod layernorm;
+mod loss;
+mod model;
 mod norm;
 mod parallel;
 mod rope;

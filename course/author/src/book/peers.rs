@@ -1,4 +1,4 @@
-//! `{{measured peers}}`: the last result of `benches/peers`, ratios first.
+//! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured model}}`: that of a whole model.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -52,6 +52,41 @@ fn tables(record: &Value) -> Option<String> {
     Some(out)
 }
 
+/// What is done with a model: the name in the record, what the page calls it, and the tokens of one call.
+const WORKS: [(&str, &str, f64); 3] = [
+    ("step", "a step of training", 1.0),
+    ("prefill", "a prompt", 1.0),
+    ("decode", "one more token", 32.0),
+];
+
+/// The record of a whole model in Markdown, if it is there and whole.
+pub fn model(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("benches/peers/model.json")).ok()?;
+    models(&serde_json::from_str(&text).ok()?)
+}
+
+fn models(record: &Value) -> Option<String> {
+    let mut out = about(record)?;
+    out += "\n| Computed | Hidden size | Positions | Texts | here, ms | PyTorch, time | PyTorch, memory |\n";
+    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(6));
+    for (operation, times) in record["results"].as_object()? {
+        let words: Vec<&str> = operation.strip_prefix("model-")?.split(' ').collect();
+        let [h, work, s, b] = words.try_into().ok()?;
+        let (_, called, calls) = WORKS.into_iter().find(|(name, ..)| *name == work)?;
+        let bytes = &record["memory_bytes"][operation];
+        let ours = times[OURS]["median"].as_f64()?;
+        let of_torch = |of: Option<f64>, ours: Option<f64>| match (of, ours) {
+            (Some(of), Some(ours)) if ours > 0.0 => format!("{:.2}", of / ours),
+            _ => "none".into(),
+        };
+        let time = of_torch(times["torch-eager"]["median"].as_f64(), Some(ours));
+        let memory = of_torch(bytes["torch-eager"].as_f64(), bytes[OURS].as_f64());
+        let ours = ours * 1e3 / calls;
+        let _ = writeln!(out, "| {called} | {h} | {s} | {b} | {ours:.2} | {time} | {memory} |");
+    }
+    Some(out)
+}
+
 /// Where and when it was measured, and with which versions.
 fn about(record: &Value) -> Option<String> {
     let words = |name: &str| record[name].as_str();
@@ -93,5 +128,17 @@ mod tests {
         assert!(text.contains(row), "{text}");
         assert_eq!(text.matches(", backward |").count(), OPERATIONS.len());
         assert!(tables(&serde_json::json!({})).is_none());
+    }
+
+    #[test]
+    fn a_decoded_token_is_a_part_of_its_call() {
+        let record = serde_json::json!({"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "memory": "kept",
+            "rounds": 21, "versions": {"torch-eager": "2.15"},
+            "results": {"model-64 decode 128 1":
+                {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.096}}},
+            "memory_bytes": {"model-64 decode 128 1": {"quadrivium": 100, "torch-eager": 50}}});
+        let text = models(&record).unwrap();
+        assert!(text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | 0.50 |"), "{text}");
+        assert!(models(&serde_json::json!({})).is_none());
     }
 }

@@ -120,8 +120,12 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
             Err(_) => (autograder, place) = (None, place + 1),
         }
     }
+    let left = starters(&uncompiled);
+    if wanted.iter().all(|slug| left.contains(slug)) {
+        return Ok(Built { autograder: None, uncompiled }); // an error that names others was their own all the same
+    }
     if autograder.is_none() {
-        autograder = attempt(workspace, &starters(&uncompiled), progress)?.ok();
+        autograder = attempt(workspace, &left, progress)?.ok();
     }
     Ok(Built { autograder, uncompiled })
 }

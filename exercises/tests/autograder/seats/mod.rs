@@ -5,8 +5,12 @@
 // A property is written for every lifetime of its party; a closure fits, the function itself does not.
 #![allow(clippy::redundant_closure)]
 
+mod attention;
 mod embedding;
+mod feedforward;
 mod layernorm;
+mod loss;
+mod model;
 mod norm;
 mod parallel;
 mod rope;
@@ -34,8 +38,17 @@ pub struct Seat {
 }
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
-pub static SEATS: &[Seat] =
-    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
+pub static SEATS: &[Seat] = &[
+    norm::SEAT,
+    embedding::SEAT,
+    parallel::SEAT,
+    rope::SEAT,
+    layernorm::SEAT,
+    attention::SEAT,
+    feedforward::SEAT,
+    loss::SEAT,
+    model::SEAT,
+];
 
 /// The learner's code, as far as one task goes.
 ///

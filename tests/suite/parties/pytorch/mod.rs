@@ -3,8 +3,12 @@
 //! The tests replay them and need no Python. A question that was never asked stops the test and says how
 //! to record anew.
 
+mod attention;
 mod embedding;
+mod feedforward;
 mod layernorm;
+mod loss;
+mod model;
 mod norm;
 mod parallel;
 mod rope;
@@ -20,8 +24,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<PyTorch>] =
-    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
+pub static SEATS: &[Seat<PyTorch>] = &[
+    norm::SEAT,
+    embedding::SEAT,
+    parallel::SEAT,
+    rope::SEAT,
+    layernorm::SEAT,
+    attention::SEAT,
+    feedforward::SEAT,
+    loss::SEAT,
+    model::SEAT,
+];
 
 /// PyTorch, live or as recorded.
 pub struct PyTorch {

@@ -3,8 +3,12 @@
 //! The free functions have sizes at run time and are asked for all of them. The modules have sizes
 //! in their types; they are asked for the sizes of the contract's menu.
 
+mod attention;
 mod embedding;
+mod feedforward;
 mod layernorm;
+mod loss;
+mod model;
 mod norm;
 mod parallel;
 mod rope;
@@ -16,8 +20,17 @@ use quadrivium::Error;
 use quadrivium::tensor::*;
 
 /// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<Library>] =
-    &[norm::SEAT, embedding::SEAT, parallel::SEAT, rope::SEAT, layernorm::SEAT];
+pub static SEATS: &[Seat<Library>] = &[
+    norm::SEAT,
+    embedding::SEAT,
+    parallel::SEAT,
+    rope::SEAT,
+    layernorm::SEAT,
+    attention::SEAT,
+    feedforward::SEAT,
+    loss::SEAT,
+    model::SEAT,
+];
 
 /// The library.
 pub struct Library;

@@ -4,16 +4,20 @@
 //! can be read without building anything; a test makes them again and compares. A number stands in
 //! the text, with its name in a comment behind it; the build compares the two.
 
+pub mod attention;
 pub mod claims;
 pub mod embedding;
 pub mod encodings;
+pub mod feedforward;
 pub mod kinds;
 pub mod layernorm;
+pub mod loss;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
 pub mod shapes;
 pub mod testing;
+pub mod training;
 
 use crate::error::Result;
 use kinds::{Made, Numbers};
@@ -26,8 +30,12 @@ pub static CHAPTERS: &[&Made] = &[
     &parallel::MADE,
     &rope::MADE,
     &layernorm::MADE,
+    &attention::MADE,
+    &feedforward::MADE,
+    &loss::MADE,
     &encodings::MADE,
     &testing::MADE,
+    &training::MADE,
     &claims::MADE,
 ];
 

@@ -7,9 +7,16 @@
 //!
 //! [`Index`]: std::ops::Index
 
+mod matrix;
+mod registers;
+
+pub(crate) use matrix::{MatrixMut, inner, multiply, multiply_add, tiles, view, view_mut};
+pub(crate) use registers::in_wide_registers;
+
 use crate::tensor::*;
 use rayon::prelude::*;
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
 use std::sync::OnceLock;
@@ -93,7 +100,11 @@ impl<F: Float> Values<F> {
 
     /// All, in the type to compute in.
     pub(crate) fn all(&self) -> Vec<F::Wide> {
-        (0..self.len()).map(|place| self.at(place).wide()).collect()
+        const PIECE: usize = 1 << 14;
+        let mut all = vec![F::Wide::default(); self.len()];
+        let pieces = all.chunks_mut(PIECE).enumerate();
+        each(self.len(), pieces, |(nth, piece)| self.widen(nth * PIECE, piece));
+        all
     }
 
     /// The element at a place.
@@ -103,20 +114,48 @@ impl<F: Float> Values<F> {
     }
 
     /// Copies neighbours, from the one at `first` on.
-    #[inline]
     pub(crate) fn read(&self, first: usize, into: &mut [F]) {
-        for (place, value) in (first..).zip(into) {
-            *value = self.at(place);
-        }
+        copy(&self.0, first, into, |value| value);
     }
 
     /// Copies neighbours into the type to compute in.
-    #[inline]
     pub(crate) fn widen(&self, first: usize, into: &mut [F::Wide]) {
+        copy(&self.0, first, into, F::wide);
+    }
+}
+
+/// Copies neighbours of a list, as fast as memory is.
+///
+/// Each access of dfdx checks its place and multiplies it by the list's stride. Here the stride is seen to be 1, by
+/// the distance of two elements, and the last place is read first. So the compiler knows that the checks of all others
+/// pass, drops them, and copies many elements at once. A function of its own, so that it also knows that `into` is
+/// no part of the list.
+#[inline(never)]
+fn copy<F: Float, W>(
+    list: &Tensor<(usize,), F, Cpu>,
+    first: usize,
+    into: &mut [W],
+    of: impl Fn(F) -> W,
+) {
+    let (count, len) = (into.len(), list.shape().0);
+    let last = (first + count).wrapping_sub(1);
+    if count > 0 && len > 1 && first <= last && last < len && side_by_side(list) {
+        into[count - 1] = of(list[[last]]);
+        for place in first..last {
+            into[place - first] = of(list[[place]]);
+        }
+    } else {
         for (place, value) in (first..).zip(into) {
-            *value = self.at(place).wide();
+            *value = of(list[[place]]);
         }
     }
+}
+
+/// Whether the first two elements are neighbours in memory.
+#[inline(always)]
+fn side_by_side<F: Float>(list: &Tensor<(usize,), F, Cpu>) -> bool {
+    let address = |place: usize| &raw const list[[place]] as usize;
+    address(1).wrapping_sub(address(0)) == size_of::<F>()
 }
 
 /// Zeros for a result, from the device's cache if it has one. They go back there when the tensor that they
@@ -136,6 +175,26 @@ pub(crate) fn gradient<'g, S: Shape, F: Float, D: Device<F>>(
     grads.get_or_alloc_mut(tensor).map(vector::<F, D>)
 }
 
+/// Lets `work` compute with values in the type to compute in. Those of another type are rounded once, at the end.
+#[allow(clippy::ptr_arg)] // its own type says which it is; a slice's can't be asked
+pub(crate) fn in_wide<F: Float>(values: &mut Vec<F>, work: impl FnOnce(&mut [F::Wide])) {
+    if let Some(wide) = (values as &mut dyn Any).downcast_mut::<Vec<F::Wide>>() {
+        return work(wide);
+    }
+    let mut wide: Vec<_> = values.iter().map(|value| value.wide()).collect();
+    work(&mut wide);
+    values.iter_mut().zip(wide).for_each(|(value, wide)| *value = F::narrow(wide));
+}
+
+/// The same values in the type to compute in. Nothing is copied if that is theirs.
+#[allow(clippy::ptr_arg)] // as above
+pub(crate) fn wide<F: Float>(values: &Vec<F>) -> Cow<'_, [F::Wide]> {
+    match (values as &dyn Any).downcast_ref::<Vec<F::Wide>>() {
+        Some(wide) => Cow::Borrowed(wide),
+        None => values.iter().map(|value| value.wide()).collect(),
+    }
+}
+
 /// A CPU's memory as what it is.
 pub(crate) fn vector<F: Float, D: Storage<F>>(memory: &mut D::Vec) -> &mut Vec<F> {
     let memory = (memory as &mut dyn Any).downcast_mut::<<Cpu as Storage<F>>::Vec>();
@@ -146,7 +205,7 @@ pub(crate) fn vector<F: Float, D: Storage<F>>(memory: &mut D::Vec) -> &mut Vec<F
 pub(crate) fn record<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
     tape: &mut T,
     y: &Tensor<S, F, D>,
-    backward: impl FnOnce(&[F], &mut Gradients<F, D>) -> Raw<(), D> + 'static,
+    backward: impl FnOnce(&Vec<F>, &mut Gradients<F, D>) -> Raw<(), D> + 'static,
 ) {
     let y = y.ghost();
     tape.add_backward_op(move |grads| {
@@ -215,4 +274,16 @@ pub(crate) fn sum<W: Float>(len: usize, of: impl Fn(usize) -> W) -> W {
     }
     let tail = (whole..len).fold(W::zero(), |sum, place| sum + of(place));
     lanes.into_iter().fold(tail, |sum, lane| sum + lane)
+}
+
+/// The largest, in sixteen maxima side by side. What is no number is passed over.
+#[inline(always)]
+pub(crate) fn largest<W: Float>(values: &[W]) -> W {
+    let larger = |a: W, b: W| if b > a { b } else { a };
+    let (blocks, rest) = values.as_chunks::<16>();
+    let mut lanes = [W::neg_infinity(); 16];
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, value)| *lane = larger(*lane, *value));
+    }
+    rest.iter().chain(&lanes).fold(W::neg_infinity(), |a, b| larger(a, *b))
 }

@@ -1,5 +1,7 @@
 //! The party `quadrivium`. Its device's allocation cache is on, as it would be in training.
 
+mod model;
+
 use peers::*;
 use quadrivium::tensor::*;
 use quadrivium::*;
@@ -11,6 +13,9 @@ fn main() {
 fn make(name: &str) -> Option<Call> {
     let dev = Cpu::default();
     dev.enable_cache();
+    if let Some(work) = name.strip_prefix("model-") {
+        return model::make(&dev, work);
+    }
     let hidden = Rank3::<1, SEQ, HIDDEN>::default();
     let ids = || dev.tensor_from_vec(ids(), Rank2::<1, SEQ>::default());
     match name.split_once(' ')? {

@@ -1,0 +1,352 @@
+//! The ladder of attention: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::attention::laws::{
+    Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
+    matches_pieces, matches_repeat, matches_softmax_back, matches_y,
+};
+use crate::attention::menu::CACHE_HEADS;
+use crate::attention::party::*;
+use crate::breach::Step;
+use crate::ladder::{Draw, Mixture, Rung, edges, is_short, mixtures, sizes};
+use crate::run::Run;
+
+type Attention = dyn GroupedQueryAttention;
+type Judge = fn(&Attention, &Asked) -> Step;
+
+/// What a rung asks of attention. [`PLAIN`] is one query and two keys, in one head.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    b: usize,
+    s: usize,
+    /// Positions before them.
+    p: usize,
+    nkv: usize,
+    /// Query heads of a key head.
+    group: usize,
+    hd: usize,
+    /// How large the queries are.
+    scale: f32,
+    /// Whether the last query of the last head is NaN.
+    nan: bool,
+    manner: Manner,
+}
+
+const PLAIN: Plan = Plan {
+    b: 1,
+    s: 1,
+    p: 1,
+    nkv: 1,
+    group: 1,
+    hd: 4,
+    scale: 0.25,
+    nan: false,
+    manner: Manner::Plain,
+};
+
+/// Something of everything: what a rung does not ask about is plain no longer.
+const FULL: Plan = Plan { b: 2, s: 3, p: 2, nkv: 2, group: 2, ..PLAIN };
+
+/// Many tokens, and little else.
+const LONG: Plan = Plan { s: 2, hd: 2, ..PLAIN };
+
+impl Plan {
+    fn asked(self, run: &Run) -> Asked {
+        let Self { b, s, p, nkv, group, hd, scale, nan, manner } = self;
+        let sizes = AttendSizes {
+            batch: b,
+            queries: s,
+            keys: p + s,
+            num_heads: nkv * group,
+            num_kv_heads: nkv,
+            head_dim: hd,
+        };
+        let mut draw =
+            Draw::new(run, (b * 1009 + s * 211 + p * 53 + nkv * 17 + group * 5 + hd) as u64);
+        let n = |shape: [usize; 4]| shape.iter().product::<usize>();
+        let mut drawn = |shape: [usize; 4], scale: f32| -> Vec<f32> {
+            let row = n(shape) / b;
+            let mut x: Vec<f32> = draw.values(n(shape)).iter().map(|x| x * scale).collect();
+            if manner == Manner::Broadcast {
+                (row..b * row).for_each(|i| x[i] = x[i - row]);
+            }
+            x
+        };
+        // The longer a head is, the larger are its scores; they shall not all be decided.
+        let q_scale = scale * (4.0 / hd as f32).min(1.0).sqrt();
+        let mut q = drawn(sizes.of_queries(), q_scale);
+        let (k, v) = (drawn(sizes.of_keys(), 1.0), drawn(sizes.of_keys(), 1.0));
+        let dy = drawn(sizes.of_queries(), 1.0);
+        if nan {
+            // It sees all, so that nothing depends on what is not seen.
+            *q.last_mut().unwrap_or(&mut 0.0) = f32::NAN;
+        }
+        Asked { manner, case: AttendCase { sizes, q, k, v }, dy }
+    }
+
+    fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+
+    /// Of many tokens, and of lengths at which nothing turns, the values alone are asked: a learner waits.
+    fn has_gradient(self) -> bool {
+        let Self { b, s, p, nkv, group, .. } = self;
+        let long = [b, nkv, group] == [1; 3] && s.max(p) > 9;
+        let many = b > 2 && s > 2 && b * s > 27;
+        self.manner != Manner::Traced && !long && !many
+    }
+}
+
+fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    add(Aspect::Statistics, PLAIN);
+    for hd in [1, 2, 9, 16] {
+        add(Aspect::Statistics, Plan { hd, ..PLAIN });
+    }
+    add(Aspect::Statistics, Plan { p: 4, ..PLAIN });
+    add(Aspect::Mask, Plan { s: 2, p: 0, ..PLAIN });
+    add(Aspect::Mask, Plan { s: 4, p: 0, ..PLAIN });
+    add(Aspect::Mask, Plan { s: 3, p: 2, ..PLAIN });
+    add(Aspect::Order, Plan { nkv: 2, ..PLAIN });
+    add(Aspect::Order, Plan { group: 2, ..PLAIN });
+    add(Aspect::Order, Plan { nkv: 2, group: 2, ..PLAIN });
+    add(Aspect::Order, Plan { nkv: 2, group: 3, s: 2, ..PLAIN });
+    add(Aspect::Order, Plan { nkv: 3, group: 2, s: 2, ..PLAIN });
+    add(Aspect::Order, Plan { b: 2, ..PLAIN });
+    add(Aspect::Order, FULL);
+    for scale in [0.0, 1e-3, 4.0, 64.0] {
+        add(Aspect::Precision, Plan { scale, ..FULL });
+    }
+    add(Aspect::Special, Plan { nan: true, ..FULL });
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Plan { manner, ..FULL });
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Plan { manner, ..FULL });
+    }
+    add(Aspect::State, Plan { manner: Manner::Again, ..FULL });
+    // Every length in one head, of the values. In groups, and with gradients, the lengths at which code turns.
+    for n in sizes(run) {
+        add(Aspect::Extent, Plan { s: n, ..LONG });
+        add(Aspect::Extent, Plan { p: n, ..LONG });
+    }
+    for n in turns(run) {
+        add(Aspect::Extent, Plan { s: n, b: 1, p: 2, hd: 2, ..FULL });
+        add(Aspect::Extent, Plan { p: n, b: 1, s: 2, hd: 2, ..FULL });
+        add(Aspect::Extent, Plan { b: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Aspect::Extent, Plan { nkv: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Aspect::Extent, Plan { group: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Aspect::Extent, Plan { hd: n, s: 2, p: 1, ..FULL });
+    }
+    for s in [1, 3, 9] {
+        add(Aspect::Extent, Plan { s, p: 0, ..FULL });
+    }
+    // Large scores and NaN, where they meet a size.
+    for hot in [Plan { scale: 64.0, ..FULL }, Plan { nan: true, ..FULL }] {
+        for n in [1, 2, 3, 5, 9] {
+            add(Aspect::Extent, Plan { b: n, ..hot });
+            add(Aspect::Extent, Plan { s: n, ..hot });
+            add(Aspect::Extent, Plan { p: n, ..hot });
+            add(Aspect::Extent, Plan { nkv: n, s: 2, ..hot });
+            add(Aspect::Extent, Plan { group: n, s: 2, ..hot });
+            add(Aspect::Extent, Plan { hd: n, ..hot });
+        }
+        add(Aspect::Extent, Plan { p: 6, ..hot });
+        for s in [1, 2, 9] {
+            add(Aspect::Extent, Plan { s, p: 0, ..hot });
+        }
+        add(Aspect::Extent, Plan { s: 1, p: 1, ..hot });
+        add(Aspect::State, Plan { manner: Manner::Again, ..hot });
+    }
+    for mixture in mixtures(run) {
+        let pick = |salt, from: &[usize]| mixture.pick(salt, from);
+        let [b, s] = mixture.tokens;
+        let manner = mixture.pick(0, &Manner::ALL);
+        let wide: &[usize] = if is_short(mixture.tokens) { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] };
+        let (nkv, group) = (pick(1, wide), pick(2, &[1, 2, 3]));
+        let nan = manner == Manner::Plain && mixture.pick(5, &[true, false]);
+        let (p, hd) = (pick(3, &[0, 1, 2, 3, 5]), pick(4, &[1, 2, 3, 5]));
+        let scale = mixture.pick(6, &[0.25, 1.0, 64.0]);
+        add(Aspect::Extent, Plan { b, s, p, nkv, group, hd, scale, nan, manner });
+    }
+    plans
+}
+
+/// The sizes at which code begins to go another way, and one past all of them.
+fn turns(run: &Run) -> Vec<usize> {
+    edges(run).into_iter().chain(run.every_size.then_some(67)).collect()
+}
+
+/// Several texts with their past, in groups, in round sizes.
+const TYPICAL: Plan = Plan { b: 2, s: 4, p: 4, nkv: 2, group: 4, hd: 16, ..PLAIN };
+
+/// The manners of a function that takes tensors and keeps nothing.
+const VIEWS: [Manner; 3] = [Manner::Plain, Manner::Permuted, Manner::Broadcast];
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
+    let mut rungs: Vec<Rung<Attention>> = Vec::new();
+    let run = *run;
+    repeats(&run, &mut rungs);
+    masks(&run, &mut rungs);
+    let backward: [(_, Judge); 3] = [
+        ("backward (dq)", matches_dq),
+        ("backward (dk)", matches_dk),
+        ("backward (dv)", matches_dv),
+    ];
+    let all = backward.into_iter().chain([("forward", matches_y as Judge)]);
+    rungs.extend(
+        all.map(|(call, judge)| {
+            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+        }),
+    );
+    for (aspect, plan) in plans(&run) {
+        let mut add = |call, aspect, judge: Judge| {
+            rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan.asked(&run))));
+        };
+        if plan.has_values() {
+            add("forward", aspect, matches_y);
+        }
+        if plan.has_gradient() {
+            backward.into_iter().for_each(|(call, judge)| add(call, aspect.of_gradient(), judge));
+        }
+    }
+    softmaxes(&run, &mut rungs);
+    pushes(&run, &mut rungs);
+    rungs
+}
+
+fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+    let mut add = |aspect, shape: [usize; 4], times, manner| {
+        rungs.push(Rung::new("repeat", aspect, move |party: &Attention| {
+            matches_repeat(party, shape, times, manner)
+        }));
+    };
+    for (shape, times) in
+        [([1, 1, 1, 2], 2), ([1, 1, 2, 2], 2), ([1, 2, 2, 3], 3), ([2, 2, 3, 2], 2)]
+    {
+        add(Aspect::Order, shape, times, Manner::Plain);
+    }
+    for manner in [Manner::Traced, Manner::Permuted, Manner::Broadcast, Manner::Again] {
+        add(Aspect::Order, [2, 3, 2, 4], 3, manner);
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, [1, n, 2, 3], 2, Manner::Plain);
+        add(Aspect::Extent, [1, 2, n, 3], 2, Manner::Plain);
+        add(Aspect::Extent, [2, 2, 2, 3], n, Manner::Plain);
+        add(Aspect::Extent, [n, 2, 2, 3], 2, Manner::Plain);
+        add(Aspect::Extent, [2, 2, 2, n], 2, Manner::Plain);
+    }
+    for one in [[2, 1, 2, 3], [2, 3, 1, 3], [1, 3, 2, 3], [2, 3, 2, 1]] {
+        add(Aspect::Extent, one, 2, Manner::Plain);
+    }
+    add(Aspect::Extent, [2, 3, 2, 3], 1, Manner::Plain);
+    for mixture in mixtures(run) {
+        let [b, t] = mixture.tokens;
+        let counts = [1, 2, 3, 5, 9];
+        let [nkv, hd, times] = [1, 2, 3].map(|salt| mixture.pick(salt, &counts));
+        add(Aspect::Extent, [b, t, nkv, hd], times, mixture.pick(0, &VIEWS));
+    }
+}
+
+fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+    let mut add = |aspect, s, p| {
+        rungs.push(Rung::new("mask", aspect, move |party: &Attention| matches_mask(party, s, p)));
+    };
+    for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5)] {
+        add(Aspect::Mask, s, p);
+    }
+    for n in sizes(run) {
+        for other in [1, 2, 3] {
+            add(Aspect::Extent, n, other);
+            add(Aspect::Extent, other, n);
+        }
+        add(Aspect::Extent, n, 0);
+        add(Aspect::Extent, n, n);
+    }
+    for mixture in mixtures(run) {
+        let [s, p] = mixture.tokens;
+        add(Aspect::Extent, s * mixture.pick(0, &[1, 2, 3]), p * mixture.pick(1, &[1, 2, 7]));
+    }
+}
+
+fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+    let run = *run;
+    let mut add = |aspect, shape, manner, nan| {
+        rungs.push(Rung::new("softmax_backward", aspect, move |party: &Attention| {
+            matches_softmax_back(party, Rows { shape, manner, nan }, &run)
+        }));
+    };
+    for shape in [[1, 1, 1, 2], [1, 1, 1, 5]] {
+        add(Aspect::Gradient, shape, Manner::Plain, false);
+    }
+    for shape in [[1, 1, 2, 3], [1, 2, 3, 4], [2, 2, 3, 3], [2, 3, 2, 5]] {
+        add(Aspect::Order, shape, Manner::Plain, false);
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast, Manner::Again] {
+        add(Aspect::Order, [2, 2, 3, 4], manner, false);
+    }
+    add(Aspect::Special, [2, 2, 3, 4], Manner::Plain, true);
+    for n in sizes(&run) {
+        add(Aspect::Extent, [1, 2, 2, n], Manner::Plain, false);
+    }
+    for n in turns(&run) {
+        add(Aspect::Extent, [n, 2, 2, 3], Manner::Plain, false);
+        add(Aspect::Extent, [2, n, 2, 3], Manner::Plain, false);
+        add(Aspect::Extent, [2, 2, n, 3], Manner::Plain, false);
+        add(Aspect::Extent, [2, 2, 2, n], Manner::Plain, n > 2);
+    }
+    for mixture in mixtures(&run) {
+        let [b, s] = mixture.tokens;
+        let counts = [1, 2, 3, 5, 9];
+        let [nh, t] = [1, 2].map(|salt| mixture.pick(salt, &counts));
+        let manner = mixture.pick(0, &VIEWS);
+        let nan = manner == Manner::Plain && mixture.pick(3, &[true, false]);
+        add(Aspect::Extent, [b, nh, s, t], manner, nan);
+    }
+}
+
+fn pushes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+    let run = *run;
+    let plain = Pieces { of: [1, 1, 2], p: 1, s: 1, manner: Manner::Plain, left: 0 };
+    let full = Pieces { of: [2, 2, 3], p: 2, s: 3, left: 2, ..plain };
+    let mut add = |aspect, pieces| {
+        rungs.push(Rung::new("push", aspect, move |party: &Attention| {
+            matches_pieces(party, pieces, &run)
+        }));
+    };
+    add(Aspect::State, plain);
+    add(Aspect::State, Pieces { p: 2, s: 3, ..plain });
+    add(Aspect::State, Pieces { p: 0, ..plain });
+    add(Aspect::Order, Pieces { of: [1, 2, 3], ..full });
+    add(Aspect::Order, full);
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Pieces { manner, ..full });
+    }
+    for n in sizes(&run) {
+        add(Aspect::Extent, Pieces { p: n, ..full });
+        add(Aspect::Extent, Pieces { s: n, ..full });
+    }
+    for n in turns(&run) {
+        let [_, nkv, hd] = full.of;
+        add(Aspect::Extent, Pieces { of: [n, nkv, hd], ..full });
+        add(Aspect::Extent, Pieces { left: n, ..full });
+        add(Aspect::Extent, Pieces { p: n, s: 1, left: 0, ..full });
+        add(Aspect::Extent, Pieces { p: 1, s: n, left: 0, ..full });
+    }
+    let small = |&(nkv, hd): &(usize, usize)| run.every_size || nkv.max(hd) < 10;
+    for (nkv, hd) in CACHE_HEADS.into_iter().filter(small) {
+        add(Aspect::Extent, Pieces { of: [2, nkv, hd], ..full });
+    }
+    for mixture in mixtures(&run) {
+        let Mixture { tokens: [b, s], .. } = mixture;
+        let (nkv, hd) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &[1, 3, 9]));
+        let [p, left] = [3, 4].map(|salt| mixture.pick(salt, &[1, 2, 3, 5, 9]));
+        let manner = mixture.pick(0, &VIEWS);
+        add(Aspect::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
+    }
+    rungs.push(Rung::new("push", Aspect::Special, move |party: &Attention| {
+        keeps_special(party, &run)
+    }));
+}

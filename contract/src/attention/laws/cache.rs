@@ -1,0 +1,250 @@
+//! The cache: what it keeps, and what it refuses.
+
+use super::tolerance::{WHY, tolerances};
+use super::values::forward;
+use super::{Attention, case_of, sizes};
+use crate::attention::oracle::{cut, joined, positions};
+use crate::attention::party::*;
+use crate::breach::*;
+use crate::ladder::{Draw, climb};
+use crate::laws::widen;
+use crate::run::Run;
+
+type Cache = Box<dyn KeyValueCache>;
+
+fn cache(party: &Attention, capacity: usize) -> Step<Cache> {
+    answer("cache", || party.cache(capacity)).map_err(|b| b.on(format!("capacity {capacity}")))
+}
+
+/// Keys and values of these sizes.
+fn piece(run: &Run, shape: [usize; 4]) -> KeysValues {
+    let n: usize = shape.iter().product();
+    let mut draw = Draw::new(run, (n * 8 + shape[1]) as u64);
+    KeysValues { shape, k: draw.values(n), v: draw.values(n) }
+}
+
+/// What a push gives must be `all`, bit for bit: a cache moves values and computes none.
+fn expect_push(cache: &mut Cache, piece: &KeysValues, all: &KeysValues, why: &str) -> Step {
+    expect_push_in(Manner::Plain, cache, piece, all, why)
+}
+
+fn expect_push_in(
+    manner: Manner,
+    cache: &mut Cache,
+    piece: &KeysValues,
+    all: &KeysValues,
+    why: &str,
+) -> Step {
+    let got = answer("push", || cache.push_in(manner, piece))?;
+    holds("push", got.shape == all.shape, || {
+        format!("the cache should hold {:?}. It holds {:?}", all.shape, got.shape)
+    })?;
+    same_values("push", &all.shape, &got.k, &all.k, &format!("keys: {why}"))?;
+    same_values("push", &all.shape, &got.v, &all.v, &format!("values: {why}"))?;
+    expect_positions(cache, all.shape[1])
+}
+
+fn expect_positions(cache: &Cache, expected: usize) -> Step {
+    let got = answer("positions", || cache.positions())?;
+    let words = || format!("the cache should have {expected} positions. It says {got}");
+    holds("positions", got == expected, words)
+}
+
+/// A piece of a script, by its number of tokens.
+#[derive(Debug, Clone, Copy)]
+enum Push {
+    /// It fits, and all that is kept comes back.
+    Fits(usize),
+    /// There is no room for it, and nothing changes.
+    Full(usize),
+}
+
+/// Pushes pieces into a cache, and looks at what is kept after each.
+fn expect_script(
+    party: &Attention,
+    run: &Run,
+    [b, nkv, hd]: [usize; 3],
+    script: &[Push],
+    manner: Manner,
+    capacity: usize,
+) -> Step {
+    let mut cache = cache(party, capacity)?;
+    let mut all: Option<KeysValues> = None;
+    let mut push = |(nth, push): (usize, &Push)| {
+        let (Push::Fits(s) | Push::Full(s)) = *push;
+        let mut next = piece(&Run { seed: run.seed + nth as u64, ..*run }, [b, s, nkv, hd]);
+        if manner == Manner::Broadcast {
+            let row = s * nkv * hd;
+            for x in [&mut next.k, &mut next.v] {
+                (row..b * row).for_each(|i| x[i] = x[i - row]);
+            }
+        }
+        if let Push::Full(_) = push {
+            let rule = format!("{s} tokens, which is more than there is room for");
+            refusal("push", &rule, || cache.push_in(manner, &next))?;
+            return expect_positions(&cache, positions(all.as_ref()));
+        }
+        let grown = all.take().map_or_else(|| next.clone(), |all| joined(&all, &next));
+        let why = format!("all pieces that fit, in their order, up to number {}", nth + 1);
+        let pushed = expect_push_in(manner, &mut cache, &next, &grown, &why);
+        all = Some(grown);
+        pushed
+    };
+    let input = || {
+        let words = manner.words();
+        format!("{words}\ncapacity {capacity}, pieces [{b}, s, {nkv}, {hd}], of s = {script:?}")
+    };
+    script.iter().enumerate().try_for_each(&mut push).map_err(|b| b.on(input().trim_start()))
+}
+
+pub(super) fn cache_keeps(party: &Attention, run: &Run) -> Verdict {
+    expect_positions(&cache(party, 3)?, 0).map_err(|breach| breach.on("a new cache"))?;
+    for pieces in [vec![6], vec![2, 1, 3], vec![1; 6]] {
+        for b in [1, 2] {
+            let script: Vec<Push> = pieces.iter().map(|s| Push::Fits(*s)).collect();
+            expect_script(party, run, [b, 2, 3], &script, Manner::Plain, 8)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
+    for heads in [(2, 2), (4, 2), (3, 1)] {
+        let whole = case_of(sizes([2, 6, 6], heads, 4), 21);
+        let y = forward(party, &whole)?;
+        let all =
+            KeysValues { shape: whole.sizes.of_keys(), k: whole.k.clone(), v: whole.v.clone() };
+        let of_q = |x: &[f32], from: usize, to: usize| -> Vec<f32> {
+            let one = heads.0 * 4;
+            x.chunks(6 * one).flat_map(|row| row[from * one..to * one].to_vec()).collect()
+        };
+        for pieces in [vec![1; 6], vec![4, 2], vec![1, 3, 2]] {
+            let input = format!("6 tokens in pieces of {pieces:?}\n{whole}");
+            let mut cache = cache(party, 6)?;
+            let mut from = 0;
+            for s in pieces {
+                let next = answer("push", || cache.push(&cut(&all, from, from + s)));
+                let KeysValues { shape, k, v } = next.map_err(|breach| breach.on(&input))?;
+                let sizes = AttendSizes { queries: s, keys: shape[1], ..whole.sizes };
+                let case = AttendCase { sizes, q: of_q(&whole.q, from, from + s), k, v };
+                let full = case.k.len() == sizes.of_keys().iter().product::<usize>();
+                holds("push", full && shape[1] == from + s, || {
+                    format!("the cache should hold {} positions. It holds {shape:?}", from + s)
+                })
+                .map_err(|breach| breach.on(&input))?;
+                let tolerance = tolerances(&case, &[]).y;
+                let expected = widen(&of_q(&y, from, from + s));
+                let why = format!("rows {from}..{} of one call with all tokens. {WHY}", from + s);
+                let got = forward(party, &case)?;
+                let at = |i: usize| 2.0 * tolerance[i];
+                within("forward", &sizes.of_queries(), &got, &expected, at, &why)
+                    .map_err(|breach| breach.on(&input))?;
+                from += s;
+            }
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn full_cache_refuses(party: &Attention, run: &Run) -> Verdict {
+    for (capacity, pieces, last) in
+        [(4, vec![4], 1), (5, vec![2, 3], 2), (4, vec![3], 2), (2, vec![], 3), (0, vec![], 1)]
+    {
+        let mut cache = cache(party, capacity)?;
+        let input = format!("capacity {capacity}, pieces of {pieces:?}, and then of {last}");
+        for s in pieces {
+            answer("push", || cache.push(&piece(run, [1, s, 2, 3])))
+                .map_err(|breach| breach.on(&input))?;
+        }
+        let rule = format!("{last} tokens more than the cache has room for");
+        refusal("push", &rule, || cache.push(&piece(run, [1, last, 2, 3])))
+            .map_err(|breach| breach.on(&input))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Verdict {
+    for bad in [[2, 9, 2, 3], [1, 1, 2, 3], [2, 1, 1, 3], [2, 1, 2, 2]] {
+        let mut cache = cache(party, 6)?;
+        let input = format!("capacity 6, 3 positions of [2, s, 2, 3], then a bad piece {bad:?}");
+        let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 2, 2, 3]));
+        let mut script = || {
+            expect_push(&mut cache, &first, &first, "the only piece")?;
+            refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))?;
+            expect_positions(&cache, 3)?;
+            let why = "the two pieces that fit: the one between them was refused";
+            expect_push(&mut cache, &next, &joined(&first, &next), why)
+        };
+        script().map_err(|breach| breach.on(input))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdict {
+    for (bad, rule) in [
+        ([1, 1, 2, 3], "a batch of 1 for a cache of 2 texts"),
+        ([3, 1, 2, 3], "a batch of 3 for a cache of 2 texts"),
+        ([2, 1, 4, 3], "4 heads for a cache of 2 heads"),
+        ([2, 1, 2, 4], "heads of 4 for a cache with heads of 3"),
+    ] {
+        let mut cache = cache(party, 8)?;
+        let first = piece(run, [2, 2, 2, 3]);
+        answer("push", || cache.push(&first))
+            .and_then(|_| refusal("push", rule, || cache.push(&piece(run, bad))))
+            .map_err(|breach| breach.on(format!("first {first}\nthen a piece {bad:?}")))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn caches_are_apart(party: &Attention, run: &Run) -> Verdict {
+    let [mut one, mut other] = [cache(party, 5)?, cache(party, 5)?];
+    let [a, b, c] = [[1, 2, 2, 3], [1, 3, 2, 3], [1, 1, 2, 3]].map(|shape| piece(run, shape));
+    let mut script = || {
+        expect_push(&mut one, &a, &a, "the first piece of the first cache")?;
+        expect_push(&mut other, &b, &b, "the first piece of the second cache")?;
+        expect_push(&mut one, &c, &joined(&a, &c), "the pieces of the first cache alone")
+    };
+    script().map_err(|breach| breach.on("two caches in turns, pieces [1, s, 2, 3]"))?;
+    Ok(None)
+}
+
+pub(super) fn cache_any_size(party: &Attention, run: &Run) -> Verdict {
+    climb(party, run, "push")
+}
+
+/// Pieces of `s` tokens after one of `p`. At their ends, what does not fit is refused, and what was kept stays.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::attention) struct Pieces {
+    /// `b`, `nkv` and `hd`.
+    pub of: [usize; 3],
+    pub p: usize,
+    pub s: usize,
+    pub manner: Manner,
+    /// Positions that are left at the end of the second script.
+    pub left: usize,
+}
+
+pub(in crate::attention) fn matches_pieces(party: &Attention, pieces: Pieces, run: &Run) -> Step {
+    use Push::{Fits, Full};
+    let Pieces { of, p, s, manner, left } = pieces;
+    let from = usize::from(p == 0);
+    // One token too many, then a piece that fills the cache, then another token.
+    let filled = [Fits(p), Fits(1), Full(s + 1), Fits(s), Full(1)];
+    expect_script(party, run, of, &filled[from..], manner, p + 1 + s)?;
+    // A piece that would fit into an empty cache, twice: who forgot what was kept has taken it by then.
+    let bad = (s + left + 1).max(p);
+    let twice = [Fits(p), Full(bad), Full(bad), Fits(s)];
+    expect_script(party, run, of, &twice[from..], manner, p + s + left)
+}
+
+/// A piece that holds what arithmetic does not keep. A cache computes nothing.
+pub(in crate::attention) fn keeps_special(party: &Attention, run: &Run) -> Step {
+    let mut cache = cache(party, 4)?;
+    let mut first = piece(run, [1, 2, 2, 3]);
+    first.k[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, 0.0, 1e-45]);
+    first.v[8..].copy_from_slice(&[f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX]);
+    let next = piece(run, [1, 1, 2, 3]);
+    expect_push(&mut cache, &first, &first, "the only piece")
+        .and_then(|()| expect_push(&mut cache, &next, &joined(&first, &next), "both pieces"))
+        .map_err(|breach| breach.on(&first))
+}

@@ -1,0 +1,384 @@
+//! Heads, mask, and the values of attention.
+
+use super::tolerance::{WHY, tolerances};
+use super::{Attention, Case, case_of, cases, sizes};
+use crate::attention::party::*;
+use crate::breach::*;
+use crate::describe::List;
+use crate::ladder::climb;
+use crate::laws::{U, widen};
+use crate::run::Run;
+
+// --- repeat ---------------------------------------------------------------------------------
+
+pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
+    // Two tokens of two heads, of two elements each.
+    let x = [1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, -4.0];
+    for (times, heads) in [(1, vec![0, 1]), (2, vec![0, 0, 1, 1]), (3, vec![0, 0, 0, 1, 1, 1])] {
+        let token = |token: usize| {
+            heads.iter().flat_map(move |head| x[token * 4 + head * 2..][..2].to_vec())
+        };
+        let expected: Vec<f32> = token(0).chain(token(1)).collect();
+        let why = format!("heads {heads:?} of each token: copies stand side by side");
+        answer("repeat", || party.repeat([1, 2, 2, 2], times, &x))
+            .and_then(|got| same_values("repeat", &[1, 2, 2 * times, 2], &got, &expected, &why))
+            .map_err(|breach| breach.on(format!("x [1, 2, 2, 2] = {}, {times} times", List(&x))))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn repeat_any_size(party: &Attention, run: &Run) -> Verdict {
+    climb(party, run, "repeat")
+}
+
+/// What repeated heads must be. Places are numbered, so that each is told from all others.
+pub(in crate::attention) fn matches_repeat(
+    party: &Attention,
+    shape: [usize; 4],
+    times: usize,
+    manner: Manner,
+) -> Step {
+    let [b, t, nkv, hd] = shape;
+    let row = t * nkv * hd;
+    let rows = if manner == Manner::Broadcast { 1 } else { b };
+    // Values are moved, and a NaN is one.
+    let number = |i: usize| if i == 1 { f32::NAN } else { i as f32 + 1.0 };
+    let numbers: Vec<f32> = (0..rows * row).map(number).collect();
+    let x: Vec<f32> = (0..b * row).map(|i| numbers[i % numbers.len()]).collect();
+    let from = |i: usize| {
+        let (token, head) = (i / (nkv * times * hd), i / hd % (nkv * times));
+        x[(token * nkv + head / times) * hd + i % hd]
+    };
+    let expected: Vec<f32> = (0..b * row * times).map(from).collect();
+    let input = format!("{}\nx {shape:?} = 1, NaN, 3, 4, .., {times} times", manner.words());
+    answer("repeat", || party.repeat_in(manner, shape, times, &x))
+        .and_then(|got| {
+            let why = "head j is head j / times of x";
+            same_values("repeat", &[b, t, nkv * times, hd], &got, &expected, why)
+        })
+        .map_err(|breach| breach.on(input.trim_start()))
+}
+
+// --- mask -----------------------------------------------------------------------------------
+
+/// Rows of a mask, as they are written.
+fn mask_of(rows: &[&str]) -> Vec<bool> {
+    rows.iter().flat_map(|row| row.chars().map(|c| c == '1')).collect()
+}
+
+fn expect_mask(party: &Attention, s: usize, p: usize, expected: &[bool], why: &str) -> Step {
+    let number = |mask: &[bool]| -> Vec<f32> { mask.iter().map(|&m| u8::from(m).into()).collect() };
+    answer("mask", || party.mask(s, p))
+        .and_then(|got| same_values("mask", &[s, p + s], &number(&got), &number(expected), why))
+        .map_err(|breach| breach.on(format!("{s} new tokens after {p} in the cache")))
+}
+
+pub(super) fn mask_triangle(party: &Attention, _: &Run) -> Verdict {
+    let why = "1 where row t sees column j: j ≤ t";
+    expect_mask(party, 1, 0, &mask_of(&["1"]), why)?;
+    expect_mask(party, 3, 0, &mask_of(&["100", "110", "111"]), why)?;
+    expect_mask(party, 4, 0, &mask_of(&["1000", "1100", "1110", "1111"]), why)?;
+    Ok(None)
+}
+
+pub(super) fn mask_with_cache(party: &Attention, _: &Run) -> Verdict {
+    let why = "1 where row t sees column j: j ≤ p + t, so all of the cache and itself";
+    expect_mask(party, 1, 4, &mask_of(&["11111"]), why)?;
+    expect_mask(party, 3, 2, &mask_of(&["11100", "11110", "11111"]), why)?;
+    expect_mask(party, 2, 3, &mask_of(&["11110", "11111"]), why)?;
+    Ok(None)
+}
+
+pub(super) fn mask_tail(party: &Attention, _: &Run) -> Verdict {
+    for t in 2..7 {
+        let whole = answer("mask", || party.mask(t, 0))
+            .map_err(|breach| breach.on(format!("{t} new tokens")))?;
+        for s in 1..t {
+            let tail = whole.get((t - s) * t..).unwrap_or_default();
+            let why = format!("the last {s} rows of the mask of {t} tokens");
+            expect_mask(party, s, t - s, tail, &why)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn mask_any_size(party: &Attention, run: &Run) -> Verdict {
+    climb(party, run, "mask")
+}
+
+/// What a mask must be.
+pub(in crate::attention) fn matches_mask(party: &Attention, s: usize, p: usize) -> Step {
+    let expected: Vec<bool> = (0..s).flat_map(|i| (0..p + s).map(move |j| j <= p + i)).collect();
+    expect_mask(party, s, p, &expected, "1 where row t sees column j: j ≤ p + t")
+}
+
+// --- attention ------------------------------------------------------------------------------
+
+pub(super) fn forward(party: &Attention, case: &AttendCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: case.sizes.of_queries().to_vec(), got: y.len() };
+    if y.len() == case.q.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+}
+
+fn expect(case: &AttendCase, got: &[f32], expected: &[f64], times: f64, why: &str) -> Step {
+    let tolerance = tolerances(case, &[]).y;
+    let why = format!("{why}. {WHY}");
+    within("forward", &case.sizes.of_queries(), got, expected, |i| times * tolerance[i], &why)
+        .map_err(|breach| breach.on(case))
+}
+
+pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
+    for (s, heads) in [(1, (1, 1)), (1, (4, 2)), (3, (6, 2)), (3, (3, 3))] {
+        let case = case_of(sizes([2, s, s], heads, 4), 1);
+        let y = forward(party, &case)?;
+        let (nh, nkv) = heads;
+        let first = |y: &[f32], n: usize| {
+            y.chunks(s * n * 4).flat_map(|row| row[..n * 4].to_vec()).collect::<Vec<_>>()
+        };
+        let (got, v) = (first(&y, nh), first(&case.v, nkv));
+        let from = |i: usize| v[(i / (nh * 4) * nkv + i / 4 % nh / (nh / nkv)) * 4 + i % 4];
+        let expected: Vec<f32> = (0..got.len()).map(from).collect();
+        let why = "its own value: the softmax of one score is 1, whatever the score";
+        same_values("forward", &[2, 1, nh, 4], &got, &expected, why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn equal_scores(party: &Attention, _: &Run) -> Verdict {
+    for [s, t] in [[1, 5], [4, 4], [2, 5]] {
+        let mut case = case_of(sizes([1, s, t], (2, 1), 3), 2);
+        case.q.fill(0.0);
+        let v = widen(&case.v);
+        let mean = |i: usize| {
+            let (row, d) = (i / 6, i % 3);
+            let seen = t - s + row + 1;
+            (0..seen).map(|j| v[j * 3 + d]).sum::<f64>() / seen as f64
+        };
+        let expected: Vec<f64> = (0..case.q.len()).map(mean).collect();
+        expect(
+            &case,
+            &forward(party, &case)?,
+            &expected,
+            1.0,
+            "the mean of the values that are seen",
+        )?;
+    }
+    Ok(None)
+}
+
+pub(super) fn score_scale(party: &Attention, _: &Run) -> Verdict {
+    for (heads, hd) in [((1, 1), 4), ((1, 1), 16), ((2, 1), 9), ((4, 2), 64)] {
+        let sizes = sizes([1, 1, 2], heads, hd);
+        let (nh, nkv) = heads;
+        // q·k is √hd · ln 3 for the first key and 0 for the second.
+        let part = (3f64.ln() / (hd as f64).sqrt()) as f32;
+        let first =
+            |n: usize, one: f32| (0..2 * n).map(|i| if i < n { one } else { 0.0 }).collect();
+        let case = AttendCase {
+            sizes,
+            q: vec![1.0; nh * hd],
+            k: first(nkv * hd, part),
+            v: first(nkv * hd, 1.0),
+        };
+        let why = "scores ln 3 and 0, so weights 3/4 and 1/4, and values 1 and 0";
+        let tolerance = tolerances(&case, &[]).y;
+        // The key itself is rounded, which moves the score by one rounding.
+        let tolerance = |i: usize| tolerance[i] + 2.0 * U;
+        let y = forward(party, &case)?;
+        within("forward", &sizes.of_queries(), &y, &vec![0.75; nh * hd], tolerance, why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
+    for [s, t] in [[4, 4], [3, 5]] {
+        let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
+        let (y, one) = (forward(party, &case)?, 2 * 3);
+        for at in 0..t {
+            let mut changed = case.clone();
+            changed.k[at * one..][..one].iter_mut().for_each(|k| *k = -*k);
+            changed.v[at * one..][..one].iter_mut().for_each(|v| *v += 8.0);
+            let again = forward(party, &changed)?;
+            let before = at.saturating_sub(t - s).min(s) * 12;
+            let why =
+                format!("position {at} has other keys and values, and these rows come before it");
+            let shape = [1, before / 12, 4, 3];
+            same_values("forward", &shape, &again[..before], &y[..before], &why)
+                .map_err(|breach| breach.on(&changed))?;
+            let unread = (before..y.len()).find(|i| again[*i] == y[*i]);
+            holds("forward", unread.is_none(), || {
+                let row = unread.unwrap_or(0) / 12;
+                format!(
+                    "row {row} stands at position {} and does not read position {at}",
+                    t - s + row
+                )
+            })
+            .map_err(|breach| breach.on(&changed))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
+    let mut case = case_of(sizes([1, 3, 4], (4, 2), 4), 4);
+    case.k.iter_mut().for_each(|k| *k = (*k * 8.0).round() / 8.0); // so that a shift is exact
+    let before = forward(party, &case)?;
+    for shift in [[1.0, 0.5, -2.0, 4.0], [-16.0, 8.0, 0.25, 32.0]] {
+        let mut shifted = case.clone();
+        shifted.k.iter_mut().enumerate().for_each(|(i, k)| *k += shift[i % 4]);
+        let (near, far) = (tolerances(&case, &[]).y, tolerances(&shifted, &[]).y);
+        let why = "the same as before: one vector more in all keys adds one number to all scores of a query";
+        let y = forward(party, &shifted)?;
+        let tolerance = |i: usize| near[i] + far[i];
+        within("forward", &[1, 3, 4, 4], &y, &widen(&before), tolerance, why)
+            .map_err(|breach| breach.on(&shifted))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn large_scores(party: &Attention, _: &Run) -> Verdict {
+    for score in [200.0, 3000.0, -200.0, -3000.0f32] {
+        // A key whose score is 150 lower, and two equal ones. hd is 4, so a score is half of the product.
+        let key = |first: f32| [first, 0.0, 0.0, 0.0];
+        let case = AttendCase {
+            sizes: sizes([1, 1, 3], (1, 1), 4),
+            q: vec![score, 0.0, 0.0, 0.0],
+            k: [key(2.0 - 300.0 / score), key(2.0), key(2.0)].concat(),
+            v: vec![90.0, 90.0, 90.0, 90.0, 1.0, 2.0, -1.0, 0.5, 3.0, 4.0, 2.0, -1.5],
+        };
+        let why = format!("scores {}, {score}, {score}: the mean of two values", score - 150.0);
+        expect(&case, &forward(party, &case)?, &[2.0, 3.0, 0.5, -0.5], 1.0, &why)?;
+    }
+    Ok(None)
+}
+
+pub(super) fn decode(party: &Attention, _: &Run) -> Verdict {
+    for heads in [(2, 2), (4, 2), (3, 1)] {
+        let whole = case_of(sizes([2, 5, 5], heads, 4), 5);
+        let (y, one) = (forward(party, &whole)?, heads.0 * 4);
+        for s in 1..5 {
+            let tail = |x: &[f32]| -> Vec<f32> {
+                x.chunks(5 * one).flat_map(|row| row[(5 - s) * one..].to_vec()).collect()
+            };
+            let case = AttendCase {
+                sizes: AttendSizes { queries: s, ..whole.sizes },
+                q: tail(&whole.q),
+                ..whole.clone()
+            };
+            let why =
+                format!("the last {s} rows of a call with all five queries, and the same keys");
+            expect(&case, &forward(party, &case)?, &widen(&tail(&y)), 2.0, &why)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn past_is_a_bag(party: &Attention, _: &Run) -> Verdict {
+    let case = case_of(sizes([1, 1, 5], (4, 2), 4), 6);
+    let y = widen(&forward(party, &case)?);
+    for order in [[1, 0, 2, 3, 4], [3, 2, 1, 0, 4], [4, 0, 1, 2, 3]] {
+        let moved = |x: &[f32]| order.iter().flat_map(|at| x[at * 8..][..8].to_vec()).collect();
+        let bag = AttendCase { k: moved(&case.k), v: moved(&case.v), ..case.clone() };
+        let why = format!("the same as before: keys and values in the order {order:?}");
+        expect(&bag, &forward(party, &bag)?, &y, 2.0, &why)?;
+    }
+    Ok(None)
+}
+
+pub(super) fn groups_are_copies(party: &Attention, run: &Run) -> Verdict {
+    run.forall(cases(), |Case { case, .. }| {
+        let AttendSizes { num_heads: nh, num_kv_heads: nkv, head_dim: hd, .. } = case.sizes;
+        let copied = |x: &[f32]| -> Vec<f32> {
+            let token = |token: &[f32]| -> Vec<f32> {
+                (0..nh).flat_map(|head| token[head / (nh / nkv) * hd..][..hd].to_vec()).collect()
+            };
+            x.chunks(nkv * hd).flat_map(token).collect()
+        };
+        let each_its_own = AttendCase {
+            sizes: AttendSizes { num_kv_heads: nh, ..case.sizes },
+            k: copied(&case.k),
+            v: copied(&case.v),
+            ..case.clone()
+        };
+        let expected = widen(&forward(party, &each_its_own)?);
+        let why = format!("a call with {nh} key heads, each of the {nkv} copied for its group");
+        expect(case, &forward(party, case)?, &expected, 2.0, &why)
+    })?;
+    Ok(None)
+}
+
+pub(super) fn heads_change_places(party: &Attention, _: &Run) -> Verdict {
+    // Heads 0, 1, 2 read key head 0, and 3, 4, 5 read key head 1.
+    let case = case_of(sizes([1, 2, 3], (6, 2), 4), 7);
+    let y = forward(party, &case)?;
+    for order in [[1, 0, 2, 3, 4, 5], [2, 0, 1, 5, 4, 3]] {
+        let moved = |x: &[f32]| -> Vec<f32> {
+            x.chunks(24)
+                .flat_map(|token| order.iter().flat_map(|head| token[head * 4..][..4].to_vec()))
+                .collect()
+        };
+        let turned = AttendCase { q: moved(&case.q), ..case.clone() };
+        let why =
+            format!("the same heads as before, in the order {order:?}, which mixes no groups");
+        expect(&turned, &forward(party, &turned)?, &widen(&moved(&y)), 2.0, &why)?;
+    }
+    Ok(None)
+}
+
+pub(super) fn weights_sum_to_one(party: &Attention, run: &Run) -> Verdict {
+    run.forall(cases(), |Case { case, .. }| {
+        let flat = AttendCase { v: vec![3.0; case.v.len()], ..case.clone() };
+        let expected = vec![3.0; case.q.len()];
+        expect(
+            &flat,
+            &forward(party, &flat)?,
+            &expected,
+            1.0,
+            "all values are 3, and so is their mean",
+        )
+    })?;
+    Ok(None)
+}
+
+pub(super) fn batch_rows_apart(party: &Attention, _: &Run) -> Verdict {
+    let case = case_of(sizes([2, 2, 3], (4, 2), 4), 8);
+    let y = forward(party, &case)?;
+    for broken in [0, 1] {
+        let mut changed = case.clone();
+        for x in [&mut changed.q, &mut changed.k, &mut changed.v] {
+            let half = x.len() / 2;
+            x[broken * half..][..half].fill(f32::NAN);
+        }
+        let again = forward(party, &changed)?;
+        let half = |y: &[f32], row: usize| y[row * y.len() / 2..][..y.len() / 2].to_vec();
+        let why = format!("batch row {broken} is NaN, and the other one is as it was");
+        let kept = 1 - broken;
+        same_values("forward", &[2, 4, 4], &half(&again, kept), &half(&y, kept), &why)
+            .map_err(|breach| breach.on(&changed))?;
+        let told = half(&again, broken).iter().all(|y| y.is_nan());
+        holds("forward", told, || format!("batch row {broken} is NaN, and its result is not"))
+            .map_err(|breach| breach.on(&changed))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn forward_f64_loops(party: &Attention, run: &Run) -> Verdict {
+    climb(party, run, "forward")
+}
+
+pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {
+    for (sizes, rule) in [
+        (sizes([1, 2, 2], (4, 3), 2), "3 key heads for 4 query heads"),
+        (sizes([1, 2, 2], (2, 4), 2), "more key heads than query heads"),
+        (
+            sizes([2, 3, 2], (2, 1), 2),
+            "more queries than keys: each query is a position of its own",
+        ),
+    ] {
+        let case = case_of(sizes, 9);
+        refusal("forward", rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}

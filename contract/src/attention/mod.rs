@@ -1,0 +1,33 @@
+//! Grouped-query attention and its cache: what they promise, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the bugs of the museum under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the heads of caches that are compiled.
+
+pub mod ladder;
+pub mod laws;
+pub mod menu;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod party;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+pub mod variants;
+
+use crate::component::component;
+
+component!(GroupedQueryAttention {
+    slug: "attention",
+    name: "Attention",
+    title: "Grouped-query attention",
+    about: "lets each token read the tokens before it, and keeps their keys and values"
+});

@@ -1,0 +1,123 @@
+//! The tasks of attention, in the order in which they are meant to be done.
+
+use crate::task::{At, Grading, Spec};
+
+/// The tasks.
+pub static TASKS: &[Spec] = &[
+    Spec {
+        name: "attention/repeat",
+        subject: "key heads for every query head",
+        place: "attention/repeat",
+        chapter: "attention#groups",
+        library: At { file: "src/attention/formula.rs", mark: "ANCHOR: repeat_kv" },
+        grading: Grading::Invariants {
+            ids: &["attention/repeat-neighbours", "attention/repeat-any-size"],
+            calls: &["repeat"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "attention/mask",
+        subject: "who sees whom",
+        place: "attention/mask",
+        chapter: "attention#mask",
+        library: At { file: "src/attention/formula.rs", mark: "ANCHOR: causal_mask" },
+        grading: Grading::Invariants {
+            ids: &[
+                "attention/mask-triangle",
+                "attention/mask-with-cache",
+                "attention/mask-tail",
+                "attention/mask-any-size",
+            ],
+            calls: &["mask"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "attention/forward",
+        subject: "attention, and the gradients that its tape gives",
+        place: "attention/forward",
+        chapter: "attention#definition",
+        library: At { file: "src/attention/formula.rs", mark: "ANCHOR: attention_forward" },
+        grading: Grading::Invariants {
+            ids: &[
+                "attention/first-token",
+                "attention/equal-scores",
+                "attention/score-scale",
+                "attention/causal",
+                "attention/key-shift",
+                "attention/large-scores",
+                "attention/weights-sum-to-one",
+                "attention/decode",
+                "attention/past-is-a-bag",
+                "attention/groups-are-copies",
+                "attention/heads-change-places",
+                "attention/batch-rows-apart",
+                "attention/forward-refuses",
+                "attention/forward-f64-loops",
+                "attention/gradient-differences",
+                "attention/gradient-of-the-future",
+                "attention/gradient-of-values-adds-up",
+                "attention/gradient-of-keys-cancels",
+                "attention/gradient-of-queries",
+                "attention/gradient-of-keys",
+                "attention/gradient-of-values",
+            ],
+            calls: &["forward", "backward (dq)", "backward (dk)", "backward (dv)"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "attention/softmax-backward",
+        subject: "the softmax's gradient by hand",
+        place: "attention/softmax-backward",
+        chapter: "attention#softmax-gradient",
+        library: At { file: "src/attention/formula.rs", mark: "ANCHOR: softmax_backward" },
+        grading: Grading::Invariants {
+            ids: &[
+                "attention/softmax-gradient-sums-to-zero",
+                "attention/softmax-gradient-of-certainty",
+                "attention/softmax-gradient-of-a-level",
+                "attention/softmax-gradient-f64-loops",
+            ],
+            calls: &["softmax_backward"],
+            by_hand: true,
+        },
+    },
+    Spec {
+        name: "attention/cache",
+        subject: "keys and values that are kept",
+        place: "attention/cache",
+        chapter: "attention#cache",
+        library: At { file: "src/attention/cache.rs", mark: "pub fn push<" },
+        grading: Grading::Invariants {
+            ids: &[
+                "attention/cache-keeps",
+                "attention/pieces-are-one-call",
+                "attention/full-cache-refuses",
+                "attention/refused-piece-changes-nothing",
+                "attention/cache-refuses-other-shapes",
+                "attention/caches-are-apart",
+                "attention/cache-any-size",
+            ],
+            calls: &["cache", "push", "positions", "forward"],
+            by_hand: false,
+        },
+    },
+    Spec {
+        name: "attention/types",
+        subject: "heads that do not fit must not compile",
+        place: "attention/types",
+        chapter: "shapes#const-assertions",
+        library: At { file: "src/attention/mod.rs", mark: "const fn assert_attention(" },
+        grading: Grading::Types,
+    },
+    Spec {
+        name: "attention/property",
+        subject: "an invariant of your own",
+        place: "attention/property",
+        chapter: "testing#properties",
+        library: At { file: "tests/suite/25_attention.rs", mark: "//!" },
+        grading: Grading::Property { needed: 15 },
+    },
+];

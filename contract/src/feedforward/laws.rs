@@ -1,0 +1,633 @@
+//! What SwiGLU promises.
+
+use super::tolerance::{Off, SIZE_WHY, off};
+use crate::aspect::Aspect;
+use crate::breach::*;
+use crate::component::{Invariant, NET};
+use crate::feedforward::menu;
+use crate::feedforward::oracle::{Passes, SwiGluLoops};
+use crate::feedforward::party::*;
+use crate::ladder::climb;
+use crate::laws::{repeats, values, widen};
+use crate::oracle::Oracle;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+type Network = dyn SwiGlu;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Network>] = &[
+    Invariant {
+        id: "feedforward/size-of-llama",
+        sentence: "The rule gives the sizes that trained models have.",
+        formula: "h = 4096, multiple of 256  ⇒  f = 11008",
+        chapter: "feedforward#size",
+        aspect: Aspect::Extent,
+        weight: 2,
+        stays: None,
+        check: size_of_llama,
+    },
+    Invariant {
+        id: "feedforward/size-is-a-multiple",
+        sentence: "The size is a multiple, and less than one multiple above what is rounded up.",
+        formula: "m | f,  n ≤ f < n + m,  n = ⌊8h/3⌋",
+        chapter: "feedforward#size",
+        aspect: Aspect::Extent,
+        weight: 1,
+        stays: None,
+        check: size_is_a_multiple,
+    },
+    Invariant {
+        id: "feedforward/size-any",
+        sentence: "For any h, multiple and multiplier, the size is that of the rule, step by step.",
+        formula: "f = ⌈⌊c·⌊8h/3⌋⌋ / m⌉ · m",
+        chapter: "feedforward#size",
+        aspect: Aspect::Extent,
+        weight: 2,
+        stays: Some(NET),
+        check: size_any,
+    },
+    Invariant {
+        id: "feedforward/silu-by-numbers",
+        sentence: "Silu has the values that can be computed by hand: at ln 3 the gate is open by 3/4, at −ln 3 by \
+                   1/4.",
+        formula: "silu(ln 3) = ¾·ln 3,  silu(−ln 3) = −¼·ln 3",
+        chapter: "feedforward#definition",
+        aspect: Aspect::Gate,
+        weight: 2,
+        stays: None,
+        check: silu_by_numbers,
+    },
+    Invariant {
+        id: "feedforward/closed-gate",
+        sentence: "A gate of 0 lets nothing through, whatever comes up.",
+        formula: "W₁ = 0  ⇒  y = 0, exactly",
+        chapter: "feedforward#gate",
+        aspect: Aspect::Gate,
+        weight: 1,
+        stays: Some("It can be checked by hand, and tells which branch is the gate."),
+        check: closed_gate,
+    },
+    Invariant {
+        id: "feedforward/open-gate",
+        sentence: "Far from 0 the gate is open or shut, and exp of it is no number of f32: the result is one all the \
+                   same.",
+        formula: "a = 1000  ⇒  silu(a) = a;  a = −1000  ⇒  silu(a) = 0",
+        chapter: "feedforward#gate",
+        aspect: Aspect::Precision,
+        weight: 1,
+        stays: None,
+        check: open_gate,
+    },
+    Invariant {
+        id: "feedforward/gate-and-its-negative",
+        sentence: "What a gate lets through, less what its negative lets through, is the plain product.",
+        formula: "y(W₁) − y(−W₁) = W₂((W₁x) ⊙ (W₃x))",
+        chapter: "feedforward#gate",
+        aspect: Aspect::Gate,
+        weight: 1,
+        stays: Some("silu(a) − silu(−a) = a: a law of silu that needs no exp."),
+        check: gate_and_its_negative,
+    },
+    Invariant {
+        id: "feedforward/linear-in-up-and-down",
+        sentence: "Only the gate is bent: W₃ or W₂ times a power of 2 gives y times it.",
+        formula: "y(2ʲ·W₃) = y(2ʲ·W₂) = 2ʲ·y, bit for bit",
+        chapter: "feedforward#gate",
+        aspect: Aspect::Gate,
+        weight: 2,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: linear_in_up_and_down,
+    },
+    Invariant {
+        id: "feedforward/units-permute",
+        sentence: "The f units between may change places, with their rows of W₁ and W₃ and their column of W₂.",
+        formula: "y(P·W₁, P·W₃, W₂·Pᵀ) = y(W₁, W₃, W₂)",
+        chapter: "feedforward#definition",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some("A law without an oracle: no unit knows its place."),
+        check: units_permute,
+    },
+    Invariant {
+        id: "feedforward/tokens-are-independent",
+        sentence: "A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.",
+        formula: "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t",
+        chapter: "feedforward#definition",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: None,
+        check: tokens_are_independent,
+    },
+    Invariant {
+        id: "feedforward/forward-f64-loops",
+        sentence: "On any input, y is what plain f64 loops give.",
+        formula: "y = W₂(silu(W₁x) ⊙ (W₃x))",
+        chapter: "feedforward#definition",
+        aspect: Aspect::Gate,
+        weight: 3,
+        stays: Some(NET),
+        check: forward_f64_loops,
+    },
+    Invariant {
+        id: "feedforward/gradient-at-a-closed-gate",
+        sentence: "At a gate of 0 the slope of silu is ½: W₁ alone has a gradient, and it can be written down.",
+        formula: "W₁ = 0  ⇒  dW₁ = ½ Σ (W₂ᵀdy ⊙ W₃x)·xᵀ,  dx = dW₂ = dW₃ = 0",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(
+            "The gradient by hand. A network whose gate is 0 can learn only because of it.",
+        ),
+        check: gradient_at_a_closed_gate,
+    },
+    Invariant {
+        id: "feedforward/gradient-along-the-weights",
+        sentence: "y is proportional to W₃ and to W₂, so their gradients know the loss: along the weights they give \
+                   Σ y·dy.",
+        formula: "Σ W₃·dW₃ = Σ W₂·dW₂ = Σ y·dy",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: None,
+        check: gradient_along_the_weights,
+    },
+    Invariant {
+        id: "feedforward/gradient-differences",
+        sentence: "The gradient is the slope that differences of the party's own outputs show.",
+        formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: None,
+        check: gradient_differences,
+    },
+    Invariant {
+        id: "feedforward/gradient-of-x",
+        sentence: "On any input, dx is what plain f64 loops give: what comes through the gate, and what comes up.",
+        formula: "dx = W₁ᵀda + W₃ᵀdc",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 3,
+        stays: Some(NET),
+        check: gradient_of_x,
+    },
+    Invariant {
+        id: "feedforward/gradient-of-the-gate",
+        sentence: "On any input, the gradient of W₁ is what plain f64 loops give: silu's slope, times what came up.",
+        formula: "dW₁ = Σ_tokens da·xᵀ,  da = dz ⊙ c ⊙ σ(a)(1 + a(1 − σ(a)))",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: gradient_of_the_gate,
+    },
+    Invariant {
+        id: "feedforward/gradient-of-up",
+        sentence: "On any input, the gradient of W₃ is what plain f64 loops give: what the gate let through.",
+        formula: "dW₃ = Σ_tokens dc·xᵀ,  dc = dz ⊙ silu(a)",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: Some(NET),
+        check: gradient_of_up,
+    },
+    Invariant {
+        id: "feedforward/gradient-of-down",
+        sentence: "On any input, the gradient of W₂ is what plain f64 loops give.",
+        formula: "dW₂ = Σ_tokens dy·zᵀ,  z = silu(a) ⊙ c",
+        chapter: "feedforward#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: Some(NET),
+        check: gradient_of_down,
+    },
+];
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A call, and a gradient of the loss with respect to its result.
+#[derive(Debug, Clone)]
+struct Input {
+    case: SwiGluCase,
+    dy: Vec<f32>,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, dy } = self;
+        write!(f, "{case}\ndy   = {}", crate::describe::List(dy))
+    }
+}
+
+/// Any sizes of the menu, one or two batch rows, up to three tokens. Gates from shut to open.
+fn inputs() -> impl Strategy<Value = Input> {
+    let sizes = (prop::sample::select(&menu::FEEDFORWARD[..]), 1..=2usize, 1..=3usize);
+    sizes.prop_flat_map(|((h, f), b, s)| {
+        let weights = (values(f * h), values(f * h), values(h * f));
+        (weights, values(b * s * h), values(b * s * h)).prop_map(
+            move |((gate, up, down), x, dy)| {
+                let shape = [b, s, h];
+                Input { case: SwiGluCase { shape, ffn_hidden_size: f, gate, up, down, x }, dy }
+            },
+        )
+    })
+}
+
+/// Two tokens of three elements, five units between. No two weights are equal, and W_1, W_2 and W_3 differ in size.
+fn witness() -> SwiGluCase {
+    let (h, f) = menu::FEEDFORWARD[0];
+    let weights = |first: f32, step: f32| -> Vec<f32> {
+        let sign = |i: usize| if i % 3 == 1 { -1.0 } else { 1.0 };
+        (0..f * h).map(|i| sign(i) * (first + step * (i * 7 % 15) as f32)).collect()
+    };
+    SwiGluCase {
+        shape: [1, 2, h],
+        ffn_hidden_size: f,
+        gate: weights(0.125, 0.0625),
+        up: weights(0.75, 0.125),
+        down: weights(0.5, 0.25),
+        x: vec![1.5, -0.5, 0.75, -0.25, 1.0, -1.25],
+    }
+}
+
+fn witness_dy() -> Vec<f32> {
+    (0..6).map(|i| 1.0 - 0.375 * i as f32).collect()
+}
+
+/// One number through a network of one unit.
+fn single(x: f32, gate: f32, up: f32, down: f32) -> SwiGluCase {
+    let [gate, up, down, x] = [gate, up, down, x].map(|value| vec![value]);
+    SwiGluCase { shape: [1, 1, 1], ffn_hidden_size: 1, gate, up, down, x }
+}
+
+fn times(values: &[f32], factor: f32) -> Vec<f32> {
+    values.iter().map(|value| value * factor).collect()
+}
+
+fn forward(party: &Network, case: &SwiGluCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
+    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+}
+
+fn backward(party: &Network, case: &SwiGluCase, dy: &[f32]) -> Step<SwiGluGrads> {
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    answer("backward", || party.backward(case, dy)).map_err(on)
+}
+
+/// The loops' values, and how far each may be off.
+fn loops(case: &SwiGluCase, dy: &[f32]) -> (Passes, Off) {
+    let passes = Oracle.passes(case, dy);
+    let off = off(case, dy, &passes);
+    (passes, off)
+}
+
+fn forward_loops(case: &SwiGluCase) -> (Vec<f64>, Vec<f64>) {
+    let (passes, off) = loops(case, &[]);
+    (passes.y, off.y)
+}
+
+/// One question of the ladder.
+pub(super) type Asked = crate::ladder::Asked<SwiGluCase>;
+
+/// `y` must be what the loops give.
+pub(super) fn matches_y(party: &Network, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
+    let (expected, tolerance) = forward_loops(case);
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+// --- the size -------------------------------------------------------------------------------
+
+/// Published: Llama 7B, 13B, 30B and 65B; Llama 2 70B; Llama 3 8B; Llama 3.2 1B and 3B.
+const LLAMA: [(usize, usize, Option<f64>, usize); 8] = [
+    (4096, 256, None, 11_008),
+    (5120, 256, None, 13_824),
+    (6656, 256, None, 17_920),
+    (8192, 256, None, 22_016),
+    (8192, 4096, Some(1.3), 28_672),
+    (4096, 1024, Some(1.3), 14_336),
+    (2048, 256, Some(1.5), 8192),
+    (3072, 256, Some(1.0), 8192),
+];
+
+/// Compares one size. It is a whole number, and nearly right is wrong.
+pub(super) fn matches_size(party: &Network, case: &SizeCase, expected: usize) -> Step {
+    answer("size", || party.size(case))
+        .and_then(|got| {
+            holds("size", got == expected, || format!("the size is {got}, expected {expected}"))
+        })
+        .map_err(|breach| breach.on(case))
+}
+
+fn size_of_llama(party: &Network, _: &Run) -> Verdict {
+    for (hidden_size, multiple_of, multiplier, expected) in LLAMA {
+        matches_size(party, &SizeCase { hidden_size, multiple_of, multiplier }, expected)?;
+    }
+    Ok(None)
+}
+
+fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
+    run.integers(|&(h, m): &(u8, u8)| {
+        let (hidden_size, multiple_of) = (usize::from(h) + 1, usize::from(m) + 1);
+        let case = SizeCase { hidden_size, multiple_of, multiplier: None };
+        let got = answer("size", || party.size(&case)).map_err(|breach| breach.on(case))?;
+        let least = 8 * hidden_size / 3;
+        let right = got.is_multiple_of(multiple_of) && (least..least + multiple_of).contains(&got);
+        holds("size", right, || {
+            let next = least + multiple_of;
+            format!(
+                "the size is {got}, expected the multiple of {multiple_of} from {least} to {next}"
+            )
+        })
+        .map_err(|breach| breach.on(case))
+    })?;
+    Ok(None)
+}
+
+fn size_any(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "size")
+}
+
+// --- forward --------------------------------------------------------------------------------
+
+fn silu_by_numbers(party: &Network, _: &Run) -> Verdict {
+    let ln3 = 3.0f64.ln();
+    // silu(1) = 1 / (1 + 1/e)
+    let one = 1.0 / (1.0 + (-1.0f64).exp());
+    for (a, silu) in
+        [(0.0, 0.0), (1.0, one), (-1.0, one - 1.0), (ln3, 0.75 * ln3), (-ln3, -0.25 * ln3)]
+    {
+        // x is 1 and passes as it is.
+        let case = single(1.0, a as f32, 1.0, 1.0);
+        let y = forward(party, &case)?;
+        let tolerance = forward_loops(&case).1[0] + 1.1 * crate::laws::U * a.abs(); // a itself is rounded
+        within("forward", &case.shape, &y, &[silu], |_| tolerance, SIZE_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn closed_gate(party: &Network, _: &Run) -> Verdict {
+    let case = SwiGluCase { gate: vec![0.0; 15], ..witness() };
+    let why = "silu(0) is 0, and 0 times anything is 0";
+    same_values("forward", &case.shape, &forward(party, &case)?, &[0.0; 6], why)
+        .map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+fn open_gate(party: &Network, _: &Run) -> Verdict {
+    for x in [100.0, 1000.0, -100.0, -1000.0] {
+        let case = single(x, 1.0, 0.5, -2.0);
+        let (expected, tolerance) = forward_loops(&case);
+        let y = forward(party, &case)?;
+        within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn gate_and_its_negative(party: &Network, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let negative = SwiGluCase { gate: times(&case.gate, -1.0), ..case.clone() };
+        let (here, there) = (widen(&forward(party, case)?), widen(&forward(party, &negative)?));
+        let got: Vec<f64> = here.iter().zip(&there).map(|(here, there)| here - there).collect();
+        let Passes { a, b, .. } = Oracle.passes(case, &[]);
+        let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
+        let plain = |i: usize| {
+            let (row, j) = (i / h, i % h);
+            let unit = |k: usize| f64::from(case.down[j * f + k]) * a[row * f + k] * b[row * f + k];
+            (0..f).map(unit).sum::<f64>()
+        };
+        let expected: Vec<f64> = (0..got.len()).map(plain).collect();
+        let (off, other) = (forward_loops(case).1, forward_loops(&negative).1);
+        let why = "what either side may be off";
+        within_f64("forward", &case.shape, &got, &expected, |i| off[i] + other[i], why)
+    })?;
+    Ok(None)
+}
+
+fn linear_in_up_and_down(party: &Network, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let y = forward(party, case)?;
+        for factor in [8.0, -0.25] {
+            let expected = times(&y, factor);
+            let up = SwiGluCase { up: times(&case.up, factor), ..case.clone() };
+            let down = SwiGluCase { down: times(&case.down, factor), ..case.clone() };
+            for (name, scaled) in [("W_3", up), ("W_2", down)] {
+                let why =
+                    format!("{name} is {factor} times as large, and a power of 2 rounds nothing");
+                same_values("forward", &case.shape, &forward(party, &scaled)?, &expected, &why)
+                    .map_err(|breach| breach.on(&scaled))?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+fn units_permute(party: &Network, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
+        let mut turned = case.clone();
+        // The first unit comes last.
+        turned.gate.rotate_left(h);
+        turned.up.rotate_left(h);
+        turned.down.chunks_mut(f).for_each(|row| row.rotate_left(1));
+        let expected = widen(&forward(party, case)?);
+        let tolerance = forward_loops(case).1;
+        let why = "twice the tolerance of a value: the sum over the units has another order";
+        let y = forward(party, &turned)?;
+        within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
+            .map_err(|breach| breach.on(&turned))
+    })?;
+    Ok(None)
+}
+
+fn tokens_are_independent(party: &Network, _: &Run) -> Verdict {
+    let case = witness();
+    let y = forward(party, &case)?;
+    for (broken, kept) in [(0..3, 3..6), (3..6, 0..3)] {
+        let mut changed = case.clone();
+        changed.x[broken.start] = f32::NAN;
+        let again = forward(party, &changed)?;
+        let why = "the other token alone was changed; the values of this one are compared";
+        same_values("forward", &[3], &again[kept.clone()], &y[kept], why)
+            .map_err(|breach| breach.on(&changed))?;
+        let told = again[broken].iter().all(|y| y.is_nan());
+        holds("forward", told, || {
+            "a token with a NaN gave numbers: whoever reads them can't know".into()
+        })
+        .map_err(|breach| breach.on(&changed))?;
+    }
+    Ok(None)
+}
+
+fn forward_f64_loops(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "forward")
+}
+
+// --- backward -------------------------------------------------------------------------------
+
+fn gradient_at_a_closed_gate(party: &Network, _: &Run) -> Verdict {
+    let (case, dy) = (SwiGluCase { gate: vec![0.0; 15], ..witness() }, witness_dy());
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let grads = backward(party, &case, &dy)?;
+    let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
+    let sum = |n: usize, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
+    let wide = |values: &[f32], i: usize| f64::from(values[i]);
+    let half = |i: usize| {
+        let (k, j) = (i / h, i % h);
+        sum(2, &|t| {
+            let dz = sum(h, &|l| wide(&case.down, l * f + k) * wide(&dy, t * h + l));
+            let b = sum(h, &|l| wide(&case.up, k * h + l) * wide(&case.x, t * h + l));
+            0.5 * dz * b * wide(&case.x, t * h + j)
+        })
+    };
+    let expected: Vec<f64> = (0..f * h).map(half).collect();
+    let tolerance = loops(&case, &dy).1.dgate;
+    within("backward (dgate)", &[f, h], &grads.dgate, &expected, |i| tolerance[i], SIZE_WHY)
+        .map_err(on)?;
+    let why = "silu(0) is 0: nothing comes through";
+    same_values("backward (dup)", &[f, h], &grads.dup, &vec![0.0; f * h], why).map_err(on)?;
+    same_values("backward (ddown)", &[h, f], &grads.ddown, &vec![0.0; f * h], why).map_err(on)?;
+    let why = "W₁ is 0, and so is what comes through W₃";
+    same_values("backward (dx)", &case.shape, &grads.dx, &[0.0; 6], why).map_err(on)?;
+    Ok(None)
+}
+
+fn gradient_along_the_weights(party: &Network, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let along = |weights: &[f32], grads: &[f32]| -> f64 {
+            weights.iter().zip(grads).map(|(w, d)| f64::from(*w) * f64::from(*d)).sum()
+        };
+        let SwiGluGrads { dup, ddown, .. } = backward(party, case, dy)?;
+        let got = [along(&case.up, &dup), along(&case.down, &ddown)];
+        let y = forward(party, case)?;
+        let expected = [along(&y, dy); 2];
+        let off = loops(case, dy).1;
+        let share = |values: &[f32], off: &[f64]| -> f64 {
+            values.iter().zip(off).map(|(value, off)| f64::from(value.abs()) * off).sum()
+        };
+        let of_loss = share(dy, &off.y);
+        let tolerance = [share(&case.up, &off.dup), share(&case.down, &off.ddown)];
+        let why =
+            "Σ of what the gradients may be off, times |W|, and of what y may be off, times |dy|";
+        for (nth, call) in ["backward (dup)", "backward (ddown)"].into_iter().enumerate() {
+            let at = |_| tolerance[nth] + of_loss;
+            within_f64(call, &[], &got[nth..=nth], &expected[nth..=nth], at, why)?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+/// No derivative of silu from the second to the fifth is larger.
+const BENT: f64 = 1.0;
+
+fn gradient_differences(party: &Network, _: &Run) -> Verdict {
+    let (case, dy) = (witness(), witness_dy());
+    let loss = |i: usize, step: f32| -> Step<f64> {
+        let mut moved = case.clone();
+        moved.x[i] += step;
+        let y = forward(party, &moved)?;
+        Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
+    };
+    let delta = 1.0 / 32.0;
+    let slope = |i| -> Step<f64> {
+        let near = loss(i, delta)? - loss(i, -delta)?;
+        let far = loss(i, 2.0 * delta)? - loss(i, -2.0 * delta)?;
+        Ok((8.0 * near - far) / (12.0 * f64::from(delta)))
+    };
+    let expected: Vec<f64> = (0..6).map(slope).collect::<Step<_>>()?;
+    let (Passes { b, dz, .. }, off) = loops(&case, &dy);
+    let (h, f) = (case.shape[2], case.ffn_hidden_size);
+    // The values are off by roundings, and 18 of them are divided by 12δ; the method leaves δ⁴/30 of the fifth
+    // derivative.
+    let tolerance = |i: usize| {
+        let (row, j, delta) = (i / h, i % h, f64::from(delta));
+        let loss_off: f64 = off.y.iter().zip(&dy).map(|(off, dy)| off * f64::from(dy.abs())).sum();
+        let fifth = |k: usize| {
+            let [gate, up] = [&case.gate, &case.up].map(|w| f64::from(w[k * h + j].abs()));
+            let at = row * f + k;
+            dz[at].abs() * BENT * (gate.powi(5) * b[at].abs() + 5.0 * gate.powi(4) * up)
+        };
+        let left = delta.powi(4) / 30.0 * (0..f).map(fifth).sum::<f64>();
+        2.0 * 1.5 * loss_off / delta + 2.0 * left + off.dx[i]
+    };
+    let why = "24·2⁻²⁴ and more of the terms of the loss, for differences at steps of 1/32, and δ⁴/30 of the fifth \
+               derivative; twice, since x moves";
+    let grads = backward(party, &case, &dy)?;
+    within("backward (dx)", &case.shape, &grads.dx, &expected, tolerance, why)
+        .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+    Ok(None)
+}
+
+fn gradient_of_x(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "backward (dx)")
+}
+
+pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (expected, off) = loops(case, dy);
+    answer("backward", || party.backward_in(*manner, case, dy))
+        .and_then(|SwiGluGrads { dx, .. }| {
+            within("backward (dx)", &case.shape, &dx, &expected.dx, |i| off.dx[i], SIZE_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+fn gradient_of_the_gate(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "backward (dgate)")
+}
+
+fn gradient_of_up(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "backward (dup)")
+}
+
+fn gradient_of_down(party: &Network, run: &Run) -> Verdict {
+    climb(party, run, "backward (ddown)")
+}
+
+pub(super) fn matches_dgate(party: &Network, asked: &Asked) -> Step {
+    let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
+    let (of, off) = (|all: &Passes| all.dgate.clone(), |off: Off| off.dgate);
+    matches_sum(party, asked, ("backward (dgate)", [f, h]), |grads| grads.dgate, of, off)
+}
+
+pub(super) fn matches_dup(party: &Network, asked: &Asked) -> Step {
+    let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
+    let (of, off) = (|all: &Passes| all.dup.clone(), |off: Off| off.dup);
+    matches_sum(party, asked, ("backward (dup)", [f, h]), |grads| grads.dup, of, off)
+}
+
+pub(super) fn matches_ddown(party: &Network, asked: &Asked) -> Step {
+    let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
+    let (of, off) = (|all: &Passes| all.ddown.clone(), |off: Off| off.ddown);
+    matches_sum(party, asked, ("backward (ddown)", [h, f]), |grads| grads.ddown, of, off)
+}
+
+/// What is summed over the tokens must be what the loops give, each time.
+fn matches_sum(
+    party: &Network,
+    asked: &Asked,
+    (call, shape): (&str, [usize; 2]),
+    got: fn(SwiGluGrads) -> Vec<f32>,
+    expected: fn(&Passes) -> Vec<f64>,
+    tolerance: fn(Off) -> Vec<f64>,
+) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (passes, off) = loops(case, dy);
+    let (expected, tolerance) = (expected(&passes), tolerance(off));
+    let ask = || answer("backward", || party.backward_in(*manner, case, dy)).map(got);
+    ask()
+        .and_then(|got| {
+            within(call, &shape, &got, &expected, |i| tolerance[i], SIZE_WHY)?;
+            repeats(call, dy.len() / case.shape[2], &shape, &got, ask)
+        })
+        .map_err(|breach| breach.on(asked))
+}

@@ -1,0 +1,36 @@
+//! SwiGLU, the feed-forward network: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the sizes that are compiled.
+
+pub mod ladder;
+pub mod laws;
+pub mod menu;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod party;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+use crate::component::component;
+
+component!(SwiGlu {
+    slug: "feedforward",
+    name: "SwiGLU",
+    title: "SwiGLU",
+    about: "turns each token by itself: one product, gated by the silu of another"
+});

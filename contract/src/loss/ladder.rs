@@ -1,0 +1,382 @@
+//! The ladder of the loss: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::breach::Step;
+use crate::ladder::{Draw, EDGES, Mixture, Rung, is_short, many, mixtures, sizes};
+use crate::loss::laws::{
+    Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
+    refused_in_words, refuses_nothing, refuses_one_token,
+};
+use crate::loss::party::*;
+use crate::run::Run;
+
+type Loss = dyn CrossEntropy;
+
+/// Sizes of the vocabulary. In each, something else is the last one.
+pub(super) const VOCABULARIES: [usize; 4] = [5, 2, 9, 1];
+/// Larger ones: a lane and a bit, more than a thousand.
+pub(super) const LARGE: [usize; 2] = [67, 1030];
+
+/// Which places are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ignored {
+    /// All.
+    Nothing,
+    /// Some: rows have different numbers, and the last one of three or more has none.
+    Some,
+    /// One alone, in the middle.
+    ButOne,
+}
+
+/// What stands among the logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Nothing,
+    /// Each row has a zero.
+    Zeros,
+    /// Each row has a token that is forbidden, and no target.
+    Forbidden,
+    /// A NaN in the last place, which is asked about.
+    Nan,
+}
+
+/// What a rung asks. [`PLAIN`] is one place.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// `b` and `s`.
+    tokens: [usize; 2],
+    /// `v`.
+    v: usize,
+    /// How large the logits are.
+    scale: f32,
+    /// What is added to all logits, other numbers for other places.
+    level: f32,
+    ignored: Ignored,
+    among: Among,
+    dloss: f32,
+    manner: Manner,
+}
+
+const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    v: VOCABULARIES[0],
+    scale: 1.0,
+    level: 0.0,
+    ignored: Ignored::Nothing,
+    among: Among::Nothing,
+    dloss: 1.0,
+    manner: Manner::Plain,
+};
+
+/// Something of all that the formula has, in round sizes.
+const TYPICAL: Plan = Plan { tokens: [2, 8], v: 16, ignored: Ignored::Some, ..PLAIN };
+
+/// The ways in which a function can be asked: there is nothing to clone.
+const MANNERS: [Manner; 7] = [
+    Manner::Plain,
+    Manner::Traced,
+    Manner::Permuted,
+    Manner::Broadcast,
+    Manner::Again,
+    Manner::UsedTwice,
+    Manner::Continued,
+];
+
+fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let full = Plan { tokens: [2, 3], ignored: Ignored::Some, ..PLAIN };
+    for v in [VOCABULARIES[0], VOCABULARIES[1]] {
+        for scale in [1.0, 0.5, -1.0] {
+            add(Aspect::Softmax, Plan { v, scale, ..PLAIN });
+        }
+    }
+    for tokens in [[1, 2], [1, 5], [3, 4]] {
+        add(Aspect::Statistics, Plan { tokens, ..PLAIN });
+    }
+    for ignored in [Ignored::Some, Ignored::ButOne] {
+        for tokens in [[1, 3], [2, 3], [3, 4]] {
+            add(Aspect::Ignored, Plan { tokens, ignored, ..PLAIN });
+        }
+    }
+    add(Aspect::Gradient, Plan { dloss: -0.75, ..full });
+    for level in [100.0, -100.0, 1000.0, -1000.0, 30_000.0] {
+        add(Aspect::Precision, Plan { level, ..PLAIN });
+        add(Aspect::Precision, Plan { level, ..full });
+    }
+    for scale in [1e-6, 30.0, 1000.0] {
+        add(Aspect::Precision, Plan { scale, ..PLAIN });
+        add(Aspect::Precision, Plan { scale, ..full });
+    }
+    for among in [Among::Zeros, Among::Forbidden, Among::Nan] {
+        add(Aspect::Special, Plan { among, ..full });
+        add(Aspect::Special, Plan { among, ..PLAIN });
+    }
+    for manner in MANNERS.into_iter().skip(1) {
+        let aspect = match manner {
+            Manner::Permuted | Manner::Broadcast => Aspect::Order,
+            Manner::Again => Aspect::State,
+            _ => Aspect::Gradient,
+        };
+        add(aspect, Plan { manner, ..full });
+        add(aspect, Plan { manner, dloss: 2.5, ..full });
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, Plan { tokens: [1, n], dloss: 0.3, ..full });
+        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Forbidden, ..full });
+        add(Aspect::Extent, Plan { v: n, among: Among::Zeros, ..full });
+    }
+    let large = LARGE.into_iter().filter(|_| run.every_size);
+    for v in VOCABULARIES.into_iter().chain(large) {
+        add(Aspect::Extent, Plan { v, tokens: [3, 7], ..full });
+        add(Aspect::Extent, Plan { v, among: Among::Forbidden, level: 100.0, dloss: -2.0, ..full });
+    }
+    for n in EDGES.into_iter().filter(|_| run.every_size) {
+        add(Aspect::Extent, Plan { tokens: [2, n], ignored: Ignored::ButOne, ..full });
+        let ignored = Ignored::Nothing;
+        add(Aspect::Extent, Plan { tokens: [n, 2], ignored, among: Among::Nan, ..full });
+    }
+    for tokens in many(run) {
+        // With a scale that is no power of 2, sums round, and their order tells.
+        add(Aspect::Extent, Plan { tokens, scale: 0.3, ..full });
+    }
+    for mixture in mixtures(run) {
+        let manner = mixture.pick(0, &MANNERS);
+        let menu = [&VOCABULARIES[..3], &LARGE[..1]].concat();
+        let v = mixture.pick(1, if is_short(mixture.tokens) { &menu } else { &VOCABULARIES[..3] });
+        let among = [Among::Nothing, Among::Zeros, Among::Forbidden, Among::Nan, Among::Zeros];
+        let among = match manner {
+            Manner::Broadcast => Among::Zeros,
+            _ => mixture.pick(2, &among),
+        };
+        let ignored =
+            mixture.pick(3, &[Ignored::Some, Ignored::Nothing, Ignored::ButOne, Ignored::Some]);
+        let level = mixture.pick(4, &[0.0, 100.0, -1000.0]);
+        let dloss = mixture.pick(5, &[1.0, -0.75, 3.0]);
+        let tokens = mixture.tokens;
+        let plan = Plan { tokens, v, level, ignored, among, dloss, manner, ..full };
+        add(Aspect::Extent, plan);
+    }
+    plans
+}
+
+impl Plan {
+    /// The values.
+    fn asked(self, run: &Run) -> Asked {
+        let Self { tokens: [b, s], v, scale, level, ignored, among, dloss, manner } = self;
+        let mut draw = Draw::new(run, (b * 1000 + s * 100 + v) as u64);
+        let mut logits: Vec<f32> = Vec::with_capacity(b * s * v);
+        for i in 0..b * s * v {
+            // Places differ in height, so that one in another's place shows.
+            let level = level * (1 + i / v % 3) as f32;
+            let value = draw.value() * scale + level;
+            let broadcast = manner == Manner::Broadcast && i >= s * v;
+            logits.push(if broadcast { logits[i - s * v] } else { value });
+        }
+        let middle = b * s / 2;
+        let is_asked = |t: usize| match ignored {
+            Ignored::Nothing => true,
+            // Odd rows are asked about everywhere, so that rows differ.
+            Ignored::Some if b >= 3 && t / s + 1 == b => false,
+            Ignored::Some => t / s % 2 == 1 || t % s % 3 != 1,
+            Ignored::ButOne => t == middle,
+        };
+        let targets = (0..b * s).map(|t| {
+            // Both ends of the vocabulary, and any.
+            let target = [0, v - 1, draw.below(v)][t % 3];
+            is_asked(t).then_some(target)
+        });
+        let targets: Vec<Option<usize>> = targets.collect();
+        let last_asked = targets.iter().rposition(Option::is_some).unwrap_or(0);
+        for (t, (row, target)) in logits.chunks_mut(v).zip(&targets).enumerate() {
+            let other = target.map_or(0, |target| if v > 1 { (target + 1) % v } else { 0 });
+            match among {
+                Among::Zeros => row[t % v] = 0.0,
+                Among::Forbidden if v > 1 && Some(other) != *target => {
+                    row[other] = f32::NEG_INFINITY
+                }
+                Among::Nan if t == last_asked => row[v / 2] = f32::NAN,
+                _ => {}
+            }
+        }
+        if manner == Manner::Broadcast {
+            (s * v..b * s * v).for_each(|i| logits[i] = logits[i - s * v]);
+        }
+        Asked { manner, case: LossCase { shape: [b, s, v], logits, targets }, dloss }
+    }
+
+    /// Whether it can be asked of a gradient. There is a tape anyway.
+    fn has_gradient(self) -> bool {
+        self.manner != Manner::Traced
+    }
+
+    /// Whether it can be asked of values.
+    fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+}
+
+/// Texts: every length, every number of them, with ids that tell their place.
+fn texts(run: &Run) -> Vec<(Aspect, TextCase)> {
+    let text = |b: usize, s: usize, first: usize| {
+        let id = |i: usize| first.wrapping_add(i * i + i / s);
+        TextCase { shape: [b, s], ids: (0..b * s).map(id).collect() }
+    };
+    let mut texts = vec![
+        (Aspect::Offset, text(1, 2, 3)),
+        (Aspect::Offset, text(1, 5, 0)),
+        (Aspect::Order, text(2, 3, 1)),
+        (Aspect::Order, text(3, 2, 1)),
+        (Aspect::Special, TextCase { shape: [2, 4], ids: vec![0, 0, 5, 0, 0, 7, 0, 0] }),
+        (Aspect::Special, text(2, 3, 1 << 40)),
+    ];
+    for n in sizes(run) {
+        texts.push((Aspect::Extent, text(1, n.max(2), n)));
+        texts.push((Aspect::Extent, text(n, 3, 2)));
+        texts.push((Aspect::Extent, text(n, 2, 900)));
+        texts.push((Aspect::Extent, text(2, n.max(2), 5)));
+    }
+    for mixture in mixtures(run) {
+        let [b, s] = mixture.tokens;
+        texts.push((Aspect::Extent, text(b, s + 1, mixture.pick(0, &[0, 7, 1 << 20]))));
+    }
+    texts
+}
+
+/// Texts of one token: any number of them, and any token.
+fn single_tokens(run: &Run) -> Vec<TextCase> {
+    let single = |b: usize, id: usize| TextCase { shape: [b, 1], ids: vec![id; b] };
+    let ids = [0, 8, 64, 1 << 16, 1 << 20, usize::MAX].map(|id| single(1, id));
+    ids.into_iter().chain(sizes(run).into_iter().map(|b| single(b, 4))).collect()
+}
+
+/// Calls in which nothing is asked: any size, any manner, any logits.
+fn nothing_asked(run: &Run) -> Vec<Asked> {
+    let mut plans: Vec<Plan> =
+        MANNERS[..5].iter().map(|&manner| Plan { manner, ..PLAIN }).collect();
+    for n in sizes(run) {
+        plans.push(Plan { tokens: [1, n], ..PLAIN });
+        plans.push(Plan { tokens: [n, 1], v: n, among: Among::Zeros, ..PLAIN });
+    }
+    for v in VOCABULARIES.into_iter().chain(LARGE) {
+        plans.push(Plan { v, tokens: [2, 3], among: Among::Nan, ..PLAIN });
+    }
+    for mixture in mixtures(run) {
+        let (manner, v) = (mixture.pick(0, &MANNERS[..5]), mixture.pick(1, &[5, 2, 9, 67]));
+        plans.push(Plan { tokens: mixture.tokens, v, manner, ..PLAIN });
+    }
+    let asked = |plan: Plan| {
+        let mut asked = plan.asked(run);
+        asked.case.targets.fill(None);
+        asked
+    };
+    plans.into_iter().map(asked).collect()
+}
+
+/// Parts: one, several, of any length and any loss.
+fn parts(run: &Run) -> Vec<(Aspect, Vec<Part>)> {
+    let part = |loss: f32, places: usize| Part { loss, places };
+    let mut lists = vec![
+        (Aspect::Softmax, vec![part(0.0, 1)]),
+        (Aspect::Softmax, vec![part(1.0, 1)]),
+        (Aspect::Softmax, vec![part(3.5, 1)]),
+        (Aspect::Statistics, vec![part(2.0, 3), part(4.0, 3)]),
+        (Aspect::Statistics, vec![part(2.0, 3), part(4.0, 1)]),
+        (Aspect::Statistics, vec![part(0.5, 100), part(6.0, 1), part(2.0, 17)]),
+        (Aspect::Precision, vec![part(40.0, 2)]),
+        (Aspect::Precision, vec![part(1e-6, 2)]),
+        (Aspect::Special, vec![part(0.0, 5), part(3.0, 5)]),
+        (Aspect::Special, vec![part(3.0, 5), part(0.0, 2)]),
+        (Aspect::Special, vec![part(f32::NAN, 5), part(3.0, 5)]),
+    ];
+    for n in sizes(run) {
+        let of = |i: usize| part(0.25 * (i % 9 + 1) as f32, 1 + i * 7 % 31);
+        lists.push((Aspect::Extent, (0..n).map(of).collect()));
+        lists.push((Aspect::Extent, vec![part(2.5, n), part(0.5, 3)]));
+        let of = |i: usize| part(if i + 1 == n { 0.0 } else { 2.0 }, i + 1);
+        lists.push((Aspect::Extent, (0..n).map(of).collect()));
+    }
+    lists
+}
+
+/// Calls with bad targets: the size of the vocabulary, the shape, the manner, and the bad targets with their places.
+type Bad = ((usize, [usize; 2], Manner), Vec<(usize, usize)>);
+
+fn bad_targets(run: &Run) -> Vec<Bad> {
+    let mut calls: Vec<Bad> = vec![
+        ((12, [4, 5], Manner::Plain), vec![(13, 977)]),
+        ((12, [4, 5], Manner::Plain), vec![(13, 977), (14, 31), (19, 55)]),
+        ((12, [4, 5], Manner::Plain), vec![(9, 977), (10, 31)]),
+        ((12, [5, 4], Manner::Plain), vec![(0, 12)]),
+        ((12, [5, 4], Manner::Plain), vec![(19, 13)]),
+    ];
+    // What becomes small if it is cut, or negative if it has a sign.
+    for huge in [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX - 102] {
+        calls.push(((12, [2, 3], Manner::Plain), vec![(4, huge)]));
+    }
+    for n in sizes(run) {
+        calls.push(((12, [1, n], Manner::Plain), vec![(n - 1, 12)]));
+        calls.push(((9, [n, 2], Manner::Plain), vec![(2 * n - 1, 9 + n)]));
+        calls.push(((n, [2, 2], Manner::Plain), vec![(2, n)]));
+    }
+    let of = |mixture: Mixture| {
+        let v = mixture.pick(1, &[5, 2, 9, 67]);
+        let manners =
+            [Manner::Plain, Manner::Again, Manner::Permuted, Manner::Traced, Manner::Broadcast];
+        let [b, s] = mixture.tokens;
+        let targets = [v, v + 1, 2 * v, (1 << 16) + v, (1 << 32) + 3, 1 << 63, usize::MAX - 102];
+        let place = mixture.pick(4, &[b * s - 1, b * s / 2]);
+        ((v, [b, s], mixture.pick(6, &manners)), vec![(place, mixture.pick(5, &targets))])
+    };
+    calls.extend(mixtures(run).into_iter().map(of));
+    calls
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Loss>> {
+    let mut rungs: Vec<Rung<Loss>> = Vec::new();
+    for (aspect, text) in texts(run) {
+        rungs.push(Rung::new("next_tokens", aspect, move |party| matches_pairs(party, &text)));
+    }
+    for (aspect, parts) in parts(run) {
+        rungs.push(Rung::new("perplexity", aspect, move |party| {
+            matches_perplexity(party, &parts, of_parts(&parts))
+        }));
+    }
+    let run = *run;
+    type Judge = fn(&Loss, &Asked) -> Step;
+    let judges: [(_, Judge); 2] = [("forward", matches_loss), ("backward", matches_gradient)];
+    rungs.extend(
+        judges.map(|(call, judge)| {
+            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+        }),
+    );
+    for (aspect, plan) in plans(&run) {
+        if plan.has_values() {
+            rungs.push(Rung::new("forward", aspect, move |party| {
+                matches_loss(party, &plan.asked(&run))
+            }));
+        }
+        if plan.has_gradient() {
+            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+                matches_gradient(party, &plan.asked(&run))
+            }));
+        }
+    }
+    for text in single_tokens(&run) {
+        rungs.push(Rung::new("one token", Aspect::Refusal, move |party| {
+            refuses_one_token(party, &text)
+        }));
+    }
+    for asked in nothing_asked(&run) {
+        rungs.push(Rung::new("nothing asked", Aspect::Refusal, move |party| {
+            refuses_nothing(party, &asked)
+        }));
+    }
+    for (call, bad) in bad_targets(&run) {
+        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+            refused_in_words(party, call, &bad)
+        }));
+    }
+    rungs
+}

@@ -1,0 +1,34 @@
+//! Cross-entropy, the loss of the next token: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+
+pub mod ladder;
+pub mod laws;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod party;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+use crate::component::component;
+
+component!(CrossEntropy {
+    slug: "loss",
+    name: "Loss",
+    title: "Cross-entropy",
+    about: "says how surprised a model is by the next token"
+});

@@ -1,0 +1,312 @@
+//! The ladder of the model: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
+use crate::model::laws::{
+    matches_block, matches_decode, matches_forward, matches_sample, matches_step,
+};
+use crate::model::menu::{MODEL, sizes};
+use crate::model::party::*;
+use crate::run::Run;
+
+type Model = dyn Llama;
+
+/// What a rung asks of a block or of a model. [`PLAIN`] is one token and one block.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// `b` and `s`.
+    pub tokens: [usize; 2],
+    /// The sizes, by their place in the menu.
+    pub place: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Whether the table serves as output.
+    pub tied: bool,
+    /// Of all norms.
+    pub eps: f64,
+    /// Of the rotation.
+    pub base: f64,
+    /// How large the tokens are that enter the first block.
+    pub scale: f32,
+    /// Whether the first token is NaN. All of its text sees it.
+    pub nan: bool,
+}
+
+/// One token.
+pub const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    place: 0,
+    blocks: 1,
+    tied: false,
+    eps: 1e-6,
+    base: 10_000.0,
+    scale: 1.0,
+    nan: false,
+};
+
+impl Plan {
+    fn draw(self, run: &Run) -> Draw {
+        let [b, s] = self.tokens;
+        Draw::new(run, (b * 1000 + s * 100 + self.place * 10 + self.blocks) as u64)
+    }
+
+    /// A block and tokens for it.
+    pub fn block(self, run: &Run) -> BlockCase {
+        let (mut draw, sizes) = (self.draw(run), sizes(self.place));
+        let weights = weights(&mut draw, sizes);
+        let [b, s] = self.tokens;
+        let mut x: Vec<f32> = draw.values(b * s * sizes.h).iter().map(|x| x * self.scale).collect();
+        if self.nan {
+            x[0] = f32::NAN;
+        }
+        let Self { tokens, eps, base, .. } = self;
+        BlockCase { tokens, sizes, eps, base, weights, x }
+    }
+
+    /// A model and texts for it.
+    pub fn model(self, run: &Run) -> ModelCase {
+        model(&mut self.draw(run), self)
+    }
+}
+
+/// Weights that leave softmax and gate in their bends: of some 1/16 to 1.
+fn weights(draw: &mut Draw, sizes: Sizes) -> BlockWeights {
+    let Sizes { h, nh, nkv, hd, f, .. } = sizes;
+    let mut some = |n: usize| -> Vec<f32> { draw.values(n).iter().map(|w| w / 4.0).collect() };
+    BlockWeights {
+        input_norm: some(h),
+        q: some(nh * hd * h),
+        k: some(nkv * hd * h),
+        v: some(nkv * hd * h),
+        o: some(h * nh * hd),
+        post_norm: some(h),
+        gate: some(f * h),
+        up: some(f * h),
+        down: some(h * f),
+    }
+}
+
+/// A model with drawn weights, and drawn ids.
+pub fn model(draw: &mut Draw, plan: Plan) -> ModelCase {
+    let Plan { tokens, blocks, tied, eps, base, scale, .. } = plan;
+    let sizes = sizes(plan.place);
+    let Sizes { v, h, .. } = sizes;
+    let table = draw.values(v * h).iter().map(|x| x * scale).collect();
+    let blocks = (0..blocks).map(|_| weights(draw, sizes)).collect();
+    let norm = draw.values(h).iter().map(|w| w / 2.0).collect();
+    let head = (!tied).then(|| draw.values(v * h).iter().map(|w| w / 4.0).collect());
+    let ids = (0..tokens[0] * tokens[1]).map(|_| draw.below(v)).collect();
+    ModelCase { sizes, eps, base, table, blocks, norm, head, tokens, ids }
+}
+
+/// Lengths that add up to `s`: one after the other, all at once, and between.
+pub fn pieces(s: usize, kind: usize) -> Vec<usize> {
+    match kind % 4 {
+        0 => vec![1; s],
+        1 => [s - s / 2, s / 2].into_iter().filter(|n| *n > 0).collect(),
+        2 => [1, s - 1].into_iter().filter(|n| *n > 0).collect(),
+        // A prompt, one token, a longer piece, and the rest one by one.
+        _ => {
+            let mut pieces = vec![2.min(s)];
+            let mut left = s - pieces[0];
+            for n in [1, 3] {
+                let n = n.min(left);
+                pieces.extend((n > 0).then_some(n));
+                left -= n;
+            }
+            pieces.extend(vec![1; left]);
+            pieces
+        }
+    }
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
+    let run = *run;
+    let mut rungs: Vec<Rung<Model>> = Vec::new();
+    let typical = Plan { tokens: [2, 8], blocks: 2, eps: 0.1, ..PLAIN };
+    let train = Plan { tokens: [2, 4], place: 1, ..typical };
+    rungs.push(Rung::typical("block", move |party| matches_block(party, &typical.block(&run))));
+    rungs.push(Rung::typical("forward", move |party| matches_forward(party, &typical.model(&run))));
+    rungs.push(Rung::typical("decode", move |party| {
+        matches_decode(party, &typical.model(&run), &pieces(8, 3))
+    }));
+    rungs.push(Rung::typical("sample", move |party| {
+        matches_sample(party, &drawn(&mut Draw::new(&run, 7), 16))
+    }));
+    rungs.push(Rung::typical("train", move |party| matches_step(party, &train.model(&run), 8.0)));
+
+    for (aspect, plan) in block_plans(&run) {
+        rungs
+            .push(Rung::new("block", aspect, move |party| matches_block(party, &plan.block(&run))));
+    }
+    for (aspect, plan) in model_plans(&run) {
+        rungs.push(Rung::new("forward", aspect, move |party| {
+            matches_forward(party, &plan.model(&run))
+        }));
+    }
+    for (aspect, plan, pieces) in decode_plans(&run) {
+        rungs.push(Rung::new("decode", aspect, move |party| {
+            matches_decode(party, &plan.model(&run), &pieces)
+        }));
+    }
+    for (aspect, case) in sample_cases(&run) {
+        rungs.push(Rung::new("sample", aspect, move |party| matches_sample(party, &case)));
+    }
+    for (aspect, plan) in train_plans(&run) {
+        rungs.push(Rung::new("train", aspect, move |party| {
+            matches_step(party, &plan.model(&run), 8.0)
+        }));
+    }
+    rungs
+}
+
+/// Nothing plain: for what goes wrong only where two things meet.
+fn mixed(mixture: Mixture) -> Plan {
+    Plan {
+        tokens: mixture.tokens,
+        place: mixture.pick(1, &[0, 1, 2, 3]),
+        blocks: mixture.pick(2, &[1, 2, 3]),
+        tied: mixture.pick(3, &[false, true]),
+        eps: mixture.pick(4, &[1e-6, 0.1, 2.0]),
+        base: mixture.pick(5, &[10_000.0, 100.0, 500_000.0]),
+        scale: mixture.pick(6, &[1.0, 0.125, 8.0]),
+        nan: mixture.pick(7, &[false, false, true]),
+    }
+}
+
+fn every_size(run: &Run, full: Plan) -> impl Iterator<Item = (Aspect, Plan)> {
+    edges(run).into_iter().flat_map(move |n| {
+        let plan = |tokens| (Aspect::Extent, Plan { tokens, ..full });
+        [plan([1, n]), plan([n, 2])]
+    })
+}
+
+fn block_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let full = Plan { tokens: [2, 5], ..PLAIN };
+    let mut plans = Vec::new();
+    // One token: attention gives its own value, and the rest is wiring.
+    plans.extend((0..MODEL.len()).map(|place| (Aspect::Wiring, Plan { place, ..PLAIN })));
+    plans.push((Aspect::Eps, Plan { eps: 2.0, ..PLAIN }));
+    let two = (0..MODEL.len()).map(|place| Plan { tokens: [1, 2], place, ..PLAIN });
+    plans.extend(two.map(|plan| (Aspect::Rotation, plan)));
+    plans.push((Aspect::Frequencies, Plan { base: 50.0, place: 3, tokens: [1, 6], ..PLAIN }));
+    plans.push((Aspect::Order, full));
+    plans.extend([0.03, 30.0].map(|scale| (Aspect::Precision, Plan { scale, ..full })));
+    plans.push((Aspect::Special, Plan { nan: true, ..full }));
+    plans.extend((0..MODEL.len()).map(|place| (Aspect::Extent, Plan { place, ..full })));
+    plans.extend(every_size(run, full));
+    let some = mixtures(run).into_iter().step_by(3);
+    plans.extend(some.map(|mixture| (Aspect::Extent, mixed(mixture))));
+    plans
+}
+
+fn model_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
+    let mut plans = Vec::new();
+    plans.extend((0..MODEL.len()).map(|place| (Aspect::Wiring, Plan { place, ..PLAIN })));
+    plans.push((Aspect::Weights, Plan { tied: true, ..PLAIN }));
+    plans.push((Aspect::Eps, Plan { eps: 2.0, ..PLAIN }));
+    plans.extend([2, 3, 5].map(|blocks| (Aspect::Wiring, Plan { blocks, ..PLAIN })));
+    // Names of blocks have two digits from the eleventh on.
+    plans.push((Aspect::Order, Plan { blocks: 12, place: 1, ..PLAIN }));
+    plans.push((Aspect::Order, full));
+    plans.extend([false, true].map(|tied| (Aspect::Weights, Plan { tied, ..full })));
+    plans.extend((0..MODEL.len()).map(|place| (Aspect::Extent, Plan { place, ..full })));
+    plans.extend(every_size(run, full));
+    let some = mixtures(run).into_iter().step_by(5);
+    plans.extend(some.map(|mixture| (Aspect::Extent, mixed(mixture))));
+    plans
+}
+
+fn decode_plans(run: &Run) -> Vec<(Aspect, Plan, Vec<usize>)> {
+    let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
+    let mut plans = vec![
+        (Aspect::Wiring, PLAIN, vec![1]),
+        (Aspect::State, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
+        (Aspect::Offset, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 1, 1]),
+        (Aspect::Mask, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 2]),
+    ];
+    for kind in 0..4 {
+        plans.push((Aspect::State, full, pieces(5, kind)));
+    }
+    for place in 0..MODEL.len() {
+        plans.push((Aspect::Extent, Plan { place, ..full }, pieces(5, place)));
+    }
+    for (row, (aspect, plan)) in every_size(run, full).enumerate() {
+        plans.push((aspect, plan, pieces(plan.tokens[1], row)));
+    }
+    for (row, mixture) in mixtures(run).into_iter().enumerate().step_by(4) {
+        let plan = mixed(mixture);
+        plans.push((Aspect::Extent, plan, pieces(plan.tokens[1], row / 4)));
+    }
+    plans
+}
+
+/// Of the smallest model, because the oracle takes its gradient by differences.
+fn train_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let small = Plan { place: 1, tokens: [1, 2], ..PLAIN };
+    let mut plans = vec![(Aspect::Gradient, small)];
+    plans.push((Aspect::Order, Plan { tokens: [1, 4], ..small }));
+    plans.push((Aspect::Weights, Plan { tied: true, ..small }));
+    plans.push((Aspect::Order, Plan { tokens: [3, 3], ..small }));
+    plans.push((Aspect::Wiring, Plan { blocks: 2, tokens: [1, 3], ..small }));
+    if run.every_size {
+        plans.push((Aspect::Extent, Plan { tokens: [2, 9], ..small }));
+        plans.push((Aspect::Extent, Plan { tokens: [5, 2], tied: true, ..small }));
+    }
+    plans
+}
+
+/// A question to a sampler.
+pub fn drawn(draw: &mut Draw, v: usize) -> SampleCase {
+    let logits = draw.values(v).iter().map(|x| x / 2.0).collect();
+    let mut one = |from: &[f64]| from[draw.below(from.len())];
+    let temperature = one(&[1.0, 0.5, 2.0, 0.25, 1.0]);
+    let top_p = one(&[1.0, 0.9, 0.6, 0.3, 1.0]);
+    let top_k = [None, Some(1), Some(2), Some(3), Some(v), Some(v + 5)][draw.below(6)];
+    let unit = draw.below(1 << 20) as f64 / f64::from(1 << 20);
+    SampleCase { logits, temperature, top_k, top_p, unit }
+}
+
+fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
+    let logits = vec![0.5, 2.0, -1.0, 1.25, -0.5, 0.0, 1.0];
+    let plain = SampleCase { logits, temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.0 };
+    let mut cases = Vec::new();
+    let units = |n: usize| (0..n).map(move |i| (i as f64 + 0.5) / n as f64);
+    let mut add = |aspect, case: &SampleCase| {
+        cases.extend(units(16).map(|unit| (aspect, SampleCase { unit, ..case.clone() })));
+    };
+    add(Aspect::Choice, &plain);
+    for temperature in [0.0, 0.5, 2.0, 8.0] {
+        add(Aspect::Choice, &SampleCase { temperature, ..plain.clone() });
+    }
+    for top_k in [1, 2, 3, 6, 7, 8] {
+        add(Aspect::Choice, &SampleCase { top_k: Some(top_k), ..plain.clone() });
+    }
+    for top_p in [0.1, 0.5, 0.7, 0.9, 0.99] {
+        add(Aspect::Choice, &SampleCase { top_p, ..plain.clone() });
+    }
+    // Both cuts, and a temperature before them.
+    for (temperature, top_k, top_p) in [(2.0, 4, 0.8), (0.5, 3, 0.9), (4.0, 5, 0.5)] {
+        let top_k = Some(top_k);
+        add(Aspect::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
+    }
+    let far = |by: f32| plain.logits.iter().map(|x| x + by).collect();
+    for by in [1024.0, -4096.0] {
+        add(Aspect::Precision, &SampleCase { logits: far(by), ..plain.clone() });
+    }
+    for equal in [vec![1.0; 5], vec![0.0, 2.0, 2.0, 0.0], vec![-1.0, f32::NEG_INFINITY, 1.0]] {
+        for temperature in [0.0, 1.0] {
+            let case = SampleCase { logits: equal.clone(), temperature, ..plain.clone() };
+            add(Aspect::Special, &case);
+            add(Aspect::Special, &SampleCase { top_k: Some(2), ..case });
+        }
+    }
+    let mut draw = Draw::new(run, 3);
+    let sizes = if run.every_size { 70 } else { 4 };
+    for v in 1..=sizes {
+        cases.extend((0..8).map(|_| (Aspect::Extent, drawn(&mut draw, v))));
+    }
+    cases
+}

@@ -1,0 +1,815 @@
+//! What the model promises.
+
+use crate::aspect::Aspect;
+use crate::breach::*;
+use crate::component::{Invariant, NET};
+use crate::ladder::{Draw, climb};
+use crate::laws::U;
+use crate::model::bounds::{self, Near, WHY};
+use crate::model::ladder::{PLAIN, Plan, model, pieces};
+use crate::model::menu::MODEL;
+use crate::model::oracle::LlamaLoops;
+use crate::model::party::*;
+use crate::oracle::Oracle;
+use crate::run::Run;
+use proptest::prelude::*;
+
+type Model = dyn Llama;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Model>] = &[
+    Invariant {
+        id: "model/nothing-added",
+        sentence: "A block whose last matrices are 0 adds nothing: what goes in comes out.",
+        formula: "W_o = 0, W_2 = 0  ⇒  y = x, bit for bit",
+        chapter: "model#block",
+        aspect: Aspect::Wiring,
+        weight: 2,
+        stays: Some("It shows the residual path alone, without an oracle and without a tolerance."),
+        check: nothing_added,
+    },
+    Invariant {
+        id: "model/each-half-alone",
+        sentence: "Where one half finds nothing, the other adds something to the tokens as they came. How large \
+                   these are does not matter to it: it reads them behind its norm.",
+        formula: "W_o = 0 or W_2 = 0  ⇒  y(c·x) − c·x = y(x) − x ≠ 0, ε → 0",
+        chapter: "model#block",
+        aspect: Aspect::Wiring,
+        weight: 2,
+        stays: None,
+        check: each_half_alone,
+    },
+    Invariant {
+        id: "model/gamma-folds",
+        sentence: "Each half has a norm of its own: its gamma can be moved into the matrices behind it.",
+        formula: "y(2γ; W/2) = y(γ; W), bit for bit, for each norm and the matrices behind it",
+        chapter: "model#block",
+        aspect: Aspect::Wiring,
+        weight: 2,
+        stays: None,
+        check: gamma_folds,
+    },
+    Invariant {
+        id: "model/equal-tokens",
+        sentence: "Tokens that are all equal find the same everywhere: only queries and keys are turned by their \
+                   position.",
+        formula: "x_t = x_0  ⇒  y_t = y_0",
+        chapter: "model#block",
+        aspect: Aspect::Rotation,
+        weight: 1,
+        stays: None,
+        check: equal_tokens,
+    },
+    Invariant {
+        id: "model/heads-change-places",
+        sentence: "The query heads that share a key head may change places, with their columns of W_o.",
+        formula: "y(P·W_q; W_o·Pᵀ) = y(W_q; W_o)",
+        chapter: "model#block",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: None,
+        check: heads_change_places,
+    },
+    Invariant {
+        id: "model/later-tokens-unseen",
+        sentence: "A token changes nothing before it, and nothing in another row, bit for bit.",
+        formula: "x_t changed  ⇒  y_u unchanged for u < t, and in other rows",
+        chapter: "model#block",
+        aspect: Aspect::Mask,
+        weight: 2,
+        stays: Some("What makes a model one that can write: it may not read what it shall write."),
+        check: later_tokens_unseen,
+    },
+    Invariant {
+        id: "model/block-f64-loops",
+        sentence: "On any input, a block gives what plain f64 loops give.",
+        formula: "x ← x + A(N₁(x)),  y = x + F(N₂(x))",
+        chapter: "model#block",
+        aspect: Aspect::Wiring,
+        weight: 3,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "block"),
+    },
+    Invariant {
+        id: "model/idle-block",
+        sentence: "A block that adds nothing may stand anywhere among the others.",
+        formula: "logits(…, idle, …) = logits(…, …), bit for bit",
+        chapter: "model#whole",
+        aspect: Aspect::Wiring,
+        weight: 2,
+        stays: None,
+        check: idle_block,
+    },
+    Invariant {
+        id: "model/last-norm",
+        sentence: "Where the blocks add nothing, the size of a table's rows does not reach the logits: the last \
+                   norm takes it away.",
+        formula: "logits(2·E) = logits(E), ε → 0",
+        chapter: "model#whole",
+        aspect: Aspect::Wiring,
+        weight: 1,
+        stays: Some("It shows the norm that stands before the output, without an oracle."),
+        check: last_norm,
+    },
+    Invariant {
+        id: "model/tied",
+        sentence: "Tied weights are one matrix in two places, and a head of its own is used where there is one.",
+        formula: "logits(E, tied) = logits(E, head = E), bit for bit",
+        chapter: "model#whole",
+        aspect: Aspect::Weights,
+        weight: 1,
+        stays: Some("It compares the model with itself."),
+        check: tied,
+    },
+    Invariant {
+        id: "model/forward-f64-loops",
+        sentence: "On any texts, the logits are what plain f64 loops give.",
+        formula: "logits = N(B_L(… B_1(E[ids]))) · Wᵀ",
+        chapter: "model#whole",
+        aspect: Aspect::Wiring,
+        weight: 3,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "forward"),
+    },
+    Invariant {
+        id: "model/unknown-id",
+        sentence: "An id that the table does not have is refused, by all that read ids.",
+        formula: "id ≥ v  ⇒  refused",
+        chapter: "model#whole",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: None,
+        check: unknown_id,
+    },
+    Invariant {
+        id: "model/pieces",
+        sentence: "A text in one call, in pieces, or token by token has the same logits.",
+        formula: "decode(pieces) = forward(text)",
+        chapter: "model#decoding",
+        aspect: Aspect::State,
+        weight: 3,
+        stays: None,
+        check: in_pieces,
+    },
+    Invariant {
+        id: "model/decode-f64-loops",
+        sentence: "In any pieces, the logits are what plain f64 loops give for the whole text.",
+        formula: "decode(pieces) = N(B_L(… B_1(E[ids]))) · Wᵀ",
+        chapter: "model#decoding",
+        aspect: Aspect::State,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "decode"),
+    },
+    Invariant {
+        id: "model/greedy",
+        sentence: "Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Of equal \
+                   ones it is the first.",
+        formula: "T = 0 or k = 1  ⇒  the first of the largest",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 1,
+        stays: Some("The end of every setting, known without an oracle."),
+        check: greedy,
+    },
+    Invariant {
+        id: "model/temperature-divides",
+        sentence: "A temperature divides the logits: twice of both changes no choice.",
+        formula: "sample(2·x; 2·T) = sample(x; T)",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 1,
+        stays: Some("It compares the sampler with itself."),
+        check: temperature_divides,
+    },
+    Invariant {
+        id: "model/often-as-probable",
+        sentence: "Over evenly spread units, a token is drawn as often as it is probable.",
+        formula: "#{u : token} = n · p(token), to one unit at either edge",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 2,
+        stays: None,
+        check: often_as_probable,
+    },
+    Invariant {
+        id: "model/cuts-keep-enough",
+        sentence: "top_k keeps k tokens. top_p keeps the fewest that together reach p, so also the one that \
+                   crosses it.",
+        formula: "p = 1/2, 1/4, 1/8, 1/8: for 0.6, two tokens",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 2,
+        stays: None,
+        check: cuts_keep_enough,
+    },
+    Invariant {
+        id: "model/sample-f64-loops",
+        sentence: "For any logits and settings, the token is that of plain f64 loops.",
+        formula: "sort, cut to k, softmax(x / T), cut at p, the first whose sum exceeds u",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "sample"),
+    },
+    Invariant {
+        id: "model/sample-refuses",
+        sentence: "Logits that are no numbers, and settings that keep no token, are refused.",
+        formula: "NaN, +∞, T < 0, k = 0, p ∉ (0, 1]  ⇒  refused",
+        chapter: "model#sampling",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: None,
+        check: sample_refuses,
+    },
+    Invariant {
+        id: "model/loss-of-equal-logits",
+        sentence: "A model that prefers nothing has the loss ln v.",
+        formula: "W = 0  ⇒  loss = ln v",
+        chapter: "model#learning",
+        aspect: Aspect::Statistics,
+        weight: 1,
+        stays: None,
+        check: loss_of_equal_logits,
+    },
+    Invariant {
+        id: "model/loss-is-of-the-next",
+        sentence: "Who knows which token follows which has almost no loss.",
+        formula: "each place sure of the token behind it  ⇒  loss → 0",
+        chapter: "model#learning",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: None,
+        check: loss_is_of_the_next,
+    },
+    Invariant {
+        id: "model/step-lowers-loss",
+        sentence: "Small steps, one after the other, lower the loss each time.",
+        formula: "loss(w − η·∇) < loss(w)",
+        chapter: "model#learning",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: None,
+        check: step_lowers_loss,
+    },
+    Invariant {
+        id: "model/step-f64-loops",
+        sentence: "A step goes against the gradient of every weight, as differences of the loss show it.",
+        formula: "w′ = w − η · ∂loss/∂w",
+        chapter: "model#learning",
+        aspect: Aspect::Gradient,
+        weight: 3,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "train"),
+    },
+];
+
+// --- answers --------------------------------------------------------------------------------
+
+fn shape(case: &BlockCase) -> [usize; 3] {
+    let [b, s] = case.tokens;
+    [b, s, case.sizes.h]
+}
+
+fn shape_of_logits(case: &ModelCase) -> [usize; 3] {
+    let [b, s] = case.tokens;
+    [b, s, case.sizes.v]
+}
+
+/// An answer of the right length.
+fn values(call: &str, shape: &[usize], ask: impl FnOnce() -> Reply<Vec<f32>>) -> Step<Vec<f32>> {
+    let y = answer(call, ask)?;
+    let length = Fault::Length { shape: shape.to_vec(), got: y.len() };
+    if y.len() == shape.iter().product() { Ok(y) } else { Err(Breach::new(call, length)) }
+}
+
+fn block(party: &Model, case: &BlockCase) -> Step<Vec<f32>> {
+    values("block", &shape(case), || party.block(case)).map_err(|breach| breach.on(case))
+}
+
+fn forward(party: &Model, case: &ModelCase) -> Step<Vec<f32>> {
+    let shape = shape_of_logits(case);
+    values("forward", &shape, || party.forward(case)).map_err(|breach| breach.on(case))
+}
+
+fn train(party: &Model, case: &ModelCase, rate: f32) -> Step<Trained> {
+    let n = case.weights().iter().map(|tensor| tensor.len()).sum();
+    let trained = answer("train", || party.train(case, rate)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: vec![n], got: trained.weights.len() };
+    if trained.weights.len() == n {
+        Ok(trained)
+    } else {
+        Err(Breach::new("train", length).on(case))
+    }
+}
+
+/// Compares with numbers that know how far they may be off.
+fn near(call: &str, shape: &[usize], got: &[f32], expected: &[Near]) -> Step {
+    // What is stored is rounded once more.
+    let values: Vec<f64> = expected.iter().map(|near| near.value).collect();
+    within(call, shape, got, &values, |i| expected[i].off + U * values[i].abs(), WHY)
+}
+
+/// A block must give what the loops give.
+pub(super) fn matches_block(party: &Model, case: &BlockCase) -> Step {
+    let y = block(party, case)?;
+    near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|breach| breach.on(case))
+}
+
+/// The logits must be what the loops give.
+pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
+    let y = forward(party, case)?;
+    near("forward", &shape_of_logits(case), &y, &bounds::of_logits(case))
+        .map_err(|breach| breach.on(case))
+}
+
+/// The logits must be those of the whole text, in any pieces.
+pub(super) fn matches_decode(party: &Model, case: &ModelCase, pieces: &[usize]) -> Step {
+    let shape = shape_of_logits(case);
+    values("decode", &shape, || party.decode(case, pieces))
+        .and_then(|y| near("decode", &shape, &y, &bounds::of_logits(case)))
+        .map_err(|breach| breach.on(format!("{case}\nin pieces of {pieces:?}")))
+}
+
+/// The token must be that of the loops, unless the question hangs on a rounding: then it is not asked.
+pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
+    let right = |case: &SampleCase| Oracle.sampled(case);
+    let expected = right(case);
+    // A thousand times the roundings of f32: nearer to an edge than that, either side is right.
+    let nudge = 1e-4;
+    let moved = [-nudge, nudge].into_iter().flat_map(|by| {
+        let unit = (case.unit + by).clamp(0.0, 1.0 - nudge);
+        let top_p = if case.top_p < 1.0 { case.top_p + by } else { 1.0 };
+        [SampleCase { unit, ..case.clone() }, SampleCase { top_p, ..case.clone() }]
+    });
+    if moved.map(|case| right(&case)).any(|other| other != expected) {
+        return Ok(());
+    }
+    is_drawn(party, case, expected)
+}
+
+/// This token must be drawn.
+fn is_drawn(party: &Model, case: &SampleCase, expected: usize) -> Step {
+    let got = answer("sample", || party.sample(case)).map_err(|breach| breach.on(case))?;
+    holds("sample", got == expected, || format!("expected token {expected}, got {got}"))
+        .map_err(|breach| breach.on(case))
+}
+
+/// The loss must be that of the loops, and each weight must have made the step that they make.
+pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
+    let trained = train(party, case, rate)?;
+    let (loss, gradient) = bounds::of_training(case);
+    near("train", &[1], &[trained.loss], &[loss]).map_err(|breach| breach.on(case))?;
+    let rate = f64::from(rate);
+    let before: Vec<f64> = case.weights().into_iter().flatten().map(|&w| f64::from(w)).collect();
+    let stepped = before.iter().zip(&gradient).map(|(w, gradient)| {
+        let value = w - rate * gradient.value;
+        let off = rate * (gradient.off + 2.0 * U * gradient.value.abs());
+        Near { value, off: off + U * (w.abs() + value.abs()) }
+    });
+    let stepped: Vec<Near> = stepped.collect();
+    near("train", &[stepped.len()], &trained.weights, &stepped).map_err(|breach| breach.on(case))
+}
+
+// --- the block ------------------------------------------------------------------------------
+
+/// Blocks of each size of the menu.
+fn blocks(run: &Run) -> impl Iterator<Item = BlockCase> + use<> {
+    let run = *run;
+    let plan = |place| Plan { tokens: [2, 4], place, ..PLAIN };
+    (0..MODEL.len()).map(move |place| plan(place).block(&run))
+}
+
+fn nothing_added(party: &Model, run: &Run) -> Verdict {
+    for mut case in blocks(run) {
+        case.weights.o.fill(0.0);
+        case.weights.down.fill(0.0);
+        let y = block(party, &case)?;
+        same_values("block", &shape(&case), &y, &case.x, "nothing is added to x")
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn each_half_alone(party: &Model, run: &Run) -> Verdict {
+    for half in ["network", "attention"] {
+        for mut case in blocks(run) {
+            let BlockWeights { o, down, .. } = &mut case.weights;
+            (if half == "network" { o } else { down }).fill(0.0);
+            case.eps = 1e-30;
+            let mut larger = case.clone();
+            larger.x.iter_mut().for_each(|x| *x *= 4.0); // exactly
+            let (y, z) = (block(party, &case)?, block(party, &larger)?);
+            holds("block", y != case.x, || format!("the {half} alone adds nothing"))
+                .map_err(|breach| breach.on(&case))?;
+            let added = |case: &BlockCase, y: &[f32]| -> Vec<f64> {
+                y.iter().zip(&case.x).map(|(y, x)| f64::from(*y) - f64::from(*x)).collect()
+            };
+            let (small, large) = (bounds::of_block(&case), bounds::of_block(&larger));
+            let off = |i: usize| {
+                let near = |near: &Near| near.off + U * near.value.abs();
+                near(&small[i]) + near(&large[i])
+            };
+            let (expected, got) = (added(&case, &y), added(&larger, &z));
+            let why =
+                "what both answers may be off: x is 4 times larger, and what is added is the same";
+            within_f64("block", &shape(&case), &got, &expected, off, why)
+                .map_err(|breach| breach.on(&larger))?;
+        }
+    }
+    Ok(None)
+}
+
+fn gamma_folds(party: &Model, run: &Run) -> Verdict {
+    fn halve(matrix: &mut [f32]) {
+        matrix.iter_mut().for_each(|w| *w /= 2.0);
+    }
+    let double = |gamma: &mut Vec<f32>| gamma.iter_mut().for_each(|w| *w *= 2.0);
+    for case in blocks(run) {
+        let expected = block(party, &case)?;
+        let (mut first, mut second) = (case.clone(), case);
+        let BlockWeights { input_norm, q, k, v, .. } = &mut first.weights;
+        double(input_norm);
+        [q, k, v].into_iter().for_each(|matrix| halve(matrix));
+        let BlockWeights { post_norm, gate, up, .. } = &mut second.weights;
+        double(post_norm);
+        [gate, up].into_iter().for_each(|matrix| halve(matrix));
+        for (which, folded) in [("first", first), ("second", second)] {
+            let y = block(party, &folded)?;
+            let why = format!(
+                "the {which} norm's gamma was doubled and the matrices behind it were halved: exactly the same"
+            );
+            same_values("block", &shape(&folded), &y, &expected, &why)
+                .map_err(|breach| breach.on(&folded))?;
+        }
+    }
+    Ok(None)
+}
+
+fn equal_tokens(party: &Model, run: &Run) -> Verdict {
+    for mut case in blocks(run) {
+        let h = case.sizes.h;
+        let first = case.x[..h].to_vec();
+        case.x.chunks_mut(h).for_each(|x| x.copy_from_slice(&first));
+        let y = block(party, &case)?;
+        let near = bounds::of_block(&case);
+        let expected: Vec<f64> = (0..y.len()).map(|i| f64::from(y[i % h])).collect();
+        let off = |i: usize| near[i].off + near[i % h].off + 2.0 * U * near[i].value.abs();
+        let why = "all tokens are equal: each finds what the first one finds";
+        let got: Vec<f64> = y.iter().map(|&y| f64::from(y)).collect();
+        within_f64("block", &shape(&case), &got, &expected, off, why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn heads_change_places(party: &Model, run: &Run) -> Verdict {
+    for case in blocks(run) {
+        let Sizes { h, nh, nkv, hd, .. } = case.sizes;
+        let expected: Vec<f64> = block(party, &case)?.iter().map(|&y| f64::from(y)).collect();
+        // Within each group, the next head.
+        let group = nh / nkv;
+        let next = |head: usize| head / group * group + (head + 1) % group;
+        let mut turned = case.clone();
+        for head in 0..nh {
+            for j in 0..hd {
+                let (to, from) = (head * hd + j, next(head) * hd + j);
+                turned.weights.q[to * h..][..h].copy_from_slice(&case.weights.q[from * h..][..h]);
+                for row in 0..h {
+                    turned.weights.o[row * nh * hd + to] = case.weights.o[row * nh * hd + from];
+                }
+            }
+        }
+        let y: Vec<f64> = block(party, &turned)?.iter().map(|&y| f64::from(y)).collect();
+        let near = bounds::of_block(&case);
+        let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
+        let why = "the heads of each group have changed places: the sums have another order";
+        within_f64("block", &shape(&case), &y, &expected, off, why)
+            .map_err(|breach| breach.on(&turned))?;
+    }
+    Ok(None)
+}
+
+fn later_tokens_unseen(party: &Model, run: &Run) -> Verdict {
+    for case in blocks(run) {
+        let ([_, s], h) = (case.tokens, case.sizes.h);
+        let before = block(party, &case)?;
+        for t in 0..s {
+            for value in [3.0, f32::NAN] {
+                let mut changed = case.clone();
+                changed.x[t * h..(t + 1) * h].fill(value);
+                let y = block(party, &changed)?;
+                // A later NaN may come through: weighed with 0 it is NaN still. Another text may not see it.
+                let before_it = if value.is_nan() { 0..0 } else { 0..t * h };
+                for kept in [before_it, s * h..2 * s * h] {
+                    let why = format!(
+                        "token {t} of row 0 alone was changed: what is before it, and in row 1"
+                    );
+                    same_values("block", &[kept.len()], &y[kept.clone()], &before[kept], &why)
+                        .map_err(|breach| breach.on(&changed))?;
+                }
+                let told = !value.is_nan() || y[t * h..(t + 1) * h].iter().all(|y| y.is_nan());
+                holds("block", told, || "a token of NaN gave numbers".into())
+                    .map_err(|breach| breach.on(&changed))?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+// --- the whole model ------------------------------------------------------------------------
+
+/// Models of each size of the menu, with two blocks.
+fn models(run: &Run) -> impl Iterator<Item = ModelCase> + use<> {
+    let run = *run;
+    let plan = |place| Plan { tokens: [2, 5], blocks: 2, place, ..PLAIN };
+    (0..MODEL.len()).map(move |place| plan(place).model(&run))
+}
+
+fn idle(weights: &BlockWeights) -> BlockWeights {
+    let mut idle = weights.clone();
+    idle.o.fill(0.0);
+    idle.down.fill(0.0);
+    idle
+}
+
+fn idle_block(party: &Model, run: &Run) -> Verdict {
+    for case in models(run) {
+        let expected = forward(party, &case)?;
+        for place in 0..=case.blocks.len() {
+            let mut longer = case.clone();
+            longer.blocks.insert(place, idle(&case.blocks[0]));
+            let y = forward(party, &longer)?;
+            let why = format!("block {place} was put in, and adds nothing");
+            same_values("forward", &shape_of_logits(&case), &y, &expected, &why)
+                .map_err(|breach| breach.on(&longer))?;
+        }
+    }
+    Ok(None)
+}
+
+fn last_norm(party: &Model, run: &Run) -> Verdict {
+    for mut case in models(run) {
+        case.blocks.iter_mut().for_each(|block| *block = idle(block));
+        case.eps = 1e-30;
+        let expected = forward(party, &case)?;
+        case.table.iter_mut().for_each(|x| *x *= 4.0);
+        let y = forward(party, &case)?;
+        let why = "the table is 4 times larger, and the norm takes that away exactly";
+        same_values("forward", &shape_of_logits(&case), &y, &expected, why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn tied(party: &Model, run: &Run) -> Verdict {
+    for case in models(run) {
+        let tied = ModelCase { head: None, ..case.clone() };
+        let copied = ModelCase { head: Some(case.table.clone()), ..case.clone() };
+        let (y, expected) = (forward(party, &tied)?, forward(party, &copied)?);
+        let why = "the head is the table once more";
+        same_values("forward", &shape_of_logits(&case), &y, &expected, why)
+            .map_err(|breach| breach.on(&tied))?;
+        let other = forward(party, &case)?;
+        holds("forward", other != expected, || {
+            "a head of its own gives the logits of the table".into()
+        })
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn unknown_id(party: &Model, run: &Run) -> Verdict {
+    for mut case in models(run) {
+        for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
+            let before = std::mem::replace(&mut case.ids[at], id);
+            let rule = "an id that is not below v";
+            refusal("forward", rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
+            refusal("decode", rule, || party.decode(&case, &[2, 3]))
+                .map_err(|breach| breach.on(&case))?;
+            refusal("train", rule, || party.train(&case, 1.0))
+                .map_err(|breach| breach.on(&case))?;
+            case.ids[at] = before;
+        }
+    }
+    Ok(None)
+}
+
+fn in_pieces(party: &Model, run: &Run) -> Verdict {
+    for (place, case) in models(run).enumerate() {
+        let shape = shape_of_logits(&case);
+        let wide = |y: Vec<f32>| y.into_iter().map(f64::from).collect::<Vec<_>>();
+        let expected = wide(forward(party, &case)?);
+        let near = bounds::of_logits(&case);
+        for kind in 0..4 {
+            let pieces = pieces(5, kind + place);
+            let ask = || party.decode(&case, &pieces);
+            let on = || format!("{case}\nin pieces of {pieces:?}");
+            let y = values("decode", &shape, ask).map_err(|breach| breach.on(on()))?;
+            let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
+            let why = "twice what a logit may be off: this is the text in one call";
+            within_f64("decode", &shape, &wide(y), &expected, off, why)
+                .map_err(|breach| breach.on(on()))?;
+        }
+    }
+    Ok(None)
+}
+
+// --- sampling -------------------------------------------------------------------------------
+
+fn plain(logits: &[f32]) -> SampleCase {
+    SampleCase { logits: logits.to_vec(), temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.5 }
+}
+
+fn greedy(party: &Model, run: &Run) -> Verdict {
+    let logits = prop::collection::vec(-4i8..4, 1..9);
+    run.forall(logits.prop_map(Shown), |Shown(logits)| {
+        let logits: Vec<f32> = logits.iter().map(|&x| f32::from(x) / 2.0).collect();
+        let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let expected = logits.iter().position(|x| *x == largest).unwrap_or(0);
+        for unit in [0.0, 0.4, 0.999] {
+            let cold = SampleCase { temperature: 0.0, unit, ..plain(&logits) };
+            is_drawn(party, &cold, expected)?;
+            for temperature in [0.25, 1.0, 3.0] {
+                let one = SampleCase { top_k: Some(1), temperature, unit, ..plain(&logits) };
+                is_drawn(party, &one, expected)?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+/// Input as a report shows it.
+#[derive(Debug, Clone)]
+struct Shown<T>(T);
+
+impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "logits = {:?} / 2", self.0)
+    }
+}
+
+fn temperature_divides(party: &Model, run: &Run) -> Verdict {
+    let mut draw = Draw::new(run, 11);
+    for _ in 0..run.cases {
+        let case = super::ladder::drawn(&mut draw, 8);
+        let logits = case.logits.iter().map(|x| 2.0 * x).collect();
+        let twice = SampleCase { logits, temperature: 2.0 * case.temperature, ..case.clone() };
+        let expected = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
+        is_drawn(party, &twice, expected)?;
+    }
+    Ok(None)
+}
+
+fn often_as_probable(party: &Model, _: &Run) -> Verdict {
+    const UNITS: usize = 256;
+    for (logits, temperature) in [
+        (vec![0.5, 2.0, -1.0, 1.25, -0.5], 1.0),
+        (vec![0.0, 0.0, 0.0], 1.0),
+        (vec![1000.0, 999.0, 998.0], 2.0),
+    ] {
+        let mut drawn = vec![0; logits.len()];
+        for i in 0..UNITS {
+            let unit = (i as f64 + 0.5) / UNITS as f64;
+            let case = SampleCase { unit, temperature, ..plain(&logits) };
+            let token = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
+            let known = token < logits.len();
+            holds("sample", known, || format!("token {token} is not below {}", logits.len()))
+                .map_err(|breach| breach.on(&case))?;
+            drawn[token] += 1;
+        }
+        let terms: Vec<f64> =
+            logits.iter().map(|x| (f64::from(x - logits[0]) / temperature).exp()).collect();
+        let total: f64 = terms.iter().sum();
+        for (token, term) in terms.iter().enumerate() {
+            let expected = UNITS as f64 * term / total;
+            let close = (f64::from(drawn[token]) - expected).abs() <= 2.0;
+            holds("sample", close, || {
+                let got = drawn[token];
+                format!("of {UNITS} units, token {token} got {got}; expected {expected:.1}, 2 apart at most")
+            })
+            .map_err(|breach| breach.on(SampleCase { temperature, ..plain(&logits) }))?;
+        }
+    }
+    Ok(None)
+}
+
+fn cuts_keep_enough(party: &Model, _: &Run) -> Verdict {
+    // Probabilities 1/8, 1/2, 1/8, 1/4.
+    let logits: Vec<f32> = [1.0f32, 4.0, 1.0, 2.0].iter().map(|x| x.ln()).collect();
+    let keeps = |case: SampleCase, expected: &[usize]| -> Step {
+        let mut kept = std::collections::BTreeSet::new();
+        for i in 0..64 {
+            let case = SampleCase { unit: (f64::from(i) + 0.5) / 64.0, ..case.clone() };
+            kept.insert(answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?);
+        }
+        let kept: Vec<usize> = kept.into_iter().collect();
+        holds("sample", kept == expected, || {
+            format!("over all units the tokens {expected:?} must be drawn, and {kept:?} were")
+        })
+        .map_err(|breach| breach.on(&case))
+    };
+    for (top_k, expected) in [(1, &[1][..]), (2, &[1, 3]), (3, &[0, 1, 3]), (4, &[0, 1, 2, 3])] {
+        keeps(SampleCase { top_k: Some(top_k), ..plain(&logits) }, expected)?;
+    }
+    for (top_p, expected) in
+        [(0.4, &[1][..]), (0.6, &[1, 3]), (0.8, &[0, 1, 3]), (0.95, &[0, 1, 2, 3])]
+    {
+        keeps(SampleCase { top_p, ..plain(&logits) }, expected)?;
+    }
+    // The cut is made after the temperature: at 4 the four are nearly alike.
+    keeps(SampleCase { top_p: 0.6, temperature: 4.0, ..plain(&logits) }, &[0, 1, 3])?;
+    Ok(None)
+}
+
+fn sample_refuses(party: &Model, _: &Run) -> Verdict {
+    let case = plain(&[0.5, 2.0, -1.0]);
+    let with = |change: &dyn Fn(&mut SampleCase)| {
+        let mut bad = case.clone();
+        change(&mut bad);
+        bad
+    };
+    let bad = [
+        ("logits without NaN", with(&|case| case.logits[2] = f32::NAN)),
+        ("logits below infinity", with(&|case| case.logits[1] = f32::INFINITY)),
+        ("a logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),
+        ("a temperature that is not negative", with(&|case| case.temperature = -1.0)),
+        ("a temperature that is a number", with(&|case| case.temperature = f64::NAN)),
+        ("a top_k of at least 1", with(&|case| case.top_k = Some(0))),
+        ("a top_p above 0", with(&|case| case.top_p = 0.0)),
+        ("a top_p of at most 1", with(&|case| case.top_p = 1.5)),
+    ];
+    for (rule, case) in bad {
+        refusal("sample", rule, || party.sample(&case)).map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+// --- learning -------------------------------------------------------------------------------
+
+/// A small model and a small text.
+fn learner(run: &Run) -> ModelCase {
+    let plan = Plan { tokens: [1, 5], place: 1, ..PLAIN };
+    model(&mut Draw::new(run, 5), plan)
+}
+
+fn loss_of_equal_logits(party: &Model, run: &Run) -> Verdict {
+    for tokens in [[1, 2], [2, 5]] {
+        for place in 0..MODEL.len() {
+            let mut case = Plan { tokens, place, ..PLAIN }.model(run);
+            case.head.iter_mut().for_each(|head| head.fill(0.0));
+            let v = case.sizes.v as f64;
+            let got = train(party, &case, 0.0)?.loss;
+            let why = "ln v, and a rounding for each of v terms and each token";
+            let off = (v + 8.0 + (tokens[0] * tokens[1]) as f64) * U * v.ln();
+            within("train", &[1], &[got], &[v.ln()], |_| off, why)
+                .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
+    // The table's rows are axes, so that a token is known by its place; the output names the token behind it.
+    for (text, next) in [([0, 1, 2, 3, 0, 1], [1, 2, 3, 0]), ([2, 0, 3, 1, 2, 0], [3, 2, 0, 1])] {
+        let mut case = Plan { tokens: [1, 6], place: 1, ..PLAIN }.model(run);
+        let h = case.sizes.h;
+        case.blocks.iter_mut().for_each(|block| *block = idle(block));
+        case.norm.fill(1.0);
+        case.table.fill(0.0);
+        let mut head = vec![0.0; case.sizes.v * h];
+        for (id, follows) in next.into_iter().enumerate() {
+            case.table[id * h + id] = 1.0;
+            head[follows * h + id] = 16.0;
+        }
+        case.head = Some(head);
+        case.ids = text.to_vec();
+        // The norm makes √h of the 1, so one logit is 45, and the others are 0.
+        let loss = train(party, &case, 0.0)?.loss;
+        holds("train", (-1e-6..1e-6).contains(&loss), || {
+            format!("the model is sure of each next token, and right; expected a loss below 1e-6, got {loss}")
+        })
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
+    let mut case = learner(run);
+    let mut before = f32::INFINITY;
+    for step in 0..5 {
+        let Trained { loss, weights } = train(party, &case, 0.05)?;
+        holds("train", loss < before, || {
+            format!("after {step} small steps the loss is {loss}, and was {before}")
+        })
+        .map_err(|breach| breach.on(&case))?;
+        before = loss;
+        let mut weights = weights.into_iter();
+        for tensor in case.weights_mut() {
+            tensor.iter_mut().zip(&mut weights).for_each(|(to, from)| *to = from);
+        }
+    }
+    Ok(None)
+}

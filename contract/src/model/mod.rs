@@ -1,0 +1,36 @@
+//! The model: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the model as `f64` loops, in small steps.
+//! - [`bounds`], on [`arithmetic`]: the same once more, and how far `f32` may be off.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the bugs of the museum under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the sizes that are compiled.
+
+pub mod arithmetic;
+pub mod bounds;
+pub mod ladder;
+pub mod laws;
+pub mod menu;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod party;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+pub mod variants;
+
+use crate::component::component;
+
+component!(Llama {
+    slug: "model",
+    name: "Llama",
+    title: "The Llama decoder",
+    about: "puts the parts together, and learns and writes texts"
+});

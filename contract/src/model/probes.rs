@@ -1,0 +1,66 @@
+//! Questions to a model.
+
+use crate::component::Probe;
+use crate::ladder::Draw;
+use crate::laws::widen;
+use crate::model::ladder::{PLAIN, Plan, pieces};
+use crate::model::party::*;
+use crate::run::Run;
+
+/// Asks them all.
+pub fn probes(party: &dyn Llama) -> Vec<Probe> {
+    let run = Run { seed: 77, ..Run::default() };
+    let mut probes = Vec::new();
+    for plan in plans() {
+        let (block, model) = (plan.block(&run), plan.model(&run));
+        probes.push(Probe::ask("block", || Ok(widen(&party.block(&block)?))));
+        probes.push(Probe::ask("forward", || Ok(widen(&party.forward(&model)?))));
+        for kind in 0..4 {
+            let pieces = pieces(plan.tokens[1], kind);
+            let decode = || Ok(widen(&party.decode(&model, &pieces)?));
+            probes.push(Probe::ask("decode", decode));
+        }
+    }
+    // A gradient by differences is dear: one step, and losses without a step.
+    for (tokens, rate) in [([1, 3], 1.0), ([2, 4], 0.0), ([3, 2], 0.0)] {
+        let model = Plan { tokens, place: 1, eps: 0.1, ..PLAIN }.model(&run);
+        probes.push(Probe::ask("train", || {
+            let Trained { loss, weights } = party.train(&model, rate)?;
+            Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
+        }));
+    }
+    for case in samples(&mut Draw::new(&run, 1)) {
+        probes.push(Probe::ask("sample", || Ok(vec![party.sample(&case)? as f64])));
+    }
+    probes
+}
+
+/// One token and several, one block and several, tied or not, with an eps that is felt.
+fn plans() -> [Plan; 4] {
+    [
+        PLAIN,
+        Plan { tokens: [2, 5], blocks: 2, eps: 0.5, ..PLAIN },
+        Plan { tokens: [1, 6], blocks: 3, place: 3, base: 50.0, tied: true, ..PLAIN },
+        Plan { tokens: [1, 2], blocks: 12, place: 1, ..PLAIN },
+    ]
+}
+
+fn samples(draw: &mut Draw) -> Vec<SampleCase> {
+    let mut cases: Vec<SampleCase> =
+        (0..48).map(|i| super::ladder::drawn(draw, 2 + i % 9)).collect();
+    let plain = SampleCase {
+        logits: vec![1.0, 3.0, 3.0, 0.0],
+        temperature: 0.0,
+        top_k: None,
+        top_p: 1.0,
+        unit: 0.3,
+    };
+    let large = SampleCase {
+        logits: vec![800.0, 799.0, 801.0],
+        temperature: 1.0,
+        unit: 0.9,
+        ..plain.clone()
+    };
+    cases.extend([plain, large]);
+    cases
+}

@@ -1,0 +1,31 @@
+//! `cargo course model train --mine`: which of the learner's files must compile. The training is another program, which is
+//! built with optimization.
+
+use crate::error::{Error, Result};
+use crate::exercise::Workspace;
+use crate::exercise::compile::{Built, STARTERS, build};
+use crate::program::{in_place, run_package};
+use crate::progress::with_spinner;
+
+/// The components that stand in the model.
+pub const PARTS: [&str; 3] = ["norm", "embedding", "rope"];
+
+/// Starts the training in place of this program. Where a file that the model does not need fails to compile, its starter
+/// stands in.
+///
+/// # Errors
+/// A file that the model needs does not compile; cargo can't be run.
+pub fn run() -> Result<u8> {
+    let workspace = Workspace::find()?;
+    let Built { uncompiled, .. } = with_spinner(|progress| build(&workspace, &PARTS, progress))?;
+    let needed = |slug: Option<&str>| slug.is_none_or(|slug| PARTS.contains(&slug));
+    let (parts, others): (Vec<_>, Vec<_>) =
+        uncompiled.into_iter().partition(|error| needed(error.component));
+    if let Some(error) = parts.into_iter().next() {
+        return Err(Error::DoesNotCompile(Box::new(error)));
+    }
+    let others: Vec<&str> = others.iter().filter_map(|error| error.component).collect();
+    let mut model = run_package(&workspace.path(""), "model", &["--release"]);
+    model.env(STARTERS, others.join(","));
+    in_place(model)
+}

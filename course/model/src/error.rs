@@ -1,0 +1,176 @@
+//! Why a command stops. Every message says what to do.
+
+use std::path::Path;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a command stops before its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text file that can't be read.
+    #[error("can't read {path}: {reason}; name a text file after --text")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+
+    /// A file that is no text.
+    #[error("{path} is not UTF-8: byte {at} is part of no letter; name a text file after --text")]
+    NotUtf8 {
+        /// The file.
+        path: String,
+        /// The first byte that is wrong.
+        at: usize,
+    },
+
+    /// A text that nothing can be learned from.
+    #[error("{name} can't be trained on: {rule}, got {got}; name a longer text after --text")]
+    Text {
+        /// What the text is called.
+        name: String,
+        /// The rule, in words.
+        rule: String,
+        /// What there is.
+        got: String,
+    },
+
+    /// The tokenizer refused.
+    #[error("{path}: the tokenizer can't be used: {reason}; {to_do}")]
+    Tokenizer {
+        /// Its file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+        /// What to do.
+        to_do: &'static str,
+    },
+
+    /// A prompt without a token.
+    #[error(
+        "the prompt is empty: a model goes on from at least 1 token; give some words after --prompt"
+    )]
+    Prompt,
+
+    /// A folder or a file that can't be written.
+    #[error("can't write {path}: {reason}; choose another folder with --out")]
+    Write {
+        /// The file or the folder.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+
+    /// A folder without a model in it.
+    #[error(
+        "there is no model in {path}: a folder of a run, or one with config.json, model.safetensors and \
+         tokenizer.json, was expected; train one with `cargo course model train`, or name another folder"
+    )]
+    NoModel {
+        /// The folder.
+        path: String,
+    },
+
+    /// A checkpoint of a run that can't go on.
+    #[error(
+        "{path}: {reason}; put the folder back as it was, or begin again with --anew, which replaces it"
+    )]
+    Broken {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A run with other settings stands in the folder.
+    #[error(
+        "{path} holds a run with other settings: {differences}; give the same ones to go on, name another \
+         folder with --out, or begin again with --anew, which replaces it"
+    )]
+    OtherRun {
+        /// The folder.
+        path: String,
+        /// Each setting that differs.
+        differences: String,
+    },
+
+    /// A folder in which another process trains.
+    #[error(
+        "{path} is in use: another `cargo course model train` writes there; wait for it, or name another folder \
+         with --out"
+    )]
+    InUse {
+        /// The folder.
+        path: String,
+    },
+
+    /// A task that is not solved yet.
+    #[error(
+        "your code is not complete: training needs task {task}, which is still a todo!(); solve it \
+         (`cargo course check {task}` grades it), then train again"
+    )]
+    Unsolved {
+        /// The task.
+        task: String,
+    },
+
+    /// A program that was built without the learner's parts.
+    #[error(
+        "this program was built without your code; `cargo course model train --mine` builds it with yours"
+    )]
+    WithoutMine,
+
+    /// The learner's code panicked.
+    #[error(
+        "your code panicked in step {step}: {message}; `cargo course check` looks at it part by part"
+    )]
+    Panicked {
+        /// The step, from 0.
+        step: usize,
+        /// What it said.
+        message: String,
+    },
+
+    /// A setting outside its range.
+    #[error("{name} must be {rule}, got {got}")]
+    Setting {
+        /// The option.
+        name: &'static str,
+        /// The rule, in words.
+        rule: &'static str,
+        /// What was given.
+        got: String,
+    },
+
+    /// The library refused.
+    #[error(transparent)]
+    Library(#[from] quadrivium::Error),
+
+    /// A figure can't be painted.
+    #[error(transparent)]
+    Kit(#[from] kit::Error),
+
+    /// There is no workspace, or standard output can't be written.
+    #[error(transparent)]
+    Learner(#[from] learner::Error),
+}
+
+impl Error {
+    /// Something that can't be written.
+    pub fn write(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Write { path: shown(path), reason: reason.to_string() }
+    }
+
+    /// A checkpoint that can't be used.
+    pub fn broken(path: &Path, reason: impl std::fmt::Display) -> Self {
+        Self::Broken { path: shown(path), reason: reason.to_string() }
+    }
+}
+
+/// A path that can't steer the terminal.
+pub fn shown(path: &Path) -> String {
+    kit::text::printable(&path.display().to_string())
+}

@@ -1,0 +1,199 @@
+//! `cargo course model generate`.
+
+use crate::error::{Error, Result};
+use crate::run;
+use crate::sizes::{Size, Small, Tiny, device};
+use crate::tokens::Tokens;
+use course::arguments::GenerateArguments;
+use quadrivium::checkpoint::Checkpoint;
+use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
+use quadrivium::tensor::*;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A model that goes on with a text.
+pub trait Writer {
+    /// Takes tokens in, and gives the logits `[v]` of the one behind them.
+    ///
+    /// # Errors
+    /// More tokens than the model has positions; what the library refuses.
+    fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>>;
+
+    /// Forgets all tokens.
+    fn forget(&mut self);
+
+    /// Tokens that it can take in.
+    fn positions(&self) -> usize;
+}
+
+/// A model with its cache.
+struct Cached<M, C> {
+    model: M,
+    cache: C,
+    dev: Cpu,
+    positions: usize,
+}
+
+macro_rules! writer {
+    ($model:ty, $cache:ty) => {
+        impl Writer for Cached<$model, $cache> {
+            fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>> {
+                let shape = (1, ids.len());
+                let ids = self.dev.try_tensor_from_vec(ids.to_vec(), shape);
+                let ids = ids.map_err(quadrivium::Error::from)?; //           [1, s]
+                let logits = self.model.try_decode(ids, &mut self.cache)?; // [1, s, v]
+                let v = logits.shape().2.size();
+                Ok(logits.as_vec().split_off((shape.1 - 1) * v))
+            }
+
+            fn forget(&mut self) {
+                self.cache = LlamaCache::new(self.positions);
+            }
+
+            fn positions(&self) -> usize {
+                self.positions
+            }
+        }
+    };
+}
+
+writer!(Small, LlamaCache<2, 32, 4, f32, Cpu>);
+writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
+
+/// The folder of a model: that of a run's newest checkpoint, or one in Hugging Face's layout.
+///
+/// # Errors
+/// A folder without either.
+pub fn folder_of(model: &Path) -> Result<PathBuf> {
+    if model.join("config.json").is_file() {
+        return Ok(model.to_path_buf());
+    }
+    run::newest(model).ok_or_else(|| Error::NoModel { path: crate::error::shown(model) })
+}
+
+/// The model in a folder, with its tokenizer.
+///
+/// # Errors
+/// A checkpoint that can't be read, or of a size that there is no type for.
+pub fn open(folder: &Path) -> Result<(Box<dyn Writer>, Tokens)> {
+    let checkpoint = Checkpoint::open(folder)?;
+    let config = checkpoint.config();
+    let tokens = Tokens::load(folder, config.vocab_size)?;
+    let (dev, positions) = (device(), config.max_position_embeddings);
+    let writer: Box<dyn Writer> = match Size::of(&checkpoint) {
+        Size::Small => {
+            let model = Small::from_checkpoint(&dev, &checkpoint)?;
+            Box::new(Cached::<Small, _> {
+                model,
+                cache: LlamaCache::new(positions),
+                dev,
+                positions,
+            })
+        }
+        Size::Tiny => {
+            let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
+            Box::new(Cached::<Tiny, _> { model, cache: LlamaCache::new(positions), dev, positions })
+        }
+    };
+    Ok((writer, tokens))
+}
+
+/// Writes on, word by word.
+///
+/// # Errors
+/// A model or a prompt that can't be used; standard output can't be written.
+pub fn run(arguments: &GenerateArguments) -> Result<bool> {
+    let GenerateArguments { prompt, model, tokens: count, temperature, top_k, top_p, seed } =
+        arguments;
+    let config =
+        SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
+    let mut sampler = Sampler::new(config)?;
+    let (mut writer, tokens) = open(&folder_of(model)?)?;
+    let prompt = tokens.encode(prompt)?;
+    if prompt.is_empty() {
+        return Err(Error::Prompt);
+    }
+    let mut ids = prompt.clone();
+    let mut out = std::io::stdout().lock();
+    let mut said = Said::default();
+    said.say(&mut out, &tokens, &ids)?;
+    for id in written(writer.as_mut(), &mut sampler, &prompt, *count) {
+        ids.push(id?);
+        said.say(&mut out, &tokens, &ids)?;
+    }
+    said.end(&mut out)?;
+    Ok(true)
+}
+
+// ANCHOR: written
+/// The tokens that a model writes behind a prompt, one at a time.
+///
+/// The cache has as many positions as the model was trained with. When it is full, a new one begins with the second half
+/// of what was in it.
+pub fn written<'w>(
+    writer: &'w mut dyn Writer,
+    sampler: &'w mut Sampler,
+    prompt: &[usize],
+    count: usize,
+) -> impl Iterator<Item = Result<usize>> + 'w {
+    let positions = writer.positions();
+    let keep = move |seen: &[usize]| seen[seen.len().saturating_sub(positions / 2)..].to_vec();
+    let mut seen = if prompt.len() > positions { keep(prompt) } else { prompt.to_vec() };
+    let mut new = seen.clone(); // what the cache does not have yet
+    writer.forget();
+    (0..count).map(move |_| {
+        if seen.len() > positions {
+            seen = keep(&seen);
+            new = seen.clone();
+            writer.forget();
+        }
+        let id = sampler.next(&writer.next(&new)?)?;
+        new = vec![id];
+        seen.push(id);
+        Ok(id)
+    })
+}
+// ANCHOR_END: written
+
+/// What was printed so far, in bytes. A letter may have several tokens, so it waits until it is whole.
+#[derive(Debug, Default)]
+struct Said {
+    bytes: usize,
+    gone: bool,
+}
+
+impl Said {
+    fn say(&mut self, out: &mut impl Write, tokens: &Tokens, ids: &[usize]) -> Result<()> {
+        let text = tokens.decode(ids)?;
+        let whole = text.trim_end_matches('\u{FFFD}');
+        if let Some(new) = whole.get(self.bytes..) {
+            self.bytes = whole.len();
+            let new: String = new.chars().map(harmless).collect();
+            self.print(out, &new)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut impl Write) -> Result<()> {
+        self.print(out, "\n")
+    }
+
+    /// A reader that goes away is no error.
+    fn print(&mut self, out: &mut impl Write, text: &str) -> Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(())
+            }
+            result => Ok(result.map_err(learner::Error::from)?),
+        }
+    }
+}
+
+/// A letter that can't steer the terminal.
+fn harmless(letter: char) -> char {
+    if letter.is_control() && letter != '\n' && letter != '\t' { '\u{FFFD}' } else { letter }
+}

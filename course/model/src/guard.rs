@@ -1,0 +1,48 @@
+//! The learner's code at work: what it panics with becomes a sentence.
+
+use crate::error::{Error, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+
+/// How `todo!("task norm/forward")` begins.
+const TODO: &str = "not yet implemented: task ";
+
+/// Runs something that calls the learner's code, if `mine`, in `step`.
+///
+/// # Errors
+/// Those of `work`; a panic, and if it is that of a task that is not solved, its name.
+pub fn guarded<T>(mine: bool, step: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !mine {
+        return work();
+    }
+    // The message is in the error: nothing is printed beside it.
+    let usual = take_hook();
+    set_hook(Box::new(|_| {}));
+    let result = catch_unwind(AssertUnwindSafe(work));
+    set_hook(usual);
+    result.unwrap_or_else(|panic| Err(sentence(&*panic, step)))
+}
+
+fn sentence(panic: &(dyn Any + Send), step: usize) -> Error {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    match text.strip_prefix(TODO) {
+        Some(task) => Error::Unsolved { task: kit::text::printable(task) },
+        None => Error::Panicked { step, message: kit::text::printable(&text) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_named() {
+        let error = guarded::<()>(true, 0, || todo!("task norm/forward")).unwrap_err();
+        assert!(matches!(error, Error::Unsolved { task } if task == "norm/forward"));
+        let error = guarded::<()>(true, 7, || panic!("out of {}", "bounds")).unwrap_err();
+        let words = "your code panicked in step 7: out of bounds;";
+        assert!(error.to_string().starts_with(words), "{error}");
+        assert_eq!(guarded(true, 0, || Ok(3)).unwrap(), 3);
+    }
+}

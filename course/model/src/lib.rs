@@ -1,0 +1,29 @@
+//! The model of the course at work: `cargo course model train`, `generate`, `eval` and `inspect`.
+//!
+//! A run is read in this order: [`text`] and [`tokens`], [`corpus`] with its [`batches`] and the 3-gram model of
+//! [`ngram`], the [`network`] with the learner's parts in `mine` and [`lockstep`], and [`train`], which puts it all
+//! together and keeps it in a folder with [`run`].
+
+#![forbid(unsafe_code)]
+
+pub mod batches;
+pub mod corpus;
+pub mod error;
+pub mod evaluate;
+pub mod figures;
+pub mod generate;
+pub mod guard;
+pub mod inspect;
+pub mod lockstep;
+#[cfg(feature = "mine")]
+pub mod mine;
+pub mod network;
+pub mod ngram;
+pub mod run;
+pub mod show;
+pub mod sizes;
+pub mod text;
+pub mod tokens;
+pub mod train;
+
+pub use error::{Error, Result};

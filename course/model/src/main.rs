@@ -1,0 +1,22 @@
+//! The program of `cargo course model`.
+
+#![forbid(unsafe_code)]
+
+use course::arguments::{Command, ModelCommand};
+use model::{evaluate, generate, inspect, train};
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let Some(Command::Model(arguments)) = course::command() else {
+        return course::not_here();
+    };
+    course::ended(match &arguments.command {
+        ModelCommand::Train(arguments) => train::run(arguments),
+        ModelCommand::Generate(arguments) => generate::run(arguments),
+        ModelCommand::Eval(arguments) => evaluate::run(arguments),
+        ModelCommand::Inspect(arguments) => inspect::run(arguments),
+    })
+}

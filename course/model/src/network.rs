@@ -1,0 +1,193 @@
+//! A model as a run sees it, whatever its sizes and whoever wrote its parts.
+
+use crate::batches::Batch;
+use crate::error::{Error, Result};
+use crate::lockstep::Differs;
+use quadrivium::checkpoint::{CheckpointConfig, save_checkpoint};
+use quadrivium::loss::cross_entropy;
+use quadrivium::model::Tokens;
+use quadrivium::tensor::*;
+use quadrivium::training::{AdamW, AdamWConfig, clip_gradients};
+use quadrivium::weights::load_weights;
+use std::path::Path;
+
+/// All gradients together are at most this long, as for Llama.
+pub const CLIP: f64 = 1.0;
+
+/// What a step showed, before it changed the weights.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// The mean loss of its batch.
+    pub loss: f32,
+    /// The norm of all gradients together, before it was bounded.
+    pub norm: f64,
+}
+
+/// A model in training.
+pub trait Network {
+    /// Its sizes, as a checkpoint names them.
+    fn config(&self) -> &CheckpointConfig;
+
+    /// The loss and the gradients of a batch. They wait for [`Network::update`].
+    ///
+    /// # Errors
+    /// A loss that is not finite; what the library refuses.
+    fn look(&mut self, batch: &Batch) -> Result<Seen>;
+
+    /// Moves the weights by what [`Network::look`] found.
+    ///
+    /// # Errors
+    /// What the library refuses.
+    fn update(&mut self, rate: f64) -> Result<()>;
+
+    /// The loss of each token of a batch, `[b s]`.
+    ///
+    /// # Errors
+    /// What the library refuses.
+    fn losses(&self, batch: &Batch) -> Result<Vec<f64>>;
+
+    /// Writes `config.json`, `model.safetensors` and `optimizer.safetensors`.
+    ///
+    /// # Errors
+    /// A file that can't be written.
+    fn save(&mut self, folder: &Path) -> Result<()>;
+
+    /// Reads what [`Network::save`] wrote after `step` steps.
+    ///
+    /// # Errors
+    /// A file that can't be read or does not fit.
+    fn load(&mut self, folder: &Path, step: usize) -> Result<()>;
+
+    /// The first step at which a second model that computes the same differed.
+    fn differs(&self) -> Option<Differs> {
+        None
+    }
+
+    /// How far that model was away at most: the loss beside the larger of 1 and itself, and the norm of the gradients beside
+    /// itself.
+    fn apart(&self) -> Option<[f64; 2]> {
+        None
+    }
+}
+
+/// Ids, `[b, s]`.
+type Ids<T = NoneTape> = Tensor<(usize, usize), usize, Cpu, T>;
+/// The tape of a step.
+type Record = OwnedTape<f32, Cpu>;
+
+/// From ids `[b, s]` to logits `[b, s, V]`, with a tape and without.
+pub trait Llama<const V: usize>:
+    TensorCollection<f32, Cpu>
+    + Module<
+        Ids<Record>,
+        Output = Tokens<usize, usize, V, f32, Cpu, Record>,
+        Error = quadrivium::Error,
+    > + Module<Ids, Output = Tokens<usize, usize, V, f32, Cpu>, Error = quadrivium::Error>
+{
+}
+
+impl<const V: usize, M> Llama<V> for M where
+    M: TensorCollection<f32, Cpu>
+        + Module<
+            Ids<Record>,
+            Output = Tokens<usize, usize, V, f32, Cpu, Record>,
+            Error = quadrivium::Error,
+        > + Module<Ids, Output = Tokens<usize, usize, V, f32, Cpu>, Error = quadrivium::Error>
+{
+}
+
+/// A model with its optimizer.
+pub struct Trainee<const V: usize, M> {
+    pub(crate) model: M,
+    config: CheckpointConfig,
+    dev: Cpu,
+    adam: AdamW<f32, Cpu>,
+    grads: Option<Gradients<f32, Cpu>>,
+}
+
+impl<const V: usize, M: Llama<V>> Trainee<V, M> {
+    /// A model that has not made a step.
+    ///
+    /// # Errors
+    /// What the library refuses.
+    pub fn new(dev: &Cpu, model: M, config: CheckpointConfig) -> Result<Self> {
+        let adam = AdamW::new(AdamWConfig::default())?;
+        Ok(Self { model, config, dev: dev.clone(), adam, grads: None })
+    }
+
+    fn tensor(&self, ids: &[usize], shape: (usize, usize)) -> Result<Ids> {
+        self.dev
+            .try_tensor_from_vec(ids.to_vec(), shape)
+            .map_err(|e| quadrivium::Error::from(e).into())
+    }
+
+    /// The gradients that [`Network::look`] found, for a model with the same weights.
+    pub(crate) fn forget(&mut self) -> Result<()> {
+        if let Some(grads) = &mut self.grads {
+            self.model.try_zero_grads(grads).map_err(quadrivium::Error::from)?;
+        }
+        Ok(())
+    }
+}
+
+impl<const V: usize, M: Llama<V>> Network for Trainee<V, M> {
+    fn config(&self) -> &CheckpointConfig {
+        &self.config
+    }
+
+    // ANCHOR: look
+    fn look(&mut self, batch: &Batch) -> Result<Seen> {
+        let ids = self.tensor(&batch.ids, batch.shape)?; //                   [b, s]
+        let next = self.tensor(&batch.next, batch.shape)?; //                 [b, s]
+        let grads = match self.grads.take() {
+            Some(grads) => grads, // zeros
+            None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
+        };
+        let logits = self.model.try_forward(ids.traced(grads))?; //           [b, s, v]
+        let loss = cross_entropy(logits, &next)?; //                          []
+        let seen = loss.array();
+        let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
+        let norm = clip_gradients(&mut self.model, &mut grads, CLIP)?;
+        self.grads = Some(grads);
+        Ok(Seen { loss: seen, norm })
+    }
+
+    fn update(&mut self, rate: f64) -> Result<()> {
+        if let Some(grads) = &mut self.grads {
+            self.adam.update(&mut self.model, grads, rate)?;
+        }
+        self.forget()
+    }
+    // ANCHOR_END: look
+
+    fn losses(&self, batch: &Batch) -> Result<Vec<f64>> {
+        let ids = self.tensor(&batch.ids, batch.shape)?; //                   [b, s]
+        let logits = self.model.try_forward(ids)?.as_vec(); //                [b, s, v]
+        let of = |(logits, next): (&[f32], &usize)| {
+            let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let sum: f64 = logits.iter().map(|logit| f64::from(logit - most).exp()).sum();
+            sum.ln() - f64::from(logits[*next] - most)
+        };
+        Ok(logits.chunks(V).zip(&batch.next).map(of).collect())
+    }
+
+    fn save(&mut self, folder: &Path) -> Result<()> {
+        save_checkpoint(&self.model, &self.config, folder)?;
+        Ok(self.adam.save(&self.model, folder.join(OPTIMIZER))?)
+    }
+
+    fn load(&mut self, folder: &Path, step: usize) -> Result<()> {
+        load_weights(&mut self.model, folder.join("model.safetensors"))?;
+        let optimizer = folder.join(OPTIMIZER);
+        let adam = AdamW::load(*self.adam.config(), &self.model, &optimizer)?;
+        if adam.steps() != step {
+            let steps = adam.steps();
+            return Err(Error::broken(&optimizer, format!("it is of step {steps}, not of {step}")));
+        }
+        self.adam = adam;
+        Ok(())
+    }
+}
+
+/// The optimizer's state in a checkpoint.
+pub const OPTIMIZER: &str = "optimizer.safetensors";

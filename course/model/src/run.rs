@@ -1,0 +1,256 @@
+//! A run that can be killed at any moment: its folder, and what stands in it.
+//!
+//! A run's folder has a folder for its newest checkpoint, `step-000400`, with the model in Hugging Face's layout
+//! (`config.json`, `model.safetensors`, `tokenizer.json`) and what the next step needs beside it
+//! (`optimizer.safetensors`, `training.json`). A checkpoint is written under another name, brought to the disk, and renamed
+//! when it is whole. The one before is removed after that.
+
+use crate::batches::Position;
+use crate::corpus::hex;
+use crate::error::{Error, Result, shown};
+use crate::network::{Network, OPTIMIZER};
+use crate::sizes::Size;
+use crate::tokens::Tokens;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// What two runs must have alike to have the same bits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The sizes of the model.
+    pub size: Size,
+    /// Whether the parts are the learner's.
+    pub mine: bool,
+    /// Of the weights, and of the order of the text.
+    pub seed: u64,
+    /// Steps in all.
+    pub steps: usize,
+    /// The highest learning rate.
+    pub rate: f64,
+    /// A number that belongs to the tokens of the text.
+    pub text: String,
+}
+
+/// What a checkpoint knows beside the weights and the optimizer's state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The settings of the run.
+    pub settings: Settings,
+    /// Steps that were made.
+    pub step: usize,
+    /// How far the text is read.
+    pub position: Position,
+    /// The loss of each step's batch.
+    pub losses: Vec<f32>,
+    /// Held-out losses: after how many steps, and what.
+    pub held_out: Vec<(usize, f64)>,
+    /// A number for each other file of the checkpoint.
+    files: BTreeMap<String, String>,
+}
+
+impl State {
+    /// A run that has made no step.
+    pub fn new(settings: Settings) -> Self {
+        let (losses, held_out, files) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { settings, step: 0, position: Position::default(), losses, held_out, files }
+    }
+}
+
+const TRAINING: &str = "training.json";
+const FILES: [&str; 4] = ["config.json", "model.safetensors", "tokenizer.json", OPTIMIZER];
+/// A checkpoint that is being written, or removed: no reader looks at them.
+const UNFINISHED: [&str; 2] = [".checkpoint-new", ".checkpoint-old"];
+
+/// The folder of a run, which no other process writes in.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Run {
+    /// Takes a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// A folder that can't be made, or in which another process trains.
+    pub fn open(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(|e| Error::write(folder, e))?;
+        // The system lets go of the lock when the process ends, however it ends.
+        let lock = lockable(folder).map_err(|e| Error::write(folder, e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Err(Error::InUse { path: shown(folder) }),
+            Err(fs::TryLockError::Error(e)) => return Err(Error::write(folder, e)),
+        }
+        Ok(Self { folder: folder.to_path_buf(), _lock: lock })
+    }
+
+    // ANCHOR: save
+    /// Writes a checkpoint, and removes the one before. Killed at any moment, the folder holds the one or the other, whole.
+    ///
+    /// # Errors
+    /// What can't be written.
+    pub fn save(
+        &self,
+        state: &mut State,
+        network: &mut dyn Network,
+        tokens: &Tokens,
+    ) -> Result<()> {
+        let new = self.folder.join(UNFINISHED[0]);
+        remove(&new)?;
+        fs::create_dir(&new).map_err(|e| Error::write(&new, e))?;
+        network.save(&new)?;
+        write(&new.join("tokenizer.json"), tokens.json()?.as_bytes())?;
+        state.files.clear();
+        for name in FILES {
+            let bytes = fs::read(new.join(name)).map_err(|e| Error::write(&new, e))?;
+            state.files.insert(name.to_string(), hex(&Sha256::digest(bytes)));
+        }
+        let json = serde_json::to_string_pretty(state).map_err(|e| Error::write(&new, e))?;
+        write(&new.join(TRAINING), format!("{json}\n").as_bytes())?;
+        for name in FILES.iter().copied().chain([TRAINING, "."]) {
+            synced(&new.join(name))?; // the files, and then their names
+        }
+        let place = self.folder.join(name_of(state.step));
+        fs::rename(&new, &place).map_err(|e| Error::write(&place, e))?;
+        synced(&self.folder)?;
+        for (step, older) in checkpoints(&self.folder) {
+            if step != state.step {
+                self.discard(&older)?;
+            }
+        }
+        Ok(())
+    }
+    // ANCHOR_END: save
+
+    /// Removes a checkpoint. Its name goes first, so that no half of it is ever taken for one.
+    fn discard(&self, checkpoint: &Path) -> Result<()> {
+        let old = self.folder.join(UNFINISHED[1]);
+        remove(&old)?;
+        fs::rename(checkpoint, &old).map_err(|e| Error::write(checkpoint, e))?;
+        remove(&old)
+    }
+
+    /// Removes what a killed run left beside its newest checkpoint, which is known to be good.
+    ///
+    /// # Errors
+    /// What can't be removed.
+    pub fn tidy(&self) -> Result<()> {
+        let newest = newest(&self.folder);
+        for (_, checkpoint) in checkpoints(&self.folder) {
+            if Some(&checkpoint) != newest.as_ref() {
+                self.discard(&checkpoint)?;
+            }
+        }
+        UNFINISHED.iter().try_for_each(|name| remove(&self.folder.join(name)))
+    }
+
+    /// Removes all checkpoints.
+    ///
+    /// # Errors
+    /// What can't be removed.
+    pub fn clear(&self) -> Result<()> {
+        checkpoints(&self.folder).iter().try_for_each(|(_, checkpoint)| self.discard(checkpoint))
+    }
+}
+
+/// The newest checkpoint in a run's folder.
+pub fn newest(folder: &Path) -> Option<PathBuf> {
+    checkpoints(folder).into_iter().max().map(|(_, checkpoint)| checkpoint)
+}
+
+/// The state in a checkpoint, once all its files are those that were written.
+///
+/// # Errors
+/// A file that is missing or another one than was written; a state that can't be.
+pub fn state(checkpoint: &Path) -> Result<State> {
+    let file = checkpoint.join(TRAINING);
+    let text = fs::read(&file).map_err(|e| Error::broken(&file, e))?;
+    let state: State = serde_json::from_slice(&text).map_err(|e| Error::broken(&file, e))?;
+    for name in FILES {
+        let file = checkpoint.join(name);
+        let bytes = fs::read(&file).map_err(|e| Error::broken(&file, e))?;
+        if state.files.get(name) != Some(&hex(&Sha256::digest(bytes))) {
+            return Err(Error::broken(&file, "it is not the file that this run wrote"));
+        }
+    }
+    let State { settings, step, losses, .. } = &state;
+    if *step > settings.steps || losses.len() != *step {
+        let (steps, losses) = (settings.steps, losses.len());
+        let reason = format!("{step} of {steps} steps can't have {losses} losses");
+        return Err(Error::broken(&file, reason));
+    }
+    if !checkpoint.ends_with(name_of(*step)) {
+        return Err(Error::broken(&file, format!("it belongs into {}", name_of(*step))));
+    }
+    Ok(state)
+}
+
+/// Refuses to go on with a run whose settings are others than those asked for.
+///
+/// # Errors
+/// Each setting that differs.
+pub fn same(folder: &Path, of_run: &Settings, asked: &Settings) -> Result<()> {
+    let fields = |settings: &Settings| match serde_json::to_value(settings) {
+        Ok(serde_json::Value::Object(fields)) => fields,
+        _ => Default::default(),
+    };
+    let (of_run, asked) = (fields(of_run), fields(asked));
+    let differs = |(name, run): (&String, &serde_json::Value)| {
+        let now = asked.get(name).filter(|now| *now != run)?;
+        Some(match name.as_str() {
+            "text" => "`text` has other tokens".to_string(),
+            _ => format!("`{name}` is {run} there, and {now} was asked for"),
+        })
+    };
+    let differences: Vec<String> = of_run.iter().filter_map(differs).collect();
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(Error::OtherRun { path: shown(folder), differences: differences.join(", ") })
+}
+
+fn name_of(step: usize) -> String {
+    format!("step-{step:06}")
+}
+
+/// The checkpoints in a folder, with their steps.
+fn checkpoints(folder: &Path) -> Vec<(usize, PathBuf)> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let step = |path: PathBuf| {
+        let digits = path.file_name()?.to_str()?.strip_prefix("step-")?.parse().ok()?;
+        path.ends_with(name_of(digits)).then_some((digits, path))
+    };
+    entries.filter_map(|entry| step(entry.path())).collect()
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    fs::write(path, bytes).map_err(|e| Error::write(path, e))
+}
+
+/// What stands for a folder: itself where it can be opened, else a file in it.
+fn lockable(folder: &Path) -> std::io::Result<File> {
+    if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) }
+}
+
+/// Waits until the disk has it.
+fn synced(path: &Path) -> Result<()> {
+    let opened = match path.is_dir() {
+        true if cfg!(not(unix)) => return Ok(()), // a folder can't be opened there
+        true => File::open(path),
+        false => File::options().append(true).open(path),
+    };
+    opened.and_then(|file| file.sync_all()).map_err(|e| Error::write(path, e))
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::write(folder, e)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,248 @@
+//! What a reader of `cargo course model train` sees.
+
+use crate::corpus::Corpus;
+use crate::error::{Result, shown};
+use crate::lockstep::Differs;
+use crate::run::State;
+use crate::text::Text;
+use indicatif::{ProgressBar, ProgressStyle};
+use kit::plot::thousands;
+use learner::terminal::Terminal;
+use quadrivium::checkpoint::CheckpointConfig;
+use quadrivium::loss::perplexity;
+use quadrivium::model::Arithmetic;
+use std::path::Path;
+use std::time::Duration;
+
+/// Steps that the bar's loss is a mean of.
+const RECENT: usize = 20;
+
+/// Standard output, and on a terminal a bar below it.
+#[derive(Debug)]
+pub struct Show {
+    terminal: Terminal,
+    bar: ProgressBar,
+}
+
+impl Default for Show {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Show {
+    /// Standard output.
+    pub fn new() -> Self {
+        Self { terminal: Terminal::stdout(), bar: ProgressBar::hidden() }
+    }
+
+    /// Nothing.
+    pub fn silent() -> Self {
+        Self { terminal: Terminal::silent(), bar: ProgressBar::hidden() }
+    }
+
+    fn entry(&mut self, name: &str, text: &str) -> Result<()> {
+        Ok(self.terminal.entry(name, text)?)
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        let Self { terminal, bar } = self;
+        Ok(bar.suspend(|| terminal.line(line))?)
+    }
+
+    /// What is learned from, and what is held out.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn text(&mut self, text: &Text, corpus: &Corpus) -> Result<()> {
+        let Corpus { tokens, trained, held_out, .. } = corpus;
+        self.entry("text", &format!("{}: {} bytes", text.name, thousands(text.content.len())))?;
+        let counts = format!(
+            "{} to learn from, {} held out; {} different ones",
+            thousands(trained.len()),
+            thousands(held_out.len() - 1),
+            tokens.len()
+        );
+        self.entry("tokens", &counts)
+    }
+
+    /// The sizes of the model.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn model(&mut self, config: &CheckpointConfig) -> Result<()> {
+        let CheckpointConfig {
+            hidden_size,
+            num_hidden_layers,
+            num_attention_heads,
+            num_key_value_heads,
+            ..
+        } = config;
+        let parameters = thousands(Arithmetic::of(config)?.parameters().total() as usize);
+        let heads = if *num_key_value_heads == 1 { "head" } else { "heads" };
+        let sizes = format!(
+            "{parameters} parameters: {num_hidden_layers} blocks, {hidden_size} elements a token, \
+             {num_attention_heads} query heads over {num_key_value_heads} key {heads}"
+        );
+        self.entry("model", &sizes)
+    }
+
+    /// Where the steps begin.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn begin(&mut self, state: &State, goes_on: bool, trigram: f64) -> Result<()> {
+        let (step, steps) = (state.step, state.settings.steps);
+        let (b, s) = state.settings.size.batch();
+        self.entry("steps", &format!("{} of {b} x {s} tokens", thousands(steps)))?;
+        self.entry("to beat", &format!("{trigram:.3}, the held-out loss of a 3-gram model"))?;
+        if goes_on && step < steps {
+            self.entry("goes on", &format!("after step {}", thousands(step)))?;
+        }
+        if step == steps {
+            return self.entry("finished", "this run is; --anew begins it again");
+        }
+        self.line("")?;
+        self.bar = ProgressBar::new(steps as u64).with_position(step as u64);
+        self.bar.reset_eta();
+        let template = "  {wide_bar} step {pos} of {len}, loss {msg}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        Ok(())
+    }
+
+    /// A step was made.
+    pub fn step(&self, state: &State) {
+        let recent = &state.losses[state.losses.len().saturating_sub(RECENT)..];
+        let loss: f32 = recent.iter().sum::<f32>() / recent.len() as f32;
+        self.bar.set_message(format!("{loss:.3}"));
+        self.bar.set_position(state.step as u64);
+    }
+
+    /// A checkpoint is there.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn checkpoint(&mut self, state: &State) -> Result<()> {
+        let recent = &state.losses[state.losses.len().saturating_sub(RECENT)..];
+        let loss: f32 = recent.iter().sum::<f32>() / recent.len() as f32;
+        let loss = if recent.is_empty() { "    -".into() } else { format!("{loss:5.3}") };
+        let held_out = state.held_out.last().map_or(f64::NAN, |(_, loss)| *loss);
+        let step = thousands(state.step);
+        self.line(&format!("  step {step:>7}   loss {loss}   held out {held_out:5.3}"))
+    }
+
+    /// All steps are made.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// How long it took.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn took(&mut self, tokens: usize, time: Duration) -> Result<()> {
+        if tokens == 0 {
+            return Ok(());
+        }
+        self.bar.finish_and_clear();
+        let seconds = time.as_secs_f64();
+        let speed = thousands((tokens as f64 / seconds) as usize);
+        self.line("")?;
+        self.entry("took", &format!("{seconds:.0} s, {speed} tokens a second"))
+    }
+
+    /// The model beside the 3-gram model.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn result(&mut self, corpus: &Corpus, trigram: &[f64], model: &[f64]) -> Result<()> {
+        self.line("")?;
+        let asked = format!("  held out, {} tokens", thousands(model.len()));
+        self.line(&format!("{asked:<32}  loss  perplexity  bits a byte"))?;
+        let mut means = Vec::new();
+        for (name, losses) in [("3-gram, Kneser-Ney", trigram), ("this model", model)] {
+            let loss = crate::corpus::mean(losses);
+            let bits = loss * losses.len() as f64 / corpus.held_out_bytes as f64 / 2f64.ln();
+            let perplexity = perplexity(loss);
+            self.line(&format!("    {name:<28} {loss:5.3} {perplexity:11.2} {bits:12.3}"))?;
+            means.push(loss);
+        }
+        self.line("")?;
+        let verdict = match means[1] < means[0] {
+            true => format!("The model is {:.3} below the 3-gram model.", means[0] - means[1]),
+            false => "The 3-gram model is not beaten yet: more steps, or a longer text.".into(),
+        };
+        self.line(&format!("  {verdict}"))
+    }
+
+    /// Where everything is.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn written(&mut self, checkpoint: &Path, figure: &Path) -> Result<()> {
+        self.line("")?;
+        self.entry("model", &shown(checkpoint))?;
+        self.entry("figure", &shown(figure))
+    }
+
+    /// The losses of the model and of the 3-gram model, by how many tokens the model sees.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn positions(
+        &mut self,
+        rows: impl Iterator<Item = (usize, usize, f64, f64)>,
+    ) -> Result<()> {
+        self.line("")?;
+        self.line("  tokens that the model sees        this model       3-gram")?;
+        for (from, to, model, trigram) in rows {
+            let seen = if from == to { from.to_string() } else { format!("{from} to {to}") };
+            self.line(&format!("    {seen:<26} {model:13.3} {trigram:12.3}"))?;
+        }
+        Ok(())
+    }
+
+    /// Where a figure is.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn figure(&mut self, figure: &Path) -> Result<()> {
+        self.line("")?;
+        self.entry("figure", &shown(figure))
+    }
+
+    /// The learner's parts agree with the library's.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn agrees(&mut self, [loss, norm]: [f64; 2]) -> Result<()> {
+        let text = format!(
+            "At every step your parts gave the library's loss and gradients: the losses were at most {loss:.1e} \
+             apart, the norms of the gradients {norm:.1e} of their size. {:.1e} and {:.1e} are allowed.",
+            crate::lockstep::LOSS_BOUND,
+            crate::lockstep::NORM_BOUND
+        );
+        self.line("")?;
+        Ok(self.terminal.text("  ", &text)?)
+    }
+
+    /// The learner's parts do not agree.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn differs(&mut self, differs: &Differs) -> Result<()> {
+        self.bar.finish_and_clear();
+        let Differs { step, what, mine, library, bound } = differs;
+        self.line("")?;
+        self.line(&format!("  Step {step} is the first that differs. Its {what}:"))?;
+        self.line("")?;
+        self.line(&format!("    yours          {mine}"))?;
+        self.line(&format!("    the library's  {library}"))?;
+        self.line(&format!("    allowed        {bound:.1e} apart"))?;
+        self.line("")?;
+        let words = "Both had the same weights and the same tokens. `cargo course check` looks at your parts one by one.";
+        Ok(self.terminal.text("  ", words)?)
+    }
+}

@@ -1,0 +1,133 @@
+//! Tokens: byte-pair encoding over bytes, trained on the training part of the text.
+
+use crate::error::{Error, Result, shown};
+use std::path::Path;
+use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{Tokenizer, models::TrainerWrapper};
+
+/// The longest token that is made, in bytes: no text becomes one token.
+const LONGEST: usize = 16;
+
+/// A tokenizer, as `tokenizer.json` describes it.
+#[derive(Debug, Clone)]
+pub struct Tokens(Tokenizer);
+
+impl Tokens {
+    /// Merges the most frequent pairs of `text` until there are `vocab_size` tokens. The 256 bytes are tokens from the
+    /// start, so there is no text that has none.
+    ///
+    /// # Errors
+    /// What the crate `tokenizers` reports.
+    pub fn train(text: &str, vocab_size: usize) -> Result<Self> {
+        let mut tokenizer = Tokenizer::new(BPE::default());
+        // No space is put in front of a text: what is decoded is what was encoded.
+        tokenizer.with_pre_tokenizer(Some(ByteLevel::new(false, true, true)));
+        tokenizer.with_decoder(Some(ByteLevel::default()));
+        let trainer = BpeTrainerBuilder::new()
+            .vocab_size(vocab_size)
+            .min_frequency(2)
+            .max_token_length(Some(LONGEST))
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .show_progress(false)
+            .build();
+        tokenizer
+            .train(&mut TrainerWrapper::from(trainer), [text].into_iter())
+            .map_err(|e| refuse(Path::new("the text"), e, "try another text"))?;
+        Ok(Self(tokenizer))
+    }
+
+    /// The tokenizer in a folder.
+    ///
+    /// # Errors
+    /// A `tokenizer.json` that is missing or broken; one with ids that the vocabulary of the model does not have.
+    pub fn load(folder: &Path, vocab_size: usize) -> Result<Self> {
+        let file = folder.join("tokenizer.json");
+        let to_do = "fetch it again, with the model that it belongs to";
+        let bytes = std::fs::read(&file).map_err(|e| refuse(&file, e, to_do))?;
+        let tokens = Self(Tokenizer::from_bytes(bytes).map_err(|e| refuse(&file, e, to_do))?);
+        let ids = tokens.0.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
+        if ids == 0 || ids > vocab_size {
+            let reason = format!("its ids end below {ids}, and the model has {vocab_size}");
+            return Err(refuse(&file, reason, to_do));
+        }
+        Ok(tokens)
+    }
+
+    /// The text of `tokenizer.json`.
+    ///
+    /// # Errors
+    /// What the crate `tokenizers` reports.
+    pub fn json(&self) -> Result<String> {
+        self.0
+            .to_string(true)
+            .map_err(|e| refuse(Path::new("tokenizer.json"), e, "try another text"))
+    }
+
+    /// The ids of a text.
+    ///
+    /// # Errors
+    /// What the crate `tokenizers` reports.
+    pub fn encode(&self, text: &str) -> Result<Vec<usize>> {
+        let encoding = self.0.encode_fast(text, false);
+        let encoding =
+            encoding.map_err(|e| refuse(Path::new("the text"), e, "try another text"))?;
+        Ok(encoding.get_ids().iter().map(|id| *id as usize).collect())
+    }
+
+    /// The text of ids. A letter that is not complete becomes a replacement character.
+    ///
+    /// # Errors
+    /// What the crate `tokenizers` reports.
+    pub fn decode(&self, ids: &[usize]) -> Result<String> {
+        let ids: Vec<u32> = ids.iter().map(|id| *id as u32).collect();
+        self.0
+            .decode(&ids, false)
+            .map_err(|e| refuse(Path::new("the text"), e, "try another prompt"))
+    }
+
+    /// How many different tokens there are.
+    pub fn len(&self) -> usize {
+        self.0.get_vocab_size(true)
+    }
+
+    /// Whether there are none. It never is.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn refuse(path: &Path, reason: impl std::fmt::Display, to_do: &'static str) -> Error {
+    Error::Tokenizer { path: shown(path), reason: reason.to_string(), to_do }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::sync::LazyLock;
+
+    static TOKENS: LazyLock<Tokens> =
+        LazyLock::new(|| Tokens::train(&"the norm of a token ".repeat(20), 270).unwrap());
+
+    #[test]
+    fn frequent_words_are_tokens() {
+        assert_eq!(TOKENS.encode("norm").unwrap().len(), 2, "n, orm");
+        assert!(TOKENS.len() <= 270);
+    }
+
+    #[test]
+    fn the_same_text_gives_the_same_tokenizer() {
+        let text = include_str!("../../../book/src/layernorm.md");
+        let one = Tokens::train(text, 400).unwrap().json().unwrap();
+        assert_eq!(one, Tokens::train(text, 400).unwrap().json().unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_gives_the_text_back(text in any::<String>()) {
+            let ids = TOKENS.encode(&text).unwrap();
+            prop_assert_eq!(TOKENS.decode(&ids).unwrap(), text);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `cargo course model train`.
+
+use crate::batches::Batches;
+use crate::corpus::{Corpus, mean};
+use crate::error::{Error, Result};
+use crate::network::{Network, Trainee};
+use crate::run::{self, Run, Settings, State};
+use crate::show::Show;
+use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
+use crate::text::Text;
+use crate::{figures, guard};
+use course::arguments::TrainArguments;
+use quadrivium::training::Schedule;
+use std::time::Instant;
+
+/// The part of all steps in which the rate rises.
+const WARMUP: usize = 20;
+/// The part of the highest rate that the last step has.
+const END: f64 = 10.0;
+
+/// The learning rate of each step of a run.
+pub fn schedule(settings: &Settings) -> Schedule {
+    let Settings { steps, rate, .. } = *settings;
+    Schedule { peak: rate, warmup: (steps / WARMUP).max(1), steps, end: rate / END }
+}
+
+/// A model that is to be trained.
+///
+/// # Errors
+/// What the library refuses, or the learner's code.
+pub fn network(settings: &Settings) -> Result<Box<dyn Network>> {
+    let (dev, config, seed) = (sizes::device(), settings.size.config(), settings.seed);
+    Ok(match (settings.size, settings.mine) {
+        (Size::Small, false) => {
+            Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, sizes::small(&dev, seed)?, config)?)
+        }
+        (Size::Tiny, false) => {
+            Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, sizes::tiny(&dev, seed)?, config)?)
+        }
+        #[cfg(feature = "mine")]
+        (Size::Small, true) => {
+            use crate::{lockstep::Lockstep, mine::my_small};
+            let mine = Trainee::<SMALL_VOCAB, _>::new(
+                &dev,
+                my_small(&dev, &config, seed)?,
+                config.clone(),
+            )?;
+            Box::new(Lockstep::new(mine, Trainee::new(&dev, sizes::small(&dev, seed)?, config)?))
+        }
+        #[cfg(feature = "mine")]
+        (Size::Tiny, true) => {
+            use crate::{lockstep::Lockstep, mine::my_tiny};
+            let mine =
+                Trainee::<TINY_VOCAB, _>::new(&dev, my_tiny(&dev, &config, seed)?, config.clone())?;
+            Box::new(Lockstep::new(mine, Trainee::new(&dev, sizes::tiny(&dev, seed)?, config)?))
+        }
+        #[cfg(not(feature = "mine"))]
+        (_, true) => return Err(Error::WithoutMine),
+    })
+}
+
+/// Trains, or goes on. Returns whether the learner's parts, if they are asked for, agree with the library's.
+///
+/// # Errors
+/// A text or a folder that can't be used; what the library refuses.
+pub fn run(arguments: &TrainArguments) -> Result<bool> {
+    let TrainArguments { text, out, steps, seed, rate, every, anew, mine, tiny } = arguments;
+    let size = if *tiny { Size::Tiny } else { Size::Small };
+    let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });
+    if *steps == 0 || *every == 0 {
+        return refused("--steps and --every", "at least 1", "0".into());
+    }
+    if !(*rate > 0.0 && *rate <= 1.0) {
+        return refused("--rate", "above 0 and at most 1", rate.to_string());
+    }
+    let text = Text::read(text)?;
+    let config = size.config();
+    let corpus = Corpus::new(&text, size.batch(), config.vocab_size)?;
+    let settings = Settings {
+        size,
+        mine: *mine,
+        seed: *seed,
+        steps: *steps,
+        rate: *rate,
+        text: corpus.fingerprint()?,
+    };
+    let trigram = corpus.trigram_losses();
+    let mut show = Show::new();
+    show.text(&text, &corpus)?;
+    show.model(&config)?;
+
+    let folder = Run::open(out)?;
+    if *anew {
+        folder.clear()?;
+    }
+    let older = run::newest(out);
+    let state = match &older {
+        None => State::new(settings.clone()),
+        Some(checkpoint) => run::state(checkpoint)?,
+    };
+    run::same(out, &state.settings, &settings)?;
+    let (b, s) = size.batch();
+    let read = Batches::new(&corpus.trained, *seed, (b, s)).after(state.step);
+    if state.position != read {
+        let (file, step) = (older.unwrap_or_default().join("training.json"), state.step);
+        let reason = format!("step {step} has read up to {read:?}, not to {:?}", state.position);
+        return Err(Error::broken(&file, reason));
+    }
+    let mut network = guard::guarded(*mine, 0, || network(&settings))?;
+    if let Some(checkpoint) = &older {
+        network.load(checkpoint, state.step)?;
+    }
+    folder.tidy()?;
+    let begun = state.step;
+    show.begin(&state, older.is_some(), mean(&trigram))?;
+    let start = Instant::now();
+    let mut training = Training { folder, corpus, state, network, every: *every };
+    let agrees = training.go_on(&mut show)?;
+    let made = training.state.step - begun;
+    show.took(made * b * s, start.elapsed())?;
+    let Training { corpus, state, network, .. } = &training;
+    if let Some(differs) = network.differs() {
+        show.differs(&differs)?;
+        return Ok(agrees);
+    }
+    if let Some(apart) = network.apart() {
+        show.agrees(apart)?;
+    }
+    let model = losses(network.as_ref(), corpus)?;
+    show.result(corpus, &trigram, &model)?;
+    let figure = out.join("loss.svg");
+    let curve = figures::curve(state, mean(&trigram));
+    figures::write(&figure, &curve.figure()?)?;
+    figures::write_text(&out.join("loss.json"), &figures::json(&curve))?;
+    let written = run::newest(out).unwrap_or_default();
+    show.written(&written, &figure)?;
+    Ok(agrees)
+}
+
+/// The loss of each held-out token.
+///
+/// # Errors
+/// What the library refuses.
+pub fn losses(network: &dyn Network, corpus: &Corpus) -> Result<Vec<f64>> {
+    let mut losses = Vec::new();
+    for batch in corpus.asked() {
+        losses.extend(network.losses(&batch)?);
+    }
+    Ok(losses)
+}
+
+/// A run at work.
+pub struct Training {
+    /// Its folder.
+    pub folder: Run,
+    /// Its text.
+    pub corpus: Corpus,
+    /// How far it is.
+    pub state: State,
+    /// The model.
+    pub network: Box<dyn Network>,
+    /// Steps between two checkpoints, each with a look at the held-out text.
+    pub every: usize,
+}
+
+impl Training {
+    // ANCHOR: go_on
+    /// Makes the steps that are left. Each depends on the state alone: where the text is read, the weights, the optimizer.
+    /// So it does not matter whether the process that makes it is the one that made the step before.
+    ///
+    /// # Errors
+    /// What the library refuses; a checkpoint that can't be written.
+    pub fn go_on(&mut self, show: &mut Show) -> Result<bool> {
+        let Self { folder, corpus, state, network, every } = self;
+        let settings = state.settings.clone();
+        let schedule = schedule(&settings);
+        let mut batches = Batches::new(&corpus.trained, settings.seed, settings.size.batch());
+        if state.step == 0 {
+            checkpoint(folder, corpus, state, network.as_mut(), show)?;
+        }
+        while state.step < settings.steps {
+            let (batch, position) = batches.at(state.position);
+            let nth = state.step;
+            let seen = guard::guarded(settings.mine, nth, || network.look(&batch))?;
+            if network.differs().is_some() {
+                return Ok(false);
+            }
+            network.update(schedule.rate(nth))?;
+            state.losses.push(seen.loss);
+            state.step = nth + 1;
+            state.position = position;
+            show.step(state);
+            if state.step % *every == 0 || state.step == settings.steps {
+                checkpoint(folder, corpus, state, network.as_mut(), show)?;
+            }
+        }
+        show.end();
+        Ok(true)
+    }
+    // ANCHOR_END: go_on
+}
+
+/// Looks at the held-out text, and writes a checkpoint.
+fn checkpoint(
+    folder: &Run,
+    corpus: &Corpus,
+    state: &mut State,
+    network: &mut dyn Network,
+    show: &mut Show,
+) -> Result<()> {
+    let losses = guard::guarded(state.settings.mine, state.step, || losses(network, corpus))?;
+    state.held_out.push((state.step, mean(&losses)));
+    folder.save(state, network, &corpus.tokens)?;
+    show.checkpoint(state)
+}

@@ -1,0 +1,273 @@
+//! What `cargo course model` refuses: each with a sentence, exit code 2, nothing written, and no panic.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TEXT: &str = include_str!("../../../LICENSE-APACHE");
+
+/// A fresh folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// All files and folders below a folder.
+fn all(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    for entry in folder.read_dir().into_iter().flatten().map(Result::unwrap) {
+        let content = entry.path().is_file().then(|| fs::read(entry.path()).unwrap());
+        found.insert(entry.path(), content);
+        found.extend(all(&entry.path()));
+    }
+    found
+}
+
+/// Refused with these words, and `folder` is as it was.
+#[track_caller]
+fn refused(folder: &Path, arguments: &[&str], words: &str) {
+    let before = all(folder);
+    let output = Command::new(env!("CARGO_BIN_EXE_model"))
+        .arg("model")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert!(message.starts_with("error: "), "{arguments:?}: {message}");
+    assert!(!message.contains("panicked"), "{arguments:?}: {message}");
+    assert!(message.contains(words), "{arguments:?}: {message}\nwithout {words:?}");
+    assert!(all(folder) == before, "{arguments:?} has written something");
+}
+
+#[test]
+fn texts() {
+    let folder = folder("texts");
+    let with = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    with("empty", b"");
+    with("letter", b"a");
+    with("same", "a".repeat(50_000).as_bytes());
+    with("short", b"a few words\n");
+    with("spaces", " ".repeat(50_000).as_bytes());
+    with("binary", &[b'a', 0xFF, b'b']);
+    with("half-letter", &"é".as_bytes()[..1]);
+    with("utf16", &[0xFF, 0xFE, b'a', 0]);
+    with("two-letters", "ab".repeat(200).as_bytes());
+    with("good", TEXT.as_bytes());
+    fs::create_dir(folder.join("directory")).unwrap();
+    for (text, words) in [
+        ("empty", "an empty text"),
+        ("letter", "at least 2 different letters"),
+        ("same", "'a' alone"),
+        ("short", "tokens"),
+        ("spaces", "' ' alone"),
+        ("binary", "byte 1"),
+        ("half-letter", "byte 0"),
+        ("utf16", "byte 0"),
+        ("two-letters", "at least"),
+        ("directory", "can't read"),
+        ("missing", "can't read"),
+        ("good/inside", "can't read"),
+        ("", "--text"),
+    ] {
+        refused(&folder, &["train", "--tiny", "--text", text, "--out", "out"], words);
+    }
+    // One of several.
+    refused(
+        &folder,
+        &["train", "--tiny", "--text", "good", "--text", "binary", "--out", "out"],
+        "byte 1",
+    );
+}
+
+#[test]
+fn arguments() {
+    let folder = folder("arguments");
+    fs::write(folder.join("text"), TEXT).unwrap();
+    fs::write(folder.join("file"), "").unwrap();
+    let train = |more: &[&'static str], words: &str| {
+        let of = ["train", "--tiny", "--text", "text"];
+        refused(&folder, &[&of[..], more].concat(), words);
+    };
+    train(&["--out", "out", "--steps", "0"], "--steps");
+    train(&["--out", "out", "--every", "0"], "--every");
+    train(&["--out", "out", "--steps", "-1"], "unexpected argument");
+    train(&["--out", "out", "--rate", "0"], "--rate");
+    train(&["--out", "out", "--rate", "NaN"], "--rate");
+    train(&["--out", "out", "--rate", "2"], "--rate");
+    train(&["--out", "file"], "--out");
+    train(&["--out", "file/inside"], "--out");
+    train(&["--out", ""], "--out");
+    refused(&folder, &["generate", "--prompt", "a", "--model", "none"], "no model in none");
+    refused(&folder, &["eval", "--text", "text", "--model", "none"], "no model in none");
+    refused(&folder, &["inspect", "--model", "file"], "no model in file");
+    refused(&folder, &["inspect", "--size", "llama-9"], "llama-9");
+    refused(&folder, &["inspect", "--size", "llama-2-7b", "--model", "a"], "--model");
+    refused(&folder, &["generate", "--prompt", "a", "--temperature", "-1"], "temperature");
+    refused(&folder, &["generate", "--prompt", "a", "--top-p", "0"], "top_p");
+    refused(&folder, &["generate", "--prompt", "a", "--top-k", "0"], "top_k");
+}
+
+/// Changes a file of a checkpoint.
+type Broken = (&'static str, fn(&Path), &'static str);
+
+fn change(file: &Path, with: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(file).unwrap();
+    with(&mut bytes);
+    fs::write(file, bytes).unwrap();
+}
+
+fn in_json(file: &Path, name: &str, value: serde_json::Value) {
+    change(file, |bytes| {
+        let mut json: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        let mut place = &mut json;
+        for part in name.split('.') {
+            place = &mut place[part];
+        }
+        *place = value;
+        *bytes = serde_json::to_vec(&json).unwrap();
+    });
+}
+
+/// A run that stopped after two of three steps, its own copy for each test.
+fn stopped(folder: &Path) -> PathBuf {
+    let whole = folder.join("whole");
+    if !whole.exists() {
+        fs::write(folder.join("text"), TEXT).unwrap();
+        let train =
+            ["model", "train", "--tiny", "--text", "text", "--steps", "2", "--out", "whole"];
+        let output = Command::new(env!("CARGO_BIN_EXE_model"))
+            .args(train)
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let copy = folder.join("run");
+    let _ = fs::remove_dir_all(&copy);
+    fs::create_dir_all(copy.join("step-000002")).unwrap();
+    for entry in whole.join("step-000002").read_dir().unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), copy.join("step-000002").join(entry.file_name())).unwrap();
+    }
+    copy.join("step-000002")
+}
+
+#[test]
+fn runs_that_can_not_go_on() {
+    let folder = folder("broken-runs");
+    let again = ["train", "--tiny", "--text", "text", "--steps", "2", "--out", "run"];
+    let cases: &[Broken] = &[
+        ("training.json", |file| fs::remove_file(file).unwrap(), "No such file"),
+        ("training.json", |file| change(file, Vec::clear), "EOF"),
+        ("training.json", |file| change(file, |b| b.truncate(b.len() / 2)), "EOF"),
+        ("training.json", |file| change(file, |b| *b = vec![0xFF; 9]), "expected"),
+        ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
+        ("training.json", |file| in_json(file, "step", (-1).into()), "invalid"),
+        ("training.json", |file| in_json(file, "losses", serde_json::json!([1.0])), "1 losses"),
+        ("training.json", |file| in_json(file, "losses", serde_json::json!(["x", 1])), "invalid"),
+        ("training.json", |file| in_json(file, "settings.seed", 43.into()), "`seed` is 43 there"),
+        ("training.json", |file| in_json(file, "settings.text", "0".into()), "other tokens"),
+        ("training.json", |file| in_json(file, "settings.size", "small".into()), "`size` is"),
+        ("training.json", |file| in_json(file, "settings.size", "huge".into()), "unknown variant"),
+        ("training.json", |file| in_json(file, "settings.colour", 1.into()), "unknown field"),
+        ("training.json", |file| in_json(file, "files", serde_json::json!({})), "not the file"),
+        ("training.json", |file| in_json(file, "position.batch", 9999.into()), "has read"),
+        ("optimizer.safetensors", |file| fs::remove_file(file).unwrap(), "No such file"),
+        ("optimizer.safetensors", |file| change(file, |b| b.truncate(b.len() - 1)), "not the file"),
+        ("optimizer.safetensors", |file| change(file, Vec::clear), "not the file"),
+        (
+            "optimizer.safetensors",
+            |file| change(file, |b| *b.last_mut().unwrap() ^= 1),
+            "not the file",
+        ),
+        ("model.safetensors", |file| fs::remove_file(file).unwrap(), "No such file"),
+        ("model.safetensors", |file| change(file, |b| *b.last_mut().unwrap() ^= 1), "not the file"),
+        ("model.safetensors", |file| change(file, |b| b.push(0)), "not the file"),
+        ("tokenizer.json", |file| fs::remove_file(file).unwrap(), "No such file"),
+        ("tokenizer.json", |file| change(file, |b| b.push(b' ')), "not the file"),
+        ("config.json", |file| in_json(file, "rope_theta", 5.into()), "not the file"),
+        (
+            ".",
+            |folder| fs::rename(folder, folder.parent().unwrap().join("step-000001")).unwrap(),
+            "step-000002",
+        ),
+        (
+            ".",
+            |folder| {
+                fs::remove_dir_all(folder).unwrap();
+                fs::write(folder, "").unwrap();
+            },
+            "training.json",
+        ),
+    ];
+    for (file, break_it, words) in cases {
+        let checkpoint = stopped(&folder);
+        break_it(&if *file == "." { checkpoint.clone() } else { checkpoint.join(file) });
+        refused(&folder, &again, words);
+    }
+}
+
+#[test]
+fn models_that_can_not_be_used() {
+    let folder = folder("broken-models");
+    let generate = ["generate", "--prompt", "a", "--model", "run"];
+    let cases: &[Broken] = &[
+        ("config.json", |file| fs::remove_file(file).unwrap(), "can't be read"),
+        ("config.json", |file| change(file, Vec::clear), "no JSON object"),
+        ("config.json", |file| change(file, |b| b.truncate(40)), "no JSON object"),
+        ("config.json", |file| in_json(file, "model_type", "gpt2".into()), "gpt2"),
+        ("config.json", |file| in_json(file, "hidden_size", 24.into()), "another size"),
+        ("config.json", |file| in_json(file, "vocab_size", 100.into()), "its ids end below"),
+        ("config.json", |file| in_json(file, "num_hidden_layers", 0.into()), "from 1 on"),
+        ("config.json", |file| in_json(file, "max_position_embeddings", 0.into()), "from 1 on"),
+        ("config.json", |file| in_json(file, "rms_norm_eps", (-1).into()), "eps"),
+        ("config.json", |file| in_json(file, "rope_theta", 0.into()), "base"),
+        ("tokenizer.json", |file| fs::remove_file(file).unwrap(), "tokenizer.json"),
+        ("tokenizer.json", |file| change(file, Vec::clear), "tokenizer can't be used"),
+        (
+            "tokenizer.json",
+            |file| change(file, |b| b.truncate(b.len() / 2)),
+            "tokenizer can't be used",
+        ),
+        ("tokenizer.json", |file| change(file, |b| *b = b"{}".to_vec()), "tokenizer can't be used"),
+        (
+            "tokenizer.json",
+            |file| change(file, |b| *b = vec![0xFF; 100]),
+            "tokenizer can't be used",
+        ),
+        ("model.safetensors", |file| fs::remove_file(file).unwrap(), "can't be read"),
+        ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
+        (
+            "model.safetensors",
+            |file| change(file, |b| b.truncate(b.len() - 1)),
+            "no whole .safetensors",
+        ),
+        ("model.safetensors", |file| change(file, |b| b[..8].fill(0xFF)), "no whole .safetensors"),
+        (
+            "model.safetensors",
+            |file| {
+                change(file, |b| {
+                    let end = b.len();
+                    b[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+                })
+            },
+            "must be finite",
+        ),
+    ];
+    for (file, break_it, words) in cases {
+        let checkpoint = stopped(&folder);
+        break_it(&checkpoint.join(file));
+        refused(&folder, &generate, words);
+        // With the run's folder, and with the checkpoint's own; measured, and written with.
+        let eval = ["eval", "--text", "text", "--model", "run", "--out", "figures"];
+        refused(&folder, &eval, words);
+    }
+    stopped(&folder);
+    refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");
+    refused(&folder, &["generate", "--prompt", "a", "--model", "text"], "no model in text");
+    refused(&folder, &["eval", "--text", "none", "--model", "run"], "can't read none");
+}

@@ -1,0 +1,229 @@
+//! The command `cargo course model`, as a user runs it: runs that are the same, runs that are killed, and what is refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// Prose that does not change when the course's own does.
+const TEXT: &str = include_str!("../../../LICENSE-APACHE");
+
+fn program() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_model"))
+}
+
+fn model(arguments: &[&str]) -> Output {
+    program().arg("model").args(arguments).output().unwrap()
+}
+
+/// A fresh folder for one test, with a text in it.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("text.txt"), TEXT).unwrap();
+    folder
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// The arguments of a short run of a tiny model.
+fn train<'a>(text: &'a Path, out: &'a Path, steps: &'a str) -> Vec<&'a str> {
+    let of = ["model", "train", "--tiny", "--every", "1", "--steps", steps];
+    of.into_iter().chain(["--text", path(text), "--out", path(out)]).collect()
+}
+
+#[track_caller]
+fn trained(text: &Path, out: &Path, steps: &str) -> String {
+    let output = program().args(train(text, out, steps)).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// All files below a folder, with their bytes.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(next) = open.pop() {
+        for entry in next.read_dir().into_iter().flatten().map(Result::unwrap) {
+            if entry.path().is_dir() {
+                open.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(folder).unwrap().to_path_buf();
+                found.insert(name, fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[track_caller]
+fn same_bits(one: &Path, other: &Path) {
+    let (one, other) = (files(one), files(other));
+    assert_eq!(one.keys().collect::<Vec<_>>(), other.keys().collect::<Vec<_>>());
+    for (name, bytes) in &one {
+        assert!(*bytes == other[name], "{} differs", name.display());
+    }
+}
+
+#[test]
+fn one_seed_gives_the_same_bits_and_another_seed_others() {
+    let folder = folder("seeds");
+    let text = folder.join("text.txt");
+    let [one, other, third] = ["one", "other", "third"].map(|name| folder.join(name));
+    trained(&text, &one, "5");
+    trained(&text, &other, "5");
+    same_bits(&one, &other);
+    assert_eq!(files(&one).len(), 7, "five files of a checkpoint, the curve, and its figure");
+
+    let seed = train(&text, &third, "5").into_iter().chain(["--seed", "7"]);
+    assert!(program().args(seed).output().unwrap().status.success());
+    let weights = Path::new("step-000005/model.safetensors");
+    assert!(files(&one)[weights] != files(&third)[weights]);
+}
+
+/// A generator of small numbers, so that the moments of the kills are random and can be tried again.
+struct Moments(u64);
+
+impl Moments {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Each second time the run is killed in the middle of writing a checkpoint, the other times some lines after it began,
+/// wherever it is then: in a step, between two, before the first one. It goes on with the same command.
+#[test]
+fn a_run_that_was_killed_twenty_times_ends_with_the_same_bits() {
+    const STEPS: &str = "120";
+    let folder = folder("killed");
+    let text = folder.join("text.txt");
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.join(name));
+    trained(&text, &whole, STEPS);
+
+    let mut moments = Moments(2026);
+    let mut kills = 0;
+    while kills < 20 {
+        let mut child = program()
+            .args(train(&text, &killed, STEPS))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The first seven lines say what is done; each further line is a checkpoint.
+        let wanted = moments.below(if kills == 0 { 6 } else { 11 }) as usize;
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.by_ref().take(wanted).all(|line| line.is_ok()));
+        if kills % 2 == 1 {
+            let writing = killed.join(".checkpoint-new");
+            while !writing.exists() && child.try_wait().unwrap().is_none() {}
+        }
+        std::thread::sleep(Duration::from_micros(moments.below(2_000)));
+        child.kill().unwrap();
+        if child.wait().unwrap().success() {
+            // It was at its end already: the next run begins from the beginning.
+            same_bits(&whole, &killed);
+            fs::remove_dir_all(&killed).unwrap();
+            continue;
+        }
+        kills += 1;
+    }
+    trained(&text, &killed, STEPS);
+    same_bits(&whole, &killed);
+}
+
+#[test]
+fn what_a_killed_run_may_leave_is_not_taken_for_a_checkpoint() {
+    let folder = folder("leftovers");
+    let text = folder.join("text.txt");
+    let [whole, broken] = ["whole", "broken"].map(|name| folder.join(name));
+    trained(&text, &whole, "6");
+    trained(&text, &broken, "6");
+    // Half a checkpoint that is written, half of one that is removed, and one that is whole but older.
+    for name in [".checkpoint-new", ".checkpoint-old", "step-000002"] {
+        fs::create_dir_all(broken.join(name)).unwrap();
+        fs::write(broken.join(name).join("config.json"), "{").unwrap();
+    }
+    let said = trained(&text, &broken, "6");
+    assert!(said.contains("finished"), "{said}");
+    assert!(!broken.join(".checkpoint-new").exists() && !broken.join(".checkpoint-old").exists());
+    same_bits(&whole, &broken);
+}
+
+#[test]
+fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
+    let folder = folder("anew");
+    let text = folder.join("text.txt");
+    let out = folder.join("out");
+    trained(&text, &out, "2");
+    let before = files(&out);
+    let other = program().args(train(&text, &out, "3")).output().unwrap();
+    let message = String::from_utf8(other.stderr).unwrap();
+    assert_eq!(other.status.code(), Some(2));
+    assert!(message.contains("`steps` is 2 there, and 3 was asked for"), "{message}");
+    assert_eq!(files(&out), before);
+    let anew = train(&text, &out, "3").into_iter().chain(["--anew"]);
+    assert!(program().args(anew).output().unwrap().status.success());
+    assert!(out.join("step-000003").is_dir() && !out.join("step-000002").exists());
+}
+
+#[test]
+fn a_trained_model_writes_and_is_measured() {
+    let folder = folder("used");
+    let text = folder.join("text.txt");
+    let out = folder.join("out");
+    let said = trained(&text, &out, "5");
+    let model_line = said.lines().find(|line| line.contains("this model")).unwrap().to_string();
+    assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains(path(&folder))));
+
+    let write = ["generate", "--model", path(&out), "--prompt", "Licensor", "--tokens", "40"];
+    let one = model(&write);
+    assert_eq!(one.status.code(), Some(0), "{one:?}");
+    assert!(String::from_utf8(one.stdout.clone()).unwrap().starts_with("Licensor"));
+    assert_eq!(one.stdout, model(&write).stdout, "the same seed draws the same tokens");
+    let seed = model(&[&write[..], &["--seed", "7"]].concat());
+    assert_ne!(one.stdout, seed.stdout);
+
+    // A prompt of more tokens than the model has positions.
+    let long = TEXT.split_once("1. Definitions").unwrap().1;
+    let output =
+        model(&["generate", "--model", path(&out), "--prompt", &long[..900], "--tokens", "3"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+
+    let figures = folder.join("figures");
+    let measured =
+        model(&["eval", "--model", path(&out), "--text", path(&text), "--out", path(&figures)]);
+    assert_eq!(measured.status.code(), Some(0), "{measured:?}");
+    let measured = String::from_utf8(measured.stdout).unwrap();
+    assert!(measured.contains(&model_line), "{measured}");
+    assert!(fs::read_to_string(figures.join("positions.svg")).unwrap().contains("</svg>"));
+
+    let shown = model(&["inspect", "--model", path(&out)]);
+    assert_eq!(shown.status.code(), Some(0));
+    assert!(String::from_utf8(shown.stdout).unwrap().contains("10,576"));
+    let known = model(&["inspect", "--size", "llama-2-7b"]);
+    assert!(String::from_utf8(known.stdout).unwrap().contains("6,738,415,616"));
+}
+
+/// A reader that goes away is no error.
+#[test]
+fn a_reader_that_goes_away() {
+    let folder = folder("closed");
+    let (text, out) = (folder.join("text.txt"), folder.join("out"));
+    let mut child = program()
+        .args(train(&text, &out, "2"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty());
+}

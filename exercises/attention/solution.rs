@@ -1,0 +1,273 @@
+//! The tasks of grouped-query attention and its cache.
+//!
+//! A token asks with its query, is found by its key, and gives its value:
+//!
+//! ```text
+//! y = softmax(q · kᵀ / sqrt(hd)) · v        over the positions that a token sees: its own and those before it
+//! ```
+//!
+//! Sources: Vaswani et al. 2017; grouped heads, Ainslie et al. 2023.
+//!
+//! Letters, beside those of the other files: `nkv` key and value heads, `p` positions in the cache, `t = p + s`
+//! positions that can be read.
+
+use crate::prelude::*;
+
+/// Queries, keys or values of several heads, `[b, s, n, hd]`, with sizes that are known at run time.
+pub type Heads<D, T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, D, T>;
+
+/// Task `attention/repeat`. Each head `times` times, `[b, t, nkv, hd]` to `[b, t, nkv * times, hd]`.
+///
+/// Grouped queries share a key. Query heads 0 and 1 read key head 0, heads 2 and 3 read key head 1, if there are two
+/// in a group. So head `j` of the result is head `j / times` of `x`: copies stand BESIDE each other, `0, 0, 1, 1`,
+/// and not in turns, `0, 1, 0, 1`. `x` may have a tape, and may be a view.
+pub fn repeat_kv<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, times: usize) -> Heads<D, T> {
+    // task attention/repeat: begin
+    let (b, t, nkv, hd) = *x.shape();
+    let x = x.broadcast_like::<_, Axis<3>>(&(b, t, nkv, times, hd)); //     [b, t, nkv, times, hd]
+    x.reshape_like(&(b, t, nkv * times, hd)) //                             [b, t, nh, hd]
+    // task attention/repeat: end
+}
+
+/// Task `attention/mask`. Who may look at whom, when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by
+/// row.
+///
+/// Row `i` is the new token at position `p + i`. It sees itself, the new tokens before it, and all of the cache.
+pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
+    // task attention/mask: begin
+    (0..s).flat_map(|i| (0..p + s).map(move |j| j <= p + i)).collect()
+    // task attention/mask: end
+}
+
+/// Task `attention/forward`. Causal attention: `q` `[b, s, nh, hd]`, `k` and `v` `[b, t, nkv, hd]` to `[b, s, nh, hd]`.
+///
+/// ```text
+/// scores  = q · kᵀ / sqrt(hd)                      of each query head with its key head
+/// scores  = -infinity where a query does not see   with your mask
+/// weights = softmax(scores)                        over the keys
+/// y       = weights · v
+/// ```
+///
+/// The queries are those of the LAST `s` of the `t` positions: `p = t - s` were there before. Use your tasks
+/// `attention/repeat` and `attention/mask`. Scores may be in the thousands; dfdx's `softmax` subtracts the largest first.
+///
+/// Refuse an `nh` that is no multiple of `nkv`, and an `s` above `t`. All that is computed must be on the tape: the
+/// gradients of `q`, `k` and `v` are asked, too. A NaN in one text of a batch stays in this text.
+pub fn attend<D: Device<f32> + TensorFromVec<bool>, T: Tape<f32, D>>(
+    q: Heads<D, T>,
+    k: Heads<D, T>,
+    v: Heads<D, T>,
+) -> Result<Heads<D, T>> {
+    // task attention/forward: begin
+    let (b, s, nh, hd) = *q.shape();
+    let (_, t, nkv, _) = *k.shape();
+    if nkv == 0 || nh % nkv != 0 {
+        return Err(format!("{nkv} key heads can't be shared by {nh} query heads"));
+    }
+    if t < s {
+        return Err(format!("{s} queries need at least as many keys, got {t}"));
+    }
+    let dev = q.device().clone();
+
+    let q = q.permute::<_, Axes4<0, 2, 1, 3>>(); //                         [b, nh, s, hd]
+    let k = repeat_kv(k, nh / nkv).permute::<_, Axes4<0, 2, 3, 1>>(); //    [b, nh, hd, t]
+    let v = repeat_kv(v, nh / nkv).permute::<_, Axes4<0, 2, 1, 3>>(); //    [b, nh, t, hd]
+    let scores = q.matmul(k) / (hd as f32).sqrt(); //                       [b, nh, s, t]
+
+    let shape = (b, nh, s, t);
+    let seen = dev.tensor_from_vec(causal_mask(s, t - s), (s, t)); //       [s, t]
+    let seen = seen.broadcast_like::<_, Axes2<0, 1>>(&shape); //            [b, nh, s, t]
+    let hidden = dev.tensor_from_vec(vec![f32::NEG_INFINITY; b * nh * s * t], shape);
+    let scores = seen.choose(scores, hidden); //                            [b, nh, s, t]
+
+    let weights = scores.softmax::<Axis<3>>(); //                           [b, nh, s, t]
+    Ok(weights.matmul(v).permute::<_, Axes4<0, 2, 1, 3>>()) //              [b, s, nh, hd]
+    // task attention/forward: end
+}
+
+/// Task `attention/softmax-backward`. The gradient of a softmax along the last axis, by hand and without a tape.
+///
+/// `y`, `[b, nh, s, t]`, is what the softmax gave, and `dy` the gradient of the loss with respect to it. What one
+/// position gains, the others of its row lose:
+///
+/// ```text
+/// dx = y · (dy - sum over the row of y · dy)
+/// ```
+///
+/// A NaN stays in its row. No number replaces it.
+pub fn softmax_backward<D: Device<f32>>(y: Heads<D>, dy: Heads<D>) -> Heads<D> {
+    // task attention/softmax-backward: begin
+    let along = (y.clone() * dy.clone()).sum::<_, Axis<3>>(); //            [b, nh, s]
+    let along = along.broadcast_like::<_, Axis<3>>(y.shape()); //           [b, nh, s, t]
+    y * (dy - along) //                                                     [b, nh, s, t]
+    // task attention/softmax-backward: end
+}
+
+/// The keys and values of a text so far, so that a new token does not compute them again.
+#[derive(Clone)]
+pub struct KvCache<D: Device<f32>> {
+    /// The most positions.
+    pub capacity: usize,
+    /// Keys and values, `[b, p, nkv, hd]` each; nothing before the first piece.
+    pub kept: Option<(Heads<D>, Heads<D>)>,
+}
+
+impl<D: Device<f32>> KvCache<D> {
+    /// An empty cache.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, kept: None }
+    }
+
+    /// `p`, how many positions are kept.
+    pub fn positions(&self) -> usize {
+        self.kept.as_ref().map_or(0, |(k, _)| k.shape().1)
+    }
+
+    /// Task `attention/cache`. Adds the keys and values of the next tokens, `[b, s, nkv, hd]` each, behind those that
+    /// are kept, in each batch row. Returns all of them, `[b, p + s, nkv, hd]`.
+    ///
+    /// Refuse a piece that does not fit into the capacity, and one with another `b`, `nkv` or `hd` than what is kept. A piece that
+    /// is refused changes nothing: the next one that fits goes on from there.
+    pub fn push(&mut self, k: Heads<D>, v: Heads<D>) -> Result<(Heads<D>, Heads<D>)> {
+        // task attention/cache: begin
+        let (b, s, nkv, hd) = *k.shape();
+        let p = self.positions();
+        if p + s > self.capacity {
+            return Err(format!("{s} tokens more than {p} of {} do not fit", self.capacity));
+        }
+        let all = match self.kept.clone() {
+            None => (k, v),
+            Some((old_k, old_v)) => {
+                let (b_old, _, nkv_old, hd_old) = *old_k.shape();
+                if (b, nkv, hd) != (b_old, nkv_old, hd_old) {
+                    return Err(format!("the cache holds {:?}, got {:?}", old_k.shape(), k.shape()));
+                }
+                let k = (old_k, k).concat_along(Axis::<1>); //              [b, p + s, nkv, hd]
+                let v = (old_v, v).concat_along(Axis::<1>); //              [b, p + s, nkv, hd]
+                (k, v)
+            }
+        };
+        self.kept = Some(all.clone()); // last: what is refused has changed nothing
+        Ok(all)
+        // task attention/cache: end
+    }
+}
+
+/// The sizes of an attention as a type: a token of `H` elements, `NH` query heads, `NKV` key and value heads, `HD`
+/// elements a head.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadSizes<const H: usize, const NH: usize, const NKV: usize, const HD: usize>;
+
+#[allow(clippy::new_without_default)]
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSizes<H, NH, NKV, HD> {
+    /// Task `attention/types`, about types. Make these sizes impossible to compile, here, each with a message:
+    ///
+    /// - `NKV` 0, and an `NKV` that does not divide `NH`;
+    /// - `NH` 0, and an `HD` that is 0 or odd: RoPE turns pairs;
+    /// - an `H` that is not `NH * HD`.
+    pub fn new() -> Self {
+        // task attention/types: begin
+        const {
+            assert!(NKV > 0 && NH > 0 && NH % NKV == 0, "NKV must divide NH, and neither may be 0");
+            assert!(HD > 0 && HD % 2 == 0, "the head size must be even, and not 0");
+            assert!(H == NH * HD, "the hidden size must be the number of heads times the head size");
+        };
+        // task attention/types: starter
+        //| // to do: task attention/types, in place of this line
+        // task attention/types: end
+        Self
+    }
+}
+
+/// Task `attention/property`. An invariant of your own.
+///
+/// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
+/// wrong with it, or `Ok`.
+///
+/// `attention.forward(&case)` takes a `party::AttendCase { sizes, q, k, v }` with `party::AttendSizes { batch, queries,
+/// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives `dq`, `dk` and `dv`.
+/// `attention.cache(capacity)` gives a cache: `cache.push(&piece)` takes a `party::KeysValues { shape: [b, s, nkv,
+/// hd], k, v }` and gives all that is kept, in the same form. The parts have names too: `repeat`, `mask`,
+/// `softmax_backward`. Each may answer `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right one. Think of what a
+/// later token may not change, of the result when all values are equal, and of a text in two pieces.
+pub fn property(attention: &dyn party::GroupedQueryAttention) -> Result<()> {
+    // task attention/property: begin
+    let said = |refusal: party::Refusal| refusal.0;
+    let (nh, nkv, hd) = (4, 2, 2);
+    let numbers = |n: usize, seed: usize| -> Vec<f32> {
+        (0..n).map(|i| ((i * 37 + seed * 11) % 29) as f32 / 8.0 - 1.75).collect()
+    };
+    let case = |s: usize, t: usize| party::AttendCase {
+        sizes: party::AttendSizes {
+            batch: 1,
+            queries: s,
+            keys: t,
+            num_heads: nh,
+            num_kv_heads: nkv,
+            head_dim: hd,
+        },
+        q: numbers(5 * nh * hd, 1)[(5 - s) * nh * hd..].to_vec(),
+        k: numbers(5 * nkv * hd, 2),
+        v: numbers(5 * nkv * hd, 3),
+    };
+    let near = |a: &[f32], b: &[f32]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-4)
+    };
+    let whole = case(5, 5);
+    let y = attention.forward(&whole).map_err(said)?;
+    // The last queries alone find what they find among all.
+    let tail = attention.forward(&case(2, 5)).map_err(said)?;
+    if !near(&tail, &y[3 * nh * hd..]) {
+        return Err(format!("the last two of five tokens gave {tail:?}, and among all {y:?}"));
+    }
+    // The first token finds its own value, in the value head of its group.
+    let own: Vec<f32> = (0..nh).flat_map(|head| whole.v[head / 2 * hd..][..hd].to_vec()).collect();
+    if !near(&y[..nh * hd], &own) {
+        return Err(format!("the first token gave {:?}, its values are {own:?}", &y[..nh * hd]));
+    }
+    // A later token changes nothing before it.
+    let mut changed = whole.clone();
+    changed.k[4 * nkv * hd..].fill(2.0);
+    changed.v[4 * nkv * hd..].fill(50.0);
+    if attention.forward(&changed).map_err(said)?[..4 * nh * hd] != y[..4 * nh * hd] {
+        return Err("the last token changed what the tokens before it found".to_string());
+    }
+    // Weights sum to 1, whatever the scores are.
+    for scale in [1.0, 1000.0] {
+        let mut flat = whole.clone();
+        flat.v.fill(1.0);
+        flat.q.iter_mut().for_each(|q| *q *= scale);
+        let y = attention.forward(&flat).map_err(said)?;
+        if !near(&y, &vec![1.0; 5 * nh * hd]) {
+            return Err(format!("all values are 1, and the results {y:?}"));
+        }
+    }
+    // A product of sqrt(hd) · ln 3 weighs three times as much as one of 0.
+    let part = 3f32.ln() / (hd as f32).sqrt();
+    let mut odds = case(1, 2);
+    (odds.q, odds.k) = (vec![1.0; nh * hd], [[part; 4], [0.0; 4]].concat());
+    odds.v = [[1.0; 4], [0.0; 4]].concat();
+    let y = attention.forward(&odds).map_err(said)?;
+    if !near(&y, &vec![0.75; nh * hd]) {
+        return Err(format!("weights of 3/4 and 1/4 expected, got {y:?}"));
+    }
+    // A cache gives back what it got, and refuses what does not fit.
+    let piece = |s: usize, first: usize| {
+        let k = numbers(s * 4, first);
+        party::KeysValues { shape: [1, s, 2, 2], v: k.iter().map(|k| -k).collect(), k }
+    };
+    let mut cache = attention.cache(3).map_err(said)?;
+    cache.push(&piece(2, 1)).map_err(said)?;
+    if cache.push(&piece(2, 3)).is_ok() {
+        return Err("a cache for 3 positions has taken 4".to_string());
+    }
+    let all = cache.push(&piece(1, 5)).map_err(said)?;
+    let [first, last] = [piece(2, 1), piece(1, 5)];
+    if all.k != [first.k, last.k].concat() || all.v != [first.v, last.v].concat() {
+        return Err("a cache gave back other keys and values than it got".to_string());
+    }
+    Ok(())
+    // task attention/property: end
+}

@@ -1,0 +1,149 @@
+//! The tasks of grouped-query attention and its cache.
+//!
+//! A token asks with its query, is found by its key, and gives its value:
+//!
+//! ```text
+//! y = softmax(q · kᵀ / sqrt(hd)) · v        over the positions that a token sees: its own and those before it
+//! ```
+//!
+//! Sources: Vaswani et al. 2017; grouped heads, Ainslie et al. 2023.
+//!
+//! Letters, beside those of the other files: `nkv` key and value heads, `p` positions in the cache, `t = p + s`
+//! positions that can be read.
+
+use crate::prelude::*;
+
+/// Queries, keys or values of several heads, `[b, s, n, hd]`, with sizes that are known at run time.
+pub type Heads<D, T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, D, T>;
+
+/// Task `attention/repeat`. Each head `times` times, `[b, t, nkv, hd]` to `[b, t, nkv * times, hd]`.
+///
+/// Grouped queries share a key. Query heads 0 and 1 read key head 0, heads 2 and 3 read key head 1, if there are two
+/// in a group. So head `j` of the result is head `j / times` of `x`: copies stand BESIDE each other, `0, 0, 1, 1`,
+/// and not in turns, `0, 1, 0, 1`. `x` may have a tape, and may be a view.
+pub fn repeat_kv<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, times: usize) -> Heads<D, T> {
+    // task attention/repeat: begin
+    todo!("task attention/repeat")
+    // task attention/repeat: end
+}
+
+/// Task `attention/mask`. Who may look at whom, when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by
+/// row.
+///
+/// Row `i` is the new token at position `p + i`. It sees itself, the new tokens before it, and all of the cache.
+pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
+    // task attention/mask: begin
+    todo!("task attention/mask")
+    // task attention/mask: end
+}
+
+/// Task `attention/forward`. Causal attention: `q` `[b, s, nh, hd]`, `k` and `v` `[b, t, nkv, hd]` to `[b, s, nh, hd]`.
+///
+/// ```text
+/// scores  = q · kᵀ / sqrt(hd)                      of each query head with its key head
+/// scores  = -infinity where a query does not see   with your mask
+/// weights = softmax(scores)                        over the keys
+/// y       = weights · v
+/// ```
+///
+/// The queries are those of the LAST `s` of the `t` positions: `p = t - s` were there before. Use your tasks
+/// `attention/repeat` and `attention/mask`. Scores may be in the thousands; dfdx's `softmax` subtracts the largest first.
+///
+/// Refuse an `nh` that is no multiple of `nkv`, and an `s` above `t`. All that is computed must be on the tape: the
+/// gradients of `q`, `k` and `v` are asked, too. A NaN in one text of a batch stays in this text.
+pub fn attend<D: Device<f32> + TensorFromVec<bool>, T: Tape<f32, D>>(
+    q: Heads<D, T>,
+    k: Heads<D, T>,
+    v: Heads<D, T>,
+) -> Result<Heads<D, T>> {
+    // task attention/forward: begin
+    todo!("task attention/forward")
+    // task attention/forward: end
+}
+
+/// Task `attention/softmax-backward`. The gradient of a softmax along the last axis, by hand and without a tape.
+///
+/// `y`, `[b, nh, s, t]`, is what the softmax gave, and `dy` the gradient of the loss with respect to it. What one
+/// position gains, the others of its row lose:
+///
+/// ```text
+/// dx = y · (dy - sum over the row of y · dy)
+/// ```
+///
+/// A NaN stays in its row. No number replaces it.
+pub fn softmax_backward<D: Device<f32>>(y: Heads<D>, dy: Heads<D>) -> Heads<D> {
+    // task attention/softmax-backward: begin
+    todo!("task attention/softmax-backward")
+    // task attention/softmax-backward: end
+}
+
+/// The keys and values of a text so far, so that a new token does not compute them again.
+#[derive(Clone)]
+pub struct KvCache<D: Device<f32>> {
+    /// The most positions.
+    pub capacity: usize,
+    /// Keys and values, `[b, p, nkv, hd]` each; nothing before the first piece.
+    pub kept: Option<(Heads<D>, Heads<D>)>,
+}
+
+impl<D: Device<f32>> KvCache<D> {
+    /// An empty cache.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, kept: None }
+    }
+
+    /// `p`, how many positions are kept.
+    pub fn positions(&self) -> usize {
+        self.kept.as_ref().map_or(0, |(k, _)| k.shape().1)
+    }
+
+    /// Task `attention/cache`. Adds the keys and values of the next tokens, `[b, s, nkv, hd]` each, behind those that
+    /// are kept, in each batch row. Returns all of them, `[b, p + s, nkv, hd]`.
+    ///
+    /// Refuse a piece that does not fit into the capacity, and one with another `b`, `nkv` or `hd` than what is kept. A piece that
+    /// is refused changes nothing: the next one that fits goes on from there.
+    pub fn push(&mut self, k: Heads<D>, v: Heads<D>) -> Result<(Heads<D>, Heads<D>)> {
+        // task attention/cache: begin
+        todo!("task attention/cache")
+        // task attention/cache: end
+    }
+}
+
+/// The sizes of an attention as a type: a token of `H` elements, `NH` query heads, `NKV` key and value heads, `HD`
+/// elements a head.
+#[derive(Debug, Clone, Copy)]
+pub struct HeadSizes<const H: usize, const NH: usize, const NKV: usize, const HD: usize>;
+
+#[allow(clippy::new_without_default)]
+impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSizes<H, NH, NKV, HD> {
+    /// Task `attention/types`, about types. Make these sizes impossible to compile, here, each with a message:
+    ///
+    /// - `NKV` 0, and an `NKV` that does not divide `NH`;
+    /// - `NH` 0, and an `HD` that is 0 or odd: RoPE turns pairs;
+    /// - an `H` that is not `NH * HD`.
+    pub fn new() -> Self {
+        // task attention/types: begin
+        // to do: task attention/types, in place of this line
+        // task attention/types: end
+        Self
+    }
+}
+
+/// Task `attention/property`. An invariant of your own.
+///
+/// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
+/// wrong with it, or `Ok`.
+///
+/// `attention.forward(&case)` takes a `party::AttendCase { sizes, q, k, v }` with `party::AttendSizes { batch, queries,
+/// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives `dq`, `dk` and `dv`.
+/// `attention.cache(capacity)` gives a cache: `cache.push(&piece)` takes a `party::KeysValues { shape: [b, s, nkv,
+/// hd], k, v }` and gives all that is kept, in the same form. The parts have names too: `repeat`, `mask`,
+/// `softmax_backward`. Each may answer `Err(refusal)`, whose words are in `refusal.0`.
+///
+/// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right one. Think of what a
+/// later token may not change, of the result when all values are equal, and of a text in two pieces.
+pub fn property(attention: &dyn party::GroupedQueryAttention) -> Result<()> {
+    // task attention/property: begin
+    todo!("task attention/property")
+    // task attention/property: end
+}

@@ -1,0 +1,217 @@
+//! The learner's grouped-query attention as a party to the contract.
+
+use super::{Learner, Seat, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use crate::types::{By, Rule};
+use contract::attention::party::*;
+use contract::component::Component;
+use contract::grade::{by_invariants, refusal_of};
+use exercises::attention::{self, Heads};
+use exercises::prelude::{Axes4, Axis, BroadcastTo, Cpu, HasShape, OwnedTape, PermuteTo, Trace};
+
+/// The seat of grouped-query attention.
+pub const SEAT: Seat = Seat {
+    slug: <dyn GroupedQueryAttention>::SLUG,
+    invariants: |task, learner, run| by_invariants::<dyn GroupedQueryAttention>(task, learner, run),
+    property: |shown| {
+        refusal_of::<dyn GroupedQueryAttention>(shown, &|party| attention::property(party))
+    },
+    types: Some(Rule {
+        imports: &["exercises::attention::HeadSizes"],
+        sizes,
+        fits: |sizes| {
+            let &[h, nh, nkv, hd] = sizes else { return false };
+            let heads = nh > 0 && nkv > 0 && nh % nkv == 0;
+            heads && hd > 0 && hd % 2 == 0 && h == nh * hd
+        },
+        function: |sizes| {
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            format!("() {{ let _: fn() -> _ = HeadSizes::<{}>::new; }}", sizes.join(", "))
+        },
+        refused_by: By::Assertion,
+        keeps: None,
+    }),
+};
+
+/// All small heads, with the hidden size that they make and with others; and sizes that real models have, with
+/// their neighbours. `h`, `nh`, `nkv`, `hd`.
+fn sizes() -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    for (nh, nkv) in (0..=9usize).flat_map(|nh| (0..=nh + 2).map(move |nkv| (nh, nkv))) {
+        for hd in 0..=6usize {
+            let h = nh * hd;
+            all.extend(
+                [h, h + 1, h + hd, h.saturating_sub(hd), nkv * hd, hd].map(|h| [h, nh, nkv, hd]),
+            );
+        }
+    }
+    // SmolLM 135M, TinyLlama 1.1B, Llama 3.2 1B, Llama 2 7B and 70B, Llama 3 8B.
+    let models = [
+        [576, 9, 3, 64],
+        [2048, 32, 4, 64],
+        [2048, 32, 8, 64],
+        [4096, 32, 32, 128],
+        [8192, 64, 8, 128],
+        [4096, 32, 8, 128],
+    ];
+    for model in models {
+        all.push(model);
+        for place in 0..4 {
+            for near in [-2isize, -1, 1, 2] {
+                let mut other = model;
+                other[place] = other[place].wrapping_add_signed(near);
+                all.push(other);
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    all.into_iter().map(Vec::from).collect()
+}
+
+type Traced = Heads<Cpu, OwnedTape<f32, Cpu>>;
+
+/// `[b, s, n, hd]` values, as a tensor that lies in memory as the manner says.
+fn heads([b, s, n, hd]: [usize; 4], values: &[f32], manner: Manner) -> Heads<Cpu> {
+    match manner {
+        Manner::Permuted => {
+            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * hd + k);
+            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
+            let turned: Vec<f32> = (0..hd).flat_map(head).map(|at| values[at]).collect();
+            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            let row = tensor(&values[..s * n * hd], (s, n, hd));
+            row.broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
+        }
+        _ => tensor(values, (b, s, n, hd)),
+    }
+}
+
+/// Queries, keys and values of a case.
+fn inputs(case: &AttendCase, manner: Manner) -> [Heads<Cpu>; 3] {
+    let (of_q, of_k) = (case.sizes.of_queries(), case.sizes.of_keys());
+    [heads(of_q, &case.q, manner), heads(of_k, &case.k, manner), heads(of_k, &case.v, manner)]
+}
+
+fn attend_traced(inputs: &[Heads<Cpu>; 3], manner: Manner) -> Reply<Traced> {
+    let traced = |x: &Heads<Cpu>| match manner {
+        Manner::Continued => continued(x),
+        _ => x.leaky_trace(),
+    };
+    let [q, k, v] = inputs.each_ref().map(traced);
+    attention::attend(q, k, v).map_err(Refusal::new)
+}
+
+impl GroupedQueryAttention for Learner {
+    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        self.repeat_in(Manner::Plain, shape, times, x)
+    }
+
+    fn repeat_in(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        x: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.may("repeat")?;
+        if manner == Manner::Again {
+            attention::repeat_kv(heads(shape, &reversed(x), Manner::Plain), times);
+        }
+        let x = heads(shape, x, manner);
+        Ok(match manner {
+            Manner::Traced => attention::repeat_kv(x.leaky_trace(), times).as_vec(),
+            _ => attention::repeat_kv(x, times).as_vec(),
+        })
+    }
+
+    fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
+        self.may("mask")?;
+        Ok(attention::causal_mask(s, p))
+    }
+
+    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
+        self.may("forward")?;
+        let inputs = inputs(case, manner);
+        if manner == Manner::Traced {
+            return Ok(attend_traced(&inputs, manner)?.as_vec());
+        }
+        let attend = |[q, k, v]: [Heads<Cpu>; 3]| attention::attend(q, k, v).map_err(Refusal::new);
+        if manner == Manner::Again {
+            let (q, k, v) = (reversed(&case.q), reversed(&case.k), reversed(&case.v));
+            attend(self::inputs(&AttendCase { q, k, v, ..case.clone() }, Manner::Plain))?;
+        }
+        Ok(attend(inputs)?.as_vec())
+    }
+
+    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+        self.may("backward")?;
+        // The gradient of a broadcast tensor is that of one row.
+        let plain = manner == Manner::Broadcast;
+        let inputs = inputs(case, if plain { Manner::Plain } else { manner });
+        let y = || attend_traced(&inputs, manner);
+        if manner == Manner::Again {
+            run_back(y()?, &reversed(dy));
+        }
+        let mut grads = match manner {
+            Manner::UsedTwice => run_back_twice([y()?, y()?], dy),
+            _ => run_back(y()?, dy),
+        };
+        let [dq, dk, dv] = inputs.each_ref().map(|x| gradient_of(&mut grads, x));
+        Ok(AttendGrads { dq, dk, dv })
+    }
+
+    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+        self.softmax_backward_in(Manner::Plain, shape, y, dy)
+    }
+
+    fn softmax_backward_in(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        y: &[f32],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.may("softmax_backward")?;
+        let back = |y: &[f32], dy: &[f32], manner| {
+            attention::softmax_backward(heads(shape, y, manner), heads(shape, dy, manner)).as_vec()
+        };
+        if manner == Manner::Again {
+            back(&reversed(y), &reversed(dy), Manner::Plain);
+        }
+        Ok(back(y, dy, manner))
+    }
+
+    fn cache(&self, capacity: usize) -> Reply<Box<dyn KeyValueCache>> {
+        self.may("cache")?;
+        Ok(Box::new(Kept(attention::KvCache::new(capacity))))
+    }
+}
+
+/// A cache of the learner's.
+struct Kept(attention::KvCache<Cpu>);
+
+impl KeyValueCache for Kept {
+    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
+        self.push_in(Manner::Plain, piece)
+    }
+
+    fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues> {
+        let [k, v] = [&piece.k, &piece.v].map(|x| heads(piece.shape, x, manner));
+        let (k, v) = self.0.push(k, v).map_err(Refusal::new)?;
+        let (b, t, nkv, hd) = *k.shape();
+        Ok(KeysValues { shape: [b, t, nkv, hd], k: k.as_vec(), v: v.as_vec() })
+    }
+
+    fn positions(&self) -> Reply<usize> {
+        Ok(self.0.positions())
+    }
+}

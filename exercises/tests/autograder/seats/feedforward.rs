@@ -1,0 +1,136 @@
+//! The learner's SwiGLU as a party to the contract.
+
+use super::{
+    Learner, Seat, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor,
+};
+use contract::component::Component;
+use contract::feedforward::party::*;
+use contract::grade::{by_invariants, refusal_of};
+use contract::with_feedforward_sizes;
+use exercises::feedforward;
+use exercises::prelude::{Const, Cpu, Trace};
+
+/// The seat of SwiGLU.
+pub const SEAT: Seat = Seat {
+    slug: <dyn SwiGlu>::SLUG,
+    invariants: |task, learner, run| by_invariants::<dyn SwiGlu>(task, learner, run),
+    property: |shown| {
+        refusal_of::<dyn SwiGlu>(shown, &|_| Err("feedforward has no such task".to_string()))
+    },
+    types: None,
+};
+
+fn a_network<const H: usize, const FF: usize>(
+    case: &SwiGluCase,
+) -> feedforward::SwiGlu<H, FF, Cpu> {
+    feedforward::SwiGlu {
+        gate: tensor(&case.gate, (Const, Const)),
+        up: tensor(&case.up, (Const, Const)),
+        down: tensor(&case.down, (Const, Const)),
+    }
+}
+
+impl SwiGlu for Learner {
+    fn size(&self, case: &SizeCase) -> Reply<usize> {
+        self.may("size")?;
+        let SizeCase { hidden_size, multiple_of, multiplier } = *case;
+        Ok(feedforward::ffn_hidden_size(hidden_size, multiple_of, multiplier))
+    }
+
+    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
+        self.may("forward")?;
+        with_feedforward_sizes!((case.shape[2], case.ffn_hidden_size), |H, FF| {
+            let network = a_network::<H, FF>(case);
+            let x = rows::<H>(&case.x, case.shape, manner);
+            let y = match manner {
+                Manner::Traced => return Ok(network.forward(x.leaky_trace()).as_vec()),
+                Manner::Again | Manner::Cloned => {
+                    network.forward(rows::<H>(&reversed(&case.x), case.shape, Manner::Plain));
+                    let cloned = manner == Manner::Cloned;
+                    if cloned { network.clone().forward(x) } else { network.forward(x) }
+                }
+                _ => network.forward(x),
+            };
+            Ok(y.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+        self.may("backward")?;
+        with_feedforward_sizes!((case.shape[2], case.ffn_hidden_size), |H, FF| {
+            if self.by_hand {
+                if let Manner::Again | Manner::Cloned = manner {
+                    let other = SwiGluCase { x: reversed(&case.x), ..case.clone() };
+                    by_hand::<FF>(&other, &reversed(dy), Manner::Plain);
+                }
+                return Ok(by_hand::<FF>(case, dy, manner));
+            }
+            let mut network = a_network::<H, FF>(case);
+            // The gradient of a broadcast tensor is that of one row.
+            let manner = if manner == Manner::Broadcast { Manner::Plain } else { manner };
+            let x = rows::<H>(&case.x, case.shape, manner);
+            if let Manner::Again | Manner::Cloned = manner {
+                let other = rows::<H>(&reversed(&case.x), case.shape, Manner::Plain);
+                run_back(network.forward(other.leaky_trace()), &reversed(dy));
+                if manner == Manner::Cloned {
+                    network = network.clone();
+                }
+            }
+            let y = || network.forward(x.leaky_trace());
+            let mut grads = match manner {
+                Manner::Continued => run_back(network.forward(continued(&x)), dy),
+                Manner::UsedTwice => run_back_twice([y(), y()], dy),
+                _ => run_back(y(), dy),
+            };
+            Ok(SwiGluGrads {
+                dx: gradient_of(&mut grads, &x),
+                dgate: gradient_of(&mut grads, &network.gate),
+                dup: gradient_of(&mut grads, &network.up),
+                ddown: gradient_of(&mut grads, &network.down),
+            })
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+}
+
+/// The gradients of the network, made of those of the gate, which are the learner's. What the matrices do is plain loops.
+fn by_hand<const FF: usize>(case: &SwiGluCase, dy: &[f32], manner: Manner) -> SwiGluGrads {
+    let SwiGluCase { shape, gate, up, down, x, .. } = case;
+    let [b, s, h] = *shape;
+    let inner = |n: usize, product: &dyn Fn(usize) -> f32| (0..n).map(product).sum::<f32>();
+    let units = |of: &dyn Fn(usize, usize) -> f32| -> Vec<f32> {
+        (0..b * s).flat_map(|t| (0..FF).map(move |k| of(t, k))).collect()
+    };
+    let a = units(&|t, k| inner(h, &|j| gate[k * h + j] * x[t * h + j]));
+    let c = units(&|t, k| inner(h, &|j| up[k * h + j] * x[t * h + j]));
+    let dz = units(&|t, k| inner(h, &|j| down[j * FF + k] * dy[t * h + j]));
+    let [a_in, c_in, dz_in] = [&a, &c, &dz].map(|values| rows::<FF>(values, [b, s, FF], manner));
+    let (da, db) = feedforward::gate_backward(a_in, c_in, dz_in);
+    let (da, db) = (da.as_vec(), db.as_vec());
+
+    let silu = |a: f32| a / (1.0 + (-a).exp());
+    let mut grads = SwiGluGrads {
+        dx: Vec::with_capacity(x.len()),
+        dgate: vec![0.0; FF * h],
+        dup: vec![0.0; FF * h],
+        ddown: vec![0.0; h * FF],
+    };
+    for (t, j) in (0..b * s).flat_map(|t| (0..h).map(move |j| (t, j))) {
+        let back = |k: usize| gate[k * h + j] * da[t * FF + k] + up[k * h + j] * db[t * FF + k];
+        grads.dx.push(inner(FF, &back));
+        for k in 0..FF {
+            let unit = t * FF + k;
+            grads.dgate[k * h + j] += da[unit] * x[t * h + j];
+            grads.dup[k * h + j] += db[unit] * x[t * h + j];
+            grads.ddown[j * FF + k] += dy[t * h + j] * silu(a[unit]) * c[unit];
+        }
+    }
+    grads
+}

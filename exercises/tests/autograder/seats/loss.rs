@@ -1,0 +1,106 @@
+//! The learner's loss as a party to the contract.
+
+use super::{Learner, Seat, continued, gradient_of, reversed, tensor};
+use contract::component::Component;
+use contract::grade::{by_invariants, refusal_of};
+use contract::loss::party::*;
+use exercises::loss;
+use exercises::prelude::{
+    AsArray, Axes3, Axis, Backward, BroadcastTo, Cpu, OwnedTape, PermuteTo, Rank0, Tensor, Trace,
+};
+
+/// The seat of the loss.
+pub const SEAT: Seat = Seat {
+    slug: <dyn CrossEntropy>::SLUG,
+    invariants: |task, learner, run| by_invariants::<dyn CrossEntropy>(task, learner, run),
+    property: |shown| {
+        refusal_of::<dyn CrossEntropy>(shown, &|_| Err("loss has no such task".to_string()))
+    },
+    types: None,
+};
+
+type Logits = Tensor<(usize, usize, usize), f32, Cpu>;
+
+/// `[b, s, v]` logits, as a tensor that lies in memory as the manner says.
+fn logits(values: &[f32], [b, s, v]: [usize; 3], manner: Manner) -> Logits {
+    match manner {
+        Manner::Permuted => {
+            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * v + k);
+            let turned = (0..v).flat_map(|k| (0..s).flat_map(at(k)));
+            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
+            tensor(&turned, (v, s, b)).permute::<_, Axes3<2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            tensor(&values[..s * v], (s, v)).broadcast_like::<_, Axis<0>>(&(b, s, v))
+        }
+        _ => tensor(values, (b, s, v)),
+    }
+}
+
+impl CrossEntropy for Learner {
+    fn next_tokens(&self, case: &TextCase) -> Reply<Pairs> {
+        self.may("next_tokens")?;
+        let pairs = loss::next_tokens(&case.ids, case.shape).map_err(Refusal::new)?;
+        Ok(Pairs { inputs: pairs.0, targets: pairs.1 })
+    }
+
+    fn forward(&self, case: &LossCase) -> Reply<f32> {
+        self.forward_in(Manner::Plain, case)
+    }
+
+    fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
+        self.may("forward")?;
+        let input = logits(&case.logits, case.shape, manner);
+        if manner == Manner::Again {
+            let other = logits(&reversed(&case.logits), case.shape, Manner::Plain);
+            // What it says of another call does not matter here.
+            let _ = loss::cross_entropy(other, &case.targets);
+        }
+        if manner == Manner::Traced {
+            let traced = loss::cross_entropy(input.leaky_trace(), &case.targets);
+            return Ok(traced.map_err(Refusal::new)?.array());
+        }
+        Ok(loss::cross_entropy(input, &case.targets).map_err(Refusal::new)?.array())
+    }
+
+    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dloss)
+    }
+
+    fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+        self.may("backward")?;
+        if self.by_hand {
+            if manner == Manner::Again {
+                let other = logits(&reversed(&case.logits), case.shape, Manner::Plain);
+                loss::backward(other, &case.targets, 1.0);
+            }
+            let input = logits(&case.logits, case.shape, manner);
+            return Ok(loss::backward(input, &case.targets, dloss).as_vec());
+        }
+        // The gradient of a broadcast tensor is that of one row.
+        let manner = if manner == Manner::Broadcast { Manner::Plain } else { manner };
+        let leaf = logits(&case.logits, case.shape, manner);
+        type Traced<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
+        let of = |input: Traced<(usize, usize, usize)>| -> Reply<Traced<Rank0>> {
+            loss::cross_entropy(input, &case.targets).map_err(Refusal::new)
+        };
+        if manner == Manner::Again {
+            of(leaf.leaky_trace())?.backward();
+        }
+        let mut grads = match manner {
+            Manner::Continued => (of(continued(&leaf))? * dloss).backward(),
+            Manner::UsedTwice => {
+                let parts = (of(leaf.leaky_trace())?, of(leaf.leaky_trace())?);
+                (parts.0 * (0.25 * dloss) + parts.1 * (0.75 * dloss)).backward()
+            }
+            _ => (of(leaf.leaky_trace())? * dloss).backward(),
+        };
+        Ok(gradient_of(&mut grads, &leaf))
+    }
+
+    fn perplexity(&self, parts: &[Part]) -> Reply<f32> {
+        self.may("perplexity")?;
+        let parts: Vec<_> = parts.iter().map(|part| (part.loss, part.places)).collect();
+        Ok(loss::perplexity(&parts))
+    }
+}

@@ -1,0 +1,143 @@
+//! The learner's model as a party to the contract.
+
+use super::{Learner, Seat, tensor};
+use contract::component::Component;
+use contract::grade::by_invariants;
+use contract::model::party::*;
+use contract::with_model_sizes;
+use exercises::attention::{KvCache, attend};
+use exercises::embedding::VocabEmbedding;
+use exercises::feedforward::SwiGlu;
+use exercises::model::{self, Block};
+use exercises::norm::GroupRmsNorm;
+use exercises::prelude::{Const, Cpu, TensorFromVec};
+use exercises::rope::NtkAwareRope;
+
+/// The seat of the model.
+pub const SEAT: Seat = Seat {
+    slug: <dyn Llama>::SLUG,
+    invariants: |task, learner, run| by_invariants::<dyn Llama>(task, learner, run),
+    property: |_| None,
+    types: None,
+};
+
+/// Positions of the rotation's tables: more than any text of the contract has.
+const POSITIONS: usize = 128;
+
+fn norm<const H: usize>(gamma: &[f32], eps: f64) -> GroupRmsNorm<H, H, Cpu> {
+    GroupRmsNorm::new(tensor(gamma, (Const,)), eps)
+}
+
+fn a_block<const H: usize, const HD: usize, const FF: usize>(
+    weights: &BlockWeights,
+    eps: f64,
+    base: f64,
+) -> Reply<Block<H, HD, FF, Cpu>> {
+    let matrix = |values: &[f32]| tensor(values, (values.len() / H, Const::<H>));
+    let rope = NtkAwareRope::new(&Cpu::default(), base, POSITIONS, 1, false);
+    Ok(Block {
+        input_norm: norm(&weights.input_norm, eps),
+        q: matrix(&weights.q),
+        k: matrix(&weights.k),
+        v: matrix(&weights.v),
+        o: matrix(&weights.o),
+        rope: rope.map_err(Refusal::new)?,
+        post_norm: norm(&weights.post_norm, eps),
+        network: SwiGlu {
+            gate: tensor(&weights.gate, (Const, Const)),
+            up: tensor(&weights.up, (Const, Const)),
+            down: tensor(&weights.down, (Const, Const)),
+        },
+    })
+}
+
+fn a_model<const V: usize, const H: usize, const HD: usize, const FF: usize>(
+    case: &ModelCase,
+) -> Reply<model::Llama<V, H, HD, FF, Cpu>> {
+    let blocks = case.blocks.iter().map(|weights| a_block(weights, case.eps, case.base));
+    Ok(model::Llama {
+        table: VocabEmbedding::new(tensor(&case.table, (Const, Const))),
+        blocks: blocks.collect::<Reply<_>>()?,
+        norm: norm(&case.norm, case.eps),
+        head: case.head.as_ref().map(|head| tensor(head, (Const, Const))),
+    })
+}
+
+/// All weights, in the contract's order.
+fn weights_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
+    model: &model::Llama<V, H, HD, FF, Cpu>,
+) -> Vec<f32> {
+    let mut all = model.table.weight.as_vec();
+    for block in &model.blocks {
+        all.extend(block.input_norm.weight.as_vec());
+        for matrix in [&block.q, &block.k, &block.v, &block.o] {
+            all.extend(matrix.as_vec());
+        }
+        all.extend(block.post_norm.weight.as_vec());
+        let SwiGlu { gate, up, down } = &block.network;
+        all.extend([gate.as_vec(), up.as_vec(), down.as_vec()].concat());
+    }
+    all.extend(model.norm.weight.as_vec());
+    all.extend(model.head.iter().flat_map(|head| head.as_vec()));
+    all
+}
+
+impl Llama for Learner {
+    fn block(&self, case: &BlockCase) -> Reply<Vec<f32>> {
+        self.may("block")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |_V, H, _NH, _NKV, HD, FF| {
+            let block = a_block::<H, HD, FF>(&case.weights, case.eps, case.base)?;
+            let x = tensor(&case.x, (b, s, Const::<H>));
+            Ok(block.forward(x, 0, attend).map_err(Refusal::new)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
+        self.may("forward")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        let ids = Cpu::default().tensor_from_vec(case.ids.clone(), (b, s));
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
+            let model = a_model::<V, H, HD, FF>(case)?;
+            Ok(model.forward(ids).map_err(Refusal::new)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
+        self.may("decode")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
+            let model = a_model::<V, H, HD, FF>(case)?;
+            let mut caches = vec![KvCache::new(s); case.blocks.len()];
+            let (mut rows, mut begin) = (vec![Vec::new(); b], 0);
+            for &n in pieces {
+                let texts = case.ids.chunks(s);
+                let ids = texts.flat_map(|text| text[begin..begin + n].iter().copied());
+                let ids = Cpu::default().tensor_from_vec(ids.collect(), (b, n));
+                let logits = model.decode(ids, &mut caches).map_err(Refusal::new)?.as_vec();
+                rows.iter_mut().zip(logits.chunks(n * V)).for_each(|(row, y)| row.extend(y));
+                begin += n;
+            }
+            Ok(rows.concat())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn sample(&self, case: &SampleCase) -> Reply<usize> {
+        self.may("sample")?;
+        let SampleCase { logits, temperature, top_k, top_p, unit } = case;
+        model::sample(logits, *temperature, *top_k, *top_p, *unit).map_err(Refusal::new)
+    }
+
+    fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
+        self.may("train")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
+            let mut model = a_model::<V, H, HD, FF>(case)?;
+            let loss = model.learn(&case.ids, case.tokens, rate).map_err(Refusal::new)?;
+            Ok(Trained { loss, weights: weights_of(&model) })
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+}

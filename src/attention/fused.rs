@@ -1,0 +1,334 @@
+//! Attention in blocks of queries, on a CPU. What it computes stands in `formula.rs`.
+//!
+//! The scores of a block of queries, one head at a time, stay in a processor's cache: they are computed, become weights and
+//! are used. Keys and values are read where they are, without copies for the heads that share them, and keys that no
+//! query of the block sees are not touched.
+
+use super::Sizes;
+use crate::cpu::{
+    Values, each, gradient, in_wide_registers, inner, is_fused, largest, multiply, multiply_add,
+    record, sum, tiles, view, view_mut, zeros,
+};
+use crate::tensor::*;
+use std::iter::repeat_with;
+use std::ops::Range;
+
+/// Queries whose scores are computed together.
+const QUERIES: usize = 64;
+/// Up to so many queries go key by key: a product of so small a matrix takes longer.
+const FEW: usize = 4;
+
+/// `y`, with its gradient on the tape. `None` on other devices. All must be contiguous.
+///
+/// Kept for the backward pass, if there is a tape: `q`, `k` and `v`, shared, and two numbers for each query of each head.
+pub(super) fn causal_attention<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    q: &Tensor<(B, S, N, H), F, D>,
+    k: &Tensor<(B, P, K, H), F, D>,
+    v: &Tensor<(B, P, K, H), F, D>,
+    tape: &mut T,
+    padding: &[usize],
+) -> Raw<Option<Tensor<(B, S, N, H), F, D>>, D> {
+    let (Some(queries), Some(keys), Some(values), true) =
+        (Values::of(q), Values::of(k), Values::of(v), is_fused::<D>())
+    else {
+        return Ok(None);
+    };
+    let sizes = Sizes::of(q.shape(), k.shape());
+    let attend = Attend { sizes, padding: padding.to_vec() };
+    let mut y = zeros::<F, D>(q.device(), q.shape().num_elements())?;
+    let softmaxes = if T::OWNS_TAPE { sizes.b * sizes.s * sizes.nh } else { 0 };
+    let mut kept = vec![[F::Wide::default(); 2]; softmaxes];
+    let row = sizes.t * sizes.nkv * sizes.hd;
+    let (all_k, all_v) = (keys.all(), values.all());
+    let (k_rows, v_rows): (Vec<_>, Vec<_>) = all_k.chunks(row).zip(all_v.chunks(row)).unzip();
+    attend.forward(&queries, &k_rows, &v_rows, &mut y, &mut kept);
+    let y: Tensor<_, F, D> = q.device().try_tensor_from_vec(y, *q.shape())?;
+    if T::OWNS_TAPE {
+        let (q, k, v) = (q.clone(), k.clone(), v.clone());
+        record(tape, &y, move |dy, grads| {
+            let heads = attend.backward(&queries, &keys.all(), &values.all(), &kept, dy);
+            attend.add_queries(&heads, gradient(grads, &q)?);
+            attend.add_keys(&heads, |head| &head.dk, gradient(grads, &k)?);
+            attend.add_keys(&heads, |head| &head.dv, gradient(grads, &v)?);
+            Ok(())
+        });
+    }
+    Ok(Some(y))
+}
+
+/// What one head hands back, for one batch row.
+struct HeadGradients<W> {
+    dq: Vec<W>, // [s, hd]
+    dk: Vec<W>, // [t, hd]
+    dv: Vec<W>, // [t, hd]
+}
+
+pub(super) struct Attend {
+    pub(super) sizes: Sizes,
+    pub(super) padding: Vec<usize>,
+}
+
+impl Attend {
+    // ANCHOR: attention_blocks
+    /// Writes `y`, `[b, s, nh, hd]`, and for each query of each head its largest score and the sum below its softmax,
+    /// if `kept` is there to keep them. `k` and `v` have a list for each batch row, `[t, nkv, hd]`.
+    pub(super) fn forward<F: Float<Wide = W>, W: Float<Wide = W>>(
+        &self,
+        q: &Values<F>,
+        k: &[&[W]],
+        v: &[&[W]],
+        y: &mut [F],
+        kept: &mut [[W; 2]],
+    ) {
+        let Sizes { s, nh, nkv, hd, .. } = self.sizes;
+        // A weight of 0 times infinity is no number: such values are met only by those who see them.
+        let finite = |v: &&[W]| v.iter().all(|v| v.is_finite());
+        let in_products = s > FEW && v.iter().all(finite);
+        let heads = |(batch, y)| {
+            let heads = tiles(view_mut(y, s, nh * hd), [s, hd]).into_iter();
+            heads.map(move |(_, column, y)| (batch, column / hd, y))
+        };
+        let found = y.chunks_mut(s * nh * hd).enumerate().flat_map(heads);
+        let kept = kept.chunks_mut(s * nh).flat_map(|kept| tiles(view_mut(kept, s, nh), [s, 1]));
+        let found = found.zip(kept.map(Some).chain(repeat_with(|| None)));
+        each(self.work(), found, |((batch, head, mut y), mut kept)| {
+            let shared = head / (nh / nkv) * hd;
+            let (keys, values) = (&k[batch][shared..], &v[batch][shared..]);
+            let (mut block, mut scores) = self.memory();
+            for first in (0..s).step_by(QUERIES) {
+                let (rows, seen) = self.block(first);
+                let (block, scores) = (&mut block[..rows * hd], &mut scores[..rows * seen]);
+                self.read_queries(q, (batch, first, head), block);
+                if s > FEW {
+                    let keys = view(keys, seen, hd, nkv * hd);
+                    multiply(view(block, rows, hd, hd), keys.t(), view_mut(scores, rows, seen));
+                } else {
+                    for (query, scores) in block.chunks(hd).zip(scores.chunks_mut(seen)) {
+                        score_keys(query, keys, nkv * hd, scores);
+                    }
+                }
+                let mut totals = [W::one(); QUERIES];
+                for (r, scores) in scores.chunks_mut(seen).enumerate() {
+                    let [largest, total] = weigh(only_seen(scores, self.sees(batch, first + r)));
+                    totals[r] = total;
+                    if let Some((_, _, kept)) = &mut kept {
+                        kept[[first + r, 0]] = [largest, total];
+                    }
+                }
+                if in_products {
+                    let values = view(values, seen, hd, nkv * hd);
+                    multiply(view(scores, rows, seen, seen), values, view_mut(block, rows, hd));
+                } else {
+                    for (r, found) in block.chunks_mut(hd).enumerate() {
+                        let sees = self.sees(batch, first + r);
+                        let values = &values[sees.start * nkv * hd..];
+                        add_up(&scores[r * seen..][sees], values, nkv * hd, found);
+                    }
+                }
+                for (r, (found, total)) in block.chunks(hd).zip(totals).enumerate() {
+                    let mut y = y.row_mut(first + r);
+                    y.iter_mut().zip(found).for_each(|(y, found)| *y = F::narrow(*found / total));
+                }
+            }
+        });
+    }
+    // ANCHOR_END: attention_blocks
+
+    /// The gradients of each head, for each batch row. Scores are computed once more, and never kept.
+    fn backward<F: Float<Wide = W>, W: Float<Wide = W>>(
+        &self,
+        q: &Values<F>,
+        k: &[W],
+        v: &[W],
+        kept: &[[W; 2]],
+        dy: &[F],
+    ) -> Vec<HeadGradients<W>> {
+        let Sizes { b, s, t, nh, nkv, hd } = self.sizes;
+        let empty = |len: usize| vec![W::zero(); len];
+        let none = || HeadGradients { dq: empty(s * hd), dk: empty(t * hd), dv: empty(t * hd) };
+        let mut heads: Vec<_> = (0..b * nh).map(|_| none()).collect();
+        each(self.work(), heads.iter_mut().enumerate(), |(nth, HeadGradients { dq, dk, dv })| {
+            let (batch, head) = (nth / nh, nth % nh);
+            let shared = batch * t * nkv * hd + head / (nh / nkv) * hd;
+            let root = W::nearest((hd as f64).sqrt());
+            let ((mut block, mut weights), (mut dfound, mut dweights)) =
+                (self.memory(), self.memory());
+            for first in (0..s).step_by(QUERIES) {
+                let (rows, seen) = self.block(first);
+                let (block, dfound) = (&mut block[..rows * hd], &mut dfound[..rows * hd]);
+                let (weights, dweights) =
+                    (&mut weights[..rows * seen], &mut dweights[..rows * seen]);
+                self.read_queries(q, (batch, first, head), block);
+                for (r, row) in dfound.chunks_mut(hd).enumerate() {
+                    let dy = &dy[((batch * s + first + r) * nh + head) * hd..][..hd];
+                    row.iter_mut().zip(dy).for_each(|(row, dy)| *row = dy.wide());
+                }
+                let keys = view(&k[shared..], seen, hd, nkv * hd);
+                let values = view(&v[shared..], seen, hd, nkv * hd);
+                multiply(view(block, rows, hd, hd), keys.t(), view_mut(weights, rows, seen));
+                multiply(view(dfound, rows, hd, hd), values.t(), view_mut(dweights, rows, seen));
+                for (r, weights) in weights.chunks_mut(seen).enumerate() {
+                    let sees = self.sees(batch, first + r);
+                    let [largest, total] = kept[(batch * s + first + r) * nh + head];
+                    weigh_again(only_seen(weights, sees), largest, total);
+                }
+                let dv = view_mut(&mut dv[..seen * hd], seen, hd);
+                multiply_add(
+                    view(weights, rows, seen, seen).reversed_axes(),
+                    view(dfound, rows, hd, hd),
+                    dv,
+                );
+                for (weights, dweights) in weights.chunks(seen).zip(dweights.chunks_mut(seen)) {
+                    through_softmax(weights, dweights);
+                }
+                let dscores = view(dweights, rows, seen, seen);
+                let dk = view_mut(&mut dk[..seen * hd], seen, hd);
+                multiply_add(dscores.reversed_axes(), view(block, rows, hd, hd), dk);
+                let dq = &mut dq[first * hd..][..rows * hd];
+                multiply(dscores, keys, view_mut(dq, rows, hd));
+                dq.iter_mut().for_each(|dq| *dq /= root);
+            }
+        });
+        heads
+    }
+
+    /// Adds the gradients of the queries.
+    fn add_queries<F: Float<Wide = W>, W: Float<Wide = W>>(
+        &self,
+        heads: &[HeadGradients<W>],
+        sum: &mut [F],
+    ) {
+        let Sizes { s, nh, hd, .. } = self.sizes;
+        each(sum.len(), sum.chunks_mut(nh * hd).enumerate(), |(token, sum)| {
+            for (head, sum) in sum.chunks_mut(hd).enumerate() {
+                let part = &heads[token / s * nh + head].dq[token % s * hd..][..hd];
+                sum.iter_mut()
+                    .zip(part)
+                    .for_each(|(sum, part)| *sum = F::narrow(sum.wide() + *part));
+            }
+        });
+    }
+
+    /// Adds the gradients of keys, or values: those of the heads that share one, in the order of the heads.
+    fn add_keys<F: Float<Wide = W>, W: Float<Wide = W>>(
+        &self,
+        heads: &[HeadGradients<W>],
+        of: impl Fn(&HeadGradients<W>) -> &Vec<W> + Sync,
+        sum: &mut [F],
+    ) {
+        let Sizes { t, nh, nkv, hd, .. } = self.sizes;
+        let times = nh / nkv;
+        each(sum.len(), sum.chunks_mut(nkv * hd).enumerate(), |(token, sum)| {
+            for (head, sum) in sum.chunks_mut(hd).enumerate() {
+                let first = token / t * nh + head * times;
+                let part = |head: usize, j: usize| of(&heads[head])[token % t * hd + j];
+                for (j, sum) in sum.iter_mut().enumerate() {
+                    let parts = (first..first + times).map(|head| part(head, j));
+                    *sum = F::narrow(parts.fold(W::zero(), |sum, part| sum + part) + sum.wide());
+                }
+            }
+        });
+    }
+
+    /// The queries of a block of one head, divided by `sqrt(hd)`.
+    fn read_queries<F: Float<Wide = W>, W: Float<Wide = W>>(
+        &self,
+        q: &Values<F>,
+        (batch, first, head): (usize, usize, usize),
+        block: &mut [W],
+    ) {
+        let Sizes { s, nh, hd, .. } = self.sizes;
+        let root = W::nearest((hd as f64).sqrt());
+        for (r, row) in block.chunks_mut(hd).enumerate() {
+            q.widen(((batch * s + first + r) * nh + head) * hd, row);
+            row.iter_mut().for_each(|q| *q /= root);
+        }
+    }
+
+    /// How many queries the block from query `first` on has, and how many keys its last one sees.
+    fn block(&self, first: usize) -> (usize, usize) {
+        let rows = QUERIES.min(self.sizes.s - first);
+        (rows, self.last_seen(first + rows - 1) + 1)
+    }
+
+    /// Memory for a block of queries, `[rows, hd]`, and for their scores, `[rows, t]`.
+    fn memory<W: Float>(&self) -> (Vec<W>, Vec<W>) {
+        let rows = QUERIES.min(self.sizes.s);
+        (vec![W::zero(); rows * self.sizes.hd], vec![W::zero(); rows * self.sizes.t])
+    }
+
+    /// The place of the last key that a query sees: its own.
+    fn last_seen(&self, query: usize) -> usize {
+        self.sizes.t - self.sizes.s + query
+    }
+
+    /// The keys that a query sees: those from the padding on up to its own, or only its own, if it is padding.
+    fn sees(&self, batch: usize, query: usize) -> Range<usize> {
+        let own = self.last_seen(query);
+        let pad = self.padding.get(batch).copied().unwrap_or(0);
+        pad.min(own)..own + 1
+    }
+
+    /// How much there is to do, in elements that are touched.
+    fn work(&self) -> usize {
+        let Sizes { b, s, t, nh, hd, .. } = self.sizes;
+        let each = if s > FEW { 1 } else { hd.div_ceil(8) };
+        b * nh * s * t * each
+    }
+}
+
+/// Makes all others 0, and shows those that are seen.
+fn only_seen<W: Float>(scores: &mut [W], sees: Range<usize>) -> &mut [W] {
+    scores[..sees.start].fill(W::zero());
+    scores[sees.end..].fill(W::zero());
+    &mut scores[sees]
+}
+
+in_wide_registers! {
+    /// The scores of a query with keys, one at every `step`-th element.
+    fn score_keys<'a, W>(query: &'a [W], keys: &'a [W], step: usize, scores: &'a mut [W]) -> () {
+        for (score, key) in scores.iter_mut().zip(keys.chunks(step)) {
+            *score = inner(query, key);
+        }
+    }
+
+    /// Makes weights, not yet divided by their total, of scores. Returns the largest score and the total.
+    fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
+        let largest = largest(scores);
+        scores.iter_mut().for_each(|score| *score = (*score - largest).exp_below_zero());
+        [largest, sum(scores.len(), |j| scores[j])]
+    }
+
+    /// The same weights once more, divided by their total.
+    fn weigh_again<'a, W>(scores: &'a mut [W], largest: W, total: W) -> () {
+        for score in scores {
+            *score = (*score - largest).exp_below_zero() / total;
+        }
+    }
+
+    /// `found = sum of weight * value` over values, one at every `step`-th element.
+    fn add_up<'a, W>(weights: &'a [W], values: &'a [W], step: usize, found: &'a mut [W]) -> () {
+        found.fill(W::zero());
+        for (weight, value) in weights.iter().zip(values.chunks(step)) {
+            found.iter_mut().zip(value).for_each(|(found, value)| *found += *weight * *value);
+        }
+    }
+
+    /// From the gradient of a row of weights to that of its scores.
+    fn through_softmax<'a, W>(weights: &'a [W], dweights: &'a mut [W]) -> () {
+        let along = inner(weights, dweights);
+        for (dweight, weight) in dweights.iter_mut().zip(weights) {
+            *dweight = *weight * (*dweight - along);
+        }
+    }
+}

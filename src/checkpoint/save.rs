@@ -1,0 +1,104 @@
+//! A model as a checkpoint that others can read.
+
+use super::{CheckpointConfig, CheckpointProblem, refuse, tensors_of};
+use crate::error::Result;
+use crate::tensor::nn::tensor_collection::{
+    RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
+};
+use crate::tensor::*;
+use crate::weights::{Stored, save_weights, write_file};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+impl CheckpointConfig {
+    /// The text of a `config.json` that [`CheckpointConfig::parse`] reads as these settings, and transformers too.
+    ///
+    /// ```
+    /// use quadrivium::checkpoint::CheckpointConfig;
+    ///
+    /// let text = r#"{"vocab_size": 9, "hidden_size": 8, "intermediate_size": 24, "num_hidden_layers": 1,
+    ///     "num_attention_heads": 2, "num_key_value_heads": 1}"#;
+    /// let config = CheckpointConfig::parse(text)?;
+    /// assert_eq!(CheckpointConfig::parse(&config.to_json())?, config);
+    /// # Ok::<(), quadrivium::checkpoint::CheckpointProblem>(())
+    /// ```
+    pub fn to_json(&self) -> String {
+        let mut json = json!({
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "hidden_act": "silu",
+            "attention_bias": false,
+            "mlp_bias": false,
+            "torch_dtype": "float32",
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "intermediate_size": self.intermediate_size,
+            "num_hidden_layers": self.num_hidden_layers,
+            "num_attention_heads": self.num_attention_heads,
+            "num_key_value_heads": self.num_key_value_heads,
+            "head_dim": self.head_dim,
+            "rms_norm_eps": self.rms_norm_eps,
+            "rope_theta": self.rope_theta,
+            "max_position_embeddings": self.max_position_embeddings,
+            "tie_word_embeddings": self.tie_word_embeddings,
+            // transformers would take ids 1 and 2 for the ends of a text if nothing stood here.
+            "bos_token_id": null,
+            "eos_token_id": null,
+        });
+        if !self.eos_token_id.is_empty() {
+            json["eos_token_id"] = json!(self.eos_token_id);
+        }
+        format!("{json:#}\n")
+    }
+}
+
+/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are. A reader in between
+/// may find the new one of the two beside the old one of the other: who minds writes a new folder, and renames it.
+///
+/// # Errors
+/// A module that does not have the tensors of these settings, and then nothing is written; a file that can't be written.
+pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
+    module: &M,
+    config: &CheckpointConfig,
+    folder: impl AsRef<Path>,
+) -> Result<()> {
+    let folder = folder.as_ref();
+    let mut found = Shapes(BTreeMap::new());
+    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut found })?;
+    let wanted = tensors_of(config);
+    for (name, expected) in &wanted {
+        let (name, expected) = (name.clone(), expected.clone());
+        match found.0.remove(&name) {
+            Some(got) if got == expected => {}
+            None => return Err(refuse(folder, CheckpointProblem::MissingTensor { name })),
+            Some(got) => {
+                return Err(refuse(folder, CheckpointProblem::Shape { name, expected, got }));
+            }
+        }
+    }
+    if let Some((name, _)) = found.0.pop_first() {
+        return Err(refuse(folder, CheckpointProblem::UnknownTensor { name }));
+    }
+    write_file(&folder.join("config.json"), config.to_json().as_bytes())?;
+    save_weights(module, folder.join("model.safetensors"))
+}
+
+/// The shape of each tensor.
+struct Shapes(BTreeMap<String, Vec<usize>>);
+
+impl<F: Dtype, D: Device<F>> TensorVisitor<F, D> for Shapes {
+    type Viewer = (ViewTensorRef, ViewTensorName);
+    type Err = crate::Error;
+    type E2 = F;
+    type D2 = D;
+
+    fn visit<S: Shape>(
+        &mut self,
+        _: TensorOptions<S, F, D>,
+        (tensor, name): (&Tensor<S, F, D>, String),
+    ) -> Result<Option<Tensor<S, F, D>>> {
+        self.0.insert(name, tensor.shape().concrete().into());
+        Ok(None)
+    }
+}

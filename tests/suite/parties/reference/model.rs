@@ -1,0 +1,234 @@
+//! The model of the library.
+
+use super::*;
+use crate::parties::{Seat, seat};
+use contract::party::*;
+use contract::with_model_sizes;
+use quadrivium::attention::GroupedQueryAttention;
+use quadrivium::feedforward::SwiGlu;
+use quadrivium::linear::Linear;
+use quadrivium::loss::{IGNORE, cross_entropy};
+use quadrivium::model::{
+    Head, LlamaCache, LlamaTransformer, SamplingConfig, Tied, TransformerBlock,
+};
+use quadrivium::{
+    GroupRmsNorm, GroupRmsNormConfig, NtkAwareRope, NtkAwareRopeConfig, VocabEmbedding,
+    VocabEmbeddingConfig,
+};
+
+/// The seat.
+pub const SEAT: Seat<Library> = seat!(Llama, &[]);
+
+/// Blocks that the types say; the contract's models have fewer, and the list of them is a vector.
+const MOST: usize = 16;
+
+type Block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize> =
+    TransformerBlock<H, NH, NKV, HD, FF, f32, Dev>;
+type Model<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    O,
+> = LlamaTransformer<V, H, NH, NKV, HD, FF, MOST, f32, Dev, O>;
+type Matrix<const V: usize, const H: usize> = Linear<Const<H>, Const<V>, f32, Dev>;
+
+fn norm<const H: usize>(gamma: &[f32], eps: f64) -> GroupRmsNorm<H, H, f32, Dev> {
+    let config = GroupRmsNormConfig { eps, ..Default::default() };
+    GroupRmsNorm::with_weight(tensor(gamma, (Const,)), config).unwrap()
+}
+
+fn matrix<I: ConstDim, O: ConstDim>(values: &[f32]) -> Linear<I, O, f32, Dev> {
+    let mut matrix = Linear::new(&dev(), Default::default()).unwrap();
+    matrix.weight = tensor(values, Default::default());
+    matrix
+}
+
+fn block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize>(
+    weights: &BlockWeights,
+    eps: f64,
+    base: f64,
+) -> Block<H, NH, NKV, HD, FF> {
+    let rope = NtkAwareRopeConfig { base, max_seq_len: 128, ..Default::default() };
+    TransformerBlock {
+        input_layernorm: norm(&weights.input_norm, eps),
+        self_attn: GroupedQueryAttention {
+            q_proj: matrix(&weights.q),
+            k_proj: matrix(&weights.k),
+            v_proj: matrix(&weights.v),
+            o_proj: matrix(&weights.o),
+            position: NtkAwareRope::new(&dev(), rope).unwrap(),
+        },
+        post_attention_layernorm: norm(&weights.post_norm, eps),
+        mlp: SwiGlu {
+            gate_proj: matrix(&weights.gate),
+            up_proj: matrix(&weights.up),
+            down_proj: matrix(&weights.down),
+        },
+    }
+}
+
+fn model<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    O,
+>(
+    case: &ModelCase,
+    lm_head: O,
+) -> Model<V, H, NH, NKV, HD, FF, O> {
+    assert!(case.blocks.len() <= MOST);
+    let table = VocabEmbeddingConfig::default();
+    let blocks = case.blocks.iter().map(|weights| block(weights, case.eps, case.base));
+    LlamaTransformer {
+        embed_tokens: VocabEmbedding::with_weight(tensor(&case.table, (Const, Const)), table)
+            .unwrap(),
+        layers: modules::Repeated { modules: blocks.collect() },
+        norm: norm(&case.norm, case.eps),
+        lm_head,
+    }
+}
+
+fn decode<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    O,
+>(
+    case: &ModelCase,
+    head: O,
+    pieces: &[usize],
+) -> Reply<Vec<f32>>
+where
+    O: Head<V, H, f32, Dev>,
+{
+    let model = model::<V, H, NH, NKV, HD, FF, O>(case, head);
+    let [b, s] = case.tokens;
+    let mut cache = LlamaCache::<NKV, HD, MOST, f32, Dev>::new(s);
+    let mut rows = vec![Vec::new(); b];
+    for &n in pieces {
+        let begin = cache.positions();
+        let piece = case.ids.chunks(s).flat_map(|text| text[begin..begin + n].iter().copied());
+        let piece: Vec<usize> = piece.collect();
+        let logits = model.try_decode(ids(&piece, (b, n)), &mut cache).map_err(refused)?.as_vec();
+        rows.iter_mut().zip(logits.chunks(n * V)).for_each(|(row, y)| row.extend(y));
+    }
+    Ok(rows.concat())
+}
+
+/// The weight after a step against its gradient.
+fn stepped<S: Shape>(
+    weight: &Tensor<S, f32, Dev>,
+    grads: &mut Gradients<f32, Dev>,
+    rate: f32,
+) -> Vec<f32> {
+    let gradient = gradient(grads, weight);
+    weight.as_vec().iter().zip(gradient).map(|(w, g)| w - rate * g).collect()
+}
+
+impl Llama for Library {
+    fn block(&self, case: &BlockCase) -> Reply<Vec<f32>> {
+        let Sizes { h, nh, nkv, hd, f, v } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            let _ = V;
+            let block: Block<H, NH, NKV, HD, F> = block(&case.weights, case.eps, case.base);
+            let x = tensor(&case.x, (b, s, Const::<H>));
+            Ok(block.try_forward(x).map_err(refused)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let ids = ids(&case.ids, (case.tokens[0], case.tokens[1]));
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            let logits = match &case.head {
+                None => model::<V, H, NH, NKV, HD, F, _>(case, Tied).try_forward(ids),
+                Some(head) => {
+                    let head: Matrix<V, H> = matrix(head);
+                    model::<V, H, NH, NKV, HD, F, _>(case, head).try_forward(ids)
+                }
+            };
+            Ok(logits.map_err(refused)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            match &case.head {
+                None => decode::<V, H, NH, NKV, HD, F, _>(case, Tied, pieces),
+                Some(head) => {
+                    let head: Matrix<V, H> = matrix(head);
+                    decode::<V, H, NH, NKV, HD, F, _>(case, head, pieces)
+                }
+            }
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn sample(&self, case: &SampleCase) -> Reply<usize> {
+        let SampleCase { logits, temperature, top_k, top_p, unit } = case;
+        let (temperature, top_k, top_p) = (*temperature, *top_k, *top_p);
+        let config = SamplingConfig { temperature, top_k, top_p, ..Default::default() };
+        config.choose(logits, *unit).map_err(refused)
+    }
+
+    fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        // The last place of a text has no next token.
+        let next = case.ids.chunks(s).flat_map(|text| text[1..].iter().copied().chain([IGNORE]));
+        let targets = ids(&next.collect::<Vec<_>>(), (b, s));
+        let traced = ids(&case.ids, (b, s)).put_tape(OwnedTape::default());
+        macro_rules! train {
+            ($model:ident, $head:expr) => {{
+                let logits = $model.try_forward(traced).map_err(refused)?;
+                let loss = cross_entropy(logits, &targets).map_err(refused)?;
+                let told = loss.array();
+                let mut grads = loss.backward();
+                let grads = &mut grads;
+                let mut weights = stepped(&$model.embed_tokens.weight, grads, rate);
+                for block in &$model.layers.modules {
+                    let attention = &block.self_attn;
+                    for stepped in [
+                        stepped(&block.input_layernorm.weight, grads, rate),
+                        stepped(&attention.q_proj.weight, grads, rate),
+                        stepped(&attention.k_proj.weight, grads, rate),
+                        stepped(&attention.v_proj.weight, grads, rate),
+                        stepped(&attention.o_proj.weight, grads, rate),
+                        stepped(&block.post_attention_layernorm.weight, grads, rate),
+                        stepped(&block.mlp.gate_proj.weight, grads, rate),
+                        stepped(&block.mlp.up_proj.weight, grads, rate),
+                        stepped(&block.mlp.down_proj.weight, grads, rate),
+                    ] {
+                        weights.extend(stepped);
+                    }
+                }
+                weights.extend(stepped(&$model.norm.weight, grads, rate));
+                weights.extend($head(&$model.lm_head, grads));
+                Ok(Trained { loss: told, weights })
+            }};
+        }
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            match &case.head {
+                None => {
+                    let model = model::<V, H, NH, NKV, HD, F, _>(case, Tied);
+                    train!(model, |_: &Tied, _: &mut Gradients<f32, Dev>| Vec::<f32>::new())
+                }
+                Some(head) => {
+                    let head: Matrix<V, H> = matrix(head);
+                    let model = model::<V, H, NH, NKV, HD, F, _>(case, head);
+                    train!(model, |head: &Matrix<V, H>, grads| stepped(&head.weight, grads, rate))
+                }
+            }
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+}
