@@ -255,8 +255,10 @@ pub struct TrainArguments {
     #[arg(long)]
     pub anew: bool,
 
-    /// Train with your components from exercises/ (norm, embedding, rope), and compare each step with the
-    /// library's.
+    /// Train with your code from exercises/, and compare each step with the library's.
+    ///
+    /// Your norm, embedding and RoPE stand in the library's model. Once model/forward is solved, and all that it needs,
+    /// the whole model is yours, and so is its loss.
     #[arg(long)]
     pub mine: bool,
 
@@ -272,10 +274,11 @@ Examples:
   cargo course model generate --prompt \"The norm\"
   cargo course model generate --prompt \"The norm\" --temperature 0    the likeliest, always
   cargo course model generate --prompt \"The norm\" --top-p 0.9 --seed 7
+  cargo course model generate --prompt \"The norm\" --mine             your model and your sampling
 
 Exit codes:
   0  the text was written
-  2  wrong arguments, a model or a prompt that can't be used")]
+  2  wrong arguments, a model or a prompt that can't be used, code that is not complete")]
 pub struct GenerateArguments {
     /// How the text begins.
     #[arg(long, value_name = "TEXT")]
@@ -304,6 +307,10 @@ pub struct GenerateArguments {
     /// The seed of the draws.
     #[arg(long, default_value_t = 42)]
     pub seed: u64,
+
+    /// Compute with your code from exercises/: model/decode, model/sample, and all that they need.
+    #[arg(long)]
+    pub mine: bool,
 }
 
 /// Measure a model on held-out text: its loss, its perplexity, and its loss by position.

@@ -4,8 +4,8 @@
 
 use contract::registry::{COMPONENTS, Entry};
 use course::arguments::{
-    CheckArguments, Command, DiffArguments, HintArguments, MatrixArguments, ModelArguments,
-    ModelCommand, ResetArguments, TrainArguments,
+    CheckArguments, Command, DiffArguments, GenerateArguments, HintArguments, MatrixArguments,
+    ModelArguments, ModelCommand, ResetArguments, TrainArguments,
 };
 use course::ended;
 use learner::exercise::{check, diff, hint, reset};
@@ -34,7 +34,10 @@ fn main() -> ExitCode {
         }
         Some(Command::Bench(_)) => handed_over(race::run()),
         Some(Command::Model(ModelArguments { command })) => handed_over(match command {
-            ModelCommand::Train(TrainArguments { mine: true, .. }) => mine::run(),
+            ModelCommand::Train(TrainArguments { mine: true, .. }) => mine::run(&mine::PARTS),
+            ModelCommand::Generate(GenerateArguments { mine: true, .. }) => {
+                mine::run(&mine::WRITER)
+            }
             // Without the learner's code: it may be in any state.
             _ => hand_over_optimized("model", &["--no-default-features"]),
         }),

@@ -268,7 +268,8 @@ pub fn sample(
         return Err(format!("top_k {top_k:?} and top_p {top_p} must leave a token"));
     }
     let mut order: Vec<usize> = (0..logits.len()).collect();
-    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a])); // stable: the smaller id stays first
+    // No logit is NaN. The sort is stable: of equal ones the smaller id stays first.
+    order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).unwrap_or(std::cmp::Ordering::Equal));
     if temperature == 0.0 {
         return Ok(order[0]);
     }

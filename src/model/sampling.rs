@@ -125,12 +125,22 @@ impl Sampler {
         Ok(Self { config, random: Mt64::new(config.seed) })
     }
 
+    /// How the next token is chosen.
+    pub fn config(&self) -> &SamplingConfig {
+        &self.config
+    }
+
+    /// The next number of the draws, from 0 to below 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     /// The next token, for the logits `[v]` of one place.
     ///
     /// # Errors
     /// No logits; a logit that is NaN or plus infinity; none that is above minus infinity.
     pub fn next(&mut self, logits: &[f32]) -> Result<usize> {
-        let unit = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64; // [0, 1)
+        let unit = self.unit();
         self.config.choose(logits, unit)
     }
 }

@@ -1,5 +1,5 @@
-//! `cargo course model train --mine`: which of the learner's files must compile. The training is another program, which is
-//! built with optimization.
+//! `cargo course model .. --mine`: which of the learner's files must compile. The model is another program, which is built
+//! with optimization.
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
@@ -7,18 +7,20 @@ use crate::exercise::compile::{Built, STARTERS, build};
 use crate::program::{in_place, run_package};
 use crate::progress::with_spinner;
 
-/// The components that stand in the model.
+/// The components that training can't do without. The others stand in the model once they are all there.
 pub const PARTS: [&str; 3] = ["norm", "embedding", "rope"];
 
-/// Starts the training in place of this program. Where a file that the model does not need fails to compile, its starter
-/// stands in.
+/// The components of a model that writes.
+pub const WRITER: [&str; 6] = ["norm", "embedding", "rope", "attention", "feedforward", "model"];
+
+/// Starts the model in place of this program. Where a file that is not `needed` fails to compile, its starter stands in.
 ///
 /// # Errors
-/// A file that the model needs does not compile; cargo can't be run.
-pub fn run() -> Result<u8> {
+/// A file that is needed does not compile; cargo can't be run.
+pub fn run(needed: &[&str]) -> Result<u8> {
     let workspace = Workspace::find()?;
-    let Built { uncompiled, .. } = with_spinner(|progress| build(&workspace, &PARTS, progress))?;
-    let needed = |slug: Option<&str>| slug.is_none_or(|slug| PARTS.contains(&slug));
+    let Built { uncompiled, .. } = with_spinner(|progress| build(&workspace, needed, progress))?;
+    let needed = |slug: Option<&str>| slug.is_none_or(|slug| needed.contains(&slug));
     let (parts, others): (Vec<_>, Vec<_>) =
         uncompiled.into_iter().partition(|error| needed(error.component));
     if let Some(error) = parts.into_iter().next() {

@@ -1,5 +1,6 @@
 //! Why a command stops. Every message says what to do.
 
+use crate::guard::Moment;
 use std::path::Path;
 
 /// The result of everything in this crate that can fail.
@@ -109,8 +110,8 @@ pub enum Error {
 
     /// A task that is not solved yet.
     #[error(
-        "your code is not complete: training needs task {task}, which is still a todo!(); solve it \
-         (`cargo course check {task}` grades it), then train again"
+        "your code is not complete: this needs task {task}, which is still a todo!(); solve it \
+         (`cargo course check {task}` grades it), then try again"
     )]
     Unsolved {
         /// The task.
@@ -119,17 +120,17 @@ pub enum Error {
 
     /// A program that was built without the learner's parts.
     #[error(
-        "this program was built without your code; `cargo course model train --mine` builds it with yours"
+        "this program was built without your code; `cargo course model` builds it with yours, if --mine is asked for"
     )]
     WithoutMine,
 
     /// The learner's code panicked.
     #[error(
-        "your code panicked in step {step}: {message}; `cargo course check` looks at it part by part"
+        "your code panicked {moment}: {message}; `cargo course check` looks at it part by part"
     )]
     Panicked {
-        /// The step, from 0.
-        step: usize,
+        /// When.
+        moment: Moment,
         /// What it said.
         message: String,
     },

@@ -4,7 +4,7 @@ use crate::corpus::{Corpus, by_position, mean};
 use crate::error::Result;
 use crate::figures;
 use crate::generate::folder_of;
-use crate::network::Trainee;
+use crate::network::{Library, Trainee};
 use crate::show::Show;
 use crate::sizes::{SMALL_VOCAB, Size, Small, TINY_VOCAB, Tiny, device};
 use crate::text::Text;
@@ -31,14 +31,14 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
         Size::Small => {
             let model = Small::from_checkpoint(&dev, &checkpoint)?;
             let corpus = corpus(tokens)?;
-            let network = Trainee::<SMALL_VOCAB, _>::new(&dev, model, config.clone())?;
+            let network = Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config.clone())?;
             let model = losses(&network, &corpus)?;
             (corpus, model)
         }
         Size::Tiny => {
             let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
             let corpus = corpus(tokens)?;
-            let network = Trainee::<TINY_VOCAB, _>::new(&dev, model, config.clone())?;
+            let network = Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config.clone())?;
             let model = losses(&network, &corpus)?;
             (corpus, model)
         }

@@ -19,6 +19,15 @@ pub trait Writer {
     /// More tokens than the model has positions; what the library refuses.
     fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>>;
 
+    /// Takes tokens in, and chooses the one behind them.
+    ///
+    /// # Errors
+    /// As [`Writer::next`]; logits that can't be drawn from.
+    fn token(&mut self, ids: &[usize], sampler: &mut Sampler) -> Result<usize> {
+        let logits = self.next(ids)?; //                                      [v]
+        Ok(sampler.next(&logits)?)
+    }
+
     /// Forgets all tokens.
     fn forget(&mut self);
 
@@ -71,17 +80,17 @@ pub fn folder_of(model: &Path) -> Result<PathBuf> {
     run::newest(model).ok_or_else(|| Error::NoModel { path: crate::error::shown(model) })
 }
 
-/// The model in a folder, with its tokenizer.
+/// The model in a folder, with its tokenizer. It computes with the learner's code, if `mine`.
 ///
 /// # Errors
-/// A checkpoint that can't be read, or of a size that there is no type for.
-pub fn open(folder: &Path) -> Result<(Box<dyn Writer>, Tokens)> {
+/// A checkpoint that can't be read, or of a size that there is no type for; code of the learner that is not complete.
+pub fn open(folder: &Path, mine: bool) -> Result<(Box<dyn Writer>, Tokens)> {
     let checkpoint = Checkpoint::open(folder)?;
     let config = checkpoint.config();
     let tokens = Tokens::load(folder, config.vocab_size)?;
     let (dev, positions) = (device(), config.max_position_embeddings);
-    let writer: Box<dyn Writer> = match Size::of(&checkpoint) {
-        Size::Small => {
+    let writer: Box<dyn Writer> = match (Size::of(&checkpoint), mine) {
+        (Size::Small, false) => {
             let model = Small::from_checkpoint(&dev, &checkpoint)?;
             Box::new(Cached::<Small, _> {
                 model,
@@ -90,10 +99,22 @@ pub fn open(folder: &Path) -> Result<(Box<dyn Writer>, Tokens)> {
                 positions,
             })
         }
-        Size::Tiny => {
+        (Size::Tiny, false) => {
             let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
             Box::new(Cached::<Tiny, _> { model, cache: LlamaCache::new(positions), dev, positions })
         }
+        #[cfg(feature = "mine")]
+        (Size::Small, true) => {
+            let weights = Small::from_checkpoint(&dev, &checkpoint)?;
+            Box::new(crate::mine::MyWriter::new(&dev, &weights, config)?)
+        }
+        #[cfg(feature = "mine")]
+        (Size::Tiny, true) => {
+            let weights = Tiny::from_checkpoint(&dev, &checkpoint)?;
+            Box::new(crate::mine::MyWriter::new(&dev, &weights, config)?)
+        }
+        #[cfg(not(feature = "mine"))]
+        (_, true) => return Err(Error::WithoutMine),
     };
     Ok((writer, tokens))
 }
@@ -103,12 +124,12 @@ pub fn open(folder: &Path) -> Result<(Box<dyn Writer>, Tokens)> {
 /// # Errors
 /// A model or a prompt that can't be used; standard output can't be written.
 pub fn run(arguments: &GenerateArguments) -> Result<bool> {
-    let GenerateArguments { prompt, model, tokens: count, temperature, top_k, top_p, seed } =
+    let GenerateArguments { prompt, model, tokens: count, temperature, top_k, top_p, seed, mine } =
         arguments;
     let config =
         SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, tokens) = open(&folder_of(model)?)?;
+    let (mut writer, tokens) = open(&folder_of(model)?, *mine)?;
     let prompt = tokens.encode(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);
@@ -147,7 +168,7 @@ pub fn written<'w>(
             new = seen.clone();
             writer.forget();
         }
-        let id = sampler.next(&writer.next(&new)?)?;
+        let id = writer.token(&new, sampler)?;
         new = vec![id];
         seen.push(id);
         Ok(id)

@@ -2,16 +2,38 @@
 
 use crate::error::{Error, Result};
 use std::any::Any;
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
 /// How `todo!("task norm/forward")` begins.
 const TODO: &str = "not yet implemented: task ";
 
-/// Runs something that calls the learner's code, if `mine`, in `step`.
+/// When the learner's code is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before anything is computed.
+    Start,
+    /// In a step of training.
+    Step(usize),
+    /// While it writes, with so many tokens before.
+    At(usize),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => write!(f, "at its start"),
+            Self::Step(step) => write!(f, "in step {step}"),
+            Self::At(tokens) => write!(f, "at position {tokens}"),
+        }
+    }
+}
+
+/// Runs something that calls the learner's code, if `mine`.
 ///
 /// # Errors
 /// Those of `work`; a panic, and if it is that of a task that is not solved, its name.
-pub fn guarded<T>(mine: bool, step: usize, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub fn guarded<T>(mine: bool, moment: Moment, work: impl FnOnce() -> Result<T>) -> Result<T> {
     if !mine {
         return work();
     }
@@ -20,15 +42,15 @@ pub fn guarded<T>(mine: bool, step: usize, work: impl FnOnce() -> Result<T>) -> 
     set_hook(Box::new(|_| {}));
     let result = catch_unwind(AssertUnwindSafe(work));
     set_hook(usual);
-    result.unwrap_or_else(|panic| Err(sentence(&*panic, step)))
+    result.unwrap_or_else(|panic| Err(sentence(&*panic, moment)))
 }
 
-fn sentence(panic: &(dyn Any + Send), step: usize) -> Error {
+fn sentence(panic: &(dyn Any + Send), moment: Moment) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     match text.strip_prefix(TODO) {
         Some(task) => Error::Unsolved { task: kit::text::printable(task) },
-        None => Error::Panicked { step, message: kit::text::printable(&text) },
+        None => Error::Panicked { moment, message: kit::text::printable(&text) },
     }
 }
 
@@ -38,11 +60,12 @@ mod tests {
 
     #[test]
     fn a_task_is_named() {
-        let error = guarded::<()>(true, 0, || todo!("task norm/forward")).unwrap_err();
+        let error = guarded::<()>(true, Moment::Start, || todo!("task norm/forward")).unwrap_err();
         assert!(matches!(error, Error::Unsolved { task } if task == "norm/forward"));
-        let error = guarded::<()>(true, 7, || panic!("out of {}", "bounds")).unwrap_err();
+        let error =
+            guarded::<()>(true, Moment::Step(7), || panic!("out of {}", "bounds")).unwrap_err();
         let words = "your code panicked in step 7: out of bounds;";
         assert!(error.to_string().starts_with(words), "{error}");
-        assert_eq!(guarded(true, 0, || Ok(3)).unwrap(), 3);
+        assert_eq!(guarded(true, Moment::Start, || Ok(3)).unwrap(), 3);
     }
 }

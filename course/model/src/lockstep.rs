@@ -2,7 +2,7 @@
 
 use crate::batches::Batch;
 use crate::error::Result;
-use crate::network::{Llama, Network, Seen, Trainee};
+use crate::network::{Computes, Llama, Network, Seen, Trainee};
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorRef,
@@ -10,20 +10,30 @@ use quadrivium::tensor::nn::tensor_collection::{
 use quadrivium::tensor::*;
 use std::path::Path;
 
-/// How far the two losses of a step may be apart, beside the larger of 1 and the loss.
+/// How far two losses and two norms of gradients may be apart: the losses beside the larger of 1 and the loss, the norms
+/// beside their size. This is for a model with the learner's norm, table and RoPE, and the library's other parts.
 ///
 /// Before each step the library's model gets the learner's weights. So nothing adds up over steps: the two differ by the
 /// roundings of one forward pass. A norm of `h = 128` elements sums 128 squares: of roundings with random signs, `sqrt(128)`
 /// count, about 11 of size `2^-24`, and as many again of its single operations. There are 9 norms, and each reaches
 /// the logits through at most three products of its block, so about `9 * 3 * 22 = 600` roundings in a logit of size
-/// up to 10. The loss is a mean over 1024 tokens, whose roundings have random signs again: `600 * 10 / 32`, or 190.
-/// The next power of two is 256, `2^8 * 2^-24`.
-pub const LOSS_BOUND: f64 = 1.0 / (1u64 << 16) as f64;
+/// up to 10. The loss is a mean over 512 tokens, whose roundings have random signs again: `600 * 10 / 22`, or 270.
+/// The next power of two is 512, and the bound `2^9 * 2^-24`. (The small model of the tests has fewer tokens and shorter sums;
+/// its bounds would be smaller.)
+///
+/// The backward pass has each rounding of the forward pass twice, once in what it multiplies and once in what it makes. Of
+/// the error of a token's gradient the norm sees what points along the sum of all tokens' gradients, again with random
+/// signs: `600 * 2 / 22`, or 55, and `2^6 * 2^-24`.
+pub const PARTS: [f64; 2] = [1.0 / (1u64 << 15) as f64, 1.0 / (1u64 << 18) as f64];
 
-/// How far the two norms of the gradients may be apart, as a part of their size: the backward pass has each rounding of the
-/// forward pass twice, once in what it multiplies and once in what it makes, and nothing divides them by 32, since weights
-/// of one tensor meet the same tokens: `600 * 2`, which is below `2^11 * 2^-24`.
-pub const NORM_BOUND: f64 = 1.0 / (1u64 << 13) as f64;
+/// The same for a model of the learner's parts alone.
+///
+/// Now every operation is another one. In a block these are two norms, `2 * 22`; queries, keys and values, `3 * 11`; their
+/// scores, sums of 32 products that are turned and scaled, 9, and in the exponent of a score of size up to 10 ten times
+/// these, 90; the sum of 128 exponentials, the mean of the values and the output, `3 * 11`; gate, silu and up, 27; down, a sum
+/// of 384 products, 20. That makes 256 in each of 4 blocks, and with the last norm, the logits and the loss some 1070.
+/// Three products further, as above, 3200: `3200 * 10 / 22` is below `2^11`, and `3200 * 2 / 22` below `2^9`.
+pub const WHOLE: [f64; 2] = [1.0 / (1u64 << 13) as f64, 1.0 / (1u64 << 15) as f64];
 
 /// The first step at which the two differ.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,20 +50,37 @@ pub struct Differs {
     pub bound: f64,
 }
 
+/// How far the two were apart at most: their losses, and the norms of their gradients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// The largest differences.
+    pub most: [f64; 2],
+    /// How large they may be.
+    pub bounds: [f64; 2],
+}
+
 /// A model of the learner's parts, and the library's model that looks over its shoulder.
-pub struct Lockstep<const V: usize, M, L> {
-    mine: Trainee<V, M>,
+pub struct Lockstep<const V: usize, M, C, L> {
+    mine: Trainee<V, M, C>,
     library: Trainee<V, L>,
+    bounds: [f64; 2],
+    parts: String,
     step: usize,
     differs: Option<Differs>,
     /// The largest differences so far: of the losses, and of the norms.
-    pub apart: [f64; 2],
+    apart: [f64; 2],
 }
 
-impl<const V: usize, M: Llama<V>, L: Llama<V>> Lockstep<V, M, L> {
-    /// The two, in the same state.
-    pub fn new(mine: Trainee<V, M>, library: Trainee<V, L>) -> Self {
-        Self { mine, library, step: 0, differs: None, apart: [0.0; 2] }
+impl<const V: usize, M, C, L> Lockstep<V, M, C, L> {
+    /// The two, in the same state. `bounds` are how far their losses and their norms may be apart, `parts` are words for
+    /// what is the learner's.
+    pub fn new(
+        mine: Trainee<V, M, C>,
+        library: Trainee<V, L>,
+        bounds: [f64; 2],
+        parts: String,
+    ) -> Self {
+        Self { mine, library, bounds, parts, step: 0, differs: None, apart: [0.0; 2] }
     }
 
     /// Notes how far the two are apart.
@@ -65,7 +92,7 @@ impl<const V: usize, M: Llama<V>, L: Llama<V>> Lockstep<V, M, L> {
         let sizes = [pairs[0].2.abs().max(1.0), pairs[1].2];
         for (nth, (what, mine, library)) in pairs.into_iter().enumerate() {
             let apart = (mine - library).abs() / sizes[nth];
-            let bound = [LOSS_BOUND, NORM_BOUND][nth];
+            let bound = self.bounds[nth];
             self.apart[nth] = self.apart[nth].max(apart);
             let differs = apart > bound || apart.is_nan();
             if self.differs.is_none() && differs {
@@ -76,13 +103,16 @@ impl<const V: usize, M: Llama<V>, L: Llama<V>> Lockstep<V, M, L> {
     }
 }
 
-impl<const V: usize, M: Llama<V>, L: Llama<V>> Network for Lockstep<V, M, L> {
+impl<const V: usize, M, C: Computes<V, M>, L: Llama<V>> Network for Lockstep<V, M, C, L>
+where
+    M: TensorCollection<f32, Cpu>,
+{
     fn config(&self) -> &CheckpointConfig {
         self.mine.config()
     }
 
     fn look(&mut self, batch: &Batch) -> Result<Seen> {
-        copy_weights::<V, M, L>(&self.mine.model, &mut self.library.model)?;
+        copy_weights(&self.mine.model, &mut self.library.model)?;
         let library = self.library.look(batch)?;
         self.library.forget()?;
         let mine = self.mine.look(batch)?;
@@ -108,17 +138,24 @@ impl<const V: usize, M: Llama<V>, L: Llama<V>> Network for Lockstep<V, M, L> {
         self.mine.load(folder, step)
     }
 
+    fn parts(&self) -> Option<String> {
+        Some(self.parts.clone())
+    }
+
     fn differs(&self) -> Option<Differs> {
         self.differs
     }
 
-    fn apart(&self) -> Option<[f64; 2]> {
-        Some(self.apart)
+    fn apart(&self) -> Option<Apart> {
+        Some(Apart { most: self.apart, bounds: self.bounds })
     }
 }
 
 /// Gives `to` the weights of `from`. Their tensors stand in the same order.
-fn copy_weights<const V: usize, A: Llama<V>, B: Llama<V>>(from: &A, to: &mut B) -> Result<()> {
+fn copy_weights<A: TensorCollection<f32, Cpu>, B: TensorCollection<f32, Cpu>>(
+    from: &A,
+    to: &mut B,
+) -> Result<()> {
     let mut taken = Taken(Vec::new());
     A::iter_tensors(&mut RecursiveWalker { m: from, f: &mut taken })
         .map_err(quadrivium::Error::from)?;

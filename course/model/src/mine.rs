@@ -1,10 +1,16 @@
 //! The learner's components in the library's places.
 //!
-//! Each adapter holds the weights as the library does, and calls the learner's code in `exercises`. A further component
-//! needs one: a type with its weights, which implements the library's trait of that place.
+//! Each adapter holds the weights as the library does, and calls the learner's code in `exercises`. The learner's whole
+//! model is in [`whole`].
+
+mod whole;
+
+pub use whole::{Mine, MyWriter};
 
 use crate::error::Result;
-use crate::sizes::{Small, Tiny, small, tiny};
+use crate::lockstep::{self, Lockstep};
+use crate::network::{Library, Network, Trainee};
+use crate::sizes::{SMALL_VOCAB, Small, TINY_VOCAB, Tiny, small, tiny};
 use quadrivium::attention::GroupedQueryAttention;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::linear::linear;
@@ -13,27 +19,31 @@ use quadrivium::tensor::*;
 use std::cell::{Cell, RefCell};
 
 /// [`Small`] with the learner's parts.
-pub type MySmall = Small<
-    MyNorm<128, f32, Cpu>,
-    MyEmbedding<{ crate::sizes::SMALL_VOCAB }, 128, f32, Cpu>,
-    MyRope<32>,
->;
+type MySmall =
+    Small<MyNorm<128, f32, Cpu>, MyEmbedding<{ SMALL_VOCAB }, 128, f32, Cpu>, MyRope<32>>;
 /// [`Tiny`] with the learner's parts.
-pub type MyTiny =
-    Tiny<MyNorm<16, f32, Cpu>, MyEmbedding<{ crate::sizes::TINY_VOCAB }, 16, f32, Cpu>, MyRope<8>>;
+type MyTiny = Tiny<MyNorm<16, f32, Cpu>, MyEmbedding<{ TINY_VOCAB }, 16, f32, Cpu>, MyRope<8>>;
 
-/// The library's model with the learner's parts in it, and the same weights.
-macro_rules! with_my_parts {
-    ($name:ident, $theirs:ident, $mine:ident) => {
-        /// A model of the learner's parts, untrained.
+/// The learner's code in a model of one size, beside the library's model. As long as a task of the whole model is not solved,
+/// their norm, table and RoPE stand in the library's.
+macro_rules! network {
+    ($name:ident, $theirs:ident, $parts:ty, $V:expr, $HD:literal) => {
+        /// A model that computes with the learner's code, untrained, and the library's beside it.
         ///
         /// # Errors
         /// What the library or the learner's code refuses.
-        pub fn $name(dev: &Cpu, config: &CheckpointConfig, seed: u64) -> Result<$mine> {
-            let model = $theirs(dev, seed)?;
+        pub fn $name(dev: &Cpu, config: &CheckpointConfig, seed: u64) -> Result<Box<dyn Network>> {
+            let library =
+                Trainee::<{ $V }, _>::new(dev, $theirs(dev, seed)?, Library, config.clone())?;
+            let (weights, mine) = ($theirs(dev, seed)?, Mine::<$HD>::new(dev, config)?);
+            let Some(task) = mine.unsolved(dev, &weights)? else {
+                let mine = Trainee::new(dev, weights, mine, config.clone())?;
+                let words = "the whole model and its loss; AdamW is the library's".to_string();
+                return Ok(Box::new(Lockstep::new(mine, library, lockstep::WHOLE, words)));
+            };
+            let rope = MyRope::<$HD>::new(dev, config)?;
             let mut layers = Vec::new();
-            let rope = MyRope::new(dev, config)?;
-            for block in model.layers.modules {
+            for block in weights.layers.modules {
                 let attention = block.self_attn;
                 layers.push(TransformerBlock {
                     input_layernorm: MyNorm::from(&block.input_layernorm),
@@ -48,18 +58,23 @@ macro_rules! with_my_parts {
                     mlp: block.mlp,
                 });
             }
-            Ok(LlamaTransformer {
-                embed_tokens: MyEmbedding::from(&model.embed_tokens),
+            let parts: $parts = LlamaTransformer {
+                embed_tokens: MyEmbedding::from(&weights.embed_tokens),
                 layers: modules::Repeated { modules: layers },
-                norm: MyNorm::from(&model.norm),
-                lm_head: model.lm_head,
-            })
+                norm: MyNorm::from(&weights.norm),
+                lm_head: weights.lm_head,
+            };
+            let words = format!(
+                "norm, embedding and RoPE, in the library's model: task {task} is still a todo!()"
+            );
+            let parts = Trainee::new(dev, parts, Library, config.clone())?;
+            Ok(Box::new(Lockstep::new(parts, library, lockstep::PARTS, words)))
         }
     };
 }
 
-with_my_parts!(my_small, small, MySmall);
-with_my_parts!(my_tiny, tiny, MyTiny);
+network!(small_network, small, MySmall, SMALL_VOCAB, 32);
+network!(tiny_network, tiny, MyTiny, TINY_VOCAB, 8);
 
 type Refused<T> = std::result::Result<T, quadrivium::Error>;
 

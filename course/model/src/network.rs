@@ -2,7 +2,7 @@
 
 use crate::batches::Batch;
 use crate::error::{Error, Result};
-use crate::lockstep::Differs;
+use crate::lockstep::{Apart, Differs};
 use quadrivium::checkpoint::{CheckpointConfig, save_checkpoint};
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::Tokens;
@@ -58,61 +58,104 @@ pub trait Network {
     /// A file that can't be read or does not fit.
     fn load(&mut self, folder: &Path, step: usize) -> Result<()>;
 
+    /// Whose parts it is made of, in words.
+    fn parts(&self) -> Option<String> {
+        None
+    }
+
     /// The first step at which a second model that computes the same differed.
     fn differs(&self) -> Option<Differs> {
         None
     }
 
-    /// How far that model was away at most: the loss beside the larger of 1 and itself, and the norm of the gradients beside
-    /// itself.
-    fn apart(&self) -> Option<[f64; 2]> {
+    /// How far that model was away at most.
+    fn apart(&self) -> Option<Apart> {
         None
     }
 }
 
 /// Ids, `[b, s]`.
-type Ids<T = NoneTape> = Tensor<(usize, usize), usize, Cpu, T>;
+pub type Ids<T = NoneTape> = Tensor<(usize, usize), usize, Cpu, T>;
 /// The tape of a step.
-type Record = OwnedTape<f32, Cpu>;
+pub type Record = OwnedTape<f32, Cpu>;
+/// Logits, `[b, s, v]`.
+pub type Logits<const V: usize, T = NoneTape> = Tokens<usize, usize, V, f32, Cpu, T>;
 
 /// From ids `[b, s]` to logits `[b, s, V]`, with a tape and without.
 pub trait Llama<const V: usize>:
     TensorCollection<f32, Cpu>
-    + Module<
-        Ids<Record>,
-        Output = Tokens<usize, usize, V, f32, Cpu, Record>,
-        Error = quadrivium::Error,
-    > + Module<Ids, Output = Tokens<usize, usize, V, f32, Cpu>, Error = quadrivium::Error>
+    + Module<Ids<Record>, Output = Logits<V, Record>, Error = quadrivium::Error>
+    + Module<Ids, Output = Logits<V>, Error = quadrivium::Error>
 {
 }
 
 impl<const V: usize, M> Llama<V> for M where
     M: TensorCollection<f32, Cpu>
-        + Module<
-            Ids<Record>,
-            Output = Tokens<usize, usize, V, f32, Cpu, Record>,
-            Error = quadrivium::Error,
-        > + Module<Ids, Output = Tokens<usize, usize, V, f32, Cpu>, Error = quadrivium::Error>
+        + Module<Ids<Record>, Output = Logits<V, Record>, Error = quadrivium::Error>
+        + Module<Ids, Output = Logits<V>, Error = quadrivium::Error>
 {
 }
 
+/// Whose code computes with a model's weights.
+pub trait Computes<const V: usize, M> {
+    /// From ids `[b, s]` to logits `[b, s, v]`.
+    ///
+    /// # Errors
+    /// What that code refuses.
+    fn logits(&self, model: &M, ids: Ids) -> Result<Logits<V>>;
+
+    /// From ids and the tokens that follow them, `[b, s]` both, to their loss, `[]`.
+    ///
+    /// # Errors
+    /// What that code refuses.
+    fn loss(
+        &self,
+        model: &M,
+        ids: Ids<Record>,
+        next: &Ids,
+    ) -> Result<Tensor<Rank0, f32, Cpu, Record>>;
+}
+
+/// The model's own forward pass, and the library's loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Library;
+
+impl<const V: usize, M: Llama<V>> Computes<V, M> for Library {
+    fn logits(&self, model: &M, ids: Ids) -> Result<Logits<V>> {
+        Ok(model.try_forward(ids)?)
+    }
+
+    // ANCHOR: loss
+    fn loss(
+        &self,
+        model: &M,
+        ids: Ids<Record>,
+        next: &Ids,
+    ) -> Result<Tensor<Rank0, f32, Cpu, Record>> {
+        let logits = model.try_forward(ids)?; //                              [b, s, v]
+        Ok(cross_entropy(logits, next)?) //                                   []
+    }
+    // ANCHOR_END: loss
+}
+
 /// A model with its optimizer.
-pub struct Trainee<const V: usize, M> {
+pub struct Trainee<const V: usize, M, C = Library> {
     pub(crate) model: M,
+    computes: C,
     config: CheckpointConfig,
     dev: Cpu,
     adam: AdamW<f32, Cpu>,
     grads: Option<Gradients<f32, Cpu>>,
 }
 
-impl<const V: usize, M: Llama<V>> Trainee<V, M> {
+impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Trainee<V, M, C> {
     /// A model that has not made a step.
     ///
     /// # Errors
     /// What the library refuses.
-    pub fn new(dev: &Cpu, model: M, config: CheckpointConfig) -> Result<Self> {
+    pub fn new(dev: &Cpu, model: M, computes: C, config: CheckpointConfig) -> Result<Self> {
         let adam = AdamW::new(AdamWConfig::default())?;
-        Ok(Self { model, config, dev: dev.clone(), adam, grads: None })
+        Ok(Self { model, computes, config, dev: dev.clone(), adam, grads: None })
     }
 
     fn tensor(&self, ids: &[usize], shape: (usize, usize)) -> Result<Ids> {
@@ -130,7 +173,9 @@ impl<const V: usize, M: Llama<V>> Trainee<V, M> {
     }
 }
 
-impl<const V: usize, M: Llama<V>> Network for Trainee<V, M> {
+impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Network
+    for Trainee<V, M, C>
+{
     fn config(&self) -> &CheckpointConfig {
         &self.config
     }
@@ -143,8 +188,7 @@ impl<const V: usize, M: Llama<V>> Network for Trainee<V, M> {
             Some(grads) => grads, // zeros
             None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
         };
-        let logits = self.model.try_forward(ids.traced(grads))?; //           [b, s, v]
-        let loss = cross_entropy(logits, &next)?; //                          []
+        let loss = self.computes.loss(&self.model, ids.traced(grads), &next)?; // []
         let seen = loss.array();
         let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
         let norm = clip_gradients(&mut self.model, &mut grads, CLIP)?;
@@ -162,7 +206,7 @@ impl<const V: usize, M: Llama<V>> Network for Trainee<V, M> {
 
     fn losses(&self, batch: &Batch) -> Result<Vec<f64>> {
         let ids = self.tensor(&batch.ids, batch.shape)?; //                   [b, s]
-        let logits = self.model.try_forward(ids)?.as_vec(); //                [b, s, v]
+        let logits = self.computes.logits(&self.model, ids)?.as_vec(); //     [b, s, v]
         let of = |(logits, next): (&[f32], &usize)| {
             let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let sum: f64 = logits.iter().map(|logit| f64::from(logit - most).exp()).sum();

@@ -2,7 +2,7 @@
 
 use crate::corpus::Corpus;
 use crate::error::{Result, shown};
-use crate::lockstep::Differs;
+use crate::lockstep::{Apart, Differs};
 use crate::run::State;
 use crate::text::Text;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -85,6 +85,14 @@ impl Show {
              {num_attention_heads} query heads over {num_key_value_heads} key {heads}"
         );
         self.entry("model", &sizes)
+    }
+
+    /// Whose parts it is made of.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn parts(&mut self, parts: &str) -> Result<()> {
+        self.entry("yours", parts)
     }
 
     /// Where the steps begin.
@@ -217,12 +225,12 @@ impl Show {
     ///
     /// # Errors
     /// Standard output can't be written.
-    pub fn agrees(&mut self, [loss, norm]: [f64; 2]) -> Result<()> {
+    pub fn agrees(&mut self, apart: Apart) -> Result<()> {
+        let Apart { most: [loss, norm], bounds } = apart;
         let text = format!(
             "At every step your parts gave the library's loss and gradients: the losses were at most {loss:.1e} \
              apart, the norms of the gradients {norm:.1e} of their size. {:.1e} and {:.1e} are allowed.",
-            crate::lockstep::LOSS_BOUND,
-            crate::lockstep::NORM_BOUND
+            bounds[0], bounds[1]
         );
         self.line("")?;
         Ok(self.terminal.text("  ", &text)?)

@@ -3,12 +3,13 @@
 use crate::batches::Batches;
 use crate::corpus::{Corpus, mean};
 use crate::error::{Error, Result};
-use crate::network::{Network, Trainee};
+use crate::figures;
+use crate::guard::{Moment, guarded};
+use crate::network::{Library, Network, Trainee};
 use crate::run::{self, Run, Settings, State};
 use crate::show::Show;
 use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
 use crate::text::Text;
-use crate::{figures, guard};
 use course::arguments::TrainArguments;
 use quadrivium::training::Schedule;
 use std::time::Instant;
@@ -32,28 +33,17 @@ pub fn network(settings: &Settings) -> Result<Box<dyn Network>> {
     let (dev, config, seed) = (sizes::device(), settings.size.config(), settings.seed);
     Ok(match (settings.size, settings.mine) {
         (Size::Small, false) => {
-            Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, sizes::small(&dev, seed)?, config)?)
+            let model = sizes::small(&dev, seed)?;
+            Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config)?)
         }
         (Size::Tiny, false) => {
-            Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, sizes::tiny(&dev, seed)?, config)?)
+            let model = sizes::tiny(&dev, seed)?;
+            Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config)?)
         }
         #[cfg(feature = "mine")]
-        (Size::Small, true) => {
-            use crate::{lockstep::Lockstep, mine::my_small};
-            let mine = Trainee::<SMALL_VOCAB, _>::new(
-                &dev,
-                my_small(&dev, &config, seed)?,
-                config.clone(),
-            )?;
-            Box::new(Lockstep::new(mine, Trainee::new(&dev, sizes::small(&dev, seed)?, config)?))
-        }
+        (Size::Small, true) => crate::mine::small_network(&dev, &config, seed)?,
         #[cfg(feature = "mine")]
-        (Size::Tiny, true) => {
-            use crate::{lockstep::Lockstep, mine::my_tiny};
-            let mine =
-                Trainee::<TINY_VOCAB, _>::new(&dev, my_tiny(&dev, &config, seed)?, config.clone())?;
-            Box::new(Lockstep::new(mine, Trainee::new(&dev, sizes::tiny(&dev, seed)?, config)?))
-        }
+        (Size::Tiny, true) => crate::mine::tiny_network(&dev, &config, seed)?,
         #[cfg(not(feature = "mine"))]
         (_, true) => return Err(Error::WithoutMine),
     })
@@ -106,9 +96,12 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
         let reason = format!("step {step} has read up to {read:?}, not to {:?}", state.position);
         return Err(Error::broken(&file, reason));
     }
-    let mut network = guard::guarded(*mine, 0, || network(&settings))?;
+    let mut network = guarded(*mine, Moment::Start, || network(&settings))?;
     if let Some(checkpoint) = &older {
         network.load(checkpoint, state.step)?;
+    }
+    if let Some(parts) = network.parts() {
+        show.parts(&parts)?;
     }
     folder.tidy()?;
     let begun = state.step;
@@ -181,7 +174,7 @@ impl Training {
         while state.step < settings.steps {
             let (batch, position) = batches.at(state.position);
             let nth = state.step;
-            let seen = guard::guarded(settings.mine, nth, || network.look(&batch))?;
+            let seen = guarded(settings.mine, Moment::Step(nth), || network.look(&batch))?;
             if network.differs().is_some() {
                 return Ok(false);
             }
@@ -208,7 +201,8 @@ fn checkpoint(
     network: &mut dyn Network,
     show: &mut Show,
 ) -> Result<()> {
-    let losses = guard::guarded(state.settings.mine, state.step, || losses(network, corpus))?;
+    let losses =
+        guarded(state.settings.mine, Moment::Step(state.step), || losses(network, corpus))?;
     state.held_out.push((state.step, mean(&losses)));
     folder.save(state, network, &corpus.tokens)?;
     show.checkpoint(state)
