@@ -100,7 +100,10 @@ pub fn backward<B: Dim, S: Dim, V: Dim, D: Device<f32>>(
     }
     let one_hot = dev.tensor_from_vec(one_hot, shape); //                   [b, s, v]
     let shares = dev.tensor_from_vec(shares, shape); //                     [b, s, v]
-    (logits.softmax::<Axis<2>>() - one_hot) * shares //                     [b, s, v]
+    let zeros: Tensor<_, f32, D> = dev.zeros_like(&shape); //               [b, s, v]
+    let nothing = shares.eq(0.0); //                                        [b, s, v]
+    // Chosen, since 0 times NaN is NaN.
+    nothing.choose(zeros, (logits.softmax::<Axis<2>>() - one_hot) * shares)
     // task loss/backward: end
 }
 

@@ -4,10 +4,8 @@
 
 A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {"ok": values} or
 {"refused": words}. The numbers come from PyTorch's own operations, written as a PyTorch user would
-write them: torch.nn.functional.rms_norm, layer_norm, embedding, silu and cross_entropy, torch.nn.init,
-autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models.
-write them: torch.nn.functional.rms_norm, layer_norm, embedding and scaled_dot_product_attention, torch.nn.init, autograd for every gradient,
-and RoPE with float32 angles as in the Hugging Face models.
+write them: torch.nn.functional.rms_norm, layer_norm, embedding, scaled_dot_product_attention, silu and cross_entropy,
+torch.nn.init, autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models.
 
 `tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
 """
