@@ -314,6 +314,8 @@ def loss_backward(q):
 def loss_perplexity(q):
     losses, places = floats(q["losses"], -1), torch.tensor(q["places"], dtype=torch.float32)
     return torch.exp((losses * places).sum() / places.sum()).reshape(1)
+
+
 # Attention: PyTorch's scaled_dot_product_attention. Its is_causal knows no cache, so the mask is given.
 
 
@@ -443,24 +445,26 @@ def model_forward(q):
 @call
 def model_decode(q):
     ids, weights, caches = model_ids(q), model_weights(q), [[] for _ in range(q["blocks"])]
+    if sum(q["pieces"]) > q["positions"]:
+        raise ValueError("the caches are full")
     pieces = ids.split(q["pieces"], dim=1)
     return torch.cat([model_logits(piece, weights, q, caches) for piece in pieces], dim=1)
 
 
 @call
 def model_sample(q):
-    logits, temperature = floats(q["logits"], -1), float(q["temperature"])
+    logits, temperature, top_p = floats(q["logits"], -1), float(q["temperature"]), float(q["top_p"])
     if torch.isnan(logits).any() or torch.isposinf(logits).any() or torch.isneginf(logits).all():
         raise ValueError("these are no logits")
-    if not (math.isfinite(temperature) and temperature >= 0) or q["top_k"] == 0 or not 0 < q["top_p"] <= 1:
+    if not (math.isfinite(temperature) and temperature >= 0) or q["top_k"] == 0 or not 0 < top_p <= 1:
         raise ValueError("bad temperature, top_k or top_p")
     logits, ids = logits.sort(descending=True, stable=True)
     if temperature == 0:
         return ids[:1]
     logits = logits[: q["top_k"]]
     p = F.softmax(logits / temperature, dim=0)
-    if q["top_p"] < 1:
-        p = p[p.cumsum(0) - p < q["top_p"]]
+    if top_p < 1:
+        p = p[p.cumsum(0) - p < top_p]
     place = torch.searchsorted(p.cumsum(0), torch.tensor([q["unit"]]) * p.sum(), right=True)
     return ids[place.clamp(max=len(p) - 1)]
 

@@ -265,6 +265,10 @@ fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
         add(Aspect::Extent, n, 0);
         add(Aspect::Extent, n, n);
     }
+    // Past what a byte counts, and past the windows of 256 to 4096 positions that some models see.
+    for (s, p) in [(2, 300), (300, 2), (1, 4200)] {
+        add(Aspect::Extent, s, p);
+    }
     for mixture in mixtures(run) {
         let [s, p] = mixture.tokens;
         add(Aspect::Extent, s * mixture.pick(0, &[1, 2, 3]), p * mixture.pick(1, &[1, 2, 7]));

@@ -273,6 +273,18 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         }),
     },
     Bug {
+        id: "attention/mask-in-bytes",
+        misconception: "counts positions in a byte, and begins anew at 256",
+        story: "The mask is made of small integers, to save memory, and so are the positions that are compared.",
+        source: None,
+        named_by: "attention/mask-any-size",
+        party: bug!(MaskInBytes {
+            fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
+                key as u8 <= (p + row) as u8
+            }
+        }),
+    },
+    Bug {
         id: "attention/upper-triangle",
         misconception: "keeps the upper triangle: each token sees itself and what comes after it",
         story: "In some libraries a mask's 1 means hidden, in others it means seen.",
@@ -456,6 +468,21 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         party: bug!(HiddenByHundred {
             fn hidden(&self, score: f64) -> f64 {
                 score - 100.0
+            }
+        }),
+    },
+    Bug {
+        id: "attention/hidden-by-ten-thousand",
+        misconception: "subtracts 10,000 from the score of what is not seen, where −∞ belongs",
+        story: "Half precision holds no much larger number. While a model is trained from nothing, scores can pass it, and then \
+                the future is read. A trained model with scores beyond 100,000 was found as well.",
+        source: Some(
+            "huggingface/transformers issue 14859; TransformerLensOrg/TransformerLens pull request 319",
+        ),
+        named_by: "attention/causal",
+        party: bug!(HiddenByTenThousand {
+            fn hidden(&self, score: f64) -> f64 {
+                score - 1e4
             }
         }),
     },
@@ -786,6 +813,21 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 let all = Oracle.join(kept, piece, capacity);
                 let half = |x: &[f32]| x.iter().map(|x| to_f16(f64::from(*x))).collect();
                 KeysValues { k: half(&all.k), v: half(&all.v), ..all }
+            }
+        }),
+    },
+    Bug {
+        id: "attention/width-of-a-piece",
+        misconception: "compares the width of a piece, nkv · hd, with that of the cache, and not its two sizes",
+        story: "The cache is a matrix with a row for each position. Heads are cut from the row later, by whoever reads.",
+        source: None,
+        named_by: "attention/cache-refuses-other-shapes",
+        party: bug!(WidthOfPiece {
+            fn check_piece(&self, kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {
+                let [b, s, nkv, hd] = piece.shape;
+                let same = kept.is_some_and(|kept| kept.shape[2] * kept.shape[3] == nkv * hd);
+                let [_, _, nkv, hd] = kept.filter(|_| same).map_or(piece.shape, |kept| kept.shape);
+                Oracle.check_piece(kept, &KeysValues { shape: [b, s, nkv, hd], k: vec![], v: vec![] })
             }
         }),
     },

@@ -202,6 +202,16 @@ pub static INVARIANTS: &[Invariant<Loss>] = &[
         check: gradient_of_ignored_is_zero,
     },
     Invariant {
+        id: "loss/gradient-of-ignored-nan",
+        sentence: "That is so whatever the logits of such a place hold, also NaN, and the others do not feel it.",
+        formula: "target[i, t] none, l[i, t] NaN  ⇒  dl[i, t] = 0, the others unchanged",
+        chapter: "loss#gradient",
+        aspect: Aspect::Ignored,
+        weight: 1,
+        stays: None,
+        check: gradient_of_ignored_nan,
+    },
+    Invariant {
         id: "loss/gradient-of-a-scaled-loss",
         sentence: "The gradient is proportional to the one that arrives: a loss times a power of 2 scales it, bit for \
                    bit.",
@@ -620,6 +630,21 @@ fn gradient_of_ignored_is_zero(party: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+fn gradient_of_ignored_nan(party: &Loss, _: &Run) -> Verdict {
+    let case = witness();
+    let before = backward(party, &case, 1.0)?;
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut changed = case.clone();
+        for place in [3, 5] {
+            changed.logits[5 * place..][..5].fill(value);
+        }
+        let got = backward(party, &changed, 1.0)?;
+        let why = format!("as before: only places that are not asked about hold {value} now");
+        same_values("backward", &case.shape, &got, &before, &why).map_err(|b| b.on(&changed))?;
+    }
+    Ok(None)
+}
+
 fn gradient_of_a_scaled_loss(party: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let one = backward(party, &case, 1.0)?;
@@ -693,6 +718,9 @@ fn perplexity_of_parts(party: &Loss, _: &Run) -> Verdict {
     let parts = parts.map(|(loss, places)| Part { loss, places });
     matches_perplexity(party, &parts, 2.0f64.exp())?;
     matches_perplexity(party, &[Part { loss: 2.0, places: 96 }], 2.0f64.exp())?;
+    // The perplexity of the one hard place alone is no number of f32.
+    let hard = [(100.0, 1), (1.0, 98)].map(|(loss, places)| Part { loss, places });
+    matches_perplexity(party, &hard, 2.0f64.exp())?;
     Ok(None)
 }
 

@@ -700,6 +700,19 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         }),
     },
     Bug {
+        id: "loss/ignored-gradient-times-zero",
+        misconception: "multiplies the gradient of an ignored place by 0: NaN stays NaN",
+        story: "The loss chooses its places and is right, and the way back goes through the others all the same. PyTorch's \
+                cross_entropy does so.",
+        source: None,
+        named_by: "loss/gradient-of-ignored-nan",
+        party: bug!(IgnoredGradientTimesZero {
+            fn unasked(&self, row: &Row, id: usize, _: f64) -> f64 {
+                0.0 * self.probability(row, id)
+            }
+        }),
+    },
+    Bug {
         id: "loss/gradient-sign",
         misconception: "gives the gradient with the other sign",
         story: "onehot − softmax is the step that one takes, not the gradient.",
@@ -900,6 +913,23 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 let n = parts.len();
                 Oracle.perplexity(if n > 1 { &parts[..n - 1] } else { parts })
+            }
+        }),
+    },
+    Bug {
+        id: "loss/product-of-perplexities",
+        misconception: "multiplies powers of the parts' perplexities",
+        story: "On paper it is the same. The perplexity of one hard place is no number of f32, and then nothing is.",
+        source: None,
+        named_by: "loss/perplexity-of-parts",
+        party: bug!(ProductOfPerplexities {
+            fn perplexity(&self, parts: &[Part]) -> f64 {
+                let places: usize = parts.iter().map(|part| part.places).sum();
+                let power = |part: &Part| {
+                    let alone = f64::from(part.loss.exp()); // f32
+                    alone.powf(part.places as f64 / places as f64)
+                };
+                parts.iter().map(power).product()
             }
         }),
     },

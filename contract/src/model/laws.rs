@@ -162,6 +162,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         check: |party, run| climb(party, run, "decode"),
     },
     Invariant {
+        id: "model/full-cache-refused",
+        sentence: "A piece that the caches have no room for is refused: nothing that was kept is given up for it.",
+        formula: "p + s > positions  ⇒  refused",
+        chapter: "model#decoding",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: None,
+        check: full_cache_refused,
+    },
+    Invariant {
         id: "model/greedy",
         sentence: "Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Of equal \
                    ones it is the first.",
@@ -202,6 +212,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 2,
         stays: None,
         check: cuts_keep_enough,
+    },
+    Invariant {
+        id: "model/edge-of-a-token",
+        sentence: "A unit on the edge between two tokens draws the second: the running sum must exceed it.",
+        formula: "n equal logits, unit = i/n  ⇒  token i",
+        chapter: "model#sampling",
+        aspect: Aspect::Choice,
+        weight: 1,
+        stays: None,
+        check: edge_of_a_token,
     },
     Invariant {
         id: "model/sample-f64-loops",
@@ -616,6 +636,18 @@ fn in_pieces(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+fn full_cache_refused(party: &Model, run: &Run) -> Verdict {
+    for (pieces, positions) in [(vec![5], 4), (vec![4, 1], 4), (vec![1, 1, 3], 3), (vec![2, 3], 2)]
+    {
+        let case =
+            ModelCase { positions, ..Plan { tokens: [2, 5], blocks: 2, ..PLAIN }.model(run) };
+        let rule = format!("more than {positions} positions, in pieces of {pieces:?}");
+        refusal("decode", &rule, || party.decode(&case, &pieces))
+            .map_err(|breach| breach.on(format!("{case}\nin pieces of {pieces:?}")))?;
+    }
+    Ok(None)
+}
+
 // --- sampling -------------------------------------------------------------------------------
 
 fn plain(logits: &[f32]) -> SampleCase {
@@ -669,6 +701,7 @@ fn often_as_probable(party: &Model, _: &Run) -> Verdict {
         (vec![0.5, 2.0, -1.0, 1.25, -0.5], 1.0),
         (vec![0.0, 0.0, 0.0], 1.0),
         (vec![1000.0, 999.0, 998.0], 2.0),
+        (vec![0.0, 0.0, -1.0], 1e-9), // not 0: two tokens are alike
     ] {
         let mut drawn = vec![0; logits.len()];
         for i in 0..UNITS {
@@ -719,8 +752,23 @@ fn cuts_keep_enough(party: &Model, _: &Run) -> Verdict {
     {
         keeps(SampleCase { top_p, ..plain(&logits) }, expected)?;
     }
+    // The fewest that reach it: with four equal tokens nothing is rounded.
+    for (top_p, expected) in [(0.25, &[0][..]), (0.5, &[0, 1]), (0.75, &[0, 1, 2])] {
+        keeps(SampleCase { top_p, ..plain(&[1.0; 4]) }, expected)?;
+    }
     // The cut is made after the temperature: at 4 the four are nearly alike.
     keeps(SampleCase { top_p: 0.6, temperature: 4.0, ..plain(&logits) }, &[0, 1, 3])?;
+    Ok(None)
+}
+
+fn edge_of_a_token(party: &Model, _: &Run) -> Verdict {
+    for n in [2u8, 4, 8] {
+        for token in 0..n {
+            // Powers of 2: nothing is rounded.
+            let unit = f64::from(token) / f64::from(n);
+            is_drawn(party, &SampleCase { unit, ..plain(&vec![1.0; n.into()]) }, token.into())?;
+        }
+    }
     Ok(None)
 }
 
@@ -737,12 +785,19 @@ fn sample_refuses(party: &Model, _: &Run) -> Verdict {
         ("a logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),
         ("a temperature that is not negative", with(&|case| case.temperature = -1.0)),
         ("a temperature that is a number", with(&|case| case.temperature = f64::NAN)),
+        ("a temperature that is finite", with(&|case| case.temperature = f64::INFINITY)),
         ("a top_k of at least 1", with(&|case| case.top_k = Some(0))),
         ("a top_p above 0", with(&|case| case.top_p = 0.0)),
         ("a top_p of at most 1", with(&|case| case.top_p = 1.5)),
+        ("a top_p that is a number", with(&|case| case.top_p = f64::NAN)),
     ];
     for (rule, case) in bad {
-        refusal("sample", rule, || party.sample(&case)).map_err(|breach| breach.on(&case))?;
+        // The likeliest token alone would not need top_k and top_p. They are looked at all the same.
+        let cold =
+            (case.temperature == 1.0).then(|| SampleCase { temperature: 0.0, ..case.clone() });
+        for case in [Some(case), cold].into_iter().flatten() {
+            refusal("sample", rule, || party.sample(&case)).map_err(|breach| breach.on(&case))?;
+        }
     }
     Ok(None)
 }
@@ -771,21 +826,25 @@ fn loss_of_equal_logits(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A model that is sure which token follows which. The table's rows are axes, so that a token is known by its place; the
+/// output names the token behind it.
+fn sure_of(next: [usize; 4], text: &[usize], run: &Run) -> ModelCase {
+    let mut case = Plan { tokens: [1, text.len()], place: 1, ..PLAIN }.model(run);
+    let h = case.sizes.h;
+    case.blocks.iter_mut().for_each(|block| *block = idle(block));
+    case.norm.fill(1.0);
+    case.table.fill(0.0);
+    let mut head = vec![0.0; case.sizes.v * h];
+    for (id, follows) in next.into_iter().enumerate() {
+        case.table[id * h + id] = 1.0;
+        head[follows * h + id] = 16.0;
+    }
+    ModelCase { head: Some(head), ids: text.to_vec(), ..case }
+}
+
 fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
-    // The table's rows are axes, so that a token is known by its place; the output names the token behind it.
     for (text, next) in [([0, 1, 2, 3, 0, 1], [1, 2, 3, 0]), ([2, 0, 3, 1, 2, 0], [3, 2, 0, 1])] {
-        let mut case = Plan { tokens: [1, 6], place: 1, ..PLAIN }.model(run);
-        let h = case.sizes.h;
-        case.blocks.iter_mut().for_each(|block| *block = idle(block));
-        case.norm.fill(1.0);
-        case.table.fill(0.0);
-        let mut head = vec![0.0; case.sizes.v * h];
-        for (id, follows) in next.into_iter().enumerate() {
-            case.table[id * h + id] = 1.0;
-            head[follows * h + id] = 16.0;
-        }
-        case.head = Some(head);
-        case.ids = text.to_vec();
+        let case = sure_of(next, &text, run);
         // The norm makes √h of the 1, so one logit is 45, and the others are 0.
         let loss = train(party, &case, 0.0)?.loss;
         holds("train", (-1e-6..1e-6).contains(&loss), || {
@@ -797,6 +856,16 @@ fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
 }
 
 fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
+    // Of a model that is sure and wrong: its loss is 45.
+    let mut wrong = sure_of([2, 3, 0, 1], &[0, 1], run);
+    let Trained { loss: before, weights } = train(party, &wrong, 1e-3)?;
+    put(weights, &mut wrong);
+    let after = train(party, &wrong, 0.0)?.loss;
+    holds("train", after < before, || {
+        format!("the loss was {before}, and after a small step it is {after}")
+    })
+    .map_err(|breach| breach.on(&wrong))?;
+
     let mut case = learner(run);
     let mut before = f32::INFINITY;
     for step in 0..5 {
@@ -806,10 +875,15 @@ fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
         })
         .map_err(|breach| breach.on(&case))?;
         before = loss;
-        let mut weights = weights.into_iter();
-        for tensor in case.weights_mut() {
-            tensor.iter_mut().zip(&mut weights).for_each(|(to, from)| *to = from);
-        }
+        put(weights, &mut case);
     }
     Ok(None)
+}
+
+/// Gives a model the weights after a step.
+fn put(weights: Vec<f32>, case: &mut ModelCase) {
+    let mut weights = weights.into_iter();
+    for tensor in case.weights_mut() {
+        tensor.iter_mut().zip(&mut weights).for_each(|(to, from)| *to = from);
+    }
 }

@@ -536,6 +536,24 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         }),
     },
     Bug {
+        id: "model/one-more-at-equal",
+        misconception: "keeps one token more where the probabilities add up to top_p exactly",
+        story: "The sum is compared with <= in place of <.",
+        source: None,
+        named_by: "model/cuts-keep-enough",
+        party: bug!(OneMoreAtEqual {
+            fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
+                let mut before = 0.0;
+                let kept = p.iter().take_while(|p| {
+                    let kept = before <= top_p;
+                    before += *p;
+                    kept
+                });
+                kept.count()
+            }
+        }),
+    },
+    Bug {
         id: "model/not-renormalized",
         misconception: "draws as if what was cut off were still there; what falls there becomes the last token \
                         that was kept",
@@ -564,6 +582,77 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         party: bug!(EvenlyAmongKept {
             fn drawn(&self, p: &[f64], unit: f64) -> usize {
                 (unit * p.len() as f64) as usize
+            }
+        }),
+    },
+    Bug {
+        id: "model/edge-to-the-token-before",
+        misconception: "draws a token once the running sum reaches the unit, where it must exceed it",
+        story: "A search from the left in place of one from the right. A unit of 0 could draw a token of probability 0.",
+        source: None,
+        named_by: "model/edge-of-a-token",
+        party: bug!(EdgeToBefore {
+            fn drawn(&self, p: &[f64], unit: f64) -> usize {
+                let at = unit * p.iter().sum::<f64>();
+                let mut sum = 0.0;
+                let reaches = |p: &f64| {
+                    sum += p;
+                    sum >= at
+                };
+                p.iter().position(reaches).unwrap_or(p.len() - 1)
+            }
+        }),
+    },
+    Bug {
+        id: "model/ties-mixed",
+        misconception: "sorts many equal logits in any order",
+        story: "An unstable sort, which is faster. With few tokens it happens to be stable.",
+        source: None,
+        named_by: "model/sample-f64-loops",
+        party: bug!(TiesMixed {
+            fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
+                let equal = a.1 == b.1 && a.0.min(b.0) >= 20;
+                if equal { b.0.cmp(&a.0) } else { Oracle.likelier(a, b) }
+            }
+        }),
+    },
+    Bug {
+        id: "model/cold-settings-unread",
+        misconception: "looks at top_k and top_p only where the temperature is above 0",
+        story: "The likeliest token needs neither, and is returned before they are checked.",
+        source: None,
+        named_by: "model/sample-refuses",
+        party: bug!(ColdSettingsUnread {
+            fn checked(&self, case: &SampleCase) -> Reply<()> {
+                let cold = case.temperature == 0.0;
+                let (top_k, top_p) = if cold { (None, 1.0) } else { (case.top_k, case.top_p) };
+                Oracle.checked(&SampleCase { top_k, top_p, ..case.clone() })
+            }
+        }),
+    },
+    Bug {
+        id: "model/nearly-cold",
+        misconception: "takes a temperature below 10⁻⁵ for 0",
+        story: "So that nothing is divided by nearly 0. Of two equal tokens the first is then always taken.",
+        source: None,
+        named_by: "model/often-as-probable",
+        party: bug!(NearlyCold {
+            fn sampled(&self, case: &SampleCase) -> usize {
+                let cold = case.temperature < 1e-5;
+                let temperature = if cold { 0.0 } else { case.temperature };
+                Oracle.sampled(&SampleCase { temperature, ..case.clone() })
+            }
+        }),
+    },
+    Bug {
+        id: "model/full-cache-taken",
+        misconception: "takes pieces for which the caches have no room",
+        story: "The cache was made for the prompt, and grows with what is written, until the memory is full.",
+        source: None,
+        named_by: "model/full-cache-refused",
+        party: bug!(FullCacheTaken {
+            fn fits(&self, _: usize, _: usize) -> bool {
+                true
             }
         }),
     },

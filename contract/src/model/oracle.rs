@@ -184,9 +184,14 @@ pub trait LlamaLoops: AsLlamaLoops {
         before
     }
 
-    /// Which of two tokens is likelier: that with the larger logit, and of equal ones that with the smaller id.
+    /// Whether so many positions have room in a cache.
+    fn fits(&self, wanted: usize, positions: usize) -> bool {
+        wanted <= positions
+    }
+
+    /// Which of two tokens is likelier: that with the larger logit, and of equal ones that with the smaller id. Neither is NaN.
     fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> std::cmp::Ordering {
-        b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))
+        b.1.partial_cmp(&a.1).unwrap_or(std::cmp::Ordering::Equal).then(a.0.cmp(&b.0))
     }
 
     /// How many of `n` tokens are among the likeliest `top_k`.
@@ -442,10 +447,13 @@ impl Llama for Loops<dyn LlamaLoops> {
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
-        self.decode(case, &[case.tokens[1]])
+        Ok(round(logits(&*self.0, &with_rows(&*self.0, case)?, &[case.tokens[1]])))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
+        if !self.0.fits(pieces.iter().sum(), case.positions) {
+            return Err(Refusal::new("the caches are full"));
+        }
         Ok(round(logits(&*self.0, &with_rows(&*self.0, case)?, pieces)))
     }
 

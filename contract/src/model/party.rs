@@ -96,6 +96,8 @@ pub struct ModelCase {
     pub tokens: [usize; 2],
     /// `[b, s]`.
     pub ids: Vec<usize>,
+    /// Positions that the caches have room for, and that the rotation was made for: `s`, or fewer where a text is too long.
+    pub positions: usize,
 }
 
 impl ModelCase {
@@ -145,7 +147,8 @@ pub trait Llama {
     /// The logits `[b, s, v]` of texts.
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>>;
 
-    /// The same logits, when the texts come in pieces of these lengths, with keys and values kept in between.
+    /// The same logits, when the texts come in pieces of these lengths, with keys and values kept in between. Refused, if the
+    /// caches have no room for a piece.
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>>;
 
     /// The next token.

@@ -20,6 +20,9 @@ pub fn probes(party: &dyn Llama) -> Vec<Probe> {
             let decode = || Ok(widen(&party.decode(&model, &pieces)?));
             probes.push(Probe::ask("decode", decode));
         }
+        let s = plan.tokens[1];
+        let short = ModelCase { positions: s - 1, ..model };
+        probes.push(Probe::ask("decode", || Ok(widen(&party.decode(&short, &[s])?))));
     }
     // A gradient by differences is dear: one step, and losses without a step.
     for (tokens, rate) in [([1, 3], 1.0), ([2, 4], 0.0), ([3, 2], 0.0)] {
@@ -61,6 +64,18 @@ fn samples(draw: &mut Draw) -> Vec<SampleCase> {
         unit: 0.9,
         ..plain.clone()
     };
-    cases.extend([plain, large]);
+    let equal = SampleCase { logits: vec![1.0; 4], temperature: 1.0, unit: 0.5, ..plain.clone() };
+    let cut = SampleCase { top_p: 0.5, unit: 0.7, ..equal.clone() };
+    let many = (0..50u8).map(|i| f32::from(i % 3)).collect();
+    let many = SampleCase { logits: many, unit: 0.4, ..equal.clone() };
+    let nearly_cold = SampleCase { temperature: 1e-9, ..equal.clone() };
+    let bad = |temperature| {
+        let none = SampleCase { top_k: Some(0), temperature, ..equal.clone() };
+        let nan = SampleCase { top_p: f64::NAN, temperature, ..equal.clone() };
+        let diverged = SampleCase { logits: vec![0.0, f32::NAN], temperature, ..equal.clone() };
+        [none, nan, diverged]
+    };
+    cases.extend(bad(0.0).into_iter().chain(bad(1.0)));
+    cases.extend([plain, large, equal, cut, many, nearly_cold]);
     cases
 }

@@ -43,7 +43,7 @@ pub static TASKS: &[Spec] = &[
         chapter: "model#decoding",
         library: At { file: "src/model/llama.rs", mark: "ANCHOR: llama_decode" },
         grading: Grading::Invariants {
-            ids: &["model/pieces", "model/decode-f64-loops"],
+            ids: &["model/pieces", "model/decode-f64-loops", "model/full-cache-refused"],
             calls: &["forward", "decode"],
             by_hand: false,
         },
@@ -60,6 +60,7 @@ pub static TASKS: &[Spec] = &[
                 "model/temperature-divides",
                 "model/often-as-probable",
                 "model/cuts-keep-enough",
+                "model/edge-of-a-token",
                 "model/sample-f64-loops",
                 "model/sample-refuses",
             ],

@@ -226,11 +226,15 @@ impl Llama for InF32 {
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
-        self.decode(case, &[case.tokens[1]])
+        known(case)?;
+        Ok(self.logits(&self.folded(case), &[case.tokens[1]]))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         known(case)?;
+        if pieces.iter().sum::<usize>() > case.positions {
+            return Err(Refusal::new("more tokens than positions"));
+        }
         Ok(self.logits(&self.folded(case), pieces))
     }
 

@@ -37,6 +37,7 @@ fn model(case: &Case) -> ModelCase {
         head,
         tokens: [case.size("b"), case.size("s")],
         ids: case.ids("ids"),
+        positions: case.size("s"),
     }
 }
 

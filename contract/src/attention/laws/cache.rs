@@ -164,15 +164,16 @@ pub(super) fn full_cache_refuses(party: &Attention, run: &Run) -> Verdict {
 }
 
 pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Verdict {
-    for bad in [[2, 9, 2, 3], [1, 1, 2, 3], [2, 1, 1, 3], [2, 1, 2, 2]] {
+    for bad in [[2, 9, 2, 3], [1, 1, 2, 3], [2, 1, 1, 3], [2, 1, 2, 2], [2, 1, 3, 2], [1, 2, 2, 3]]
+    {
         let mut cache = cache(party, 6)?;
         let input = format!("capacity 6, 3 positions of [2, s, 2, 3], then a bad piece {bad:?}");
-        let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 2, 2, 3]));
+        let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 3, 2, 3]));
         let mut script = || {
             expect_push(&mut cache, &first, &first, "the only piece")?;
             refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))?;
             expect_positions(&cache, 3)?;
-            let why = "the two pieces that fit: the one between them was refused";
+            let why = "the two pieces that fit, which fill it: the one between them was refused";
             expect_push(&mut cache, &next, &joined(&first, &next), why)
         };
         script().map_err(|breach| breach.on(input))?;
@@ -186,6 +187,8 @@ pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdic
         ([3, 1, 2, 3], "a batch of 3 for a cache of 2 texts"),
         ([2, 1, 4, 3], "4 heads for a cache of 2 heads"),
         ([2, 1, 2, 4], "heads of 4 for a cache with heads of 3"),
+        ([2, 1, 3, 2], "3 heads of 2 for a cache of 2 heads of 3"),
+        ([1, 2, 2, 3], "2 tokens of one text for a cache of 2 texts"),
     ] {
         let mut cache = cache(party, 8)?;
         let first = piece(run, [2, 2, 2, 3]);

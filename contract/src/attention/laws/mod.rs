@@ -122,7 +122,7 @@ laws! {
         "The gradients are the slopes that differences of the party's own outputs show.";
         "dx ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ";
     "gradient-of-the-future", "gradient", Mask, 2, gradients::gradient_of_the_future,
-        None;
+        Some("Exactly 0, without a tolerance: it says what a mask means for a gradient.");
         "What a token does not see gets no gradient from it: exactly 0.";
         "dy is 0 but for the first new token  ⇒  dk, dv are 0 behind p";
     "gradient-of-values-adds-up", "gradient", Gradient, 2, gradients::gradient_of_values_adds_up,

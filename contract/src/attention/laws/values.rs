@@ -196,9 +196,10 @@ pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[4, 4], [3, 5]] {
         let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
         let (y, one) = (forward(party, &case)?, 2 * 3);
-        for at in 0..t {
+        // The second change gives scores of hundreds of thousands: no number that is subtracted hides them.
+        for (at, factor) in (0..t).flat_map(|at| [(at, -1.0), (at, -1e6)]) {
             let mut changed = case.clone();
-            changed.k[at * one..][..one].iter_mut().for_each(|k| *k = -*k);
+            changed.k[at * one..][..one].iter_mut().for_each(|k| *k *= factor);
             changed.v[at * one..][..one].iter_mut().for_each(|v| *v += 8.0);
             let again = forward(party, &changed)?;
             let before = at.saturating_sub(t - s).min(s) * 12;

@@ -21,7 +21,7 @@ pub const SEAT: Seat = Seat {
     types: None,
 };
 
-/// Positions of the rotation's tables: more than any text of the contract has.
+/// Positions of a block's rotation: more than any text of the contract has.
 const POSITIONS: usize = 128;
 
 fn norm<const H: usize>(gamma: &[f32], eps: f64) -> GroupRmsNorm<H, H, Cpu> {
@@ -32,9 +32,10 @@ fn a_block<const H: usize, const HD: usize, const FF: usize>(
     weights: &BlockWeights,
     eps: f64,
     base: f64,
+    positions: usize,
 ) -> Reply<Block<H, HD, FF, Cpu>> {
     let matrix = |values: &[f32]| tensor(values, (values.len() / H, Const::<H>));
-    let rope = NtkAwareRope::new(&Cpu::default(), base, POSITIONS, 1, false);
+    let rope = NtkAwareRope::new(&Cpu::default(), base, positions, 1, false);
     Ok(Block {
         input_norm: norm(&weights.input_norm, eps),
         q: matrix(&weights.q),
@@ -54,7 +55,8 @@ fn a_block<const H: usize, const HD: usize, const FF: usize>(
 fn a_model<const V: usize, const H: usize, const HD: usize, const FF: usize>(
     case: &ModelCase,
 ) -> Reply<model::Llama<V, H, HD, FF, Cpu>> {
-    let blocks = case.blocks.iter().map(|weights| a_block(weights, case.eps, case.base));
+    let ModelCase { eps, base, positions, .. } = *case;
+    let blocks = case.blocks.iter().map(|weights| a_block(weights, eps, base, positions));
     Ok(model::Llama {
         table: VocabEmbedding::new(tensor(&case.table, (Const, Const))),
         blocks: blocks.collect::<Reply<_>>()?,
@@ -88,7 +90,7 @@ impl Llama for Learner {
         let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
         let [b, s] = case.tokens;
         with_model_sizes!((v, h, nh, nkv, hd, f), |_V, H, _NH, _NKV, HD, FF| {
-            let block = a_block::<H, HD, FF>(&case.weights, case.eps, case.base)?;
+            let block = a_block::<H, HD, FF>(&case.weights, case.eps, case.base, POSITIONS)?;
             let x = tensor(&case.x, (b, s, Const::<H>));
             Ok(block.forward(x, 0, attend).map_err(Refusal::new)?.as_vec())
         }, _ => Err(Refusal::not_compiled("these sizes")))
@@ -111,7 +113,7 @@ impl Llama for Learner {
         let [b, s] = case.tokens;
         with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
             let model = a_model::<V, H, HD, FF>(case)?;
-            let mut caches = vec![KvCache::new(s); case.blocks.len()];
+            let mut caches = vec![KvCache::new(case.positions); case.blocks.len()];
             let (mut rows, mut begin) = (vec![Vec::new(); b], 0);
             for &n in pieces {
                 let texts = case.ids.chunks(s);

@@ -9,10 +9,11 @@ fn question(call: &str, case: &LossCase) -> Value {
     json!({"call": call, "shape": shape, "logits": plain(logits), "targets": targets})
 }
 
-/// Its words name no place, and a mean of nothing is NaN to it.
+/// Its words name no place, a mean of nothing is NaN to it, and so is what an ignored NaN sends back.
 const APART: &[Apart] = &[
     ("loss/refusal-names-target", "PyTorch says `Target 977 is out of bounds.`"),
     ("loss/nothing-asked-refused", "PyTorch gives NaN"),
+    ("loss/gradient-of-ignored-nan", "PyTorch's gradient of a NaN that is ignored is NaN"),
 ];
 
 /// The seat.

@@ -40,15 +40,17 @@ impl Llama for PyTorch {
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         let mut question = question("model.decode", case);
         question["pieces"] = json!(pieces);
+        question["positions"] = json!(case.positions);
         self.ask_f32(question)
     }
 
     fn sample(&self, case: &SampleCase) -> Reply<usize> {
         let SampleCase { logits, temperature, top_k, top_p, unit } = case;
-        let temperature = if temperature.is_nan() { json!("nan") } else { json!(temperature) };
+        // JSON has no other numbers.
+        let number = |x: &f64| if x.is_finite() { json!(x) } else { json!(x.to_string()) };
         let token = self.ask(json!({
-            "call": "model.sample", "logits": plain(logits), "temperature": temperature,
-            "top_k": top_k, "top_p": top_p, "unit": unit,
+            "call": "model.sample", "logits": plain(logits), "temperature": number(temperature),
+            "top_k": top_k, "top_p": number(top_p), "unit": unit,
         }))?;
         Ok(token[0] as usize)
     }

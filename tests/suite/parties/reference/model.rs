@@ -112,7 +112,7 @@ where
 {
     let model = model::<V, H, NH, NKV, HD, FF, O>(case, head);
     let [b, s] = case.tokens;
-    let mut cache = LlamaCache::<NKV, HD, MOST, f32, Dev>::new(s);
+    let mut cache = LlamaCache::<NKV, HD, MOST, f32, Dev>::new(case.positions);
     let mut rows = vec![Vec::new(); b];
     for &n in pieces {
         let begin = cache.positions();
