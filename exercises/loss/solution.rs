@@ -87,24 +87,25 @@ pub fn backward<B: Dim, S: Dim, V: Dim, D: Device<f32>>(
     dloss: f32,
 ) -> Tensor<(B, S, V), f32, D> {
     // task loss/backward: begin
-    let shape = *logits.shape();
-    let (dev, v) = (logits.device().clone(), shape.2.size());
-    let share = dloss / targets.iter().flatten().count() as f32;
+    let (b, s, v) = *logits.shape();
+    let asked = targets.iter().enumerate().filter_map(|(t, target)| Some((t, (*target)?)));
+    let (places, targets): (Vec<usize>, Vec<usize>) = asked.unzip();
+    let (dev, n) = (logits.device().clone(), places.len());
+    let share = dloss / n as f32;
 
-    let mut one_hot = vec![0.0; logits.shape().num_elements()];
-    let mut shares = vec![0.0; one_hot.len()];
-    for (t, target) in targets.iter().enumerate() {
-        if let Some(target) = target {
-            one_hot[t * v + target] = 1.0;
-            shares[t * v..][..v].fill(share);
-        }
+    let mut one_hot = vec![0.0; n * v.size()];
+    targets.iter().enumerate().for_each(|(i, target)| one_hot[i * v.size() + target] = 1.0);
+    let one_hot = dev.tensor_from_vec(one_hot, (n, v)); //                  [n, v]
+    let rows = logits.reshape_like(&(b.size() * s.size(), v)); //           [b s, v]
+    let rows = rows.gather(dev.tensor_from_vec(places.clone(), (n,))); //   [n, v]
+    let drows = (rows.softmax::<Axis<1>>() - one_hot) * share; //           [n, v]
+
+    // Zeros that are written, not multiplied: 0 times NaN is NaN.
+    let mut dlogits = vec![0.0; b.size() * s.size() * v.size()];
+    for (drow, place) in drows.as_vec().chunks(v.size()).zip(places) {
+        dlogits[place * v.size()..][..v.size()].copy_from_slice(drow);
     }
-    let one_hot = dev.tensor_from_vec(one_hot, shape); //                   [b, s, v]
-    let shares = dev.tensor_from_vec(shares, shape); //                     [b, s, v]
-    let zeros: Tensor<_, f32, D> = dev.zeros_like(&shape); //               [b, s, v]
-    let nothing = shares.eq(0.0); //                                        [b, s, v]
-    // Chosen, since 0 times NaN is NaN.
-    nothing.choose(zeros, (logits.softmax::<Axis<2>>() - one_hot) * shares)
+    dev.tensor_from_vec(dlogits, (b, s, v)) //                              [b, s, v]
     // task loss/backward: end
 }
 
