@@ -55,7 +55,8 @@ pub fn cross_entropy<B: Dim, S: Dim, V: Dim, D: Device<f32>, T: Tape<f32, D>>(
 /// dlogits = dloss · (softmax(logits) - one_hot(target)) / (number of asked places)
 /// ```
 ///
-/// and exactly 0 at the places that are not asked about. All targets are below `v`, and there is at least one.
+/// and exactly 0 at the places that are not asked about, whatever their logits hold. All targets are below `v`, and there is at
+/// least one.
 pub fn backward<B: Dim, S: Dim, V: Dim, D: Device<f32>>(
     logits: Tensor<(B, S, V), f32, D>,
     targets: &[Option<usize>],
