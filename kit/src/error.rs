@@ -38,7 +38,9 @@ pub enum Error {
     },
 
     /// Too few letters to train on.
-    #[error("the text can't be trained on: at least {least} letters are needed, got {letters}; take a longer text")]
+    #[error(
+        "the text can't be trained on: at least {least} letters are needed, got {letters}; take a longer text"
+    )]
     ShortText {
         /// The fewest.
         least: usize,

@@ -80,6 +80,9 @@ mod tests {
         let maps = Maps { tokens, blocks: vec![vec![Head::alike(2)]; 2] };
         let json: serde_json::Value = serde_json::from_str(&maps_json(&maps)).unwrap();
         assert_eq!(json["tokens"], serde_json::json!(["\"", "␣a"]));
-        assert_eq!(json["blocks"], serde_json::json!([[[[1.0], [0.5, 0.5]]], [[[1.0], [0.5, 0.5]]]]));
+        assert_eq!(
+            json["blocks"],
+            serde_json::json!([[[[1.0], [0.5, 0.5]]], [[[1.0], [0.5, 0.5]]]])
+        );
     }
 }

@@ -213,13 +213,14 @@ impl Show {
         let tokens = maps.tokens.len();
         self.entry("prompt", &format!("{tokens} tokens: {}", maps.tokens.join(" ")))?;
         self.line("")?;
-        self.line("                                    weight on")?;
-        self.line("  block  head   positions back     itself   the one before   the first")?;
+        self.line("                                          weight on")?;
+        self.line("  block  head   positions back   itself   one before   first   word's start")?;
         let mut row = |name: &str, head: &Head| {
             let [back, itself] = [head.steps_back(), head.itself()];
             let [before, first] = [head.before(), head.first()];
+            let word = maps.word_start(head).map_or("-".into(), |weight| format!("{weight:.2}"));
             self.line(&format!(
-                "  {name:<11} {back:16.1} {itself:10.2} {before:16.2} {first:11.2}"
+                "  {name:<11} {back:16.1} {itself:8.2} {before:12.2} {first:7.2} {word:>14}"
             ))
         };
         for (b, block) in maps.blocks.iter().enumerate() {
@@ -229,7 +230,8 @@ impl Show {
         }
         row("all alike", &Head::alike(tokens))?;
         self.line("")?;
-        let words = "Means over the tokens from the third on. In the last line all that is seen has the same weight.";
+        let words = "Means over the tokens from the third on; the last column, over those that stand two or more behind the \
+                     first token of their word. In the last line all that is seen has the same weight.";
         Ok(self.terminal.text("  ", words)?)
     }
 

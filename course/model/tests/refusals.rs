@@ -266,7 +266,8 @@ fn models_that_can_not_be_used() {
         // With the run's folder, and with the checkpoint's own; measured, and written with.
         let eval = ["eval", "--text", "text", "--model", "run", "--out", "figures"];
         refused(&folder, &eval, words);
-        refused(&folder, &["attention", "--model", "run", "--out", "figures"], words);
+        let attention = ["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"];
+        refused(&folder, &attention, words);
     }
     stopped(&folder);
     refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");

@@ -158,7 +158,23 @@ fn heads<F: Float>(weights: &[F], s: usize) -> Vec<Head> {
 /// The side of a map, with its title and its axes.
 const SIDE: u32 = 232;
 
+/// A weight below would be nearly white, and is not drawn: most are.
+const DRAWN: f64 = 0.02;
+
 impl Maps {
+    /// Where the word of token `i` begins: at the last token up to it that begins with a space, or at the first one.
+    fn word(&self, i: usize) -> usize {
+        (0..=i).rev().find(|j| self.tokens[*j].starts_with('␣')).unwrap_or(0)
+    }
+
+    /// A head's weight on the token that begins the word, in the mean over tokens that stand two or more behind it. `None` if
+    /// there is no such token.
+    pub fn word_start(&self, head: &Head) -> Option<f64> {
+        let rows = (0..self.tokens.len()).filter(|i| self.word(*i) + 2 <= *i);
+        let weights: Vec<f64> = rows.map(|i| head.rows[i][self.word(i)]).collect();
+        (!weights.is_empty()).then(|| weights.iter().sum::<f64>() / weights.len() as f64)
+    }
+
     /// A map for each head: blocks from top to bottom, heads from left to right.
     ///
     /// # Errors
@@ -216,8 +232,7 @@ fn map(area: &Area, title: &str, head: &Head) -> Painted {
     let whole = &crate::plot::whole;
     mesh.label_style(small_font()).x_label_formatter(whole).y_label_formatter(whole).draw()?;
     for (i, row) in head.rows.iter().enumerate() {
-        // What would be white is not drawn.
-        let cells = row.iter().enumerate().filter(|(_, weight)| heat(**weight) != WHITE);
+        let cells = row.iter().enumerate().filter(|(_, weight)| **weight >= DRAWN);
         chart.draw_series(cells.map(|(j, weight)| {
             let corner = (j as f64, i as f64);
             Rectangle::new([corner, (corner.0 + 1.0, corner.1 + 1.0)], heat(*weight).filled())
@@ -338,15 +353,29 @@ mod tests {
     fn the_numbers_of_known_heads() {
         let one_back = |i: usize| (0..=i).map(|j| f64::from(u8::from(j + 1 == i.max(1)))).collect();
         let head = Head { rows: (0..6).map(one_back).collect() };
-        assert_eq!([head.steps_back(), head.itself(), head.before(), head.first()], [
-            1.0, 0.0, 1.0, 0.0
-        ]);
+        assert_eq!(
+            [head.steps_back(), head.itself(), head.before(), head.first()],
+            [1.0, 0.0, 1.0, 0.0]
+        );
         // Rows of 3 and 4 positions: 1 and 1.5 steps back, and a third and a quarter of the weight on each.
         let alike = Head::alike(4);
         assert_eq!(alike.steps_back(), 1.25);
         for weight in [alike.itself(), alike.before(), alike.first()] {
             assert!((weight - 7.0 / 24.0).abs() < 1e-15);
         }
+    }
+
+    #[test]
+    fn words_of_several_tokens() {
+        let tokens = |tokens: &[&str]| tokens.iter().map(|token| token.to_string()).collect();
+        let maps =
+            Maps { tokens: tokens(&["E", "ach", "er", "␣t", "o", "k", "en"]), blocks: vec![] };
+        assert_eq!((0..7).map(|i| maps.word(i)).collect::<Vec<_>>(), [0, 0, 0, 3, 3, 3, 3]);
+        // Rows 2, 5 and 6 count: a third, a sixth and a seventh.
+        let start = maps.word_start(&Head::alike(7)).unwrap();
+        assert!((start - (1.0 / 3.0 + 1.0 / 6.0 + 1.0 / 7.0) / 3.0).abs() < 1e-15, "{start}");
+        let short = Maps { tokens: tokens(&["␣a", "b", "␣c"]), blocks: vec![] };
+        assert_eq!(short.word_start(&Head::alike(3)), None);
     }
 
     #[test]

@@ -32,19 +32,21 @@ const LOOK: usize = 50;
 /// Letters that are held out, from the middle of the text.
 const HELD_OUT: usize = 1000;
 
-/// The settings of the model. Its matrices begin a little larger than the default: its tokens are short.
+/// The settings of the model.
 pub fn settings() -> LlamaConfig {
     let rope = NtkAwareRopeConfig {
         max_seq_len: WINDOW,
         past_cache: PastCache::Refuse,
         ..Default::default()
     };
-    LlamaConfig { init_std: 0.05, rope, ..Default::default() }
+    LlamaConfig { rope, ..Default::default() }
 }
 
 /// The ids of a text. What is no ASCII becomes a question mark.
 pub fn ids(text: &str) -> Vec<usize> {
-    text.chars().map(|letter| if letter.is_ascii() { letter as usize } else { '?' as usize }).collect()
+    text.chars()
+        .map(|letter| if letter.is_ascii() { letter as usize } else { '?' as usize })
+        .collect()
 }
 
 /// The letters of ids.
@@ -73,7 +75,8 @@ pub fn teach(model: &mut Model, text: &str, steps: usize) -> Result<Lesson> {
     let schedule = Schedule { peak: 0.01, warmup: (steps / 20).max(1), steps, end: 0.001 };
     let mut adam = AdamW::new(AdamWConfig::default())?;
     let mut grads = model.try_alloc_grads().map_err(Error::from)?;
-    let mut lesson = Lesson { losses: Vec::new(), held_out: Vec::new(), pairs: pairs(&ids, &held_out) };
+    let mut lesson =
+        Lesson { losses: Vec::new(), held_out: Vec::new(), pairs: pairs(&ids, &held_out) };
     for step in 0..steps {
         if step % LOOK == 0 {
             lesson.held_out.push((step, loss(model, &held_out)?));
@@ -116,7 +119,8 @@ fn windows(
     let dev = model.embed_tokens.weight.device();
     let tensor = |shift: usize| {
         let rows = starts.iter().flat_map(|start| &ids[start + shift..][..WINDOW]);
-        dev.try_tensor_from_vec(rows.copied().collect(), (starts.len(), WINDOW)).map_err(Error::from)
+        dev.try_tensor_from_vec(rows.copied().collect(), (starts.len(), WINDOW))
+            .map_err(Error::from)
     };
     Ok((tensor(0)?, tensor(1)?))
 }
@@ -208,7 +212,7 @@ mod tests {
         assert!(lesson.figure().unwrap().svg().contains("held out"));
     }
 
-    /// After `a`: b twice and c once; b, c and d as often in all as they are counted, and one more.
+    /// Counts of a short text, by hand.
     #[test]
     fn pairs_by_hand() {
         let of = |text: &str| ids(text);
