@@ -239,7 +239,7 @@ fn map(area: &Area, title: &str, head: &Head) -> Painted {
         }))?;
     }
     // Behind this line is what comes later.
-    let edge = (0..=s).map(|i| (i as f64, i as f64));
+    let edge = [(0.0, 0.0), (s as f64, s as f64)];
     chart.draw_series(LineSeries::new(edge, INK))?;
     Ok(())
 }

@@ -16,14 +16,12 @@ use std::process::{Command, Stdio};
 
 /// The name under which Jupyter knows it.
 pub const NAME: &str = "quadrivium";
-/// What kernels build beside their cells, and how. evcxr writes the profile of a cell's crate itself; cargo adds what stands in a
-/// folder above. Without this, the model of a notebook would train for many minutes. It is level 1 where cells use generic
-/// code: from level 2 on, a library keeps what it made of it to itself, and each cell would make it anew.
+/// How kernels build what cells call. evcxr writes the profile of a cell's crate itself, and cargo adds what stands in a folder
+/// above. Without this, the model of a notebook would train for minutes. The kit alone is optimized, with all generic code that
+/// it calls; the library is not, so that cells find its generic code made, and do not make it anew.
 const PROFILE: &str = "\
 [profile.dev.package]
-quadrivium.opt-level = 1
-dfdx.opt-level = 1
-kit.opt-level = 1
+kit.opt-level = 2
 matrixmultiply.opt-level = 3
 ";
 
