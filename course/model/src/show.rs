@@ -213,14 +213,15 @@ impl Show {
         let tokens = maps.tokens.len();
         self.entry("prompt", &format!("{tokens} tokens: {}", maps.tokens.join(" ")))?;
         self.line("")?;
-        self.line("                                          weight on")?;
-        self.line("  block  head   positions back   itself   one before   first   word's start")?;
+        self.line("                                  weight on")?;
+        self.line("  block  head    back   itself   one before   first   word's start   others")?;
         let mut row = |name: &str, head: &Head| {
             let [back, itself] = [head.steps_back(), head.itself()];
             let [before, first] = [head.before(), head.first()];
-            let word = maps.word_start(head).map_or("-".into(), |weight| format!("{weight:.2}"));
+            let words = maps.words(head).map(|words| words.map(|weight| format!("{weight:.2}")));
+            let [word, others] = words.unwrap_or(["-".into(), "-".into()]);
             self.line(&format!(
-                "  {name:<11} {back:16.1} {itself:8.2} {before:12.2} {first:7.2} {word:>14}"
+                "  {name:<11} {back:7.1} {itself:8.2} {before:12.2} {first:7.2} {word:>14} {others:>8}"
             ))
         };
         for (b, block) in maps.blocks.iter().enumerate() {
@@ -230,8 +231,9 @@ impl Show {
         }
         row("all alike", &Head::alike(tokens))?;
         self.line("")?;
-        let words = "Means over the tokens from the third on; the last column, over those that stand two or more behind the \
-                     first token of their word. In the last line all that is seen has the same weight.";
+        let words = "Means over the tokens from the third on; back: positions. Word's start: the weight on the first token of \
+                     their word, of those that stand two or more behind it; others: on tokens as far back that begin no \
+                     word. In the last line all that is seen has the same weight.";
         Ok(self.terminal.text("  ", words)?)
     }
 

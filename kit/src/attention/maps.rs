@@ -155,6 +155,12 @@ fn heads<F: Float>(weights: &[F], s: usize) -> Vec<Head> {
     weights.chunks(s * s).map(head).collect()
 }
 
+/// The mean of what there is, if there is anything.
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// The side of a map, with its title and its axes.
 const SIDE: u32 = 232;
 
@@ -167,12 +173,20 @@ impl Maps {
         (0..=i).rev().find(|j| self.tokens[*j].starts_with('␣')).unwrap_or(0)
     }
 
-    /// A head's weight on the token that begins the word, in the mean over tokens that stand two or more behind it. `None` if
-    /// there is no such token.
-    pub fn word_start(&self, head: &Head) -> Option<f64> {
-        let rows = (0..self.tokens.len()).filter(|i| self.word(*i) + 2 <= *i);
-        let weights: Vec<f64> = rows.map(|i| head.rows[i][self.word(i)]).collect();
-        (!weights.is_empty()).then(|| weights.iter().sum::<f64>() / weights.len() as f64)
+    /// Two means of a head's weights, over tokens that stand two or more behind the beginning of their word: the weight on that
+    /// beginning, and the weight of any token on one that is as far back and begins no word. `None` if there are none to
+    /// compare.
+    pub fn words(&self, head: &Head) -> Option<[f64; 2]> {
+        let tokens = 0..self.tokens.len();
+        let pairs: Vec<[f64; 2]> = (tokens.clone().filter(|i| self.word(*i) + 2 <= *i))
+            .filter_map(|i| {
+                let far = i - self.word(i);
+                let others = tokens.clone().skip(far).filter(|i| self.word(i - far) < i - far);
+                Some([head.rows[i][i - far], mean(others.map(|i| head.rows[i][i - far]))?])
+            })
+            .collect();
+        let of = |nth: usize| mean(pairs.iter().map(|pair| pair[nth]));
+        Some([of(0)?, of(1)?])
     }
 
     /// A map for each head: blocks from top to bottom, heads from left to right.
@@ -371,11 +385,15 @@ mod tests {
         let maps =
             Maps { tokens: tokens(&["E", "ach", "er", "␣t", "o", "k", "en"]), blocks: vec![] };
         assert_eq!((0..7).map(|i| maps.word(i)).collect::<Vec<_>>(), [0, 0, 0, 3, 3, 3, 3]);
-        // Rows 2, 5 and 6 count: a third, a sixth and a seventh.
-        let start = maps.word_start(&Head::alike(7)).unwrap();
+        // Rows 2, 5 and 6 count, with a third, a sixth and a seventh. Two back from rows 3, 4 and 6, and three back from
+        // rows 4 and 5, stand tokens that begin no word.
+        let [start, others] = maps.words(&Head::alike(7)).unwrap();
         assert!((start - (1.0 / 3.0 + 1.0 / 6.0 + 1.0 / 7.0) / 3.0).abs() < 1e-15, "{start}");
+        let [two, three] =
+            [(1.0 / 4.0 + 1.0 / 5.0 + 1.0 / 7.0) / 3.0, (1.0 / 5.0 + 1.0 / 6.0) / 2.0];
+        assert!((others - (two + two + three) / 3.0).abs() < 1e-15, "{others}");
         let short = Maps { tokens: tokens(&["␣a", "b", "␣c"]), blocks: vec![] };
-        assert_eq!(short.word_start(&Head::alike(3)), None);
+        assert_eq!(short.words(&Head::alike(3)), None);
     }
 
     #[test]

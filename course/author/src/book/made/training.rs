@@ -64,19 +64,25 @@ fn recorded_maps() -> Maps {
 fn numbers_of_maps(numbers: &mut Numbers) {
     let maps = recorded_maps();
     let alike = Head::alike(maps.tokens.len());
-    let word = |head: &Head| maps.word_start(head).unwrap_or(f64::NAN);
+    let words = |nth: usize| {
+        let maps = &maps;
+        move |head: &Head| maps.words(head).map_or(f64::NAN, |words| words[nth])
+    };
     let mut add = |name: &str, heads: &[Head]| {
         let mean =
             |of: &dyn Fn(&Head) -> f64| heads.iter().map(of).sum::<f64>() / heads.len() as f64;
         numbers.add(&format!("training/back-{name}"), format!("{:.1}", mean(&Head::steps_back)));
         numbers.add(&format!("training/before-{name}"), format!("{:.2}", mean(&Head::before)));
-        numbers.add(&format!("training/first-{name}"), format!("{:.2}", mean(&Head::first)));
-        numbers.add(&format!("training/word-{name}"), format!("{:.2}", mean(&word)));
+        numbers.add(&format!("training/word-{name}"), format!("{:.2}", mean(&words(0))));
+        numbers.add(&format!("training/others-{name}"), format!("{:.2}", mean(&words(1))));
     };
     for (nth, heads) in maps.blocks.iter().enumerate() {
         add(&(nth + 1).to_string(), heads);
     }
     add("alike", &[alike]);
+    let firsts = maps.blocks.iter().flatten().map(Head::first);
+    numbers.add("training/first-most", format!("{:.2}", firsts.fold(0.0, f64::max)));
+    numbers.add("training/first-alike", format!("{:.2}", Head::alike(maps.tokens.len()).first()));
     numbers.add("training/map-tokens", maps.tokens.len());
 }
 
