@@ -11,10 +11,11 @@ use quadrivium::model::{Embed, LlamaTransformer, Normalize};
 use quadrivium::tensor::*;
 
 // ANCHOR: weights
-/// The weights of attention, `[b, nh, s, s]`: row `i` of a head says how much of each position's value token `i` takes.
+/// The weights of attention, `[b, nh, s, s]`: row `i` of a head says how much of each value token `i`
+/// takes.
 ///
-/// `x` are the tokens as they come in, behind the norm. [`GroupedQueryAttention`] computes the same weights on its way, and
-/// keeps none of them.
+/// `x` are the tokens as they come in, behind the norm. [`GroupedQueryAttention`] computes the same
+/// weights on its way, and keeps none of them.
 ///
 /// # Errors
 /// Positions that the encoding does not have; what the device reports.
@@ -267,7 +268,7 @@ fn color_scale(area: &Area) -> Painted {
         area.draw(&Rectangle::new([(4, y(step)), (18, y(step + 1))], heat(weight).filled()))?;
     }
     area.draw(&Rectangle::new([(4, top), (18, bottom)], PALE))?;
-    for (at, value) in [(top, "1"), ((top + bottom) / 2, "0.5"), (bottom, "0")] {
+    for (at, value) in [(top, "1.0"), ((top + bottom) / 2, "0.5"), (bottom, "0.0")] {
         area.draw(&Text::new(value, (34, at), centred()))?;
     }
     area.draw(&Text::new("weight", (0, top - 28), small_font()))?;
