@@ -202,6 +202,7 @@ pub enum ModelCommand {
     Generate(GenerateArguments),
     Eval(EvalArguments),
     Inspect(InspectArguments),
+    Attention(AttentionArguments),
 }
 
 /// Train a model on a text, and compare it with a 3-gram model of the same text.
@@ -359,6 +360,36 @@ pub struct InspectArguments {
     /// Sizes that are known by name.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(["smollm-135m", "tinyllama-1.1b", "llama-3.2-1b", "llama-2-7b", "llama-3-8b", "llama-2-70b"]))]
     pub size: Option<String>,
+}
+
+/// What the heads are shown if no other text is named: a sentence of the chapter on attention, which is not trained on.
+pub const PROMPT: &str = "Each token asks something, each earlier token answers how well it fits";
+
+/// Show what the heads of a model look at: how far back, and on which tokens.
+///
+/// The weights of every head of every block on one text, as numbers and as maps: attention.svg, and all weights in
+/// attention.json.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model attention                       the model that was trained last
+  cargo course model attention --prompt \"The norm of the norm\"
+
+Exit codes:
+  0  the heads were shown
+  2  wrong arguments, a model, a prompt or a folder that can't be used")]
+pub struct AttentionArguments {
+    /// The text that the heads read, of at least 3 tokens.
+    #[arg(long, value_name = "TEXT", default_value = PROMPT)]
+    pub prompt: String,
+
+    /// The folder of a run, or of a checkpoint.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub model: PathBuf,
+
+    /// The folder for the maps and the numbers.
+    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    pub out: PathBuf,
 }
 
 /// Read the book.

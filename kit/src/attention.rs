@@ -1,6 +1,7 @@
 //! Grouped-query attention in a notebook.
 
 pub mod figures;
+pub mod maps;
 
 use crate::check::{Verdict, check, not_asked};
 use contract::party::{AttendCase, AttendGrads, GroupedQueryAttention, KeyValueCache, Reply};

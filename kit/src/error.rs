@@ -37,6 +37,17 @@ pub enum Error {
         tokens: usize,
     },
 
+    /// Too few letters to train on.
+    #[error(
+        "the text can't be trained on: at least {least} letters are needed, got {letters}; take a longer text"
+    )]
+    ShortText {
+        /// The fewest.
+        least: usize,
+        /// What there is.
+        letters: usize,
+    },
+
     /// The tokenizer gave up.
     #[error("the tokenizer can't read this text: {0}")]
     Tokenizer(String),

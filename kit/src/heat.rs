@@ -32,7 +32,7 @@ pub fn heat_maps(
 }
 
 /// Blue below 0, white at 0, vermillion above.
-fn heat(x: f64) -> RGBColor {
+pub(crate) fn heat(x: f64) -> RGBColor {
     let RGBColor(r, g, b) = if x < 0.0 { BLUE } else { VERMILLION };
     let mix = |c: u8| (255.0 + (f64::from(c) - 255.0) * x.abs().min(1.0)).round() as u8;
     RGBColor(mix(r), mix(g), mix(b))

@@ -1,5 +1,7 @@
 //! The model in a notebook.
 
+pub mod letters;
+
 use crate::check::{Verdict, check, not_asked};
 use contract::party::{BlockCase, Llama, ModelCase, Reply, SampleCase, Trained};
 

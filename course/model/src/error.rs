@@ -56,6 +56,20 @@ pub enum Error {
     )]
     Prompt,
 
+    /// A prompt of too few or too many tokens for maps.
+    #[error(
+        "the prompt has {tokens} tokens: heads are shown on {least} to {most}; give a {} one after --prompt",
+        if tokens < least { "longer" } else { "shorter" }
+    )]
+    PromptLength {
+        /// Its tokens.
+        tokens: usize,
+        /// The fewest.
+        least: usize,
+        /// The most: the positions of the model, or what maps have room for.
+        most: usize,
+    },
+
     /// A folder or a file that can't be written.
     #[error("can't write {path}: {reason}; choose another folder with --out")]
     Write {

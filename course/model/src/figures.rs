@@ -1,7 +1,8 @@
-//! The figures of the command, and the numbers of a loss curve.
+//! The figures of the command, and the numbers of a loss curve and of maps.
 
 use crate::error::{Error, Result};
 use crate::run::State;
+use kit::attention::maps::{Head, Maps};
 use kit::plot::Figure;
 use kit::training::Curve;
 use std::path::Path;
@@ -34,6 +35,25 @@ pub fn json(curve: &Curve) -> String {
     )
 }
 
+/// Maps as JSON, a head a line, its weights with four digits behind the point.
+pub fn maps_json(maps: &Maps) -> String {
+    let weights = |row: &Vec<f64>| {
+        let weights: Vec<String> = row.iter().map(|weight| format!("{weight:.4}")).collect();
+        format!("[{}]", weights.join(", "))
+    };
+    let head = |head: &Head| {
+        let rows: Vec<String> = head.rows.iter().map(weights).collect();
+        format!("      [{}]", rows.join(", "))
+    };
+    let block = |block: &Vec<Head>| {
+        let heads: Vec<String> = block.iter().map(head).collect();
+        format!("    [\n{}\n    ]", heads.join(",\n"))
+    };
+    let blocks: Vec<String> = maps.blocks.iter().map(block).collect();
+    let tokens = serde_json::json!(maps.tokens);
+    format!("{{\n  \"tokens\": {tokens},\n  \"blocks\": [\n{}\n  ]\n}}\n", blocks.join(",\n"))
+}
+
 /// Writes a figure.
 ///
 /// # Errors
@@ -48,4 +68,21 @@ pub fn write(out: &Path, figure: &Figure) -> Result<()> {
 /// A file that can't be written.
 pub fn write_text(out: &Path, text: &str) -> Result<()> {
     learner::save::write(out, text).map_err(|e| Error::write(out, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_are_read_back() {
+        let tokens = ["\"", "␣a"].map(String::from).to_vec();
+        let maps = Maps { tokens, blocks: vec![vec![Head::alike(2)]; 2] };
+        let json: serde_json::Value = serde_json::from_str(&maps_json(&maps)).unwrap();
+        assert_eq!(json["tokens"], serde_json::json!(["\"", "␣a"]));
+        assert_eq!(
+            json["blocks"],
+            serde_json::json!([[[[1.0], [0.5, 0.5]]], [[[1.0], [0.5, 0.5]]]])
+        );
+    }
 }

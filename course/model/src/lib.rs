@@ -1,4 +1,4 @@
-//! The model of the course at work: `cargo course model train`, `generate`, `eval` and `inspect`.
+//! The model of the course at work: `cargo course model train`, `generate`, `eval`, `inspect` and `attention`.
 //!
 //! A run is read in this order: [`text`] and [`tokens`], [`corpus`] with its [`batches`] and the 3-gram model of
 //! [`ngram`], the [`network`] with the learner's parts in `mine` and [`lockstep`], and [`train`], which puts it all
@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod batches;
 pub mod corpus;
 pub mod error;

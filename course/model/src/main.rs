@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use course::arguments::{Command, ModelCommand};
-use model::{evaluate, generate, inspect, train};
+use model::{attention, evaluate, generate, inspect, train};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -18,5 +18,6 @@ fn main() -> ExitCode {
         ModelCommand::Generate(arguments) => generate::run(arguments),
         ModelCommand::Eval(arguments) => evaluate::run(arguments),
         ModelCommand::Inspect(arguments) => inspect::run(arguments),
+        ModelCommand::Attention(arguments) => attention::run(arguments),
     })
 }

@@ -6,6 +6,7 @@ use crate::lockstep::{Apart, Differs};
 use crate::run::State;
 use crate::text::Text;
 use indicatif::{ProgressBar, ProgressStyle};
+use kit::attention::maps::{Head, Maps};
 use kit::plot::thousands;
 use learner::terminal::Terminal;
 use quadrivium::checkpoint::CheckpointConfig;
@@ -212,6 +213,38 @@ impl Show {
         Ok(())
     }
 
+    /// What each head looks at, and beside them a head that prefers nothing.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn heads(&mut self, maps: &Maps) -> Result<()> {
+        let tokens = maps.tokens.len();
+        self.entry("prompt", &format!("{tokens} tokens: {}", maps.tokens.join(" ")))?;
+        self.line("")?;
+        self.line("                                  weight on")?;
+        self.line("  block  head    back   itself   one before   first   word's start   others")?;
+        let mut row = |name: &str, head: &Head| {
+            let [back, itself] = [head.steps_back(), head.itself()];
+            let [before, first] = [head.before(), head.first()];
+            let words = maps.words(head).map(|words| words.map(|weight| format!("{weight:.2}")));
+            let [word, others] = words.unwrap_or(["-".into(), "-".into()]);
+            self.line(&format!(
+                "  {name:<11} {back:7.1} {itself:8.2} {before:12.2} {first:7.2} {word:>14} {others:>8}"
+            ))
+        };
+        for (b, block) in maps.blocks.iter().enumerate() {
+            for (h, head) in block.iter().enumerate() {
+                row(&format!("{:>5}  {:>4}", b + 1, h + 1), head)?;
+            }
+        }
+        row("all alike", &Head::alike(tokens))?;
+        self.line("")?;
+        let words = "Means over the tokens from the third on; back: positions. Word's start: the weight on the first token of \
+                     their word, of those that stand two or more behind it; others: on tokens as far back that begin no \
+                     word. In the last line all that is seen has the same weight.";
+        Ok(self.terminal.text("  ", words)?)
+    }
+
     /// Where a figure is.
     ///
     /// # Errors
@@ -219,6 +252,15 @@ impl Show {
     pub fn figure(&mut self, figure: &Path) -> Result<()> {
         self.line("")?;
         self.entry("figure", &shown(figure))
+    }
+
+    /// Where maps are, and their numbers.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn maps(&mut self, figure: &Path, numbers: &Path) -> Result<()> {
+        self.figure(figure)?;
+        self.entry("numbers", &shown(numbers))
     }
 
     /// The learner's parts agree with the library's.

@@ -1,6 +1,7 @@
 //! Tokens: byte-pair encoding over bytes, trained on the training part of the text.
 
 use crate::error::{Error, Result, shown};
+use kit::text::visible;
 use std::path::Path;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -84,6 +85,14 @@ impl Tokens {
         self.0
             .decode(&ids, false)
             .map_err(|e| refuse(Path::new("the text"), e, "try another prompt"))
+    }
+
+    /// Each id by itself, as a reader can see it: spaces as `␣`, and what is no whole letter as `�`.
+    ///
+    /// # Errors
+    /// What the crate `tokenizers` reports.
+    pub fn visible(&self, ids: &[usize]) -> Result<Vec<String>> {
+        ids.iter().map(|id| Ok(visible(self.decode(&[*id])?.as_bytes()))).collect()
     }
 
     /// How many different tokens there are.

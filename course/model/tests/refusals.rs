@@ -104,6 +104,7 @@ fn arguments() {
     train(&["--out", ""], "--out");
     refused(&folder, &["generate", "--prompt", "a", "--model", "none"], "no model in none");
     refused(&folder, &["eval", "--text", "text", "--model", "none"], "no model in none");
+    refused(&folder, &["attention", "--model", "none", "--out", "out"], "no model in none");
     refused(&folder, &["inspect", "--model", "file"], "no model in file");
     refused(&folder, &["inspect", "--size", "llama-9"], "llama-9");
     refused(&folder, &["inspect", "--size", "llama-2-7b", "--model", "a"], "--model");
@@ -265,9 +266,19 @@ fn models_that_can_not_be_used() {
         // With the run's folder, and with the checkpoint's own; measured, and written with.
         let eval = ["eval", "--text", "text", "--model", "run", "--out", "figures"];
         refused(&folder, &eval, words);
+        let attention = ["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"];
+        refused(&folder, &attention, words);
     }
     stopped(&folder);
     refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");
     refused(&folder, &["generate", "--prompt", "a", "--model", "text"], "no model in text");
+    let attention = |prompt: &str, out: &str, words: &str| {
+        let of = ["attention", "--model", "run", "--prompt", prompt, "--out", out];
+        refused(&folder, &of, words);
+    };
+    attention("", "maps", "the prompt is empty");
+    attention("ab", "maps", "2 tokens: heads are shown on 3 to 16; give a longer one");
+    attention(&"q z ".repeat(10), "maps", "3 to 16; give a shorter one");
+    attention("a q z", "text", "can't write text");
     refused(&folder, &["eval", "--text", "none", "--model", "run"], "can't read none");
 }

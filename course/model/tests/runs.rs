@@ -204,6 +204,24 @@ fn a_trained_model_writes_and_is_measured() {
     assert!(measured.contains(&model_line), "{measured}");
     assert!(fs::read_to_string(figures.join("positions.svg")).unwrap().contains("</svg>"));
 
+    let look = ["attention", "--prompt", "a Licensor", "--model", path(&out), "--out"];
+    let look = model(&[&look[..], &[path(&figures)]].concat());
+    assert_eq!(look.status.code(), Some(0), "{look:?}");
+    let said = String::from_utf8(look.stdout).unwrap();
+    assert!(said.contains("    2     2") && said.contains("all alike"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains(path(&folder))));
+    let maps: serde_json::Value =
+        serde_json::from_slice(&fs::read(figures.join("attention.json")).unwrap()).unwrap();
+    let svg = fs::read_to_string(figures.join("attention.svg")).unwrap();
+    assert!(svg.contains("block 2, head 2"), "{svg}");
+    let row = |row: &serde_json::Value| -> f64 {
+        row.as_array().unwrap().iter().map(|weight| weight.as_f64().unwrap()).sum()
+    };
+    let rows = maps["blocks"][1][1].as_array().unwrap();
+    assert_eq!(rows.len(), maps["tokens"].as_array().unwrap().len());
+    // Each of at most 16 weights is rounded to four digits.
+    assert!(rows.iter().all(|weights| (row(weights) - 1.0).abs() < 17.0 * 0.5e-4), "{rows:?}");
+
     let shown = model(&["inspect", "--model", path(&out)]);
     assert_eq!(shown.status.code(), Some(0));
     assert!(String::from_utf8(shown.stdout).unwrap().contains("10,576"));

@@ -16,6 +16,15 @@ use std::process::{Command, Stdio};
 
 /// The name under which Jupyter knows it.
 pub const NAME: &str = "quadrivium";
+/// How kernels build what cells call. evcxr writes the profile of a cell's crate itself, and cargo adds what stands in a folder
+/// above. Without this, the model of a notebook would train for minutes. The kit alone is optimized, with all generic code that
+/// it calls; the library is not, so that cells find its generic code made, and do not make it anew.
+const PROFILE: &str = "\
+[profile.dev.package]
+kit.opt-level = 2
+matrixmultiply.opt-level = 3
+";
+
 /// The name that people see.
 pub const SHOWN: &str = "Quadrivium (Rust)";
 
@@ -90,6 +99,7 @@ impl Slot {
     fn take(home: &Home) -> io::Result<Self> {
         fs::create_dir_all(home.slots())?;
         let slots = home.slots().canonicalize()?;
+        set_profile(&slots.join(".cargo"))?;
         for number in 0.. {
             let folder = slots.join(number.to_string());
             fs::create_dir_all(&folder)?;
@@ -109,6 +119,16 @@ impl Slot {
         }
         unreachable!("there are more numbers than kernels")
     }
+}
+
+/// Writes the profile, unless it is there: another kernel may read it at this moment.
+fn set_profile(folder: &Path) -> io::Result<()> {
+    let file = folder.join("config.toml");
+    if fs::read_to_string(&file).is_ok_and(|text| text == PROFILE) {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    fs::write(file, PROFILE)
 }
 
 /// Copies what the first folder has built, but for the crates of its cells. The times of the files

@@ -92,11 +92,12 @@ fn shades_have_a_scale() {
         let fills = rectangles.filter_map(|rect| rect.split("fill=\"").nth(1)?.split('"').next());
         if fills.collect::<BTreeSet<_>>().len() > 20 {
             let words: BTreeSet<&str> = svg.lines().map(str::trim).collect();
-            let both = |word: &&&str| {
+            let both = |word: &&str| {
                 word.parse::<f64>().is_ok_and(|x| x > 0.0) && words.contains(&*format!("-{word}"))
             };
-            let scale = words.iter().find(both);
-            assert!(scale.is_some() && words.contains("0.0"), "{name} has no scale");
+            // Values on both sides of 0, or weights from 0 to 1.
+            let scale = words.iter().any(both) || words.contains("1.0");
+            assert!(scale && words.contains("0.0"), "{name} has no scale");
             shaded.push(name);
         }
     }

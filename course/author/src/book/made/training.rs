@@ -1,20 +1,28 @@
-//! Made for the chapter on training. The losses were recorded: `cargo course model train` wrote them as `loss.json`, and they
-//! are kept in `book/src/measured/training.json`.
+//! Made for the chapter on training. Losses and maps were recorded: `cargo course model train` wrote the ones as `loss.json`,
+//! `cargo course model attention` the others as `attention.json`, and they are kept in `book/src/measured`.
 
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
 use crate::figures::write;
+use kit::attention::maps::{Head, Maps};
 use kit::plot::thousands;
 use kit::training::Curve;
 use quadrivium::loss::perplexity;
 use quadrivium::model::{Arithmetic, LlamaSizes};
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
 /// All of it.
 pub static MADE: Made = Made {
-    figures: &[Figure { name: "training-loss", draw: loss }],
+    figures: &[
+        Figure { name: "training-loss", draw: loss },
+        Figure {
+            name: "training-heads",
+            draw: |out: &Path| write(out, &recorded_maps().figure()?),
+        },
+    ],
     listings: &[Listing { name: "training-adamw", text: adamw_text }],
     numbers,
 };
@@ -37,6 +45,47 @@ fn recorded() -> Curve {
     }
 }
 
+const MAPS: &str = include_str!("../../../../../book/src/measured/attention.json");
+
+/// What the heads of that run's model look at.
+fn recorded_maps() -> Maps {
+    #[derive(Deserialize)]
+    struct Recorded {
+        tokens: Vec<String>,
+        blocks: Vec<Vec<Vec<Vec<f64>>>>,
+    }
+    let Recorded { tokens, blocks } = serde_json::from_str(MAPS).expect("a file that a run wrote");
+    let heads = |block: Vec<_>| block.into_iter().map(|rows| Head { rows }).collect();
+    Maps { tokens, blocks: blocks.into_iter().map(heads).collect() }
+}
+
+/// What stands in the sentences on the maps: means over the heads of each block, and what a head would have that prefers
+/// nothing.
+fn numbers_of_maps(numbers: &mut Numbers) {
+    let maps = recorded_maps();
+    let alike = Head::alike(maps.tokens.len());
+    let words = |nth: usize| {
+        let maps = &maps;
+        move |head: &Head| maps.words(head).map_or(f64::NAN, |words| words[nth])
+    };
+    let mut add = |name: &str, heads: &[Head]| {
+        let mean =
+            |of: &dyn Fn(&Head) -> f64| heads.iter().map(of).sum::<f64>() / heads.len() as f64;
+        numbers.add(&format!("training/back-{name}"), format!("{:.1}", mean(&Head::steps_back)));
+        numbers.add(&format!("training/before-{name}"), format!("{:.2}", mean(&Head::before)));
+        numbers.add(&format!("training/word-{name}"), format!("{:.2}", mean(&words(0))));
+        numbers.add(&format!("training/others-{name}"), format!("{:.2}", mean(&words(1))));
+    };
+    for (nth, heads) in maps.blocks.iter().enumerate() {
+        add(&(nth + 1).to_string(), heads);
+    }
+    add("alike", &[alike]);
+    let firsts = maps.blocks.iter().flatten().map(Head::first);
+    numbers.add("training/first-most", format!("{:.2}", firsts.fold(0.0, f64::max)));
+    numbers.add("training/first-alike", format!("{:.2}", Head::alike(maps.tokens.len()).first()));
+    numbers.add("training/map-tokens", maps.tokens.len());
+}
+
 fn loss(out: &Path) -> Result<()> {
     write(out, &recorded().figure()?)
 }
@@ -51,6 +100,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     numbers.add("training/trigram", format!("{trigram:.3}"));
     numbers.add("training/trigram-perplexity", format!("{:.2}", perplexity(trigram)));
     numbers.add("training/steps", steps);
+    numbers_of_maps(numbers);
     // The model of the command, as `course/model/src/sizes.rs` has it.
     let small = LlamaSizes {
         vocab_size: 512,
