@@ -194,6 +194,17 @@ pub static MEASURED: &[Measured] = &[
             ("layernorm", 12, 0),
         ],
     },
+    Measured {
+        set: "sixth",
+        bugs: &[
+            bugs("attention", 35, 30, 27),
+            bugs("feedforward", 17, 17, 17),
+            bugs("loss", 21, 19, 19),
+            bugs("model", 32, 22, 15),
+        ],
+        aspects: &[],
+        variants: &[("attention", 10, 0), ("feedforward", 6, 0), ("loss", 6, 0), ("model", 5, 0)],
+    },
 ];
 
 const fn bugs(component: &'static str, asked: usize, caught: usize, in_its_task: usize) -> Bugs {

@@ -48,6 +48,7 @@ pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
 ///
 /// The queries are those of the LAST `s` of the `t` positions: `p = t - s` were there before. Use your tasks
 /// `attention/repeat` and `attention/mask`. Scores may be in the thousands; dfdx's `softmax` subtracts the largest first.
+/// What is not seen has no part, however large its score.
 ///
 /// Refuse an `nh` that is no multiple of `nkv`, and an `s` above `t`. All that is computed must be on the tape: the
 /// gradients of `q`, `k` and `v` are asked, too. A NaN in one text of a batch stays in this text.

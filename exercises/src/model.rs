@@ -205,9 +205,10 @@ where
 /// 6. draw: the first token at which the running sum of p exceeds unit · (sum of all p that are kept)
 /// ```
 ///
-/// `unit` is from 0 to below 1. Compute in `f64`. Refuse logits that are empty, NaN or plus infinity, and logits of which
-/// none is above minus infinity; a temperature that is negative or not finite; a `top_k` of 0; a `top_p` that is not above 0
-/// or is above 1.
+/// `unit` is from 0 to below 1. Compute in `f64`: in `f32`, a `unit` near an edge may draw the neighbour.
+///
+/// At any temperature, refuse logits that are empty, NaN or plus infinity, and logits of which none is above minus infinity; a
+/// temperature that is negative or not finite; a `top_k` of 0; a `top_p` that is not above 0 or is above 1.
 pub fn sample(
     logits: &[f32],
     temperature: f64,

@@ -10,15 +10,14 @@ use std::path::Path;
 
 /// A table in Markdown.
 pub fn table(root: &Path, of: &str) -> Option<String> {
-    let newest = MEASURED.last()?;
     match of {
         "changes" => Some(changes(&root.join("snapshots"))),
         "mutants" => Some(mutants(&root.join("snapshots"))),
         "peers" => super::peers::table(root),
         "model" => super::peers::model(root),
         "sets" => Some(sets()),
-        "components" => Some(components(newest)),
-        "aspects" => Some(aspects(newest)),
+        "components" => Some(components()),
+        "aspects" => Some(aspects(MEASURED.iter().rfind(|set| !set.aspects.is_empty())?)),
         _ => None,
     }
 }
@@ -45,9 +44,18 @@ fn sets() -> String {
     out
 }
 
-fn components(measured: &Measured) -> String {
-    let mut out = heading(&["Component", "Bugs that were caught", "Correct code that was refused"]);
-    for bugs in measured.bugs {
+/// Each component in the newest set that has bugs of it.
+fn components() -> String {
+    let mut out =
+        heading(&["Component", "Set", "Bugs that were caught", "Correct code that was refused"]);
+    let of = |slug| {
+        let in_set = |measured: &'static Measured| {
+            let bugs = measured.bugs.iter().find(|bugs| bugs.component == slug)?;
+            Some((measured, bugs))
+        };
+        MEASURED.iter().rev().find_map(in_set)
+    };
+    for (measured, bugs) in COMPONENTS.iter().filter_map(|entry| of(entry.slug)) {
         let refused = measured.variants.iter().find(|(of, ..)| *of == bugs.component);
         let refused = refused.map_or("none was written".to_string(), |(_, asked, refused)| {
             shown(Share::from((*refused, *asked)))
@@ -55,7 +63,8 @@ fn components(measured: &Measured) -> String {
         let name = component(bugs.component).map_or(bugs.component, |entry| entry.name);
         let _ = writeln!(
             out,
-            "| {name} | {} | {refused} |",
+            "| {name} | {} | {} | {refused} |",
+            measured.set,
             shown(Share::from((bugs.caught, bugs.asked)))
         );
     }
