@@ -132,7 +132,7 @@ impl Sampler {
 
     /// The next number of the draws, from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
-        (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        unit(&mut self.random)
     }
 
     /// The next token, for the logits `[v]` of one place.
@@ -140,7 +140,14 @@ impl Sampler {
     /// # Errors
     /// No logits; a logit that is NaN or plus infinity; none that is above minus infinity.
     pub fn next(&mut self, logits: &[f32]) -> Result<usize> {
-        let unit = self.unit();
-        self.config.choose(logits, unit)
+        let mut after = self.random.clone();
+        let token = self.config.choose(logits, unit(&mut after))?;
+        self.random = after; // a call that fails has drawn nothing
+        Ok(token)
     }
+}
+
+/// From 0 to below 1.
+fn unit(random: &mut Mt64) -> f64 {
+    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

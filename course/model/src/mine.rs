@@ -7,10 +7,11 @@ mod whole;
 
 pub use whole::{Mine, MyWriter};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lockstep::{self, Lockstep};
 use crate::network::{Library, Network, Trainee};
 use crate::sizes::{SMALL_VOCAB, Small, TINY_VOCAB, Tiny, small, tiny};
+use learner::mine::PARTS;
 use quadrivium::attention::GroupedQueryAttention;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::linear::linear;
@@ -41,6 +42,9 @@ macro_rules! network {
                 let words = "the whole model and its loss; AdamW is the library's".to_string();
                 return Ok(Box::new(Lockstep::new(mine, library, lockstep::WHOLE, words)));
             };
+            if PARTS.iter().any(|part| task.starts_with(&format!("{part}/"))) {
+                return Err(Error::Unsolved { task });
+            }
             let rope = MyRope::<$HD>::new(dev, config)?;
             let mut layers = Vec::new();
             for block in weights.layers.modules {

@@ -248,8 +248,14 @@ fn synced(path: &Path) -> Result<()> {
     opened.and_then(|file| file.sync_all()).map_err(|e| Error::write(path, e))
 }
 
+/// Removes a folder, or a file that has its name.
 fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
+    let removed = match fs::symlink_metadata(folder) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(folder),
+        Ok(_) => fs::remove_file(folder),
+        Err(e) => Err(e),
+    };
+    match removed {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::write(folder, e)),
         _ => Ok(()),
     }

@@ -80,10 +80,7 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
     show.model(&config)?;
 
     let folder = Run::open(out)?;
-    if *anew {
-        folder.clear()?;
-    }
-    let older = run::newest(out);
+    let older = run::newest(out).filter(|_| !anew);
     let state = match &older {
         None => State::new(settings.clone()),
         Some(checkpoint) => run::state(checkpoint)?,
@@ -99,6 +96,9 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
     let mut network = guarded(*mine, Moment::Start, || network(&settings))?;
     if let Some(checkpoint) = &older {
         network.load(checkpoint, state.step)?;
+    }
+    if *anew {
+        folder.clear()?; // now that nothing more can be refused
     }
     if let Some(parts) = network.parts() {
         show.parts(&parts)?;
@@ -168,7 +168,7 @@ impl Training {
         let settings = state.settings.clone();
         let schedule = schedule(&settings);
         let mut batches = Batches::new(&corpus.trained, settings.seed, settings.size.batch());
-        if state.step == 0 {
+        if state.held_out.is_empty() {
             checkpoint(folder, corpus, state, network.as_mut(), show)?;
         }
         while state.step < settings.steps {

@@ -33,7 +33,12 @@ fn path(path: &Path) -> &str {
 
 /// The arguments of a short run of a tiny model.
 fn train<'a>(text: &'a Path, out: &'a Path, steps: &'a str) -> Vec<&'a str> {
-    let of = ["model", "train", "--tiny", "--every", "1", "--steps", steps];
+    train_every("1", text, out, steps)
+}
+
+/// The same, with so many steps between two checkpoints.
+fn train_every<'a>(every: &'a str, text: &'a Path, out: &'a Path, steps: &'a str) -> Vec<&'a str> {
+    let of = ["model", "train", "--tiny", "--every", every, "--steps", steps];
     of.into_iter().chain(["--text", path(text), "--out", path(out)]).collect()
 }
 
@@ -138,6 +143,34 @@ fn a_run_that_was_killed_twenty_times_ends_with_the_same_bits() {
     same_bits(&whole, &killed);
 }
 
+/// The first checkpoint is written before the first step, and it may be all that there is.
+#[test]
+fn a_run_that_was_killed_before_its_second_checkpoint_goes_on() {
+    let folder = folder("early");
+    let text = folder.join("text.txt");
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.join(name));
+    assert!(
+        program().args(train_every("60", &text, &whole, "60")).output().unwrap().status.success()
+    );
+    let mut early = false;
+    while !early {
+        let _ = fs::remove_dir_all(&killed);
+        let mut child = program()
+            .args(train_every("60", &text, &killed, "60"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.contains("held out") && line.contains("step       0")));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        early = killed.join("step-000000").is_dir() && !killed.join("step-000060").exists();
+    }
+    let output = program().args(train_every("60", &text, &killed, "60")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    same_bits(&whole, &killed);
+}
+
 #[test]
 fn what_a_killed_run_may_leave_is_not_taken_for_a_checkpoint() {
     let folder = folder("leftovers");
@@ -168,9 +201,16 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     assert_eq!(other.status.code(), Some(2));
     assert!(message.contains("`steps` is 2 there, and 3 was asked for"), "{message}");
     assert_eq!(files(&out), before);
+    // A run that is refused replaces nothing.
+    let refused = train(&text, &out, "3").into_iter().chain(["--anew", "--mine"]);
+    assert_eq!(program().args(refused).output().unwrap().status.code(), Some(2));
+    assert_eq!(files(&out), before);
+    // A file that has a checkpoint's name is replaced, too.
+    fs::write(out.join("step-000009"), "").unwrap();
     let anew = train(&text, &out, "3").into_iter().chain(["--anew"]);
     assert!(program().args(anew).output().unwrap().status.success());
     assert!(out.join("step-000003").is_dir() && !out.join("step-000002").exists());
+    assert!(!out.join("step-000009").exists());
 }
 
 #[test]
