@@ -405,11 +405,17 @@ mod tests {
         let blocks = look(&model, &dev, &[0, 1, 2, 1]).unwrap();
         assert_eq!(blocks.iter().map(Vec::len).collect::<Vec<_>>(), [2; 3]);
         assert!(look(&model, &dev, &[0, 5]).is_err(), "there is no id 5");
-        // The second block gets what the first gives: its weights are not those of the table's rows.
-        let x = model.embed_tokens.embed(dev.tensor_from_vec(vec![0, 1, 2, 1], (1, 4))).unwrap();
-        let n = model.layers[1].input_layernorm.normalize(x).unwrap();
-        let of_table = weights(&model.layers[1].self_attn, n).unwrap().as_vec();
-        assert_ne!(heads(&of_table, 4), blocks[1]);
+        // Each block gets what the one before it gives, and its attention gets that behind the norm.
+        let ids = dev.tensor_from_vec(vec![0, 1, 2, 1], (1, 4)); //           [b, s]
+        let mut x = model.embed_tokens.embed(ids).unwrap(); //                [b, s, h]
+        for (block, shown) in model.layers.modules.iter().zip(&blocks) {
+            let n = block.input_layernorm.normalize(x.clone()).unwrap(); //   [b, s, h]
+            let of_block = weights(&block.self_attn, n).unwrap().as_vec(); // [b, nh, s, s]
+            assert_eq!(heads(&of_block, 4), *shown);
+            let bare = weights(&block.self_attn, x.clone()).unwrap().as_vec();
+            assert_ne!(heads(&bare, 4), *shown, "a norm changes something");
+            x = block.try_forward(x).unwrap(); //                             [b, s, h]
+        }
 
         let tokens = ["a", "b", "<c>", "b"].map(String::from).to_vec();
         let svg = Maps { tokens, blocks }.figure().unwrap();
