@@ -1,7 +1,7 @@
 //! The learner's components in the library's places.
 //!
 //! Each adapter holds the weights as the library does, and calls the learner's code in `exercises`. The learner's whole
-//! model is in [`whole`].
+//! model is in `mine/whole.rs`.
 
 mod whole;
 
