@@ -28,8 +28,7 @@ pub(super) fn read<F: Float>(
     let mut found = BTreeMap::new();
     for file in names(folder)? {
         // One file at a time, so that only one is in memory beside the weights.
-        let bytes =
-            std::fs::read(&file).map_err(|e| refuse(&file, Problem::File(e.to_string())))?;
+        let bytes = bytes_of(&file, wanted).map_err(|problem| refuse(&file, problem))?;
         let tensors = SafeTensors::deserialize(&bytes);
         let tensors = tensors.map_err(|e| refuse(&file, Problem::NotSafetensors(e.to_string())))?;
         for (name, tensor) in tensors.iter() {
@@ -37,7 +36,9 @@ pub(super) fn read<F: Float>(
                 continue;
             }
             let values = one(name, &tensor, wanted).map_err(|problem| refuse(&file, problem))?;
-            found.insert(name.to_string(), values);
+            if found.insert(name.to_string(), values).is_some() {
+                return Err(refuse(&file, Problem::Twice { name: name.into() }));
+            }
         }
     }
     if let Some(name) = wanted.keys().find(|name| !found.contains_key(*name)) {
@@ -51,6 +52,28 @@ pub(super) fn read<F: Float>(
         }
     }
     Ok(found)
+}
+
+/// What a file may hold beside weights: the longest header that the format allows, and entries that are no weights.
+const BESIDE: u64 = 128 << 20;
+
+/// The bytes of a file that is not longer than all weights, in `f32`, with the table twice.
+fn bytes_of(
+    file: &Path,
+    wanted: &BTreeMap<String, Vec<usize>>,
+) -> std::result::Result<Vec<u8>, Problem> {
+    let problem = |e: std::io::Error| Problem::File(e.to_string());
+    let about = std::fs::metadata(file).map_err(problem)?;
+    if !about.is_file() {
+        return Err(Problem::File("it is no file".into()));
+    }
+    let elements = |shape: &Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
+    let all: u64 = wanted.values().chain([&wanted[TABLE]]).map(elements).sum();
+    let (got, most) = (about.len(), 4 * all + BESIDE);
+    if got > most {
+        return Err(Problem::TooLong { got, most });
+    }
+    std::fs::read(file).map_err(problem)
 }
 
 /// The files with weights.

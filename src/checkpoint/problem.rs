@@ -61,6 +61,22 @@ pub enum CheckpointProblem {
         name: String,
     },
 
+    /// A tensor that stands in two files.
+    #[error("{name:?} stands in two files: one of the two is wrong; fetch the checkpoint again")]
+    Twice {
+        /// Its name.
+        name: String,
+    },
+
+    /// A file that holds more than the model.
+    #[error("it has {got} bytes, and the model's weights need at most {most}: fetch it again")]
+    TooLong {
+        /// Its length.
+        got: u64,
+        /// The largest that it may be.
+        most: u64,
+    },
+
     /// A tensor of another shape.
     #[error("{name:?} has shape {got:?}, expected {expected:?}")]
     Shape {

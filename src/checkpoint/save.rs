@@ -66,6 +66,11 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     let folder = folder.as_ref();
     let mut found = Shapes(BTreeMap::new());
     M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut found })?;
+    // More blocks than tensors: their names alone might fill the memory.
+    if config.num_hidden_layers > found.0.len() {
+        let name = format!("model.layers.{}.input_layernorm.weight", config.num_hidden_layers - 1);
+        return Err(refuse(folder, CheckpointProblem::MissingTensor { name }));
+    }
     let wanted = tensors_of(config);
     for (name, expected) in &wanted {
         let (name, expected) = (name.clone(), expected.clone());

@@ -23,11 +23,12 @@ use crate::tensor::*;
 /// ```
 ///
 /// # Errors
-/// Texts of fewer than two tokens: nothing follows.
+/// Texts of fewer than two tokens: nothing follows. No texts, or more elements than fit.
 pub fn next_tokens<B: Dim, S: Dim, D: Storage<usize> + TensorFromVec<usize>>(
     ids: &Tensor<(B, S), usize, D>,
 ) -> Result<(Tensor<(B, usize), usize, D>, Tensor<(B, usize), usize, D>)> {
     let (b, s) = *ids.shape();
+    check_size("ids", ids.shape())?;
     let s = s.size();
     require(s >= 2, "the length of a text", "at least 2, or nothing follows", s as f64)?;
     let values = ids.as_vec();

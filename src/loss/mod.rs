@@ -44,6 +44,7 @@ pub fn perplexity(loss: f64) -> f64 {
 pub fn mean_loss(parts: &[(f64, usize)]) -> Result<f64> {
     let places: f64 = parts.iter().map(|(_, places)| *places as f64).sum();
     require(places >= 1.0, "the number of places", "at least 1", places)?;
-    Ok(parts.iter().map(|(loss, places)| loss * *places as f64).sum::<f64>() / places)
+    let asked = parts.iter().filter(|(_, places)| *places > 0); // infinity times 0 is NaN
+    Ok(asked.map(|(loss, places)| loss * *places as f64).sum::<f64>() / places)
 }
 // ANCHOR_END: mean_loss

@@ -44,10 +44,11 @@ impl SamplingConfig {
     /// one with the smaller id counts as likelier.
     ///
     /// # Errors
-    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`. No logits; a logit that is NaN or plus
-    /// infinity; none that is above minus infinity.
+    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`, `unit` outside `[0, 1)`. No logits; a
+    /// logit that is NaN or plus infinity; none that is above minus infinity.
     pub fn choose(&self, logits: &[f32], unit: f64) -> Result<usize> {
         self.check()?;
+        require((0.0..1.0).contains(&unit), "unit", "at least 0 and below 1", unit)?;
         let kept = self.kept(logits)?;
         let total: f64 = kept.iter().map(|(_, p)| p).sum();
         let mut left = unit * total;

@@ -13,7 +13,7 @@ use std::fmt;
 pub struct AdamWConfig {
     /// How much of the mean gradient, and of the mean square, a step keeps. Default `[0.9, 0.95]`, as for Llama.
     pub betas: [f64; 2],
-    /// Added to the root of the mean square. Default `1e-8`.
+    /// Added to the root of the mean square. Default `1e-8`, which half precision can't hold: take `1e-4` there, or more.
     pub eps: f64,
     /// The part of a weight that a step takes away, times the learning rate. Default 0.1, as for Llama. Gains and biases
     /// do not decay: tensors of one dimension.
@@ -27,12 +27,16 @@ impl Default for AdamWConfig {
 }
 
 impl AdamWConfig {
-    fn check(&self) -> Result<()> {
-        let rule = "at least 0 and below 1";
+    /// Each setting, and what the float type of the weights makes of it.
+    fn check<F: Float>(&self) -> Result<()> {
+        let held = |value: f64| F::nearest(value).to_f64().unwrap_or(f64::NAN);
+        let rule = "at least 0 and below 1, also in the weights' float type";
         let [first, second] = self.betas;
-        require((0.0..1.0).contains(&first), "betas[0]", rule, first)?;
-        require((0.0..1.0).contains(&second), "betas[1]", rule, second)?;
-        require(self.eps > 0.0 && self.eps.is_finite(), "eps", "above 0 and finite", self.eps)?;
+        require(first >= 0.0 && held(first) < 1.0, "betas[0]", rule, first)?;
+        require(second >= 0.0 && held(second) < 1.0, "betas[1]", rule, second)?;
+        let rule = "a positive number that the weights' float type can hold";
+        let eps = held(self.eps);
+        require(eps > 0.0 && eps.is_finite(), "eps", rule, self.eps)?;
         let (decay, rule) = (self.weight_decay, "at least 0 and finite");
         require(decay >= 0.0 && decay.is_finite(), "weight_decay", rule, decay)
     }
@@ -59,9 +63,10 @@ impl<F: Float, D: Backend<F>> AdamW<F, D> {
     /// An optimizer that has not made a step.
     ///
     /// # Errors
-    /// A beta that is not in `[0, 1)`; an eps that is not above 0; a decay below 0.
+    /// A beta that is not in `[0, 1)`; an eps that is not above 0; one that is not so any more once it is rounded to `F`; a
+    /// decay below 0.
     pub fn new(config: AdamWConfig) -> Result<Self> {
-        config.check()?;
+        config.check::<F>()?;
         Ok(Self { config, steps: 0, means: Gradients::leaky(), squares: Gradients::leaky() })
     }
 
@@ -85,7 +90,8 @@ impl<F: Float, D: Backend<F>> AdamW<F, D> {
         grads: &mut Gradients<F, D>,
         lr: f64,
     ) -> Result<()> {
-        require(lr >= 0.0 && lr.is_finite(), "the learning rate", "at least 0 and finite", lr)?;
+        let rule = "at least 0 and finite, also in the weights' float type";
+        require(lr >= 0.0 && F::nearest(lr).is_finite(), "the learning rate", rule, lr)?;
         let steps = self.steps + 1;
         let t = i32::try_from(steps);
         require(t.is_ok(), "the number of steps", "at most 2147483647", steps as f64)?;

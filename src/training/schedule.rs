@@ -20,7 +20,7 @@ pub struct Schedule {
     pub peak: f64,
     /// Steps on the way up. Step `i` of them, counted from 0, has `peak (i + 1) / warmup`.
     pub warmup: usize,
-    /// Steps in all. The last one has the rate `end`.
+    /// Steps in all. The last one has the rate `end`, unless it still belongs to the warm-up.
     pub steps: usize,
     /// The rate of the last step, and of those behind it.
     pub end: f64,

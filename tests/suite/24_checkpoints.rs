@@ -435,6 +435,27 @@ fn wrong_files_are_named() {
         assert!(index(change).contains(words), "{words}: {}", index(change));
     }
 
+    // A file that is larger than the model can be is not read: here 4 GiB of nothing, which take no room on the disk.
+    let long = refused("grouped", |folder| {
+        fs::File::options().write(true).open(folder.join(WHOLE)).unwrap().set_len(1 << 32).unwrap();
+    });
+    assert!(long.to_string().contains("it has 4294967296 bytes"), "{long}");
+    let directory = refused("grouped", |folder| {
+        fs::remove_file(folder.join(WHOLE)).unwrap();
+        fs::create_dir(folder.join(WHOLE)).unwrap();
+    });
+    assert!(directory.to_string().contains("it is no file"), "{directory}");
+    // A tensor in two of the files: the index names one of them, and nobody knows which is right.
+    let in_two = refused("sharded", |folder| {
+        let [first, last] =
+            ["1", "3"].map(|n| folder.join(format!("model-0000{n}-of-00003.safetensors")));
+        let (from, mut to) = (tensors(&first), tensors(&last));
+        let (name, tensor) = from.into_iter().next().unwrap();
+        to.insert(name, tensor);
+        write(&last, &to);
+    });
+    assert!(in_two.to_string().contains("stands in two files"), "{in_two}");
+
     let twice = refused("tied", |folder| {
         let file = folder.join(WHOLE);
         let mut all = tensors(&file);

@@ -166,6 +166,15 @@ fn a_broken_state_of_an_optimizer_is_refused() {
     AdamW::<f32, Dev>::load(AdamWConfig::default(), &model, &file).unwrap();
     let config = AdamWConfig { eps: 0.0, ..Default::default() };
     assert!(AdamW::<f32, Dev>::load(config, &model, &file).is_err());
+    // What is a number in f64 may be 0, 1 or infinite in the weights' own type.
+    for config in [
+        AdamWConfig { eps: 1e-46, ..Default::default() },
+        AdamWConfig { betas: [0.9, 0.99999999], ..Default::default() },
+        AdamWConfig { betas: [-0.1, 0.9], ..Default::default() },
+    ] {
+        assert!(AdamW::<f32, Dev>::new(config).is_err(), "{config:?}");
+    }
+    assert!(AdamW::<f64, Dev>::new(AdamWConfig { eps: 1e-46, ..Default::default() }).is_ok());
 }
 
 #[test]

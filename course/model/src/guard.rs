@@ -1,9 +1,11 @@
-//! The learner's code at work: what it panics with becomes a sentence.
+//! Code that may panic, the learner's and a library's: what it panics with becomes a sentence.
 
 use crate::error::{Error, Result};
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
 /// How `todo!("task norm/forward")` begins.
 const TODO: &str = "not yet implemented: task ";
@@ -37,12 +39,31 @@ pub fn guarded<T>(mine: bool, moment: Moment, work: impl FnOnce() -> Result<T>) 
     if !mine {
         return work();
     }
-    // The message is in the error: nothing is printed beside it.
-    let usual = take_hook();
-    set_hook(Box::new(|_| {}));
+    caught(work).unwrap_or_else(|panic| Err(sentence(&*panic, moment)))
+}
+
+thread_local! {
+    static CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What `work` gives, or what it panicked with. The words are for an error: nothing is printed beside it.
+///
+/// # Errors
+/// A panic.
+pub fn caught<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |info| {
+            if !CAUGHT.get() {
+                usual(info);
+            }
+        }));
+    });
+    let before = CAUGHT.replace(true);
     let result = catch_unwind(AssertUnwindSafe(work));
-    set_hook(usual);
-    result.unwrap_or_else(|panic| Err(sentence(&*panic, moment)))
+    CAUGHT.set(before);
+    result
 }
 
 fn sentence(panic: &(dyn Any + Send), moment: Moment) -> Error {

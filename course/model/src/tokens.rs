@@ -1,6 +1,7 @@
 //! Tokens: byte-pair encoding over bytes, trained on the training part of the text.
 
 use crate::error::{Error, Result, shown};
+use crate::guard::caught;
 use kit::text::visible;
 use std::path::Path;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
@@ -46,7 +47,12 @@ impl Tokens {
         let file = folder.join("tokenizer.json");
         let to_do = "fetch it again, with the model that it belongs to";
         let bytes = std::fs::read(&file).map_err(|e| refuse(&file, e, to_do))?;
-        let tokens = Self(Tokenizer::from_bytes(bytes).map_err(|e| refuse(&file, e, to_do))?);
+        let read = calm(|| Tokenizer::from_bytes(bytes)).map_err(|e| refuse(&file, e, to_do))?;
+        let mut tokenizer = read.map_err(|e| refuse(&file, e, to_do))?;
+        // A prompt is neither cut nor filled up.
+        tokenizer.with_truncation(None).map_err(|e| refuse(&file, e, to_do))?;
+        tokenizer.with_padding(None);
+        let tokens = Self(tokenizer);
         let ids = tokens.0.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
         if ids == 0 || ids > vocab_size {
             let reason = format!("its ids end below {ids}, and the model has {vocab_size}");
@@ -70,9 +76,11 @@ impl Tokens {
     /// # Errors
     /// What the crate `tokenizers` reports.
     pub fn encode(&self, text: &str) -> Result<Vec<usize>> {
-        let encoding = self.0.encode_fast(text, false);
-        let encoding =
-            encoding.map_err(|e| refuse(Path::new("the text"), e, "try another text"))?;
+        let refused = |e: &dyn std::fmt::Display| {
+            refuse(Path::new("the text"), e, "try another text, or fetch tokenizer.json again")
+        };
+        let encoding = calm(|| self.0.encode_fast(text, false)).map_err(|e| refused(&e))?;
+        let encoding = encoding.map_err(|e| refused(&e))?;
         Ok(encoding.get_ids().iter().map(|id| *id as usize).collect())
     }
 
@@ -82,9 +90,10 @@ impl Tokens {
     /// What the crate `tokenizers` reports.
     pub fn decode(&self, ids: &[usize]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().map(|id| *id as u32).collect();
-        self.0
-            .decode(&ids, false)
-            .map_err(|e| refuse(Path::new("the text"), e, "try another prompt"))
+        let refused = |e: &dyn std::fmt::Display| {
+            refuse(Path::new("the text"), e, "try another prompt, or fetch tokenizer.json again")
+        };
+        calm(|| self.0.decode(&ids, false)).map_err(|e| refused(&e))?.map_err(|e| refused(&e))
     }
 
     /// Each id by itself, as a reader can see it: spaces as `␣`, and what is no whole letter as `�`.
@@ -104,6 +113,11 @@ impl Tokens {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Runs the crate `tokenizers`, which panics over some settings that it has read without a complaint.
+fn calm<T>(work: impl FnOnce() -> T) -> std::result::Result<T, &'static str> {
+    caught(work).map_err(|_| "the crate tokenizers can't do what tokenizer.json asks for")
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display, to_do: &'static str) -> Error {

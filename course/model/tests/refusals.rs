@@ -1,5 +1,6 @@
 //! What `cargo course model` refuses: each with a sentence, exit code 2, nothing written, and no panic.
 
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -168,14 +169,14 @@ fn runs_that_can_not_go_on() {
         ("training.json", |file| change(file, |b| *b = vec![0xFF; 9]), "expected"),
         ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
         ("training.json", |file| in_json(file, "step", (-1).into()), "invalid"),
-        ("training.json", |file| in_json(file, "losses", serde_json::json!([1.0])), "1 losses"),
-        ("training.json", |file| in_json(file, "losses", serde_json::json!(["x", 1])), "invalid"),
+        ("training.json", |file| in_json(file, "losses", json!([1.0])), "1 losses"),
+        ("training.json", |file| in_json(file, "losses", json!(["x", 1])), "invalid"),
         ("training.json", |file| in_json(file, "settings.seed", 43.into()), "`seed` is 43 there"),
         ("training.json", |file| in_json(file, "settings.text", "0".into()), "other tokens"),
         ("training.json", |file| in_json(file, "settings.size", "small".into()), "`size` is"),
         ("training.json", |file| in_json(file, "settings.size", "huge".into()), "unknown variant"),
         ("training.json", |file| in_json(file, "settings.colour", 1.into()), "unknown field"),
-        ("training.json", |file| in_json(file, "files", serde_json::json!({})), "not the file"),
+        ("training.json", |file| in_json(file, "files", json!({})), "not the file"),
         ("training.json", |file| in_json(file, "position.batch", 9999.into()), "has read"),
         ("optimizer.safetensors", |file| fs::remove_file(file).unwrap(), "No such file"),
         ("optimizer.safetensors", |file| change(file, |b| b.truncate(b.len() - 1)), "not the file"),
@@ -240,6 +241,12 @@ fn models_that_can_not_be_used() {
             |file| change(file, |b| *b = vec![0xFF; 100]),
             "tokenizer can't be used",
         ),
+        // The crate that reads it panics over this.
+        (
+            "tokenizer.json",
+            |file| in_json(file, "pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+            "tokenizer can't be used",
+        ),
         ("model.safetensors", |file| fs::remove_file(file).unwrap(), "can't be read"),
         ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
         (
@@ -269,6 +276,9 @@ fn models_that_can_not_be_used() {
         let attention = ["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"];
         refused(&folder, &attention, words);
     }
+    let strip = json!({"type": "Strip", "content": "a", "start": 0, "stop": 50});
+    in_json(&stopped(&folder).join("tokenizer.json"), "decoder", strip);
+    refused(&folder, &["generate", "--prompt", "a", "--model", "run"], "tokenizer can't be used");
     stopped(&folder);
     refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");
     refused(&folder, &["generate", "--prompt", "a", "--model", "text"], "no model in text");
