@@ -55,7 +55,10 @@ mod tests {
     ) -> Result<usize, String> {
         let known = logits.iter().all(|x| *x < f32::INFINITY);
         let some = logits.iter().any(|x| x.is_finite());
-        let settings = temperature >= 0.0 && top_k != Some(0) && top_p > 0.0 && top_p <= 1.0;
+        let settings = (0.0..f64::INFINITY).contains(&temperature)
+            && top_k != Some(0)
+            && top_p > 0.0
+            && top_p <= 1.0;
         if !(known && some && settings) {
             return Err("nothing can be drawn".to_string());
         }

@@ -113,12 +113,14 @@ fn entropy_backward<B: Dim, S: Dim, V: Dim, W: Float, D: Device<W> + TensorFromV
         (0..v).map(move |id| if Some(id) == target { W::ONE } else { W::default() })
     };
     let one_hot = dev.try_tensor_from_vec(targets.iter().flat_map(one_hot).collect(), shape)?;
-    let share = |target: &Option<usize>| if target.is_some() { 1.0 / asked as f64 } else { 0.0 };
-    let shares = targets.iter().map(|target| W::nearest(share(target))).collect();
-    let shares = dev.try_tensor_from_vec(shares, (shape.0, shape.1))?; //     [b, s]
-    let shares = shares.try_broadcast_like::<_, Axis<2>>(&shape)?; //         [b, s, v]
-    let dlogits = probabilities.try_sub(one_hot)?.try_mul(shares)?; //        [b, s, v]
-    dlogits.try_mul(dloss.try_broadcast_like::<_, Axes3<0, 1, 2>>(&shape)?) // [b, s, v]
+    let is_asked = targets.iter().map(Option::is_some).collect();
+    let is_asked: Tensor<(B, S), bool, D> =
+        dev.try_tensor_from_vec(is_asked, (shape.0, shape.1))?;
+    let is_asked = is_asked.try_broadcast_like::<_, Axis<2>>(&shape)?; //     [b, s, v]
+    let share = dloss.try_div(W::nearest(asked as f64))?; //                  []
+    let share = share.try_broadcast_like::<_, Axes3<0, 1, 2>>(&shape)?; //    [b, s, v]
+    let dlogits = probabilities.try_sub(one_hot)?.try_mul(share)?; //         [b, s, v]
+    is_asked.try_choose(dlogits, dev.try_zeros_like(&shape)?) //              [b, s, v]
 }
 // ANCHOR_END: cross_entropy
 
