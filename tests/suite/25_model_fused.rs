@@ -128,7 +128,7 @@ fn large_scores_and_values_that_are_no_numbers() {
     }
 }
 
-/// Another future, finite or not, changes no bit of the past; nor does padding that is no number.
+/// Another finite future changes no bit of the past; nor does padding that is no number.
 #[test]
 fn the_future_changes_no_bit() {
     let (s, nh, hd) = (70, 2, 4);
