@@ -155,6 +155,19 @@ pub enum Error {
         cached_len: usize,
     },
 
+    /// Keys in a cache, and a text so long that RoPE turns the new ones by other frequencies.
+    #[error(
+        "with these tokens the text has {positions} positions, but RoPE's table has {cached_len}: further on the \
+         frequencies change, and the keys in the cache no longer fit; choose a larger max_seq_len or ratio, or call \
+         the model without a cache"
+    )]
+    KeptKeys {
+        /// Positions in the cache, with the new tokens.
+        positions: usize,
+        /// `es`, positions in RoPE's table.
+        cached_len: usize,
+    },
+
     /// Rows that a table does not have.
     #[error(
         "rows {start}..{end} are not in a table of {rows} rows: a range has at least one row and \

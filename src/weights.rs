@@ -60,6 +60,14 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     path: impl AsRef<Path>,
 ) -> Result<()> {
     let path = path.as_ref();
+    NewFile::write(path, &bytes_of(module, path)?)?.put()
+}
+
+/// The file of a module's weights.
+pub(crate) fn bytes_of<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
+    module: &M,
+    path: &Path,
+) -> Result<Vec<u8>> {
     let mut collected = Collect { tensors: Vec::new() };
     M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collected })?;
     let views = collected
@@ -68,18 +76,35 @@ pub fn save_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .map(|t| Ok((&t.name, TensorView::new(F::DTYPE, t.shape.clone(), &t.bytes)?)))
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
-    let bytes = safetensors::serialize(views, None).map_err(|e| refuse(path, e))?;
-    write_file(path, &bytes)
+    safetensors::serialize(views, None).map_err(|e| refuse(path, e))
 }
 
-/// Writes a file in place of one that is there, whole or not at all.
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    replace(path, bytes).map_err(|reason| refuse(path, reason))
+/// A file that is written whole, beside the one that it will replace. So a full disk costs nothing, and two saves at a
+/// time do not mix. If it is not put in its place, it is removed.
+pub(crate) struct NewFile {
+    file: tempfile::NamedTempFile,
+    target: PathBuf,
+    path: PathBuf,
 }
 
-/// Writes a file of its own beside the target, and renames it when it is whole. So a full disk costs
-/// nothing, and two saves at a time do not mix.
-fn replace(path: &Path, bytes: &[u8]) -> std::result::Result<(), String> {
+impl NewFile {
+    /// Writes it.
+    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let written = write_beside(path, bytes).map_err(|reason| refuse(path, reason));
+        written.map(|(file, target)| Self { file, target, path: path.into() })
+    }
+
+    /// Renames it.
+    pub(crate) fn put(self) -> Result<()> {
+        self.file.persist(&self.target).map(drop).map_err(|e| refuse(&self.path, e.error))
+    }
+}
+
+/// The new file, and the place that is meant for it.
+fn write_beside(
+    path: &Path,
+    bytes: &[u8],
+) -> std::result::Result<(tempfile::NamedTempFile, PathBuf), String> {
     let target = followed(named(path)?)?;
     let old = target.metadata().ok();
     if old.as_ref().is_some_and(|old| old.is_dir()) {
@@ -103,7 +128,7 @@ fn replace(path: &Path, bytes: &[u8]) -> std::result::Result<(), String> {
         new.as_file().set_permissions(old.permissions()).map_err(|e| e.to_string())?;
     }
     new.write_all(bytes).map_err(|e| e.to_string())?;
-    new.persist(&target).map(drop).map_err(|e| e.error.to_string())
+    Ok((new, target))
 }
 
 /// The file that a link leads to, so that the link stays one.

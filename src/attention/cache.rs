@@ -20,8 +20,8 @@ pub type Kept<const NKV: usize, const HD: usize, F, D> =
 /// Keys are kept AFTER their rotation: a key's position does not change when the text grows. The batch size is that
 /// of the first call. A cache has no tape: it is for decoding.
 ///
-/// On a CPU a new token is written behind the others, and nothing is copied but when memory has to grow; it grows to twice
-/// its size, and never past the capacity. On other devices the kept tensors are put together anew.
+/// On a CPU a new token is written behind the others. Memory grows to twice its size, and never past the capacity; only
+/// then are the others copied. (Floats narrower than `f32` are widened in each call.) On other devices the kept tensors are put together anew.
 ///
 /// ```
 /// use quadrivium::attention::KvCache;

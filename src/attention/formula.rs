@@ -46,7 +46,8 @@ fn repeat<B: Dim, P: Dim, N: Dim, H: Dim, F: Dtype, D: Device<F>, T: Tape<F, D>>
 /// nothing at all would have a softmax of no terms, which is NaN.)
 pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<bool> {
     let sees = |pad: usize, query: usize, key: usize| key == query || (pad..query).contains(&key);
-    let row = |pad| (0..s).flat_map(move |i| (0..t).map(move |j| sees(pad, offset + i, j)));
+    let position = move |i| offset.saturating_add(i);
+    let row = |pad| (0..s).flat_map(move |i| (0..t).map(move |j| sees(pad, position(i), j)));
     padding.iter().flat_map(|&pad| row(pad)).collect()
 }
 // ANCHOR_END: causal_mask

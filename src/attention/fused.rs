@@ -91,9 +91,11 @@ impl Attend {
         kept: &mut [[W; 2]],
     ) {
         let Sizes { s, nh, nkv, hd, .. } = self.sizes;
-        // A weight of 0 times infinity is no number: such values are met only by those who see them.
-        let finite = |v: &&[W]| v.iter().all(|v| v.is_finite());
-        let in_products = s > FEW && v.iter().all(finite);
+        // A weight of 0 times infinity is no number: values from the first such place on are met only by those who see
+        // them, one by one.
+        let row = nkv * hd;
+        let place = |v: &&[W]| v.iter().position(|v| !v.is_finite()).unwrap_or(v.len()) / row;
+        let finite: Vec<_> = v.iter().map(|v| if s > FEW { place(v) } else { 0 }).collect();
         let heads = |(batch, y)| {
             let heads = tiles(view_mut(y, s, nh * hd), [s, hd]).into_iter();
             heads.map(move |(_, column, y)| (batch, column / hd, y))
@@ -109,14 +111,7 @@ impl Attend {
                 let (rows, seen) = self.block(first);
                 let (block, scores) = (&mut block[..rows * hd], &mut scores[..rows * seen]);
                 self.read_queries(q, (batch, first, head), block);
-                if s > FEW {
-                    let keys = view(keys, seen, hd, nkv * hd);
-                    multiply(view(block, rows, hd, hd), keys.t(), view_mut(scores, rows, seen));
-                } else {
-                    for (query, scores) in block.chunks(hd).zip(scores.chunks_mut(seen)) {
-                        score_keys(query, keys, nkv * hd, scores);
-                    }
-                }
+                self.score(block, keys, scores);
                 let mut totals = [W::one(); QUERIES];
                 for (r, scores) in scores.chunks_mut(seen).enumerate() {
                     let [largest, total] = weigh(only_seen(scores, self.sees(batch, first + r)));
@@ -125,14 +120,16 @@ impl Attend {
                         kept[[first + r, 0]] = [largest, total];
                     }
                 }
-                if in_products {
-                    let values = view(values, seen, hd, nkv * hd);
-                    multiply(view(scores, rows, seen, seen), values, view_mut(block, rows, hd));
-                } else {
-                    for (r, found) in block.chunks_mut(hd).enumerate() {
-                        let sees = self.sees(batch, first + r);
-                        let values = &values[sees.start * nkv * hd..];
-                        add_up(&scores[r * seen..][sees], values, nkv * hd, found);
+                let finite = finite[batch].min(seen);
+                if finite > 0 {
+                    let weights = view(scores, rows, finite, seen);
+                    multiply(weights, view(values, finite, hd, row), view_mut(block, rows, hd));
+                }
+                for (r, found) in block.chunks_mut(hd).enumerate() {
+                    let sees = self.sees(batch, first + r);
+                    if sees.end > finite {
+                        let values = &values[sees.start * row..];
+                        add_up(&scores[r * seen..][sees], values, row, found);
                     }
                 }
                 for (r, (found, total)) in block.chunks(hd).zip(totals).enumerate() {
@@ -143,6 +140,22 @@ impl Attend {
         });
     }
     // ANCHOR_END: attention_blocks
+
+    /// The scores of a block of queries with the keys of their head. Forward and backward they have the same bits, so that a
+    /// token that sees only itself has a weight of 1 and a gradient of 0.
+    fn score<W: Float<Wide = W>>(&self, block: &[W], keys: &[W], scores: &mut [W]) {
+        let Sizes { s, nkv, hd, .. } = self.sizes;
+        let rows = block.len() / hd;
+        let seen = scores.len() / rows;
+        if s > FEW {
+            let keys = view(keys, seen, hd, nkv * hd);
+            multiply(view(block, rows, hd, hd), keys.t(), view_mut(scores, rows, seen));
+        } else {
+            for (query, scores) in block.chunks(hd).zip(scores.chunks_mut(seen)) {
+                score_keys(query, keys, nkv * hd, scores);
+            }
+        }
+    }
 
     /// The gradients of each head, for each batch row. Scores are computed once more, and never kept.
     fn backward<F: Float<Wide = W>, W: Float<Wide = W>>(
@@ -175,7 +188,7 @@ impl Attend {
                 }
                 let keys = view(&k[shared..], seen, hd, nkv * hd);
                 let values = view(&v[shared..], seen, hd, nkv * hd);
-                multiply(view(block, rows, hd, hd), keys.t(), view_mut(weights, rows, seen));
+                self.score(block, &k[shared..], weights);
                 multiply(view(dfound, rows, hd, hd), values.t(), view_mut(dweights, rows, seen));
                 for (r, weights) in weights.chunks_mut(seen).enumerate() {
                     let sees = self.sees(batch, first + r);
@@ -188,8 +201,10 @@ impl Attend {
                     view(dfound, rows, hd, hd),
                     dv,
                 );
-                for (weights, dweights) in weights.chunks(seen).zip(dweights.chunks_mut(seen)) {
-                    through_softmax(weights, dweights);
+                let both = weights.chunks(seen).zip(dweights.chunks_mut(seen));
+                for (r, (weights, dweights)) in both.enumerate() {
+                    let sees = self.sees(batch, first + r);
+                    through_softmax(&weights[sees.clone()], only_seen(dweights, sees));
                 }
                 let dscores = view(dweights, rows, seen, seen);
                 let dk = view_mut(&mut dk[..seen * hd], seen, hd);

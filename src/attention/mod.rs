@@ -146,14 +146,15 @@ where
     /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
     ///
     /// # Errors
-    /// A full cache; another batch size than that of the cache; what the encoding or the device reports. Then the
-    /// cache is as it was.
+    /// A full cache; another batch size than that of the cache; a text of more positions than the encoding can keep;
+    /// what the encoding or the device reports. Then the cache is as it was.
     pub fn try_decode<B: Dim, S: Dim>(
         &self,
         x: Tokens<B, S, H, F, D>,
         cache: &mut KvCache<NKV, HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
+        self.position.check_kept(cache.positions().saturating_add(x.shape().1.size()))?;
         let (q, k, v) = self.heads(x, cache.positions())?;
         let before = cache.before();
         let found = cache.attend(q, &k, &v, padding)?;

@@ -1,7 +1,7 @@
 //! Where a model puts what it knows about the order of its tokens.
 
-use crate::error::Result;
-use crate::rope::NtkAwareRope;
+use crate::error::{Error, Result};
+use crate::rope::{NtkAwareRope, PastCache};
 use crate::tensor::*;
 
 /// An encoding of positions, at its place in a model. What an encoding does not do is left as it is, so each
@@ -21,6 +21,15 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
         let _ = offset;
         Ok(heads)
     }
+
+    /// Whether keys that were encoded in earlier calls, and kept, still fit when the text has `positions` tokens.
+    ///
+    /// # Errors
+    /// An encoding that changes what it did before when the text grows to that length.
+    fn check_kept(&self, positions: usize) -> Result<()> {
+        let _ = positions;
+        Ok(())
+    }
 }
 
 impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NtkAwareRope<HD, D> {
@@ -30,6 +39,13 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Nt
         offset: usize,
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D, T>> {
         self.try_forward((heads, offset))
+    }
+
+    /// With [`PastCache::Rescale`], calls past its table have other frequencies. (With `Refuse` there are no such calls.)
+    fn check_kept(&self, positions: usize) -> Result<()> {
+        let cached_len = self.cached_len();
+        let rescaled = self.config().past_cache == PastCache::Rescale && positions > cached_len;
+        if rescaled { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn read<F: Float>(
 /// What a file may hold beside weights: the longest header that the format allows, and entries that are no weights.
 const BESIDE: u64 = 128 << 20;
 
-/// The bytes of a file that is not longer than all weights, in `f32`, with the table twice.
+/// The bytes of a file that is not longer than all weights, in `f64`, with the table twice.
 fn bytes_of(
     file: &Path,
     wanted: &BTreeMap<String, Vec<usize>>,
@@ -69,7 +69,7 @@ fn bytes_of(
     }
     let elements = |shape: &Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
     let all: u64 = wanted.values().chain([&wanted[TABLE]]).map(elements).sum();
-    let (got, most) = (about.len(), 4 * all + BESIDE);
+    let (got, most) = (about.len(), 8 * all + BESIDE);
     if got > most {
         return Err(Problem::TooLong { got, most });
     }
@@ -121,27 +121,27 @@ fn one<F: Float>(
         let (expected, got) = (expected.clone(), tensor.shape().to_vec());
         return Err(Problem::Shape { name: name.into(), expected, got });
     }
-    let two = |bytes: &[u8]| u16::from_le_bytes([bytes[0], bytes[1]]);
-    let values: Vec<f32> = match tensor.dtype() {
-        Dtype::F32 => {
-            let word = |bytes: &[u8]| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            tensor.data().chunks_exact(4).map(word).collect()
-        }
-        Dtype::F16 => {
-            tensor.data().chunks_exact(2).map(|bytes| f16::from_bits(two(bytes)).to_f32()).collect()
-        }
-        Dtype::BF16 => tensor
-            .data()
-            .chunks_exact(2)
-            .map(|bytes| bf16::from_bits(two(bytes)).to_f32())
-            .collect(),
-        other => return Err(Problem::FloatType { name: name.into(), got: format!("{other:?}") }),
-    };
-    let nearest = |value: f32| F::nearest(value.into());
-    let finite = |value: &f32| nearest(*value).is_finite();
-    if let Some(place) = values.iter().position(|value| !finite(value)) {
-        let value = values[place].into();
-        return Err(Problem::NotFinite { name: name.into(), place, value });
+    match tensor.dtype() {
+        Dtype::F64 => finite(name, tensor, |bytes| f64::from_le_bytes(bytes)),
+        Dtype::F32 => finite(name, tensor, |bytes| f32::from_le_bytes(bytes).into()),
+        Dtype::F16 => finite(name, tensor, |bytes| f16::from_le_bytes(bytes).into()),
+        Dtype::BF16 => finite(name, tensor, |bytes| bf16::from_le_bytes(bytes).into()),
+        other => Err(Problem::FloatType { name: name.into(), got: format!("{other:?}") }),
     }
-    Ok(values.into_iter().map(nearest).collect())
+}
+
+/// The values of a tensor of floats of `N` bytes, if all are numbers in the type that they become.
+fn finite<F: Float, const N: usize>(
+    name: &str,
+    tensor: &TensorView<'_>,
+    read: impl Fn([u8; N]) -> f64,
+) -> std::result::Result<Vec<F>, Problem> {
+    let words = tensor.data().as_chunks().0.iter();
+    let one = |(place, word): (usize, &[u8; N])| {
+        let value = read(*word);
+        let nearest = F::nearest(value);
+        let problem = || Problem::NotFinite { name: name.into(), place, value };
+        if nearest.is_finite() { Ok(nearest) } else { Err(problem()) }
+    };
+    words.enumerate().map(one).collect()
 }

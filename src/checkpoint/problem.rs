@@ -30,6 +30,17 @@ pub enum CheckpointProblem {
         got: String,
     },
 
+    /// Settings that would be read as others.
+    #[error(
+        "config.json can't hold {ours}: it would be read as {read}; give numbers that are finite"
+    )]
+    Unwritable {
+        /// The settings.
+        ours: String,
+        /// What a reader would find.
+        read: String,
+    },
+
     /// A setting whose meaning this crate does not compute.
     #[error(
         "`{name}` is {got}, and this crate computes {supported} only: its results would be others"
@@ -89,7 +100,7 @@ pub enum CheckpointProblem {
     },
 
     /// A tensor of a type that is not read.
-    #[error("{name:?} holds {got}, and F32, F16 and BF16 are read: convert the checkpoint")]
+    #[error("{name:?} holds {got}, and F64, F32, F16 and BF16 are read: convert the checkpoint")]
     FloatType {
         /// Its name.
         name: String,

@@ -6,13 +6,14 @@ use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
 };
 use crate::tensor::*;
-use crate::weights::{Stored, save_weights, write_file};
+use crate::weights::{NewFile, Stored, bytes_of};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 impl CheckpointConfig {
-    /// The text of a `config.json` that [`CheckpointConfig::parse`] reads as these settings, and transformers too.
+    /// The text of a `config.json` that [`CheckpointConfig::parse`] reads as these settings, and transformers too. It says
+    /// that the weights are `float32`.
     ///
     /// ```
     /// use quadrivium::checkpoint::CheckpointConfig;
@@ -24,13 +25,17 @@ impl CheckpointConfig {
     /// # Ok::<(), quadrivium::checkpoint::CheckpointProblem>(())
     /// ```
     pub fn to_json(&self) -> String {
+        self.to_json_of("float32")
+    }
+
+    fn to_json_of(&self, float_type: &str) -> String {
         let mut json = json!({
             "architectures": ["LlamaForCausalLM"],
             "model_type": "llama",
             "hidden_act": "silu",
             "attention_bias": false,
             "mlp_bias": false,
-            "torch_dtype": "float32",
+            "torch_dtype": float_type,
             "vocab_size": self.vocab_size,
             "hidden_size": self.hidden_size,
             "intermediate_size": self.intermediate_size,
@@ -53,11 +58,13 @@ impl CheckpointConfig {
     }
 }
 
-/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are. A reader in between
-/// may find the new one of the two beside the old one of the other: who minds writes a new folder, and renames it.
+/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are. Both are written
+/// whole before the first is put in its place. A reader in between the two renames may find the new one of the two beside
+/// the old one of the other: who minds writes a new folder, and renames it.
 ///
 /// # Errors
-/// A module that does not have the tensors of these settings, and then nothing is written; a file that can't be written.
+/// A module that does not have the tensors of these settings; settings that no `config.json` can hold, a norm's eps that is
+/// no number for one; a file that can't be written. Then the folder is as it was.
 pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     module: &M,
     config: &CheckpointConfig,
@@ -85,8 +92,17 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     if let Some((name, _)) = found.0.pop_first() {
         return Err(refuse(folder, CheckpointProblem::UnknownTensor { name }));
     }
-    write_file(&folder.join("config.json"), config.to_json().as_bytes())?;
-    save_weights(module, folder.join("model.safetensors"))
+    let (file, weights) = (folder.join("config.json"), folder.join("model.safetensors"));
+    let json = config.to_json_of(&format!("float{}", 8 * std::mem::size_of::<F>()));
+    let read = CheckpointConfig::parse(&json).map_err(|problem| refuse(&file, problem))?;
+    if read != *config {
+        let (ours, read) = (format!("{config:?}"), format!("{read:?}"));
+        return Err(refuse(&file, CheckpointProblem::Unwritable { ours, read }));
+    }
+    let weights = NewFile::write(&weights, &bytes_of(module, &weights)?)?;
+    let file = NewFile::write(&file, json.as_bytes())?;
+    weights.put()?;
+    file.put()
 }
 
 /// The shape of each tensor.

@@ -60,7 +60,8 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
 impl<const NKV: usize, const HD: usize, const L: usize, F: Float, D: Backend<F>>
     LlamaCache<NKV, HD, L, F, D>
 {
-    /// Forgets all positions from `positions` on, so that another text may follow there.
+    /// Forgets all positions from `positions` on, so that another text may follow there. The padding stays: it belongs to
+    /// the rows.
     ///
     /// # Errors
     /// More positions than there are; what the device reports. Then the cache is as it was.

@@ -53,7 +53,7 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
         if is_fused::<D>() {
             let gradient = gradient(self.grads, weight)?;
             match self.factor {
-                Some(factor) => scale(gradient, F::nearest(factor)),
+                Some(factor) => scale(gradient, F::Wide::nearest(factor)),
                 None => self.sum += squares(gradient),
             }
             return Ok(None);
@@ -62,7 +62,9 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
         let gradient = self.grads.get(weight);
         match self.factor {
             Some(factor) => {
-                set_gradient(self.grads, weight, gradient.try_mul(F::nearest(factor))?)?;
+                let scaled =
+                    cast::<F, F::Wide, _, _>(&gradient)?.try_mul(F::Wide::nearest(factor))?;
+                set_gradient(self.grads, weight, cast(&scaled)?)?;
             }
             None => {
                 let squares = gradient.as_vec().into_iter().map(|g| g.to_f64().unwrap_or(f64::NAN));
@@ -76,8 +78,9 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
 /// Elements of one piece of work, whose squares are added up alone. So the number of threads changes no bit.
 const PIECE: usize = 1 << 14;
 
-fn scale<F: Float>(gradient: &mut [F], factor: F) {
-    let work = |piece: &mut [F]| piece.iter_mut().for_each(|g| *g *= factor);
+/// In the wide type: a small factor may be 0 in `f16`.
+fn scale<F: Float>(gradient: &mut [F], factor: F::Wide) {
+    let work = |piece: &mut [F]| piece.iter_mut().for_each(|g| *g = F::narrow(g.wide() * factor));
     each(gradient.len(), gradient.chunks_mut(PIECE), work);
 }
 

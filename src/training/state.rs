@@ -7,7 +7,7 @@ use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
 };
 use crate::tensor::*;
-use crate::weights::{Stored, write_file};
+use crate::weights::{NewFile, Stored};
 use safetensors::tensor::{SafeTensors, TensorView};
 use std::collections::HashMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl<F: Stored, D: Backend<F>> AdamW<F, D> {
             .collect::<std::result::Result<Vec<_>, _>>()
             .and_then(|views| safetensors::serialize(views, Some(header)))
             .map_err(|e| refuse(path, e))?;
-        write_file(path, &bytes)
+        NewFile::write(path, &bytes)?.put()
     }
 
     /// The optimizer whose state stands in `path`, for the weights of `module`. With the weights of the same moment, the

@@ -441,6 +441,22 @@ fn views_are_read_in_their_order() {
     }
 }
 
+/// Past its table such a RoPE turns new keys by other frequencies than those that are kept. A whole text it turns alike.
+#[test]
+fn kept_keys_are_not_met_by_other_frequencies() {
+    let rope = NtkAwareRopeConfig { max_seq_len: 4, ..Default::default() };
+    assert_eq!(rope.past_cache, PastCache::Rescale);
+    let model = Llama::<1>::new(&dev(), LlamaConfig { rope, ..config(9) }).unwrap();
+    let ids = |s| ids(&text(1, s, 5), (1, s));
+    assert!(model.try_forward(ids(6)).is_ok());
+    let mut cache = LlamaCache::new(8);
+    model.try_decode(ids(3), &mut cache).unwrap();
+    let error = model.try_decode(ids(2), &mut cache).unwrap_err();
+    assert_eq!(error, Error::KeptKeys { positions: 5, cached_len: 4 });
+    assert_eq!(cache.positions(), 3);
+    model.try_decode(ids(1), &mut cache).unwrap();
+}
+
 /// In half precision a model says nearly what it says in single.
 #[test]
 #[cfg(feature = "f16")]

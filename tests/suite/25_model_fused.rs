@@ -128,22 +128,50 @@ fn large_scores_and_values_that_are_no_numbers() {
     }
 }
 
-/// Another finite future changes no bit of the past; nor does padding that is no number.
+/// Another future changes no bit of the past, whatever numbers it has, or none; nor of its queries' gradients.
 #[test]
 fn the_future_changes_no_bit() {
-    let (s, nh, hd) = (70, 2, 4);
-    let inputs = [1, 2, 3].map(|seed| draw(seed, (1, s, nh, hd)));
-    let y = attention_of(&inputs, &[]).as_vec();
-    for at in [0, 1, 63, 64, 69] {
-        let mut changed = inputs.clone();
-        for (nth, x) in changed.iter_mut().enumerate() {
-            let mut values = x.as_vec();
-            values[at * nh * hd..].iter_mut().for_each(|x| *x = *x * 3.0 + nth as f32);
-            *x = Cpu::default().tensor_from_vec(values, (1, s, nh, hd));
+    let (nh, hd) = (2, 4);
+    let run = |inputs: &[Tensor<Four, f32, Cpu>; 3], at: usize| {
+        let y = attention_of(inputs, &[]);
+        let past = y.as_vec()[..at * nh * hd].to_vec();
+        // A loss that asks only for the past.
+        let asked = (0..y.shape().num_elements()).map(|place| f32::from(place < at * nh * hd));
+        let dy = Cpu::default().tensor_from_vec(asked.collect(), *y.shape());
+        let dq = (y * dy).sum::<Rank0, _>().backward().get(&inputs[0]).as_vec();
+        (past, dq[..at * nh * hd].to_vec())
+    };
+    for s in [4, 70, 200] {
+        let inputs = [1, 2, 3].map(|seed| draw(seed, (1, s, nh, hd)));
+        for at in [1, 3, 63, 64, 69, 199].into_iter().filter(|at| *at < s) {
+            let before = run(&inputs, at);
+            for other in [3.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                // In the values alone, where the product of a weight of 0 is no number.
+                for which in if other.is_finite() { 0..3 } else { 2..3 } {
+                    let mut changed = inputs.clone();
+                    let mut values = inputs[which].as_vec();
+                    values[at * nh * hd..].iter_mut().for_each(|x| *x *= other);
+                    changed[which] = Cpu::default().tensor_from_vec(values, (1, s, nh, hd));
+                    assert_eq!(run(&changed, at), before, "{which} times {other} from {at} of {s}");
+                }
+            }
         }
-        let got = attention_of(&changed, &[]).as_vec();
-        assert_eq!(got[..at * nh * hd], y[..at * nh * hd], "changed from {at} on");
-        assert_ne!(got[at * nh * hd..], y[at * nh * hd..]);
+    }
+}
+
+/// A token that sees only itself has a weight of 1, and its scores a gradient of 0: not about 0.
+#[test]
+fn who_sees_only_itself_learns_nothing_of_its_scores() {
+    for s in [1, 2, 4, 5, 64, 70] {
+        let inputs = [1, 2, 3].map(|seed| draw(seed, (2, s, 4, 16)) * 10.0);
+        let y = attention_of(&inputs, &[]);
+        let dy = draw(4, *y.shape());
+        let grads = (y * dy).sum::<Rank0, _>().backward();
+        let dq = grads.get(&inputs[0]).as_vec();
+        for row in dq.chunks(s * 64) {
+            assert!(row[..64].iter().all(|dq| *dq == 0.0), "{s} tokens: {:?}", &row[..64]);
+            assert!(s == 1 || row[64..].iter().any(|dq| *dq != 0.0), "{s} tokens: all are 0");
+        }
     }
 }
 

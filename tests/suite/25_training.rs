@@ -7,7 +7,7 @@ use quadrivium::loss::cross_entropy;
 use quadrivium::model::*;
 use quadrivium::tensor::*;
 use quadrivium::training::*;
-use quadrivium::weights::{load_weights, save_weights};
+use quadrivium::weights::{Stored, load_weights, save_weights};
 use safetensors::tensor::{SafeTensors, TensorView};
 use std::collections::HashMap;
 use std::path::Path;
@@ -206,6 +206,63 @@ fn a_checkpoint_with_other_sizes_than_its_model_is_not_written() {
     refused(|config| config.num_hidden_layers = 3, "no tensor is called");
     refused(|config| config.num_hidden_layers = 1, "has no place");
     refused(|config| config.tie_word_embeddings = true, "has no place");
+    refused(|config| config.rms_norm_eps = f64::NAN, "config.json can't hold");
     let whole = || save_checkpoint(&model(42), &config(), folder.path().join("none"));
     assert!(whole().unwrap_err().to_string().contains("there is no folder"));
+
+    // A file that can't be replaced: the other stays as it was.
+    let weights = folder.path().join("model.safetensors");
+    std::fs::create_dir(&weights).unwrap();
+    std::fs::write(folder.path().join("config.json"), "old").unwrap();
+    let error = save_checkpoint(&model(42), &config(), folder.path()).unwrap_err();
+    assert!(error.to_string().contains("this is a folder"), "{error}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("config.json")).unwrap(), "old");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 2, "something was left");
+}
+
+/// What is saved in another float type says so, and is read.
+#[test]
+fn a_checkpoint_has_the_float_type_of_its_model() {
+    fn saved<F: Stored>(of: &Model, name: &str)
+    where
+        Dev: Backend<F>,
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let model = of.try_to_dtype::<F>().unwrap();
+        save_checkpoint(&model, &config(), folder.path()).unwrap();
+        let json = std::fs::read_to_string(folder.path().join("config.json")).unwrap();
+        assert!(json.contains(&format!("\"torch_dtype\": \"{name}\"")), "{json}");
+        type Read<F> = LlamaTransformer<V, 16, 2, 1, 8, 48, 2, F, Dev>;
+        let checkpoint = Checkpoint::open(folder.path()).unwrap();
+        let read = Read::<F>::from_checkpoint(&dev(), &checkpoint).unwrap();
+        assert_eq!(read.lm_head.weight.as_vec(), model.lm_head.weight.as_vec());
+    }
+    let model = model(42);
+    saved::<f32>(&model, "float32");
+    saved::<f64>(&model, "float64");
+    #[cfg(feature = "f16")]
+    saved::<f16>(&model, "float16");
+}
+
+/// A bound that is small beside the gradients: no factor of it is 0 in a narrow type.
+#[test]
+#[cfg(feature = "f16")]
+fn narrow_gradients_are_not_clipped_away() {
+    let module = quadrivium::linear::Linear::<Const<2>, Const<2>, f16, Dev>::with_weight(
+        dev().tensor([[1.0, 2.0], [3.0, 4.0]].map(|row| row.map(f16::from_f32))),
+        Default::default(),
+    )
+    .unwrap();
+    let x = dev().tensor([[[3e4, 3e4]]].map(|row| row.map(|row| row.map(f16::from_f32))));
+    let run = || {
+        let mut module = module.clone();
+        let y = module.try_forward(x.leaky_trace()).unwrap();
+        let mut grads = y.sum::<Rank0, _>().backward();
+        clip_gradients(&mut module, &mut grads, 1e-3).unwrap();
+        grads.get(&module.weight).as_vec()
+    };
+    for g in [run(), quadrivium::composed(run)].concat() {
+        // Four equal gradients, together of norm 0.001.
+        assert!((g.to_f32() - 5e-4).abs() < 1e-6, "{g}");
+    }
 }

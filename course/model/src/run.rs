@@ -153,9 +153,20 @@ impl Run {
     /// Removes all checkpoints.
     ///
     /// # Errors
-    /// What can't be removed.
+    /// A folder with a checkpoint's name and with a file in it that no run wrote, and then nothing is removed; what can't be
+    /// removed.
     pub fn clear(&self) -> Result<()> {
-        checkpoints(&self.folder).iter().try_for_each(|(_, checkpoint)| self.discard(checkpoint))
+        let all = checkpoints(&self.folder);
+        for (_, checkpoint) in &all {
+            let entries = checkpoint.read_dir().into_iter().flatten().flatten();
+            let ours =
+                |name: &std::ffi::OsStr| name == TRAINING || FILES.iter().any(|f| name == *f);
+            if let Some(other) = entries.map(|entry| entry.file_name()).find(|name| !ours(name)) {
+                let reason = "no run wrote it, so --anew does not remove it; move it";
+                return Err(Error::write(&checkpoint.join(other), reason));
+            }
+        }
+        all.iter().try_for_each(|(_, checkpoint)| self.discard(checkpoint))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result, shown};
 use crate::guard::caught;
 use kit::text::visible;
+use serde_json::Value;
 use std::path::Path;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -47,7 +48,18 @@ impl Tokens {
         let file = folder.join("tokenizer.json");
         let to_do = "fetch it again, with the model that it belongs to";
         let bytes = std::fs::read(&file).map_err(|e| refuse(&file, e, to_do))?;
-        let read = calm(|| Tokenizer::from_bytes(bytes)).map_err(|e| refuse(&file, e, to_do))?;
+        let mut json: Value =
+            serde_json::from_slice(&bytes).map_err(|e| refuse(&file, e, to_do))?;
+        if has_precompiled(&json) {
+            let reason =
+                "its normalizer is a precompiled table, which no Llama has, and which is not read";
+            return Err(refuse(&file, reason, to_do));
+        }
+        if let Some(dropout) = json.pointer_mut("/model/dropout") {
+            *dropout = Value::Null; // it is for training: with it, a text would have other tokens each time
+        }
+        let read = calm(|| Tokenizer::from_bytes(json.to_string()))
+            .map_err(|e| refuse(&file, e, to_do))?;
         let mut tokenizer = read.map_err(|e| refuse(&file, e, to_do))?;
         // A prompt is neither cut nor filled up.
         tokenizer.with_truncation(None).map_err(|e| refuse(&file, e, to_do))?;
@@ -118,6 +130,21 @@ impl Tokens {
 /// Runs the crate `tokenizers`, which panics over some settings that it has read without a complaint.
 fn calm<T>(work: impl FnOnce() -> T) -> std::result::Result<T, &'static str> {
     caught(work).map_err(|_| "the crate tokenizers can't do what tokenizer.json asks for")
+}
+
+/// Whether a part of a tokenizer is a precompiled table. The crate trusts what stands in one: a broken one can ask for more
+/// memory than there is, and that ends the process.
+fn has_precompiled(json: &Value) -> bool {
+    match json {
+        Value::Object(part) => {
+            part.get("type").is_some_and(|kind| kind == "Precompiled")
+                || ["normalizer", "normalizers"]
+                    .iter()
+                    .any(|name| part.get(*name).is_some_and(has_precompiled))
+        }
+        Value::Array(parts) => parts.iter().any(has_precompiled),
+        _ => false,
+    }
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display, to_do: &'static str) -> Error {

@@ -247,6 +247,15 @@ fn models_that_can_not_be_used() {
             |file| in_json(file, "pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
             "tokenizer can't be used",
         ),
+        // Broken, such a table can ask for all memory.
+        (
+            "tokenizer.json",
+            |file| {
+                let table = json!({"type": "Precompiled", "precompiled_charsmap": "AAAA/wAA"});
+                in_json(file, "normalizer", json!({"type": "Sequence", "normalizers": [table]}))
+            },
+            "precompiled table",
+        ),
         ("model.safetensors", |file| fs::remove_file(file).unwrap(), "can't be read"),
         ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
         (

@@ -205,10 +205,20 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     let refused = train(&text, &out, "3").into_iter().chain(["--anew", "--mine"]);
     assert_eq!(program().args(refused).output().unwrap().status.code(), Some(2));
     assert_eq!(files(&out), before);
+    // What no run wrote is not removed.
+    let note = out.join("step-000009/note.txt");
+    fs::create_dir(out.join("step-000009")).unwrap();
+    fs::write(&note, "mine").unwrap();
+    let anew: Vec<_> = train(&text, &out, "3").into_iter().chain(["--anew"]).collect();
+    let kept = program().args(&anew).output().unwrap();
+    let message = String::from_utf8(kept.stderr).unwrap();
+    assert_eq!(kept.status.code(), Some(2));
+    assert!(message.contains("note.txt: no run wrote it"), "{message}");
+    assert!(note.exists() && out.join("step-000002").is_dir());
+    fs::remove_dir_all(out.join("step-000009")).unwrap();
     // A file that has a checkpoint's name is replaced, too.
     fs::write(out.join("step-000009"), "").unwrap();
-    let anew = train(&text, &out, "3").into_iter().chain(["--anew"]);
-    assert!(program().args(anew).output().unwrap().status.success());
+    assert!(program().args(&anew).output().unwrap().status.success());
     assert!(out.join("step-000003").is_dir() && !out.join("step-000002").exists());
     assert!(!out.join("step-000009").exists());
 }
