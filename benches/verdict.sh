@@ -43,7 +43,9 @@ cargo test --quiet --package exercises >/dev/null 2>&1
 printf 'first `cargo test -p exercises`, built from nothing   %7s s\n' "$(since "$start")"
 
 printf '\nedit to verdict, median of %s %28s %16s\n' "$rounds" 'one line' 'whole function'
-for name in norm/forward norm/backward embedding/forward parallel/forward rope/rotate rope/module; do
+tasks=(norm/forward norm/backward embedding/forward parallel/forward rope/rotate rope/module)
+tasks+=(attention/forward attention/cache feedforward/forward loss/backward model/block model/decode)
+for name in "${tasks[@]}"; do
   file=${name%%/*}.rs
   line=$(for i in $(seq "$rounds"); do edit "$name" "$file" "$i"; verdict "$name"; done | median)
   cp "exercises/src/$file" solved.rs

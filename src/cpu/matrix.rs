@@ -66,6 +66,7 @@ pub(crate) fn inner<W: Float>(a: &[W], b: &[W]) -> W {
     let mut lanes = [W::zero(); FOUR];
     let b = &b[..a.len()];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<FOUR>(), b.as_chunks::<FOUR>());
+    let a_long = !a.is_empty();
     for (a, b) in a.iter().zip(b) {
         for lane in 0..FOUR {
             lanes[lane] += a[lane] * b[lane];
@@ -77,7 +78,9 @@ pub(crate) fn inner<W: Float>(a: &[W], b: &[W]) -> W {
             lanes[lane] += a[lane] * b[lane];
         }
     }
-    for half in [32, 16, 8, 4, 2, 1] {
+    // Of a short list only the first sixteen are in use.
+    let halves: &[_] = if a_long { &[32, 16, 8, 4, 2, 1] } else { &[8, 4, 2, 1] };
+    for &half in halves {
         let (low, high) = lanes.split_at_mut(half);
         low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
     }
