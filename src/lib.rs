@@ -151,7 +151,6 @@ pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
-pub mod tensor;
 pub mod training;
 pub mod weights;
 
@@ -163,6 +162,8 @@ pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
 pub use cpu::{composed, in_threads};
+#[doc(inline)]
+pub use quadrivium_tensor as tensor;
 
 pub mod functional {
     //! The computations as free functions.

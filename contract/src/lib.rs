@@ -23,7 +23,6 @@
 pub mod aspect;
 pub mod breach;
 pub mod component;
-mod describe;
 pub mod diagnosis;
 pub mod grade;
 pub mod ladder;
@@ -31,7 +30,6 @@ pub mod laws;
 pub mod layernorm;
 pub mod matrix;
 pub mod measured;
-pub mod menu;
 pub mod mutants;
 pub mod oracle;
 pub mod panics;
@@ -40,7 +38,6 @@ pub mod registry;
 pub mod repair;
 pub mod report;
 pub mod run;
-pub mod seam;
 pub mod task;
 
 pub mod attention;
@@ -52,4 +49,9 @@ pub mod norm;
 pub mod parallel;
 pub mod rope;
 
-pub use registry::party;
+use seams::describe;
+pub use seams::{menu, party, seam};
+pub use seams::{
+    with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_head_dim,
+    with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,
+};

@@ -12,18 +12,13 @@ use crate::mutants::{self, Fate, Mutant, Told};
 use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
+use seams::party;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 /// Lists the components: slug and party. The order is that of the tasks' numbers.
 macro_rules! components {
     ($($slug:ident: $party:ident,)+) => {
-        /// The seams of all components: what parties are asked, and what they answer.
-        pub mod party {
-            pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
-            $(pub use crate::$slug::party::*;)+
-        }
-
         /// All components, in their order.
         pub static COMPONENTS: &[Entry] = &[$({
             assert!(

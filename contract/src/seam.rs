@@ -8,6 +8,7 @@
 //! Letters: `b` batch, `s` sequence, `h` hidden size, `gz` group size, `v` vocabulary size, `e`
 //! embedding dimension, `w` world size, `r` rank, `n = v / w`, `nh` heads, `hd` head size.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Values, or a refusal.
@@ -15,7 +16,7 @@ pub type Reply<T> = Result<T, Refusal>;
 
 /// Why there are no values: bad input, in the party's own words. Or the question did not reach the party; that
 /// is no answer, and no invariant takes it for one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal(
     /// The words.
     pub String,
@@ -23,7 +24,7 @@ pub struct Refusal(
 );
 
 /// How a refusal came about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Origin {
     Party,
     NoSuchType,
@@ -61,7 +62,7 @@ impl Refusal {
 }
 
 /// How a question reaches the code of a party. No answer may depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Manner {
     /// As it is.
     Plain,
@@ -119,7 +120,7 @@ impl Manner {
 }
 
 /// A normal distribution and a seed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NormalInit {
     /// Mean.
     pub mean: f32,

@@ -1,8 +1,8 @@
 //! What the exercises need of dfdx, and a few short names.
 
-pub use contract::party;
-pub use quadrivium::tensor::*;
+pub use quadrivium_tensor::*;
 pub use rand_mt::Mt;
+pub use seams::party;
 pub use std::ops::Range;
 
 /// A result whose error says what was wrong with the input.

@@ -122,7 +122,7 @@ fn one<F: Float>(
         return Err(Problem::Shape { name: name.into(), expected, got });
     }
     match tensor.dtype() {
-        Dtype::F64 => finite(name, tensor, |bytes| f64::from_le_bytes(bytes)),
+        Dtype::F64 => finite(name, tensor, f64::from_le_bytes),
         Dtype::F32 => finite(name, tensor, |bytes| f32::from_le_bytes(bytes).into()),
         Dtype::F16 => finite(name, tensor, |bytes| f16::from_le_bytes(bytes).into()),
         Dtype::BF16 => finite(name, tensor, |bytes| bf16::from_le_bytes(bytes).into()),

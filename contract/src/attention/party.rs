@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// The sizes of one call. The queries are those of the LAST `s` of the `t` positions, so `t - s` are in the cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttendSizes {
     /// `b`.
     pub batch: usize,
@@ -34,7 +35,7 @@ impl AttendSizes {
 }
 
 /// One call of attention.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttendCase {
     /// The sizes.
     pub sizes: AttendSizes,
@@ -47,7 +48,7 @@ pub struct AttendCase {
 }
 
 /// What attention's backward pass gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttendGrads {
     /// `[b, s, nh, hd]`.
     pub dq: Vec<f32>,
@@ -58,7 +59,7 @@ pub struct AttendGrads {
 }
 
 /// Keys and values of some tokens.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KeysValues {
     /// `[b, s, nkv, hd]`, of the keys and of the values.
     pub shape: [usize; 4],

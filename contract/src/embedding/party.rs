@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// One lookup in a whole table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LookupCase {
     /// `[b, s]`.
     pub shape: [usize; 2],
@@ -20,7 +21,7 @@ pub struct LookupCase {
 }
 
 /// What a lookup gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// `[b, s, e]`.
     pub y: Vec<f32>,

@@ -15,16 +15,16 @@
 
 pub mod ladder;
 pub mod laws;
-pub mod menu;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod party;
 pub mod probes;
 mod repairs;
 pub mod tasks;
 mod tolerance;
 pub mod variants;
+
+pub use seams::feedforward::{menu, party};
 
 use crate::component::component;
 

@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// What the size of the network between is computed from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SizeCase {
     /// `h`, at least 1.
     pub hidden_size: usize,
@@ -16,7 +17,7 @@ pub struct SizeCase {
 }
 
 /// One call of the network.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SwiGluCase {
     /// `[b, s, h]`.
     pub shape: [usize; 3],
@@ -33,7 +34,7 @@ pub struct SwiGluCase {
 }
 
 /// What the network's backward pass gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SwiGluGrads {
     /// `[b, s, h]`.
     pub dx: Vec<f32>,

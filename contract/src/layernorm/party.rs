@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// One call of LayerNorm.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerNormCase {
     /// `[b, s, h]`.
     pub shape: [usize; 3],
@@ -20,7 +21,7 @@ pub struct LayerNormCase {
 }
 
 /// What LayerNorm's backward pass gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerNormGrads {
     /// `[b, s, h]`.
     pub dx: Vec<f32>,

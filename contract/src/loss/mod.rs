@@ -17,12 +17,13 @@ pub mod laws;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod party;
 pub mod probes;
 mod repairs;
 pub mod tasks;
 mod tolerance;
 pub mod variants;
+
+pub use seams::loss::party;
 
 use crate::component::component;
 

@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// Texts of one length.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextCase {
     /// `[b, s]`.
     pub shape: [usize; 2],
@@ -14,7 +15,7 @@ pub struct TextCase {
 }
 
 /// What a model reads, and what it is asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pairs {
     /// `[b, s - 1]`.
     pub inputs: Vec<usize>,
@@ -23,7 +24,7 @@ pub struct Pairs {
 }
 
 /// One call of the loss.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LossCase {
     /// `[b, s, v]`.
     pub shape: [usize; 3],
@@ -34,7 +35,7 @@ pub struct LossCase {
 }
 
 /// The loss of a part of a text.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// The mean over its places.
     pub loss: f32,

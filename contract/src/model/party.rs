@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// The sizes of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sizes {
     /// Vocabulary.
     pub v: usize,
@@ -22,7 +23,7 @@ pub struct Sizes {
 }
 
 /// The weights of a block, as its checkpoint has them: a matrix is `[out, in]`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockWeights {
     /// Gamma before attention, `[h]`.
     pub input_norm: Vec<f32>,
@@ -59,7 +60,7 @@ impl BlockWeights {
 }
 
 /// One call of a block.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockCase {
     /// `b` and `s`.
     pub tokens: [usize; 2],
@@ -76,7 +77,7 @@ pub struct BlockCase {
 }
 
 /// A model, and a text for it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCase {
     /// The sizes.
     pub sizes: Sizes,
@@ -116,7 +117,7 @@ impl ModelCase {
 }
 
 /// The logits of one place, and how the next token is drawn.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleCase {
     /// `[v]`.
     pub logits: Vec<f32>,
@@ -131,7 +132,7 @@ pub struct SampleCase {
 }
 
 /// What a step of training gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trained {
     /// The loss before the step.
     pub loss: f32,

@@ -13,15 +13,15 @@
 
 pub mod ladder;
 pub mod laws;
-pub mod menu;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod party;
 pub mod probes;
 mod repairs;
 pub mod tasks;
 pub mod variants;
+
+pub use seams::parallel::{menu, party};
 
 use crate::component::component;
 

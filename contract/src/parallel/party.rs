@@ -3,11 +3,12 @@
 use crate::describe::List;
 pub use crate::embedding::party::Found;
 pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 /// One lookup on one rank.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShardCase {
     /// `[b, s]`.
     pub shape: [usize; 2],

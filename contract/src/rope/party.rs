@@ -2,11 +2,12 @@
 
 use crate::describe::List;
 pub use crate::seam::{Manner, Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 /// Which two dimensions of a head turn together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
     /// `(x_i, x_{i + d/2})`.
     HalfSplit,
@@ -15,7 +16,7 @@ pub enum Layout {
 }
 
 /// Cosines and sines, `[rows, hd]` each.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tables {
     /// Cosines of the angles.
     pub cos: Vec<f32>,
@@ -24,7 +25,7 @@ pub struct Tables {
 }
 
 /// One rotation by given tables.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RotateCase {
     /// `[b, s, nh, hd]`.
     pub shape: [usize; 4],
@@ -37,7 +38,7 @@ pub struct RotateCase {
 }
 
 /// Settings of a RoPE module.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RopeSettings {
     /// `hd`.
     pub head_dim: usize,
@@ -52,7 +53,7 @@ pub struct RopeSettings {
 }
 
 /// One call of a RoPE module.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RopeCase {
     /// `[b, s, nh, hd]`.
     pub shape: [usize; 4],
@@ -63,7 +64,7 @@ pub struct RopeCase {
 }
 
 /// What a RoPE module holds between calls.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RopeState {
     /// `k`.
     pub ratio: usize,

@@ -41,6 +41,12 @@ const fn add(
 static ADDITIONS: &[Addition] = &[
     add("contract/src/registry.rs", Below, "\n    {slug}: ", "    {slug}: {Type},"),
     add("contract/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
+    add(
+        "contract/seams/src/lib.rs",
+        Below,
+        "\n    {slug}: \"",
+        "    /// {Type}.\n    {slug}: \"../../src/{slug}\", menu;",
+    ),
     add("src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
     add("src/lib.rs", Below, "\npub use {slug}::", "pub use {slug}::{Type};"),
     add(

@@ -2,10 +2,11 @@
 
 use crate::describe::List;
 pub use crate::seam::{Refusal, Reply};
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// One call. TO DO: the fields that the formula needs: weights, settings, sizes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct {Type}Case {
     /// `[b, s, h]`.
     pub shape: [usize; 3],

@@ -185,7 +185,8 @@ impl Float for f16 {
 }
 
 /// A result with the device's own error.
-pub(crate) type Raw<T, D> = std::result::Result<T, <D as HasErr>::Err>;
+#[doc(hidden)]
+pub type Raw<T, D> = std::result::Result<T, <D as HasErr>::Err>;
 
 /// A device that computes in `F` and in its arithmetic type. [`Cpu`] and `Cuda` do.
 pub trait Backend<F: Float>:
@@ -253,7 +254,8 @@ impl<const A: usize, const B: usize> ConstDim for Product<A, B> {
 /// The most elements that a table may have on `D`, if there is a limit.
 ///
 /// dfdx's GPU code computes addresses in 32 bits and gives other rows past that, silently.
-pub(crate) fn largest_table<D: 'static>() -> Option<usize> {
+#[doc(hidden)]
+pub fn largest_table<D: 'static>() -> Option<usize> {
     let on_cpu = TypeId::of::<D>() == TypeId::of::<Cpu>();
     if on_cpu { None } else { Some(u32::MAX as usize) }
 }
@@ -262,7 +264,8 @@ pub(crate) fn largest_table<D: 'static>() -> Option<usize> {
 ///
 /// When the tape runs backward, `backward` receives `dy`, the gradient of the loss with respect
 /// to `y`, and hands on what it makes of it with [`add_gradient`].
-pub(crate) fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+#[doc(hidden)]
+pub fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
     tape: &mut T,
     y: &Tensor<S, F, D>,
     backward: impl FnOnce(Tensor<S, F, D>, &mut Gradients<F, D>) -> std::result::Result<(), D::Err>
@@ -280,7 +283,8 @@ pub(crate) fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
 ///
 /// On a GPU, only dfdx's own operations can write into a gradient. So the sum is handed in as
 /// the gradient of `<x, total>` with respect to `x`, which is `total` itself.
-pub(crate) fn add_gradient<S: Shape, F: Float, D: Device<F>>(
+#[doc(hidden)]
+pub fn add_gradient<S: Shape, F: Float, D: Device<F>>(
     grads: &mut Gradients<F, D>,
     x: &Tensor<S, F, D>,
     dx: Tensor<S, F, D>,
@@ -291,7 +295,8 @@ pub(crate) fn add_gradient<S: Shape, F: Float, D: Device<F>>(
 }
 
 /// Puts `dx` in the place of the gradient of `x`. `x` must be contiguous.
-pub(crate) fn set_gradient<S: Shape, F: Float, D: Device<F>>(
+#[doc(hidden)]
+pub fn set_gradient<S: Shape, F: Float, D: Device<F>>(
     grads: &mut Gradients<F, D>,
     x: &Tensor<S, F, D>,
     dx: Tensor<S, F, D>,

@@ -1,0 +1,51 @@
+//! The seams of all components: what a party is asked, and what it answers.
+//!
+//! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug. Each file stands in
+//! its component's folder, beside those that only the judge has.
+
+#[path = "../../src/describe.rs"]
+pub mod describe;
+#[path = "../../src/menu.rs"]
+pub mod menu;
+#[path = "../../src/seam.rs"]
+pub mod seam;
+
+/// Lists the components, with their folders, and `menu` where sizes are compiled.
+macro_rules! seams {
+    ($($(#[$about:meta])* $slug:ident: $folder:literal $(, $menu:ident)?;)+) => {$(
+        $(#[$about])*
+        #[path = $folder]
+        pub mod $slug {
+            pub mod party;
+            $(pub mod $menu;)?
+        }
+    )+
+
+        /// What all parties are asked, and what they answer.
+        pub mod party {
+            pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
+            $(pub use crate::$slug::party::*;)+
+        }
+    };
+}
+
+seams! {
+    /// GroupRMSNorm.
+    norm: "../../src/norm", menu;
+    /// VocabEmbedding.
+    embedding: "../../src/embedding", menu;
+    /// ParallelVocabEmbedding.
+    parallel: "../../src/parallel", menu;
+    /// NTK-aware RoPE.
+    rope: "../../src/rope", menu;
+    /// LayerNorm.
+    layernorm: "../../src/layernorm", menu;
+    /// Grouped-query attention, and its cache.
+    attention: "../../src/attention", menu;
+    /// SwiGLU.
+    feedforward: "../../src/feedforward", menu;
+    /// Cross-entropy.
+    loss: "../../src/loss";
+    /// The Llama decoder.
+    model: "../../src/model", menu;
+}
