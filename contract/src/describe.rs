@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 /// Values beyond this many are not shown.
 const SHOWN: usize = 12;
 
-/// A list, cut after [`SHOWN`] values.
+/// A list, cut after twelve values.
 pub struct List<'a, T>(pub &'a [T]);
 
 impl<T: fmt::Debug> Display for List<'_, T> {
