@@ -164,6 +164,19 @@ pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -
     by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose, &repair)
 }
 
+/// One invariant of a component, by its id: its sentence, and what it says.
+pub fn one<P: Component + ?Sized>(id: &str, party: &P, run: &Run) -> (&'static str, Verdict) {
+    let invariants = P::invariants();
+    match invariants.iter().find(|invariant| invariant.id == id) {
+        Some(invariant) => (invariant.sentence, invariant.judge(party, run)),
+        None => {
+            let what =
+                format!("no invariant of {} is called {id}: a mistake of the course", P::SLUG);
+            ("", Err(Breach::new("", Fault::Broken { what })))
+        }
+    }
+}
+
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
 fn by_promises(
     task: &Task,

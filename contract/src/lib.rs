@@ -15,7 +15,7 @@
 //! - [`matrix`]: which bug is caught by which invariant.
 //! - [`measured`]: bugs that the makers had not seen, and what came out when they were new.
 //! - [`mutants`]: every bug under every condition, made and not chosen.
-//! - [`task`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
+//! - [`task`], [`types`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
 //! - [`diagnosis`]: which known bug a wrong implementation behaves like.
 //! - [`repair`]: which one step, replaced, explains a wrong answer.
 //! - [`places`]: where a component stands in the workspace, and what it lacks.
@@ -32,13 +32,13 @@ pub mod matrix;
 pub mod measured;
 pub mod mutants;
 pub mod oracle;
-pub mod panics;
 pub mod places;
 pub mod registry;
 pub mod repair;
 pub mod report;
 pub mod run;
 pub mod task;
+pub mod types;
 
 pub mod attention;
 pub mod embedding;
@@ -50,7 +50,7 @@ pub mod parallel;
 pub mod rope;
 
 use seams::describe;
-pub use seams::{menu, party, seam};
+pub use seams::{menu, panics, party, seam};
 pub use seams::{
     with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_head_dim,
     with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,

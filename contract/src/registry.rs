@@ -195,7 +195,7 @@ impl Entry {
     fn make_tasks(&self, place: usize) -> Vec<Task> {
         let (specs, promises) = ((self.specs)(), self.promises());
         // The programs about types are the component's, and so is the property of the learner's file.
-        let types = |spec: &&Spec| matches!(spec.grading, Grading::Types);
+        let types = |spec: &&Spec| matches!(spec.grading, Grading::Types(_));
         let properties = |spec: &&Spec| matches!(spec.grading, Grading::Property { .. });
         assert!(
             specs.iter().filter(types).count() <= 1 && specs.iter().filter(properties).count() <= 1,

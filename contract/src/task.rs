@@ -3,6 +3,7 @@
 //! A component lists its tasks in its `tasks.rs`, as [`Spec`]s. The registry gives them their numbers, by
 //! their order, and makes [`Task`]s of them.
 
+use crate::types::Rule;
 use std::ops::Deref;
 
 /// One task, as its component lists it.
@@ -46,7 +47,7 @@ pub enum Grading {
         by_hand: bool,
     },
     /// By a program that must compile, and by programs that must not.
-    Types,
+    Types(&'static Rule),
     /// By the known bugs that the learner's own invariant catches.
     Property {
         /// How many it must catch.
@@ -142,7 +143,7 @@ impl Task {
             Grading::Property { needed: 0 } => {
                 panic!("{file}: {task} asks for no bug, and a property that accepts all would pass")
             }
-            Grading::Types => TYPE_POINTS,
+            Grading::Types(_) => TYPE_POINTS,
             Grading::Property { .. } => PROPERTY_POINTS,
         };
         Self { number, title: format!("{name}: {}", spec.subject), component: slug, points, spec }

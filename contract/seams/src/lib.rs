@@ -7,6 +7,8 @@
 pub mod describe;
 #[path = "../../src/menu.rs"]
 pub mod menu;
+#[path = "../../src/panics.rs"]
+pub mod panics;
 #[path = "../../src/seam.rs"]
 pub mod seam;
 

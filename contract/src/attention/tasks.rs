@@ -1,6 +1,7 @@
 //! The tasks of attention, in the order in which they are meant to be done.
 
 use crate::task::{At, Grading, Spec};
+use crate::types::{By, Rule};
 
 /// The tasks.
 pub static TASKS: &[Spec] = &[
@@ -110,7 +111,7 @@ pub static TASKS: &[Spec] = &[
         place: "attention/types",
         chapter: "shapes#const-assertions",
         library: At { file: "src/attention/mod.rs", mark: "const fn assert_attention(" },
-        grading: Grading::Types,
+        grading: Grading::Types(&TYPES),
     },
     Spec {
         name: "attention/property",
@@ -121,3 +122,56 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Property { needed: 15 },
     },
 ];
+
+/// What must compile, and what must not.
+static TYPES: Rule = Rule {
+    imports: &["exercises::attention::HeadSizes"],
+    sizes,
+    fits: |sizes| {
+        let &[h, nh, nkv, hd] = sizes else { return false };
+        let heads = nh > 0 && nkv > 0 && nh % nkv == 0;
+        heads && hd > 0 && hd % 2 == 0 && h == nh * hd
+    },
+    function: |sizes| {
+        let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+        format!("() {{ let _: fn() -> _ = HeadSizes::<{}>::new; }}", sizes.join(", "))
+    },
+    refused_by: By::Assertion,
+    keeps: None,
+};
+
+/// All small heads, with the hidden size that they make and with others; and sizes that real models have, with
+/// their neighbours. `h`, `nh`, `nkv`, `hd`.
+fn sizes() -> Vec<Vec<usize>> {
+    let mut all = Vec::new();
+    for (nh, nkv) in (0..=9usize).flat_map(|nh| (0..=nh + 2).map(move |nkv| (nh, nkv))) {
+        for hd in 0..=6usize {
+            let h = nh * hd;
+            all.extend(
+                [h, h + 1, h + hd, h.saturating_sub(hd), nkv * hd, hd].map(|h| [h, nh, nkv, hd]),
+            );
+        }
+    }
+    // SmolLM 135M, TinyLlama 1.1B, Llama 3.2 1B, Llama 2 7B and 70B, Llama 3 8B.
+    let models = [
+        [576, 9, 3, 64],
+        [2048, 32, 4, 64],
+        [2048, 32, 8, 64],
+        [4096, 32, 32, 128],
+        [8192, 64, 8, 128],
+        [4096, 32, 8, 128],
+    ];
+    for model in models {
+        all.push(model);
+        for place in 0..4 {
+            for near in [-2isize, -1, 1, 2] {
+                let mut other = model;
+                other[place] = other[place].wrapping_add_signed(near);
+                all.push(other);
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    all.into_iter().map(Vec::from).collect()
+}

@@ -1,6 +1,7 @@
 //! The tasks of VocabEmbedding, in the order in which they are meant to be done.
 
 use crate::task::{At, Grading, Spec};
+use crate::types::{By, Keeps, Rule};
 
 /// The tasks.
 pub static TASKS: &[Spec] = &[
@@ -91,7 +92,7 @@ pub static TASKS: &[Spec] = &[
         place: "embedding/types",
         chapter: "shapes#widths",
         library: At { file: "src/embedding/mod.rs", mark: "type Output =" },
-        grading: Grading::Types,
+        grading: Grading::Types(&TYPES),
     },
     Spec {
         name: "embedding/property",
@@ -102,3 +103,28 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Property { needed: 25 },
     },
 ];
+
+/// What must compile, and what must not.
+static TYPES: Rule = Rule {
+    imports: &[
+        "exercises::embedding::VocabEmbedding",
+        "exercises::norm::GroupRmsNorm",
+        "exercises::prelude::*",
+    ],
+    sizes: || {
+        let widths = [1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 100, 768, 4096].into_iter();
+        widths.clone().flat_map(|e| widths.clone().map(move |h| vec![e, h])).collect()
+    },
+    fits: |sizes| sizes[0] == sizes[1],
+    // The rows of the table go into a norm of that width.
+    function: |sizes| {
+        let [e, h] = [sizes[0], sizes[1]];
+        format!(
+            "(table: &VocabEmbedding<10, {e}, Cpu>, norm: &GroupRmsNorm<{h}, 1, Cpu>, \
+             ids: Tensor<(usize, usize), usize, Cpu>) \
+             -> Result<Tensor<(usize, usize, Const<{h}>), f32, Cpu>> {{ Ok(norm.forward(table.forward(ids)?)) }}"
+        )
+    },
+    refused_by: By::Mismatch,
+    keeps: Some(Keeps { id: "embedding/rows-of-the-table", calls: &["forward"] }),
+};

@@ -1,6 +1,7 @@
 //! The tasks of GroupRMSNorm, in the order in which they are meant to be done.
 
 use crate::task::{At, Grading, Spec};
+use crate::types::{By, Rule, pairs};
 
 /// The tasks.
 pub static TASKS: &[Spec] = &[
@@ -92,7 +93,7 @@ pub static TASKS: &[Spec] = &[
         place: "norm/types",
         chapter: "shapes#const-assertions",
         library: At { file: "src/norm/mod.rs", mark: "const fn assert_groups(" },
-        grading: Grading::Types,
+        grading: Grading::Types(&TYPES),
     },
     Spec {
         name: "norm/property",
@@ -103,3 +104,16 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Property { needed: 20 },
     },
 ];
+
+/// What must compile, and what must not.
+static TYPES: Rule = Rule {
+    imports: &["exercises::norm::GroupRmsNorm", "exercises::prelude::*"],
+    sizes: pairs,
+    fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
+    function: |sizes| {
+        let [h, group_size] = [sizes[0], sizes[1]];
+        format!("() {{ let _: fn(_, _) -> _ = GroupRmsNorm::<{h}, {group_size}, Cpu>::new; }}")
+    },
+    refused_by: By::Assertion,
+    keeps: None,
+};

@@ -1,6 +1,7 @@
 //! The tasks of ParallelVocabEmbedding, in the order in which they are meant to be done.
 
 use crate::task::{At, Grading, Spec};
+use crate::types::{By, Rule, pairs};
 
 /// The tasks.
 pub static TASKS: &[Spec] = &[
@@ -99,7 +100,7 @@ pub static TASKS: &[Spec] = &[
         place: "parallel/types",
         chapter: "shapes#const-assertions",
         library: At { file: "src/parallel/mod.rs", mark: "const fn assert_shards(" },
-        grading: Grading::Types,
+        grading: Grading::Types(&TYPES),
     },
     Spec {
         name: "parallel/property",
@@ -110,3 +111,16 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Property { needed: 25 },
     },
 ];
+
+/// What must compile, and what must not.
+static TYPES: Rule = Rule {
+    imports: &["exercises::parallel::ParallelVocabEmbedding", "exercises::prelude::*"],
+    sizes: pairs,
+    fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
+    function: |sizes| {
+        let new = format!("ParallelVocabEmbedding::<{}, 3, {}, Cpu>::new", sizes[0], sizes[1]);
+        format!("() {{ let _: fn(_, _) -> _ = {new}; }}")
+    },
+    refused_by: By::Assertion,
+    keeps: None,
+};

@@ -1,6 +1,7 @@
 //! The tasks of NTK-aware RoPE, in the order in which they are meant to be done.
 
 use crate::task::{At, Grading, Spec};
+use crate::types::{By, Rule};
 
 /// The tasks.
 pub static TASKS: &[Spec] = &[
@@ -171,7 +172,7 @@ pub static TASKS: &[Spec] = &[
         place: "rope/types",
         chapter: "shapes#const-assertions",
         library: At { file: "src/rope/mod.rs", mark: "const fn assert_head(" },
-        grading: Grading::Types,
+        grading: Grading::Types(&TYPES),
     },
     Spec {
         name: "rope/property",
@@ -182,3 +183,19 @@ pub static TASKS: &[Spec] = &[
         grading: Grading::Property { needed: 30 },
     },
 ];
+
+/// What must compile, and what must not.
+static TYPES: Rule = Rule {
+    imports: &["exercises::rope::NtkAwareRope", "exercises::prelude::*"],
+    sizes: || {
+        let large = [96, 100, 127, 128, 160, 192, 255, 256, 511, 512, 1025];
+        (0..=70).chain(large).map(|hd| vec![hd]).collect()
+    },
+    fits: |sizes| sizes[0] >= 4 && sizes[0] % 2 == 0,
+    function: |sizes| {
+        let new = format!("NtkAwareRope::<{}, Cpu>::new", sizes[0]);
+        format!("() {{ let _: fn(&_, f64, usize, usize, bool) -> _ = {new}; }}")
+    },
+    refused_by: By::Assertion,
+    keeps: None,
+};

@@ -23,10 +23,7 @@ pub fn judge(task: &Task) -> Grade {
         return no_seat(task);
     };
     match task.grading {
-        Grading::Types => match &seat.types {
-            Some(rule) => types::judge(task, rule, &run()),
-            None => no_seat(task),
-        },
+        Grading::Types(rule) => types::judge(task, rule, seat, &run()),
         // Its answers are asked for one by one: see `property.rs`.
         Grading::Property { .. } => no_seat(task),
         Grading::Invariants { calls, by_hand, .. } => {
@@ -37,8 +34,9 @@ pub fn judge(task: &Task) -> Grade {
 
 /// What the learner's invariant of a component says of one party.
 pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
-    match SEATS.iter().find(|seat| seat.slug == task.component) {
-        Some(seat) => (seat.property)(shown),
+    let seat = SEATS.iter().find(|seat| seat.slug == task.component);
+    match seat.and_then(|seat| seat.property) {
+        Some(property) => property(shown),
         None => Some(write_a_seat(task)),
     }
 }

@@ -8,6 +8,7 @@ mod judge;
 mod parent;
 mod process;
 mod property;
+mod seat;
 mod seats;
 mod types;
 

@@ -1,65 +1,32 @@
 //! Tasks about types: sizes that fit compile, and no others do.
 //!
-//! A component's seat lists the sizes. A program is made of them, with a function for each size: those that fit
+//! The contract lists the sizes. A program is made of them, with a function for each size: those that fit
 //! must compile, and no others may. So a condition that holds for a few sizes only is seen.
 //! It is compiled as a library against the learner's crate, with code made for it where a const assertion is
 //! asked for: it runs only then.
 
-use contract::breach::{Breach, Fault, Verdict};
-use contract::component::Component;
+use crate::seat::Seat;
+use crate::seats::Learner;
+use contract::breach::{Breach, Fault};
 use contract::grade::{Grade, is_todo};
 use contract::run::Run;
 use contract::task::Task;
+use contract::types::{By, Keeps, Rule};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What a task about types asks.
-pub struct Rule {
-    /// What the functions name.
-    pub imports: &'static [&'static str],
-    /// The sizes.
-    pub sizes: fn() -> Vec<Vec<usize>>,
-    /// Whether they fit.
-    pub fits: fn(&[usize]) -> bool,
-    /// What stands behind a function's name: arguments and body, on one line.
-    pub function: fn(&[usize]) -> String,
-    /// How a size is refused.
-    pub refused_by: By,
-    /// An invariant that the lines must keep, where they compute.
-    pub keeps: Option<fn(&Run) -> Kept>,
-}
-
-/// An invariant's id, its sentence, and what it says.
-pub type Kept = (&'static str, &'static str, Verdict);
-
-/// One invariant, asked of the learner.
-pub fn kept<P: Component + ?Sized>(id: &'static str, learner: &P, run: &Run) -> Kept {
-    let invariants = P::invariants();
-    let invariant = invariants.iter().find(|invariant| invariant.id == id).expect("it is there");
-    (id, invariant.sentence, invariant.judge(learner, run))
-}
-
-/// How a size is refused.
-#[derive(Clone, Copy, PartialEq)]
-pub enum By {
-    /// An assertion that runs while the program compiles, with words of its own.
-    Assertion,
-    /// Types that differ.
-    Mismatch,
-}
-
 /// Grades a task about types.
-pub fn judge(task: &Task, rule: &Rule, run: &Run) -> Grade {
+pub fn judge(task: &Task, rule: &Rule, seat: &Seat, run: &Run) -> Grade {
     let mut grade = Grade::new(task);
-    if let Some(keeps) = rule.keeps {
-        match keeps(run) {
-            (id, _, Ok(_)) => grade.held.push(id.to_string()),
+    if let Some(Keeps { id, calls }) = rule.keeps {
+        match (seat.keeps)(id, &Learner { calls, by_hand: false }, run) {
+            (_, Ok(_)) => grade.held.push(id.to_string()),
             // The lines stand on another task, which is not done yet.
-            (_, _, Err(breach)) if is_todo(&breach) => {}
-            (id, sentence, Err(breach)) => grade.fail(id, sentence, breach),
+            (_, Err(breach)) if is_todo(&breach) => {}
+            (sentence, Err(breach)) => grade.fail(id, sentence, breach),
         }
     }
     match compile(rule) {

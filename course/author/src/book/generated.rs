@@ -279,7 +279,7 @@ fn tasks(slug: &str) -> Option<String> {
         let by = match task.grading {
             Grading::Invariants { ids: [id], .. } => format!("`{id}`"),
             Grading::Invariants { ids, .. } => format!("{} invariants", ids.len()),
-            Grading::Types => "what compiles, and what must not".to_string(),
+            Grading::Types(_) => "what compiles, and what must not".to_string(),
             Grading::Property { needed } => format!("the bugs it catches: {needed} or more"),
         };
         let _ = writeln!(out, "| {} | {} | {} | {by} |", task.number, task.subject, task.points);

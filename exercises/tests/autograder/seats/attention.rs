@@ -1,72 +1,14 @@
 //! The learner's grouped-query attention as a party to the contract.
 
-use super::{Learner, Seat, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
-use crate::types::{By, Rule};
-use contract::attention::party::*;
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
+use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
 use exercises::attention::{self, Heads};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Cpu, HasShape, OwnedTape, PermuteTo, Trace};
+use seams::attention::party::*;
 
 /// The seat of grouped-query attention.
-pub const SEAT: Seat = Seat {
-    slug: <dyn GroupedQueryAttention>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn GroupedQueryAttention>(task, learner, run),
-    property: |shown| {
-        refusal_of::<dyn GroupedQueryAttention>(shown, &|party| attention::property(party))
-    },
-    types: Some(Rule {
-        imports: &["exercises::attention::HeadSizes"],
-        sizes,
-        fits: |sizes| {
-            let &[h, nh, nkv, hd] = sizes else { return false };
-            let heads = nh > 0 && nkv > 0 && nh % nkv == 0;
-            heads && hd > 0 && hd % 2 == 0 && h == nh * hd
-        },
-        function: |sizes| {
-            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
-            format!("() {{ let _: fn() -> _ = HeadSizes::<{}>::new; }}", sizes.join(", "))
-        },
-        refused_by: By::Assertion,
-        keeps: None,
-    }),
-};
-
-/// All small heads, with the hidden size that they make and with others; and sizes that real models have, with
-/// their neighbours. `h`, `nh`, `nkv`, `hd`.
-fn sizes() -> Vec<Vec<usize>> {
-    let mut all = Vec::new();
-    for (nh, nkv) in (0..=9usize).flat_map(|nh| (0..=nh + 2).map(move |nkv| (nh, nkv))) {
-        for hd in 0..=6usize {
-            let h = nh * hd;
-            all.extend(
-                [h, h + 1, h + hd, h.saturating_sub(hd), nkv * hd, hd].map(|h| [h, nh, nkv, hd]),
-            );
-        }
-    }
-    // SmolLM 135M, TinyLlama 1.1B, Llama 3.2 1B, Llama 2 7B and 70B, Llama 3 8B.
-    let models = [
-        [576, 9, 3, 64],
-        [2048, 32, 4, 64],
-        [2048, 32, 8, 64],
-        [4096, 32, 32, 128],
-        [8192, 64, 8, 128],
-        [4096, 32, 8, 128],
-    ];
-    for model in models {
-        all.push(model);
-        for place in 0..4 {
-            for near in [-2isize, -1, 1, 2] {
-                let mut other = model;
-                other[place] = other[place].wrapping_add_signed(near);
-                all.push(other);
-            }
-        }
-    }
-    all.sort();
-    all.dedup();
-    all.into_iter().map(Vec::from).collect()
-}
+pub const SEAT: Seat =
+    seat!("attention", dyn GroupedQueryAttention, Some(|party| attention::property(party)));
 
 type Traced = Heads<Cpu, OwnedTape<f32, Cpu>>;
 

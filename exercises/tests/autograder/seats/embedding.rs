@@ -1,49 +1,18 @@
 //! The learner's VocabEmbedding as a party to the contract.
 
 use super::{
-    Learner, Seat, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
+    Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
     run_back_twice, tensor,
 };
-use crate::types::{By, Rule, kept};
-use contract::component::Component;
-use contract::embedding::party::*;
-use contract::grade::{by_invariants, refusal_of};
-use contract::with_embedding_sizes;
+use crate::seat::{Seat, seat};
 use exercises::embedding;
 use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
+use seams::embedding::party::*;
+use seams::with_embedding_sizes;
 
 /// The seat of VocabEmbedding.
-pub const SEAT: Seat = Seat {
-    slug: <dyn VocabEmbedding>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn VocabEmbedding>(task, learner, run),
-    property: |shown| refusal_of::<dyn VocabEmbedding>(shown, &|party| embedding::property(party)),
-    types: Some(Rule {
-        imports: &[
-            "exercises::embedding::VocabEmbedding",
-            "exercises::norm::GroupRmsNorm",
-            "exercises::prelude::*",
-        ],
-        sizes: || {
-            let widths = [1, 2, 3, 4, 5, 7, 8, 16, 64, 65, 100, 768, 4096].into_iter();
-            widths.clone().flat_map(|e| widths.clone().map(move |h| vec![e, h])).collect()
-        },
-        fits: |sizes| sizes[0] == sizes[1],
-        // The rows of the table go into a norm of that width.
-        function: |sizes| {
-            let [e, h] = [sizes[0], sizes[1]];
-            format!(
-                "(table: &VocabEmbedding<10, {e}, Cpu>, norm: &GroupRmsNorm<{h}, 1, Cpu>, \
-                 ids: Tensor<(usize, usize), usize, Cpu>) \
-                 -> Result<Tensor<(usize, usize, Const<{h}>), f32, Cpu>> {{ Ok(norm.forward(table.forward(ids)?)) }}"
-            )
-        },
-        refused_by: By::Mismatch,
-        keeps: Some(|run| {
-            let learner = Learner { calls: &["forward"], by_hand: false };
-            kept::<dyn VocabEmbedding>("embedding/rows-of-the-table", &learner, run)
-        }),
-    }),
-};
+pub const SEAT: Seat =
+    seat!("embedding", dyn VocabEmbedding, Some(|party| embedding::property(party)));
 
 impl VocabEmbedding for Learner {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

@@ -1,24 +1,14 @@
 //! The learner's SwiGLU as a party to the contract.
 
-use super::{
-    Learner, Seat, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor,
-};
-use contract::component::Component;
-use contract::feedforward::party::*;
-use contract::grade::{by_invariants, refusal_of};
-use contract::with_feedforward_sizes;
+use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
 use exercises::feedforward;
 use exercises::prelude::{Const, Cpu, Trace};
+use seams::feedforward::party::*;
+use seams::with_feedforward_sizes;
 
 /// The seat of SwiGLU.
-pub const SEAT: Seat = Seat {
-    slug: <dyn SwiGlu>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn SwiGlu>(task, learner, run),
-    property: |shown| {
-        refusal_of::<dyn SwiGlu>(shown, &|_| Err("feedforward has no such task".to_string()))
-    },
-    types: None,
-};
+pub const SEAT: Seat = seat!("feedforward", dyn SwiGlu, None);
 
 fn a_network<const H: usize, const FF: usize>(
     case: &SwiGluCase,

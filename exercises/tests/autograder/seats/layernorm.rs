@@ -1,22 +1,14 @@
 //! The learner's LayerNorm as a party to the contract.
 
-use super::{
-    Learner, Seat, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor,
-};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::layernorm::party::*;
-use contract::with_layernorm_sizes;
+use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
 use exercises::layernorm;
 use exercises::prelude::{Const, Cpu, Trace};
+use seams::layernorm::party::*;
+use seams::with_layernorm_sizes;
 
 /// The seat of LayerNorm.
-pub const SEAT: Seat = Seat {
-    slug: <dyn LayerNorm>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn LayerNorm>(task, learner, run),
-    property: |shown| refusal_of::<dyn LayerNorm>(shown, &|party| layernorm::property(party)),
-    types: None,
-};
+pub const SEAT: Seat = seat!("layernorm", dyn LayerNorm, Some(|party| layernorm::property(party)));
 
 fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> {
     let (gamma, beta) = (tensor(&case.gamma, (Const,)), tensor(&case.beta, (Const,)));

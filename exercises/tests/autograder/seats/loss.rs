@@ -1,23 +1,15 @@
 //! The learner's loss as a party to the contract.
 
-use super::{Learner, Seat, continued, gradient_of, reversed, tensor};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::loss::party::*;
+use super::{Learner, continued, gradient_of, reversed, tensor};
+use crate::seat::{Seat, seat};
 use exercises::loss;
 use exercises::prelude::{
     AsArray, Axes3, Axis, Backward, BroadcastTo, Cpu, OwnedTape, PermuteTo, Rank0, Tensor, Trace,
 };
+use seams::loss::party::*;
 
 /// The seat of the loss.
-pub const SEAT: Seat = Seat {
-    slug: <dyn CrossEntropy>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn CrossEntropy>(task, learner, run),
-    property: |shown| {
-        refusal_of::<dyn CrossEntropy>(shown, &|_| Err("loss has no such task".to_string()))
-    },
-    types: None,
-};
+pub const SEAT: Seat = seat!("loss", dyn CrossEntropy, None);
 
 type Logits = Tensor<(usize, usize, usize), f32, Cpu>;
 

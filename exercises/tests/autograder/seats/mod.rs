@@ -1,6 +1,6 @@
 //! The learner's code as parties to the contract: plain values in, plain values out. One file a component.
 //!
-//! Modules with sizes in their types exist for the sizes of the contract's menus.
+//! Modules with sizes in their types exist for the sizes of the contract's menus. Nothing here knows how it is judged.
 
 // A property is written for every lifetime of its party; a closure fits, the function itself does not.
 #![allow(clippy::redundant_closure)]
@@ -15,27 +15,12 @@ mod norm;
 mod parallel;
 mod rope;
 
-use crate::types::Rule;
-use contract::grade::{Grade, Shown};
-use contract::run::Run;
-use contract::seam::{Manner, Refusal, Reply};
-use contract::task::Task;
+use crate::seat::Seat;
 use exercises::prelude::{
     Axes2, Axes3, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, HasShape, OwnedTape,
     PermuteTo, Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
 };
-
-/// How the tasks of one component are graded.
-pub struct Seat {
-    /// The component.
-    pub slug: &'static str,
-    /// A task that is graded by invariants.
-    pub invariants: fn(&Task, &Learner, &Run) -> Grade,
-    /// What the learner's own invariant says of a party.
-    pub property: fn(Shown) -> Option<String>,
-    /// A task about types, for components that have one.
-    pub types: Option<Rule>,
-}
+use seams::seam::{Manner, Refusal, Reply};
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
 pub static SEATS: &[Seat] = &[
@@ -72,22 +57,6 @@ impl Learner {
         );
         Err(Refusal::not_asked(words))
     }
-}
-
-/// All pairs of small sizes, and some of sizes that real models have: with what divides them, and with neighbours
-/// of that.
-fn pairs() -> Vec<Vec<usize>> {
-    let small = (1..=20).flat_map(|whole| (0..=whole + 2).map(move |part| vec![whole, part]));
-    let large = [24, 60, 96, 100, 127, 128, 768, 4096, 11_008, 50_257, 128_256];
-    let of_large = large.into_iter().flat_map(|whole: usize| {
-        let parts = [1, 3, 8, 64, 100, 128, whole / 2, whole];
-        let near = parts.into_iter().flat_map(|part| [part - 1, part, part + 1]);
-        near.map(move |part| vec![whole, part])
-    });
-    let mut pairs: Vec<Vec<usize>> = small.chain(of_large).collect();
-    pairs.sort();
-    pairs.dedup();
-    pairs
 }
 
 fn tensor<S: Shape>(values: &[f32], shape: S) -> Tensor<S, f32, Cpu> {

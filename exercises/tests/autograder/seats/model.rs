@@ -1,10 +1,7 @@
 //! The learner's model as a party to the contract.
 
-use super::{Learner, Seat, tensor};
-use contract::component::Component;
-use contract::grade::by_invariants;
-use contract::model::party::*;
-use contract::with_model_sizes;
+use super::{Learner, tensor};
+use crate::seat::{Seat, seat};
 use exercises::attention::{KvCache, attend};
 use exercises::embedding::VocabEmbedding;
 use exercises::feedforward::SwiGlu;
@@ -12,14 +9,11 @@ use exercises::model::{self, Block};
 use exercises::norm::GroupRmsNorm;
 use exercises::prelude::{Const, Cpu, TensorFromVec};
 use exercises::rope::NtkAwareRope;
+use seams::model::party::*;
+use seams::with_model_sizes;
 
 /// The seat of the model.
-pub const SEAT: Seat = Seat {
-    slug: <dyn Llama>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn Llama>(task, learner, run),
-    property: |_| None,
-    types: None,
-};
+pub const SEAT: Seat = seat!("model", dyn Llama, None);
 
 /// Positions of a block's rotation: more than any text of the contract has.
 const POSITIONS: usize = 128;

@@ -1,33 +1,14 @@
 //! The learner's GroupRMSNorm as a party to the contract.
 
-use super::{
-    Learner, Seat, continued, gradient_of, pairs, reversed, rows, run_back, run_back_twice, tensor,
-};
-use crate::types::{By, Rule};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::norm::party::*;
-use contract::with_norm_sizes;
+use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
 use exercises::norm;
 use exercises::prelude::{Const, Cpu, Trace, f16};
+use seams::norm::party::*;
+use seams::with_norm_sizes;
 
 /// The seat of GroupRMSNorm.
-pub const SEAT: Seat = Seat {
-    slug: <dyn GroupRmsNorm>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn GroupRmsNorm>(task, learner, run),
-    property: |shown| refusal_of::<dyn GroupRmsNorm>(shown, &|party| norm::property(party)),
-    types: Some(Rule {
-        imports: &["exercises::norm::GroupRmsNorm", "exercises::prelude::*"],
-        sizes: pairs,
-        fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
-        function: |sizes| {
-            let [h, group_size] = [sizes[0], sizes[1]];
-            format!("() {{ let _: fn(_, _) -> _ = GroupRmsNorm::<{h}, {group_size}, Cpu>::new; }}")
-        },
-        refused_by: By::Assertion,
-        keeps: None,
-    }),
-};
+pub const SEAT: Seat = seat!("norm", dyn GroupRmsNorm, Some(|party| norm::property(party)));
 
 fn a_norm<const H: usize, const GZ: usize>(case: &NormCase) -> norm::GroupRmsNorm<H, GZ, Cpu> {
     norm::GroupRmsNorm::new(tensor(&case.gamma, (Const,)), case.eps)

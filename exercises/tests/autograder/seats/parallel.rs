@@ -1,39 +1,19 @@
 //! The learner's ParallelVocabEmbedding as a party to the contract.
 
 use super::{
-    Learner, Seat, gradient_of, ids_tensor, other_ids, pairs, reversed, run_back,
-    run_back_continued, run_back_twice, tensor,
+    Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
+    run_back_twice, tensor,
 };
-use crate::types::{By, Rule};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::parallel::party::*;
-use contract::with_parallel_sizes;
+use crate::seat::{Seat, seat};
 use exercises::parallel;
 use exercises::prelude::{Const, Cpu, PutTape, Trace};
+use seams::parallel::party::*;
+use seams::with_parallel_sizes;
 use std::ops::Range;
 
 /// The seat of ParallelVocabEmbedding.
-pub const SEAT: Seat = Seat {
-    slug: <dyn ParallelVocabEmbedding>::SLUG,
-    invariants: |task, learner, run| {
-        by_invariants::<dyn ParallelVocabEmbedding>(task, learner, run)
-    },
-    property: |shown| {
-        refusal_of::<dyn ParallelVocabEmbedding>(shown, &|party| parallel::property(party))
-    },
-    types: Some(Rule {
-        imports: &["exercises::parallel::ParallelVocabEmbedding", "exercises::prelude::*"],
-        sizes: pairs,
-        fits: |sizes| sizes[1] > 0 && sizes[0] % sizes[1] == 0,
-        function: |sizes| {
-            let new = format!("ParallelVocabEmbedding::<{}, 3, {}, Cpu>::new", sizes[0], sizes[1]);
-            format!("() {{ let _: fn(_, _) -> _ = {new}; }}")
-        },
-        refused_by: By::Assertion,
-        keeps: None,
-    }),
-};
+pub const SEAT: Seat =
+    seat!("parallel", dyn ParallelVocabEmbedding, Some(|party| parallel::property(party)));
 
 impl ParallelVocabEmbedding for Learner {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {

@@ -1,35 +1,15 @@
 //! The learner's NTK-aware RoPE as a party to the contract.
 
-use super::{Learner, Seat, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
-use crate::types::{By, Rule};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::rope::party::*;
-use contract::with_head_dim;
+use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
+use seams::rope::party::*;
+use seams::with_head_dim;
 use std::ops::Range;
 
 /// The seat of NTK-aware RoPE.
-pub const SEAT: Seat = Seat {
-    slug: <dyn NtkAwareRope>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn NtkAwareRope>(task, learner, run),
-    property: |shown| refusal_of::<dyn NtkAwareRope>(shown, &|party| rope::property(party)),
-    types: Some(Rule {
-        imports: &["exercises::rope::NtkAwareRope", "exercises::prelude::*"],
-        sizes: || {
-            let large = [96, 100, 127, 128, 160, 192, 255, 256, 511, 512, 1025];
-            (0..=70).chain(large).map(|hd| vec![hd]).collect()
-        },
-        fits: |sizes| sizes[0] >= 4 && sizes[0] % 2 == 0,
-        function: |sizes| {
-            let new = format!("NtkAwareRope::<{}, Cpu>::new", sizes[0]);
-            format!("() {{ let _: fn(&_, f64, usize, usize, bool) -> _ = {new}; }}")
-        },
-        refused_by: By::Assertion,
-        keeps: None,
-    }),
-};
+pub const SEAT: Seat = seat!("rope", dyn NtkAwareRope, Some(|party| rope::property(party)));
 
 type Heads<const HD: usize> = (usize, usize, usize, Const<HD>);
 

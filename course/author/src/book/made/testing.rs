@@ -75,7 +75,7 @@ fn counts(numbers: &mut Numbers) {
 /// Tasks and points.
 fn tasks(numbers: &mut Numbers) {
     numbers.add("testing/tasks", TASKS.len());
-    let types = |grading: &Grading| matches!(grading, Grading::Types);
+    let types = |grading: &Grading| matches!(grading, Grading::Types(_));
     let kind =
         |is: &dyn Fn(&Grading) -> bool| TASKS.iter().filter(|task| is(&task.grading)).count();
     numbers.add("testing/tasks-types", kind(&types));

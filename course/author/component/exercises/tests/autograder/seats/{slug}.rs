@@ -1,29 +1,14 @@
 //! The learner's {Type} as a party to the contract.
 
-use super::{Learner, Seat, tensor};
-use crate::types::{By, Rule};
-use contract::component::Component;
-use contract::grade::{by_invariants, refusal_of};
-use contract::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
-use contract::with_{slug}_size;
+use super::{Learner, tensor};
+use crate::seat::{Seat, seat};
 use exercises::prelude::Const;
 use exercises::{slug};
+use seams::with_{slug}_size;
+use seams::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
 
-/// The seat of {Type}.
-pub const SEAT: Seat = Seat {
-    slug: <dyn {Type}>::SLUG,
-    invariants: |task, learner, run| by_invariants::<dyn {Type}>(task, learner, run),
-    // With a task about a property, this is `|party| {slug}::property(party)`.
-    property: |shown| refusal_of::<dyn {Type}>(shown, &|_| Err("{slug} has no such task".to_string())),
-    types: Some(Rule {
-        imports: &["exercises::{slug}::{Type}", "exercises::prelude::*"],
-        sizes: || (0..70).map(|h| vec![h]).collect(),
-        fits: |sizes| sizes[0] > 0,
-        function: |sizes| format!("() {{ let _: fn() -> _ = {Type}::<{}>::new; }}", sizes[0]),
-        refused_by: By::Assertion,
-        keeps: None,
-    }),
-};
+/// The seat of {Type}. With a task about a property, `None` becomes `Some(|party| {slug}::property(party))`.
+pub const SEAT: Seat = seat!("{slug}", dyn {Type}, None);
 
 impl {Type} for Learner {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

@@ -1,0 +1,53 @@
+//! Tasks about types: what must compile, and what must not.
+
+/// What a task about types asks. A program is made of it, with a function for each size: those that fit must compile, and
+/// no others may.
+#[derive(Debug)]
+pub struct Rule {
+    /// What the functions name.
+    pub imports: &'static [&'static str],
+    /// The sizes.
+    pub sizes: fn() -> Vec<Vec<usize>>,
+    /// Whether they fit.
+    pub fits: fn(&[usize]) -> bool,
+    /// What stands behind a function's name: arguments and body, on one line.
+    pub function: fn(&[usize]) -> String,
+    /// How a size is refused.
+    pub refused_by: By,
+    /// An invariant that the lines must keep, where they compute.
+    pub keeps: Option<Keeps>,
+}
+
+/// An invariant that lines about types must keep.
+#[derive(Debug)]
+pub struct Keeps {
+    /// Its id.
+    pub id: &'static str,
+    /// The calls of the seam that it needs.
+    pub calls: &'static [&'static str],
+}
+
+/// How a size is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// An assertion that runs while the program compiles, with words of its own.
+    Assertion,
+    /// Types that differ.
+    Mismatch,
+}
+
+/// All pairs of small sizes, and some of sizes that real models have: with what divides them, and with neighbours
+/// of that.
+pub fn pairs() -> Vec<Vec<usize>> {
+    let small = (1..=20).flat_map(|whole| (0..=whole + 2).map(move |part| vec![whole, part]));
+    let large = [24, 60, 96, 100, 127, 128, 768, 4096, 11_008, 50_257, 128_256];
+    let of_large = large.into_iter().flat_map(|whole: usize| {
+        let parts = [1, 3, 8, 64, 100, 128, whole / 2, whole];
+        let near = parts.into_iter().flat_map(|part| [part - 1, part, part + 1]);
+        near.map(move |part| vec![whole, part])
+    });
+    let mut pairs: Vec<Vec<usize>> = small.chain(of_large).collect();
+    pairs.sort();
+    pairs.dedup();
+    pairs
+}

@@ -1,0 +1,71 @@
+//! Frames: a length, and so many bytes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, Read, Write};
+
+/// The most bytes of a frame. The largest case of the contract is far below it.
+pub const MOST: usize = 64 << 20;
+
+/// The two ends of a conversation.
+pub struct Ends {
+    reader: Box<dyn Read>,
+    writer: Box<dyn Write>,
+}
+
+impl Ends {
+    /// Reads from the one and writes to the other.
+    pub fn new(reader: impl Read + 'static, writer: impl Write + 'static) -> Self {
+        Self { reader: Box::new(reader), writer: Box::new(writer) }
+    }
+
+    /// Writes a message as one frame.
+    ///
+    /// # Errors
+    /// A pipe that is closed; a message that is too long.
+    pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
+        self.send_bytes(&postcard::to_stdvec(message).map_err(io::Error::other)?)
+    }
+
+    /// Writes bytes as one frame.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > MOST {
+            return Err(io::Error::other(format!("a message of {} bytes", bytes.len())));
+        }
+        self.writer.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        self.writer.write_all(bytes)?;
+        self.writer.flush()
+    }
+
+    /// The bytes of the next frame.
+    ///
+    /// # Errors
+    /// The end of the pipe; a frame that is too long.
+    pub fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let mut len = [0; 4];
+        self.reader.read_exact(&mut len)?;
+        let len = u32::from_le_bytes(len) as usize;
+        if len > MOST {
+            return Err(io::Error::other(format!(
+                "a frame of {len} bytes, and {MOST} are allowed"
+            )));
+        }
+        // Memory grows with what comes, and not with what is announced.
+        let mut bytes = Vec::new();
+        let got = (&mut self.reader).take(len as u64).read_to_end(&mut bytes)?;
+        if got < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
+    }
+}
+
+/// The value that the bytes are, and nothing behind it.
+///
+/// # Errors
+/// Bytes that are none, or that go on.
+pub fn whole<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    let (value, rest) = postcard::take_from_bytes(bytes).map_err(io::Error::other)?;
+    if rest.is_empty() {
+        Ok(value)
+    } else {
+        Err(io::Error::other(format!("{} bytes behind the end", rest.len())))
+    }
+}

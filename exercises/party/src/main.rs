@@ -1,0 +1,68 @@
+//! The learner's code as a program: plain values in, plain values out, over standard input and standard output.
+//!
+//! It holds no reference, no oracle and no known bug, and it gives no verdict. Whoever judges starts it, and sends an
+//! [`Order`] first.
+
+mod seat;
+#[path = "../../tests/autograder/seats/mod.rs"]
+mod seats;
+
+use seams::panics;
+use seats::{Learner, SEATS};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use wire::{Asker, Ends, Order, Parties, VERSION, serve, whole};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("party: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    panics::silence();
+    let mut ends = ends()?;
+    let order: Order = whole(&ends.receive()?)?;
+    ends.send(&VERSION)?;
+    match order {
+        Order::Answer { calls, by_hand } => {
+            // For as long as the process lives.
+            let calls = calls.into_iter().map(|call| &*call.leak()).collect::<Vec<_>>().leak();
+            let learner = Learner { calls, by_hand };
+            serve(&mut ends, &Parties::all(&learner)).map(drop)
+        }
+        Order::Judge { slug } => {
+            let asker = Asker::new(ends, 0);
+            let seat = SEATS.iter().find(|seat| seat.slug == slug);
+            let refusal = match seat.and_then(|seat| seat.property) {
+                None => Some(format!("{slug} has no task about a property")),
+                Some(property) => catch_unwind(AssertUnwindSafe(|| property(&asker).err()))
+                    .unwrap_or_else(|payload| Some(panics::message(&*payload))),
+            };
+            asker.done(&refusal)
+        }
+    }
+}
+
+/// Answers go where standard output was. What the learner's code prints from now on goes to standard error.
+#[cfg(unix)]
+fn ends() -> io::Result<Ends> {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    let questions = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    Ok(Ends::new(questions, answers))
+}
+
+/// Grading apart is for Linux.
+#[cfg(not(unix))]
+fn ends() -> io::Result<Ends> {
+    Err(io::Error::other("this program needs a system of the Unix family"))
+}

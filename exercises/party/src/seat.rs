@@ -1,0 +1,28 @@
+//! What this program does with a component: it lets the learner's own invariant of it judge whoever is on the other side.
+
+use wire::Asker;
+
+/// The learner's part in a component.
+pub struct Seat {
+    /// The component.
+    pub slug: &'static str,
+    /// What the learner's own invariant says of a party, if the component has a task about it.
+    pub property: Option<fn(&Asker) -> Result<(), String>>,
+}
+
+/// The seat of a component.
+macro_rules! seat {
+    ($slug:literal, dyn $party:ident, None) => {
+        $crate::seat::Seat { slug: $slug, property: None }
+    };
+    ($slug:literal, dyn $party:ident, Some($property:expr)) => {
+        $crate::seat::Seat {
+            slug: $slug,
+            property: Some(|asker| {
+                let property: fn(&dyn $party) -> Result<(), String> = $property;
+                property(asker)
+            }),
+        }
+    };
+}
+pub(crate) use seat;

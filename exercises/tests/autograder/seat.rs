@@ -1,0 +1,40 @@
+//! What the autograder does with a component: it judges in the learner's own process.
+
+use crate::seats::Learner;
+use contract::breach::Verdict;
+use contract::grade::{Grade, Shown};
+use contract::run::Run;
+use contract::task::Task;
+
+/// How the tasks of one component are graded.
+pub struct Seat {
+    /// The component.
+    pub slug: &'static str,
+    /// A task that is graded by invariants.
+    pub invariants: fn(&Task, &Learner, &Run) -> Grade,
+    /// One invariant, by its id: its sentence, and what it says.
+    pub keeps: fn(&str, &Learner, &Run) -> (&'static str, Verdict),
+    /// What the learner's own invariant says of a party, if the component has a task about it.
+    pub property: Option<fn(Shown) -> Option<String>>,
+}
+
+/// The seat of a component: its party, and the learner's own invariant of it.
+macro_rules! seat {
+    ($slug:literal, dyn $party:ident, None) => {
+        seat!(@ $slug, $party, None)
+    };
+    ($slug:literal, dyn $party:ident, Some($property:expr)) => {
+        seat!(@ $slug, $party, Some(|shown| contract::grade::refusal_of::<dyn $party>(shown, &$property)))
+    };
+    (@ $slug:literal, $party:ident, $property:expr) => {
+        $crate::seat::Seat {
+            slug: $slug,
+            invariants: |task, learner, run| {
+                contract::grade::by_invariants::<dyn $party>(task, learner, run)
+            },
+            keeps: |id, learner, run| contract::grade::one::<dyn $party>(id, learner, run),
+            property: $property,
+        }
+    };
+}
+pub(crate) use seat;
