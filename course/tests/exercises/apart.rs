@@ -1,0 +1,99 @@
+//! Learners' code as a program of its own: judged over a pipe, it gets the grade that the autograder gives.
+
+use crate::scratch::Scratch;
+use contract::component::Component;
+use contract::grade::{Grade, by_invariants};
+use contract::registry::task;
+use contract::run::Run;
+use contract::task::{Grading, Task};
+use seams::party::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use wire::{Asker, Ends, Order, Parties, Served, VERSION, serve, whole};
+
+/// The program, with the files of the exercises as they are in the copy.
+fn built(scratch: &Scratch) -> PathBuf {
+    let mut cargo = scratch.cargo();
+    cargo.args(["build", "--package", "party", "--message-format=json"]).stderr(Stdio::inherit());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let program = messages.find_map(|message| Some(message["executable"].as_str()?.into()));
+    program.expect("a program")
+}
+
+/// It runs, and has its order.
+fn started(program: &Path, order: &Order) -> (Child, Ends) {
+    let mut child = Command::new(program);
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut ends = Ends::new(child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    ends.send(order).unwrap();
+    assert_eq!(whole::<u32>(&ends.receive().unwrap()).unwrap(), VERSION);
+    (child, ends)
+}
+
+fn judged(program: &Path, task: &Task) -> Grade {
+    let Grading::Invariants { calls, by_hand, .. } = task.grading else { panic!("{}", task.name) };
+    let calls = calls.iter().map(|call| call.to_string()).collect();
+    let (mut child, ends) = started(program, &Order::Answer { calls, by_hand });
+    let asker = Asker::new(ends, 0);
+    let (party, run) = (&asker, &Run::default());
+    let grade = match task.component {
+        "norm" => by_invariants::<dyn GroupRmsNorm>(task, party, run),
+        "rope" => by_invariants::<dyn NtkAwareRope>(task, party, run),
+        "attention" => by_invariants::<dyn GroupedQueryAttention>(task, party, run),
+        other => panic!("{other}"),
+    };
+    assert_eq!(asker.lost(), None, "{}", task.name);
+    drop(asker);
+    assert!(child.wait().unwrap().success());
+    // JSON may round a number's last digit; the autograder's has come that way.
+    serde_json::from_str(&serde_json::to_string(&grade).unwrap()).unwrap()
+}
+
+/// What the learner's invariant of the norm says of a party that stands here.
+fn refusal(program: &Path, party: &dyn GroupRmsNorm) -> Option<String> {
+    let (mut child, mut ends) = started(program, &Order::Judge { slug: "norm".into() });
+    let parties = Parties { norm: Some(party), ..Parties::default() };
+    let Served::Done(last) = serve(&mut ends, &parties).unwrap() else { panic!("not done") };
+    assert!(child.wait().unwrap().success());
+    whole(&last).unwrap()
+}
+
+/// What the autograder says of some tasks.
+fn graded(scratch: &Scratch, tasks: &str) -> Vec<Grade> {
+    let json = scratch.file("grades.json");
+    scratch.run(&["check", tasks, "--json", json.to_str().unwrap()]);
+    serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap()
+}
+
+#[test]
+fn code_that_is_judged_apart_gets_the_same_grade() {
+    let scratch = Scratch::with_solutions();
+    let program = built(&scratch);
+    // Values, a machine that is made and called several times, and a cache.
+    for name in ["norm/uniform", "rope/module", "attention/cache"] {
+        let apart = judged(&program, task(name).unwrap());
+        assert!(apart.passed, "{apart:?}");
+        assert_eq!([apart], graded(&scratch, name)[..]);
+    }
+    let [oracle, bug] = [<dyn GroupRmsNorm>::oracle(), (<dyn GroupRmsNorm>::bugs()[0].party)()];
+    assert_eq!(refusal(&program, &*oracle), None);
+    assert!(refusal(&program, &*bug).is_some());
+
+    // Code that is wrong, code that panics, and code that is not there: a mistake's name and a panic's place are the same.
+    scratch.change(
+        "exercises/src/norm.rs",
+        "squares.mean::<_, Axis<3>>()",
+        "squares.sum::<_, Axis<3>>()",
+    );
+    scratch.change("exercises/src/rope.rs", "// task rope/ratio: begin", "todo!();");
+    let program = built(&scratch);
+    for name in ["norm/forward", "norm/tape", "rope/ratio"] {
+        let apart = judged(&program, task(name).unwrap());
+        assert!(!apart.passed, "{name}");
+        assert_eq!([apart], graded(&scratch, name)[..]);
+    }
+}
