@@ -7,8 +7,11 @@ pub struct Seat {
     /// The component.
     pub slug: &'static str,
     /// What the learner's own invariant says of a party, if the component has a task about it.
-    pub property: Option<fn(&Asker) -> Result<(), String>>,
+    pub property: Option<Property>,
 }
+
+/// What an invariant says of a party.
+pub type Property = fn(&Asker) -> Result<(), String>;
 
 /// The seat of a component.
 macro_rules! seat {
