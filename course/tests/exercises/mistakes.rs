@@ -1,6 +1,6 @@
 //! Plausible mistakes, written with dfdx as a learner would write them, are called by their names.
 
-use crate::scratch::Scratch;
+use crate::scratch::{Said, Scratch};
 use serde_json::Value;
 
 /// A change of the model solutions, and what the autograder must say of it.
@@ -150,6 +150,19 @@ fn mistakes_are_named() {
         }
     }
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+/// Code that waits, for a core or for something else, is given more time than code that computes.
+#[test]
+fn who_waits_is_not_stopped_as_who_loops() {
+    let scratch = Scratch::with_solutions();
+    let wait = "static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| std::thread::sleep(std::time::Duration::from_secs(4)));
+    let mut random = Mt";
+    scratch.change("exercises/src/norm.rs", "let mut random = Mt", wait);
+    let mut check = scratch.command(&["check", "norm/uniform"]);
+    let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap());
+    said.ends_with(0);
 }
 
 /// A task that panics, never answers, ends its process, or runs out of stack fails by itself alone.
