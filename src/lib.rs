@@ -162,8 +162,14 @@ pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
 pub use cpu::{composed, in_threads};
-#[doc(inline)]
-pub use quadrivium_tensor as tensor;
+
+/// All that is used of dfdx, and what it lacks: float types with an arithmetic type, dimensions that are quotients, and
+/// gradients that are written by hand.
+pub mod tensor {
+    // A module and no other name for the crate: the compiler's messages name types by this path.
+    #[doc(inline)]
+    pub use quadrivium_tensor::*;
+}
 
 pub mod functional {
     //! The computations as free functions.

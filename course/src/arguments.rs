@@ -223,17 +223,22 @@ Exit codes:
   1  with --mine: a step differs from the library's
   2  wrong arguments, a text or a folder that can't be used, code that is not complete")]
 pub struct TrainArguments {
-    /// A UTF-8 text file; several are read one behind the other [default: pages of the course's own book].
+    /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
     ///
     /// Some ten thousand letters are the least.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
-    /// The folder of the run. It is made if it is not there.
+    /// The folder of the run. It is made if it is not there. With --mine: target/mine.
     ///
     /// It holds the newest checkpoint, in a folder that is called by its step, and the loss curve: loss.svg, and
     /// its numbers in loss.json.
-    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "target/model",
+        default_value_if("mine", "true", "target/mine")
+    )]
     pub out: PathBuf,
 
     /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others.
@@ -285,8 +290,13 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "TEXT")]
     pub prompt: String,
 
-    /// The folder of a run, or of a checkpoint.
-    #[arg(long, value_name = "DIR", default_value = "target/model")]
+    /// The folder of a run, or of a checkpoint. With --mine: target/mine.
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "target/model",
+        default_value_if("mine", "true", "target/mine")
+    )]
     pub model: PathBuf,
 
     /// Tokens to write.
@@ -318,7 +328,7 @@ pub struct GenerateArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course model eval                  the model that was trained last, on its own text
+  cargo course model eval                  the model in target/model, on the course's own book
   cargo course model eval --model a --text a.txt
 
 Exit codes:
@@ -334,9 +344,9 @@ pub struct EvalArguments {
     #[arg(long, value_name = "DIR", default_value = "target/model")]
     pub model: PathBuf,
 
-    /// The folder for the figure.
-    #[arg(long, value_name = "DIR", default_value = "target/model")]
-    pub out: PathBuf,
+    /// The folder for the figure [default: that of the model].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Show what a model costs: its parameters, its memory, its operations, its KV cache.
@@ -345,7 +355,7 @@ pub struct EvalArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course model inspect                      the model that was trained last
+  cargo course model inspect                      the model in target/model
   cargo course model inspect --model DIR          a checkpoint in Hugging Face's layout
   cargo course model inspect --size llama-3-8b    known sizes
 
@@ -372,7 +382,7 @@ pub const PROMPT: &str = "Each token asks something, each earlier token answers 
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course model attention                       the model that was trained last
+  cargo course model attention                       the model in target/model
   cargo course model attention --prompt \"The norm of the norm\"
 
 Exit codes:
@@ -387,9 +397,9 @@ pub struct AttentionArguments {
     #[arg(long, value_name = "DIR", default_value = "target/model")]
     pub model: PathBuf,
 
-    /// The folder for the maps and the numbers.
-    #[arg(long, value_name = "DIR", default_value = "target/model")]
-    pub out: PathBuf,
+    /// The folder for the maps and the numbers [default: that of the model].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Read the book.

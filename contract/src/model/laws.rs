@@ -104,7 +104,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         id: "model/last-norm",
         sentence: "Where the blocks add nothing, the size of a table's rows does not reach the logits: the last \
                    norm takes it away.",
-        formula: "logits(2·E) = logits(E), ε → 0",
+        formula: "logits(4·E) = logits(E), ε → 0, where the output has a matrix of its own",
         chapter: "model#whole",
         aspect: Aspect::Wiring,
         weight: 1,

@@ -45,6 +45,7 @@ pub fn maps(folder: &Path, prompt: &str) -> Result<Maps> {
 pub fn run(arguments: &AttentionArguments) -> Result<bool> {
     let AttentionArguments { prompt, model, out } = arguments;
     let maps = maps(&folder_of(model)?, prompt)?;
+    let out = out.as_ref().unwrap_or(model);
     std::fs::create_dir_all(out).map_err(|e| Error::write(out, e))?;
     let (figure, numbers) = (out.join("attention.svg"), out.join("attention.json"));
     figures::write(&figure, &maps.figure()?)?;

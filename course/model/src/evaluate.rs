@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::figures;
 use crate::generate::folder_of;
 use crate::network::{Library, Trainee};
+use crate::run;
 use crate::show::Show;
 use crate::sizes::{SMALL_VOCAB, Size, Small, TINY_VOCAB, Tiny, device};
 use crate::text::Text;
@@ -12,16 +13,17 @@ use crate::tokens::Tokens;
 use crate::train::losses;
 use course::arguments::EvalArguments;
 use quadrivium::checkpoint::Checkpoint;
+use std::path::Path;
 
 /// Looks at a model's held-out loss, as a whole and by position.
 ///
 /// # Errors
 /// A model or a text that can't be used; a figure that can't be written.
 pub fn run(arguments: &EvalArguments) -> Result<bool> {
-    let EvalArguments { text, model, out } = arguments;
+    let EvalArguments { text, model: place, out } = arguments;
     let text = Text::read(text)?;
     text.check()?;
-    let folder = folder_of(model)?;
+    let folder = folder_of(place)?;
     let checkpoint = Checkpoint::open(&folder)?;
     let config = checkpoint.config().clone();
     let tokens = Tokens::load(&folder, config.vocab_size)?;
@@ -43,6 +45,7 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
             (corpus, model)
         }
     };
+    let out = out.as_ref().unwrap_or(place);
     let trigram = corpus.trigram_losses();
     let s = size.batch().1;
     let (model_by, trigram_by) = (by_position(&model, s), by_position(&trigram, s));
@@ -52,6 +55,9 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
 
     let mut show = Show::new();
     show.text(&text, &corpus)?;
+    if is_of_another_text(&folder, &corpus)? {
+        show.another_text()?;
+    }
     show.model(&config)?;
     show.result(&corpus, &trigram, &model)?;
     let rows = bands(s).map(|(from, to)| {
@@ -61,6 +67,12 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     show.positions(rows)?;
     show.figure(&figure)?;
     Ok(true)
+}
+
+/// Whether a run wrote the model, and with other tokens than these. Nobody knows then what of them it has seen.
+fn is_of_another_text(folder: &Path, corpus: &Corpus) -> Result<bool> {
+    let Ok(state) = run::state(folder) else { return Ok(false) };
+    Ok(state.settings.text != corpus.fingerprint()?)
 }
 
 /// How many tokens the model sees: 1, 2, 3 to 4, 5 to 8, and so on to `s`.

@@ -18,6 +18,9 @@ pub const KNOWN: [(&str, LlamaSizes); 6] = [
     ("llama-2-70b", LlamaSizes::LLAMA_2_70B),
 ];
 
+/// How many positions a token sees, if its model has so many.
+const POSITIONS: u64 = 4096;
+
 /// Shows what a model costs.
 ///
 /// # Errors
@@ -28,20 +31,26 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
         Some(name) => {
             let known = KNOWN.iter().find(|(known, _)| known == name);
             let (name, sizes) = known.copied().unwrap_or(KNOWN[0]);
-            show(&mut terminal, name, &Arithmetic::new(sizes)?, 2)?;
+            show(&mut terminal, name, &Arithmetic::new(sizes)?, (2, POSITIONS))?;
         }
         None => {
             let folder = folder_of(&arguments.model)?;
             let config = Checkpoint::open(&folder)?.config().clone();
-            show(&mut terminal, &shown(&folder), &Arithmetic::of(&config)?, 4)?;
+            let positions = POSITIONS.min(config.max_position_embeddings as u64);
+            show(&mut terminal, &shown(&folder), &Arithmetic::of(&config)?, (4, positions))?;
         }
     }
     all(&mut terminal)?;
     Ok(true)
 }
 
-/// One model, with `bytes` for each number.
-fn show(terminal: &mut Terminal, name: &str, model: &Arithmetic, bytes: u64) -> Result<()> {
+/// One model, with `bytes` for each number, and the operations of a token that sees so many positions.
+fn show(
+    terminal: &mut Terminal,
+    name: &str,
+    model: &Arithmetic,
+    (bytes, positions): (u64, u64),
+) -> Result<()> {
     let sizes = model.sizes();
     terminal.heading(name)?;
     terminal.line(&format!(
@@ -72,12 +81,12 @@ fn show(terminal: &mut Terminal, name: &str, model: &Arithmetic, bytes: u64) -> 
         terminal.line(&format!("  {part:<12} {count:>15} {share:>10.1} %{tied}"))?;
     }
     terminal.line("")?;
-    let t = 1024;
     terminal.entry("weights", &format!("{} at {bytes} bytes a number", bytes_of(total * bytes)))?;
     let training = "4 numbers each: weight, gradient, and AdamW's two moments, in f32";
     terminal.entry("training", &format!("{}: {training}", bytes_of(total * 16)))?;
-    let [forward, step] = [model.forward_flops(t), model.training_flops(t)];
-    let forward = format!("{:.3e} operations a token that sees {t} positions", forward as f64);
+    let [forward, step] = [model.forward_flops(positions), model.training_flops(positions)];
+    let seen = thousands(positions as usize);
+    let forward = format!("{:.3e} operations a token that sees {seen} positions", forward as f64);
     terminal.entry("forward", &forward)?;
     terminal.entry("a step", &format!("{:.3e} a token", step as f64))?;
     terminal.line("")?;
@@ -98,7 +107,7 @@ fn show(terminal: &mut Terminal, name: &str, model: &Arithmetic, bytes: u64) -> 
 
 /// All that are known by name, in a table.
 fn all(terminal: &mut Terminal) -> Result<()> {
-    terminal.heading("known sizes, 2 bytes a number")?;
+    terminal.heading("known sizes, 2 bytes a number, a token that sees 4,096 positions")?;
     terminal
         .line("  --size             parameters     weights  cache a token  operations a token")?;
     for (name, sizes) in KNOWN {
@@ -109,7 +118,7 @@ fn all(terminal: &mut Terminal) -> Result<()> {
             thousands(total as usize),
             bytes_of(total * 2),
             bytes_of(model.cache_bytes(sizes.num_key_value_heads, 2)),
-            model.forward_flops(1024) as f64
+            model.forward_flops(POSITIONS) as f64
         ))?;
     }
     Ok(())

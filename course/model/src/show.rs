@@ -67,6 +67,18 @@ impl Show {
         self.entry("tokens", &counts)
     }
 
+    /// The model learned from another text.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn another_text(&mut self) -> Result<()> {
+        self.entry(
+            "note",
+            "the model learned from another text (name it with --text): what is held",
+        )?;
+        self.line("              out here may be among what it has seen")
+    }
+
     /// The sizes of the model.
     ///
     /// # Errors
@@ -181,7 +193,9 @@ impl Show {
         self.line("")?;
         let verdict = match means[1] < means[0] {
             true => format!("The model is {:.3} below the 3-gram model.", means[0] - means[1]),
-            false => "The 3-gram model is not beaten yet: more steps, or a longer text.".into(),
+            false => {
+                "The 3-gram model is not beaten yet: --anew with more --steps, or more text.".into()
+            }
         };
         self.line(&format!("  {verdict}"))
     }

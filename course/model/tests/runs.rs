@@ -252,7 +252,19 @@ fn a_trained_model_writes_and_is_measured() {
     assert_eq!(measured.status.code(), Some(0), "{measured:?}");
     let measured = String::from_utf8(measured.stdout).unwrap();
     assert!(measured.contains(&model_line), "{measured}");
+    assert!(!measured.contains("another text"), "{measured}");
     assert!(fs::read_to_string(figures.join("positions.svg")).unwrap().contains("</svg>"));
+    // Another text, and the figure beside the model.
+    let other = folder.join("other.txt");
+    fs::write(&other, fs::read_to_string(&text).unwrap().replace("the", "that")).unwrap();
+    let measured = model(&["eval", "--model", path(&out), "--text", path(&other)]);
+    assert_eq!(measured.status.code(), Some(0), "{measured:?}");
+    let measured = String::from_utf8(measured.stdout).unwrap();
+    assert!(measured.contains("the model learned from another text"), "{measured}");
+    assert!(
+        measured.lines().all(|line| line.chars().count() <= 80 || line.contains(path(&folder)))
+    );
+    assert!(out.join("positions.svg").is_file());
 
     let look = ["attention", "--prompt", "a Licensor", "--model", path(&out), "--out"];
     let look = model(&[&look[..], &[path(&figures)]].concat());
