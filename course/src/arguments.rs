@@ -207,9 +207,10 @@ pub enum ModelCommand {
 
 /// Train a model on a text, and compare it with a 3-gram model of the same text.
 ///
-/// A tenth of the text is held out. The tokenizer is trained on the rest, and so is the model. A run that
-/// was ended at any moment, by Ctrl-C or a power cut, goes on with the same command, and ends with the same bits as one
-/// that was not. The model is written in the layout of Hugging Face, which transformers reads.
+/// A tenth of the text is held out; of that, the first 16,384 tokens are looked at. The tokenizer is trained on the
+/// rest, and so is the model. A run that was ended at any moment, by Ctrl-C or a power cut, goes on with the same
+/// command, and ends with the same bits as one that was not. The model is written in the layout of Hugging Face,
+/// which transformers reads.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -225,7 +226,7 @@ Exit codes:
 pub struct TrainArguments {
     /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
     ///
-    /// Some ten thousand letters are the least.
+    /// A few thousand letters are the least, and far too few to learn much.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
