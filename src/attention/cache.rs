@@ -21,7 +21,8 @@ pub type Kept<const NKV: usize, const HD: usize, F, D> =
 /// of the first call. A cache has no tape: it is for decoding.
 ///
 /// On a CPU a new token is written behind the others. Memory grows to twice its size, and never past the capacity; only
-/// then are the others copied. (Floats narrower than `f32` are widened in each call.) On other devices the kept tensors are put together anew.
+/// then are the others copied. (Floats narrower than `f32` are widened in each call.) On other devices the kept tensors
+/// are put together anew.
 ///
 /// ```
 /// use quadrivium::attention::KvCache;

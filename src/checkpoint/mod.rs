@@ -1,7 +1,8 @@
 //! Llama checkpoints as they are published: a folder in Hugging Face's layout.
 //!
 //! `config.json` has the sizes, `model.safetensors` the weights; a large one has its weights in several files, which
-//! `model.safetensors.index.json` lists. F64, F32, F16 and BF16 are read, and become the float type of the model. What this crate does not
+//! `model.safetensors.index.json` lists. F64, F32, F16 and BF16 are read, and become the
+//! float type of the model. What this crate does not
 //! compute (a scaled RoPE, biases, quantized weights) is refused by its name. A checkpoint that is refused leaves nothing
 //! behind: a model is there when all of it is right.
 
