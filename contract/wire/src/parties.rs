@@ -115,7 +115,7 @@ macro_rules! calls {
             match (slug, call) {
                 $($((stringify!($slug), stringify!($call)) => {
                     let ($($arg,)*): ($(owned!($kind $ty),)*) = whole(arguments)?;
-                    answer(number, made, |_| match parties.$slug {
+                    answer(number, made, || match parties.$slug {
                         Some(party) => party.$call($(lent!($kind $arg)),*),
                         None => Err(Refusal::not_asked("nobody stands for this component")),
                     })
@@ -289,9 +289,9 @@ impl Told for Box<dyn KeyValueCache> {
 fn answer<T: Told>(
     number: u64,
     made: &mut Made,
-    run: impl FnOnce(&mut Made) -> Reply<T>,
+    run: impl FnOnce() -> Reply<T>,
 ) -> io::Result<Vec<u8>> {
-    let outcome = match catch_unwind(AssertUnwindSafe(|| run(made))) {
+    let outcome = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(reply)) => Outcome::Answer(reply.tell(made)),
         Ok(Err(refusal)) => Outcome::Refused(refusal),
         Err(payload) => Outcome::Panicked(panics::message(&*payload)),
@@ -315,30 +315,30 @@ fn of_made(
     let answered = match (&mut thing, call) {
         (Thing::Rope(rope), "forward") => {
             let (case,): (RopeCase,) = whole(arguments)?;
-            answer(number, made, |_| rope.forward(&case))
+            answer(number, made, || rope.forward(&case))
         }
         (Thing::Rope(rope), "backward") => {
             let (case, dy): (RopeCase, Vec<f32>) = whole(arguments)?;
-            answer(number, made, |_| rope.backward(&case, &dy))
+            answer(number, made, || rope.backward(&case, &dy))
         }
-        (Thing::Rope(rope), "state") => answer(number, made, |_| rope.state()),
-        (Thing::Rope(rope), "cloned") => answer(number, made, |_| rope.cloned()),
+        (Thing::Rope(rope), "state") => answer(number, made, || rope.state()),
+        (Thing::Rope(rope), "cloned") => answer(number, made, || rope.cloned()),
         (Thing::Rope(rope), "forward_in") => {
             let (manner, case): (Manner, RopeCase) = whole(arguments)?;
-            answer(number, made, |_| rope.forward_in(manner, &case))
+            answer(number, made, || rope.forward_in(manner, &case))
         }
         (Thing::Rope(rope), "backward_in") => {
             let (manner, case, dy): (Manner, RopeCase, Vec<f32>) = whole(arguments)?;
-            answer(number, made, |_| rope.backward_in(manner, &case, &dy))
+            answer(number, made, || rope.backward_in(manner, &case, &dy))
         }
         (Thing::Cache(cache), "push") => {
             let (piece,): (KeysValues,) = whole(arguments)?;
-            answer(number, made, |_| cache.push(&piece))
+            answer(number, made, || cache.push(&piece))
         }
-        (Thing::Cache(cache), "positions") => answer(number, made, |_| cache.positions()),
+        (Thing::Cache(cache), "positions") => answer(number, made, || cache.positions()),
         (Thing::Cache(cache), "push_in") => {
             let (manner, piece): (Manner, KeysValues) = whole(arguments)?;
-            answer(number, made, |_| cache.push_in(manner, &piece))
+            answer(number, made, || cache.push_in(manner, &piece))
         }
         _ => Err(unknown("what was made", call)),
     };

@@ -3,7 +3,7 @@
 
 use contract::component::Component;
 use contract::grade::{Grade, by_invariants};
-use contract::registry::TASKS;
+use contract::registry::{COMPONENTS, TASKS};
 use contract::run::Run;
 use contract::task::{Grading, Task};
 use seams::party::*;
@@ -51,7 +51,16 @@ fn alike<P: Component + ?Sized>(
 }
 
 macro_rules! components {
-    ($($slug:ident: $seam:ident,)+) => {$(
+    ($($slug:ident: $seam:ident,)+) => {
+        /// A component that is missing above, or among the calls that go over a pipe, would not be judged so.
+        #[test]
+        fn every_component_goes_over_a_pipe() {
+            let here = [$(stringify!($slug)),+];
+            let missing: Vec<_> = COMPONENTS.iter().map(|entry| entry.slug).filter(|slug| !here.contains(slug)).collect();
+            assert!(missing.is_empty(), "contract/wire/src/parties.rs and this list lack {missing:?}");
+        }
+
+        $(
         #[test]
         fn $slug() {
             let here = |asker: &Asker, task: &Task| by_invariants::<dyn $seam>(task, asker, &run());
@@ -127,8 +136,8 @@ fn who_answers_something_else_is_heard_no_longer() {
 /// The second answer to one question is taken for none to the next.
 #[test]
 fn an_answer_twice_is_none() {
-    let answer = frame(&[7, 0, 1]); // a mask of no bits? One bit, which is missing
-    let twice = [frame(&[7, 0, 1, 1]), frame(&[7, 0, 1, 1]), answer].concat();
+    // Question 7, an answer, one element, true.
+    let twice = frame(&[7, 0, 1, 1]).repeat(2);
     let [(reader, writer), (_questions, mut answers)] = sides();
     answers.write_all(&twice).unwrap();
     let asker = Asker::new(Ends::new(reader, writer), 7);
