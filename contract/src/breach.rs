@@ -105,6 +105,24 @@ impl Breach {
         self
     }
 
+    /// Cuts its texts to `longest` bytes. Some are made by the code that is judged.
+    pub fn cut(&mut self, longest: usize) {
+        let of_fault = match &mut self.fault {
+            Fault::Differs { why: text, .. }
+            | Fault::Refused { words: text }
+            | Fault::Accepted { rule: text }
+            | Fault::Panicked { message: text }
+            | Fault::Broken { what: text } => Some(text),
+            Fault::Length { .. } => None,
+        };
+        for text in [&mut self.call, &mut self.input].into_iter().chain(of_fault) {
+            if text.len() > longest {
+                text.truncate(text.floor_char_boundary(longest));
+                text.push_str(" [cut]");
+            }
+        }
+    }
+
     /// Whether good input was refused, or bad input accepted.
     pub fn is_about_refusal(&self) -> bool {
         matches!(self.fault, Fault::Refused { .. } | Fault::Accepted { .. })

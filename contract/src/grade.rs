@@ -288,16 +288,21 @@ impl Shown {
     }
 }
 
+/// The party itself.
+pub fn shown_party<P: Component + ?Sized>(shown: Shown) -> Box<P> {
+    match shown {
+        Shown::Oracle => P::oracle(),
+        Shown::Variant(place) => (P::variants()[place].party)(),
+        Shown::Bug(place) => (P::bugs()[place].party)(),
+    }
+}
+
 /// The words with which a learner's invariant refuses a party. An `Err` and a panic both refuse.
 pub fn refusal_of<P: Component + ?Sized>(
     shown: Shown,
     property: &dyn Fn(&P) -> Result<(), String>,
 ) -> Option<String> {
-    let party = match shown {
-        Shown::Oracle => P::oracle(),
-        Shown::Variant(place) => (P::variants()[place].party)(),
-        Shown::Bug(place) => (P::bugs()[place].party)(),
-    };
+    let party = shown_party::<P>(shown);
     catch_unwind(AssertUnwindSafe(|| property(&party).err()))
         .unwrap_or_else(|payload| Some(panics::message(&*payload)))
 }

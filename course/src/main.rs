@@ -9,7 +9,7 @@ use course::arguments::{
 };
 use course::ended;
 use learner::exercise::{check, diff, hint, reset};
-use learner::program::{hand_over, hand_over_optimized};
+use learner::program::{hand_over, hand_over_as};
 use learner::{board, matrix, mine, race};
 use std::process::ExitCode;
 
@@ -39,9 +39,11 @@ fn main() -> ExitCode {
                 mine::run(&mine::WRITER)
             }
             // Without the learner's code: it may be in any state.
-            _ => hand_over_optimized("model", &["--no-default-features"]),
+            _ => hand_over_as("release", "model", &["--no-default-features"]),
         }),
         Some(Command::Tour(_)) => handed_over(hand_over("tour")),
+        // The contract judges, and is built with optimization as for its own proof.
+        Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader", &[])),
         Some(Command::Read(_) | Command::Lab(_) | Command::New(_) | Command::Kernel(_)) => {
             handed_over(hand_over("author"))
         }

@@ -20,13 +20,13 @@ pub fn hand_over(package: &str) -> Result<u8> {
     in_place(run_package(&sources(), package, &[]))
 }
 
-/// The same for a program that is built with optimization, and with these options of cargo's.
+/// The same for a program that is built in another profile, and with these options of cargo's.
 ///
 /// # Errors
 /// As for [`hand_over`].
-pub fn hand_over_optimized(package: &str, options: &[&str]) -> Result<u8> {
+pub fn hand_over_as(profile: &str, package: &str, options: &[&str]) -> Result<u8> {
     Workspace::find()?;
-    let options: Vec<&str> = ["--release"].into_iter().chain(options.iter().copied()).collect();
+    let options: Vec<&str> = ["--profile", profile].into_iter().chain(options.iter().copied()).collect();
     in_place(run_package(&sources(), package, &options))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn sources() -> PathBuf {
 /// Cargo that builds the program of a package of the workspace at `root`, and runs it.
 pub(crate) fn run_package(root: &Path, package: &str, options: &[&str]) -> Command {
     let manifest = root.join("Cargo.toml");
-    let mut cargo = bare();
+    let mut cargo = plain_cargo();
     cargo.args(["run", "--package", package]).args(options).arg("--manifest-path");
     cargo.arg(manifest).arg("--");
     cargo
@@ -64,13 +64,14 @@ pub(crate) fn run_package(root: &Path, package: &str, options: &[&str]) -> Comma
 
 /// Cargo in the workspace, with its lines for us.
 pub(crate) fn cargo(workspace: &Workspace) -> Command {
-    let mut cargo = bare();
+    let mut cargo = plain_cargo();
     cargo.current_dir(workspace.path(""));
     cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     cargo
 }
 
-fn bare() -> Command {
+/// Cargo, and nothing of what `cargo run` says of this package.
+pub fn plain_cargo() -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // `cargo run` describes this package to us. What is started here has nothing to do with it.
     for (name, _) in std::env::vars_os() {
@@ -83,7 +84,7 @@ fn bare() -> Command {
 }
 
 /// Passes cargo's own lines on, and keeps what it said about its failure.
-pub(crate) fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String {
+pub fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> String {
     let mut said = Vec::new();
     for line in stderr.into_iter().flat_map(|err| BufReader::new(err).lines()) {
         let Ok(line) = line else { break };

@@ -77,11 +77,11 @@ pub fn grade(
 ) -> Result<Graded> {
     progress("compiling your code");
     let wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
-    let Built { autograder, uncompiled } = build(workspace, &wanted, progress)?;
+    let Built { program, uncompiled } = build(workspace, &wanted, progress)?;
     let compiles =
         |task: &&&'static Task| uncompiled.iter().all(|e| e.component != Some(task.component));
     let good: Vec<&'static Task> = tasks.iter().filter(compiles).copied().collect();
-    let mut of_good = match autograder {
+    let mut of_good = match program {
         Some(autograder) => run(workspace, &autograder, &good, progress)?,
         None => Grades::default(),
     };

@@ -3,6 +3,10 @@
 // A comment on a variant would replace the help of what is in it.
 #![allow(missing_docs)]
 
+mod grade;
+
+pub use grade::{Format, GradeArguments, Package, SandboxLines};
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use contract::registry::COMPONENTS;
@@ -30,6 +34,7 @@ pub enum Command {
     Hint(HintArguments),
     Diff(DiffArguments),
     Reset(ResetArguments),
+    Grade(GradeArguments),
     Matrix(MatrixArguments),
     Bench(BenchArguments),
     Model(ModelArguments),

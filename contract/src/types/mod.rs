@@ -1,4 +1,15 @@
 //! Tasks about types: what must compile, and what must not.
+//!
+//! The contract lists the sizes. A program is made of them, with a function for each size: those that fit
+//! must compile, and no others may. So a condition that holds for a few sizes only is seen.
+//! It is compiled as a library against the learner's crate, by whoever grades, with code made for it where a const
+//! assertion is asked for: it runs only then.
+
+mod judge;
+mod programs;
+
+pub use judge::judge;
+pub use programs::{Compiler, Message, PROGRAM, Said};
 
 /// What a task about types asks. A program is made of it, with a function for each size: those that fit must compile, and
 /// no others may.

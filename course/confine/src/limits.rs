@@ -1,0 +1,22 @@
+//! Limits of resources. They hold for each process that follows.
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+/// Sets a limit, which nothing can raise again.
+pub fn set(name: &str, most: u64) -> crate::Result<()> {
+    let resource = match name {
+        "cpu" => Resource::Cpu,
+        "memory" => Resource::As,
+        "file" => Resource::Fsize,
+        "stack" => Resource::Stack,
+        // Of the user, within the sandbox. It holds for nobody with the kernel's root: the grader starts as another.
+        "processes" => Resource::Nproc,
+        "open" => Resource::Nofile,
+        "core" => Resource::Core,
+        _ => return Err(format!("no limit is called `{name}`").into()),
+    };
+    // Who computes for too long gets a signal of its own first, so that it can be told from others.
+    let maximum = if name == "cpu" { most + 1 } else { most };
+    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Becomes another program, after it has given up what that program must not do.
+//!
+//! It is the inner line of the grader's sandbox, and needs no privilege. The outer line is bubblewrap's namespaces. Each
+//! holds alone what it claims.
+//!
+//! ```text
+//! confine [repeat] [guard run|build] [name=number].. [read=PATH].. [write=PATH].. -- PROGRAM ARGUMENT..
+//! ```
+//!
+//! `guard` asks for Landlock and seccomp: as for a learner's program (`run`), or as for a compiler (`build`), which starts
+//! other programs. Without it there are limits alone: `cpu` in seconds, `memory`, `file` and `stack` in bytes, `processes`.
+//!
+//! `repeat` stays, and starts the program again each time that it has ended well, with all that it may write to emptied before.
+//! So processes that must not know of each other need no sandbox each.
+
+#[cfg(target_os = "linux")]
+mod again;
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod limits;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match become_it(&arguments) {
+        Ok(never) => match never {},
+        Err(error) => {
+            eprintln!("confine: {error}");
+            ExitCode::from(125)
+        }
+    }
+}
+
+/// What could not be given up, or started.
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[cfg(target_os = "linux")]
+fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
+    use std::os::unix::process::CommandExt;
+
+    let at = arguments.iter().position(|word| word == "--").ok_or("no `--` before the program")?;
+    let (mut orders, program) = (&arguments[..at], &arguments[at + 1..]);
+    if let ["repeat", ..] = &orders.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return again::and_again(&orders[1..], program);
+    }
+    let (program, of_program) = program.split_first().ok_or("no program behind `--`")?;
+    let guard = match orders {
+        [first, kind, rest @ ..] if first == "guard" => {
+            orders = rest;
+            Some(calls::Kind::of(kind).ok_or("guard is `run` or `build`")?)
+        }
+        _ => None,
+    };
+    let (mut readable, mut writable) = (Vec::new(), Vec::new());
+    for order in orders {
+        match order.split_once('=').ok_or_else(|| format!("`{order}` is no order"))? {
+            ("read", path) => readable.push(path),
+            ("write", path) => writable.push(path),
+            (name, number) => limits::set(name, number.parse()?)?,
+        }
+    }
+    // It does not outlive whoever started it, also not if that one is killed.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    if let Some(kind) = guard {
+        readable.push(program);
+        files::restrict(&readable, &writable)?;
+        calls::restrict(kind)?;
+    }
+    Err(std::process::Command::new(program).args(of_program).exec().into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_it(_: &[String]) -> Result<std::convert::Infallible> {
+    Err("what it gives up is known on Linux only".into())
+}

@@ -1,0 +1,216 @@
+//! A class: all submissions, some at a time, each with a result of its own.
+
+use crate::changes::Changes;
+use crate::error::{Error, Result};
+use crate::folder::Folder;
+use crate::grade::Judge;
+use crate::output;
+use crate::parts::Parts;
+use crate::record::{Outcome, Record, Sandbox};
+use crate::settings::Settings;
+use crate::submissions::{Submissions, found, shard};
+use crate::{intake, package};
+use course::arguments::{GradeArguments, SandboxLines};
+use indicatif::{ProgressBar, ProgressStyle};
+use learner::exercise::Workspace;
+use learner::progress::with_spinner;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What a class has in common, kept so that a second run is the first one's end.
+#[derive(Debug, Serialize, Deserialize)]
+struct Common {
+    seed: u64,
+}
+
+/// Grades, or writes a package. Returns whether each submission has a grade.
+///
+/// # Errors
+/// Bad arguments; no sandbox; a folder that can't be used.
+pub fn run(arguments: &GradeArguments) -> Result<bool> {
+    let course = Workspace::find()?.path("");
+    if let Some(package) = arguments.package {
+        for line in package::write(package, &course, &arguments.out)? {
+            println!("{line}");
+        }
+        return Ok(true);
+    }
+    let settings = read(arguments.settings.as_deref(), Settings::read)?;
+    let changes = read(arguments.changes.as_deref(), Changes::read)?;
+    let mut all = found(&arguments.submissions)?;
+    unknown_changes(&changes, &all)?;
+    let names: Vec<String> = all.keys().cloned().collect();
+    if let Some((nth, of)) = arguments.shard {
+        all = shard(all, nth, of);
+    }
+    let folder = Folder::open(&arguments.out)?;
+    let seed = seed(&folder, arguments.seed)?;
+    let judge = with_spinner(|says| -> Result<Judge> {
+        says("building what submissions are linked with");
+        let parts = Parts::build(&course, says)?;
+        says("trying the sandbox");
+        Judge::new(parts, settings, sandbox(arguments.sandbox), seed)
+    })?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.map_or(cores, usize::from);
+    grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
+
+    // Of all that were named, not of this part alone: results of other machines may lie beside these. A submission that
+    // is gone has none.
+    let mut records: Vec<Record> = names.iter().filter_map(|name| folder.record(name)).collect();
+    for record in &mut records {
+        // A task less or more in the settings: what was graded by others stays as it was.
+        if record.judge == judge.digest {
+            judge.points(record);
+        }
+        changes.apply(record);
+        write_record(&folder, record)?;
+    }
+    output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
+    said(&records, &arguments.out);
+    Ok(records.iter().all(Record::is_graded))
+}
+
+/// A file of settings, if one is named.
+fn read<T: Default>(
+    path: Option<&Path>,
+    read: impl FnOnce(&str) -> std::result::Result<T, String>,
+) -> Result<T> {
+    let Some(path) = path else { return Ok(T::default()) };
+    let text = std::fs::read_to_string(path).map_err(Error::file(path, "can't be read"))?;
+    read(&text).map_err(|got| Error::Argument {
+        what: format!("{} says what is to be done", path.display()),
+        expected: "TOML as the book's chapter for instructors has it".to_string(),
+        got,
+        to_do: "mend it".to_string(),
+    })
+}
+
+/// A change of a submission that is not there is a mistake in its name.
+fn unknown_changes(changes: &Changes, all: &Submissions) -> Result<()> {
+    let names: Vec<&str> = all.keys().map(String::as_str).collect();
+    match changes.unknown(&names).first() {
+        None => Ok(()),
+        Some(name) => Err(Error::Argument {
+            what: "a change is of a submission".to_string(),
+            expected: format!("one of {} names", names.len()),
+            got: format!("\"{name}\""),
+            to_do: "write its name as its folder or archive has it, without .zip".to_string(),
+        }),
+    }
+}
+
+fn sandbox(lines: SandboxLines) -> Sandbox {
+    match lines {
+        SandboxLines::Full => Sandbox::Full,
+        SandboxLines::Namespaces => Sandbox::Namespaces,
+        SandboxLines::Confined => Sandbox::Confined,
+        SandboxLines::None => Sandbox::None,
+    }
+}
+
+/// The seed that is named, or that of the run before, or a new one.
+fn seed(folder: &Folder, named: Option<u64>) -> Result<u64> {
+    let kept = std::fs::read(folder.at("class.json")).ok();
+    let kept = kept.and_then(|text| serde_json::from_slice::<Common>(&text).ok());
+    let drawn = || {
+        // Short enough to be written down.
+        getrandom::u32().map(u64::from).map_err(|error| Error::Program {
+            what: "a seed can't be drawn",
+            reason: error.to_string(),
+        })
+    };
+    let seed = match (named, kept) {
+        (Some(seed), _) => seed,
+        (None, Some(Common { seed })) => seed,
+        (None, None) => drawn()?,
+    };
+    folder.write("class.json", json(&Common { seed })?)?;
+    Ok(seed)
+}
+
+fn json(value: &impl Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(value);
+    text.map(|text| text + "\n").map_err(|error| Error::Program {
+        what: "a result can't be written as JSON",
+        reason: error.to_string(),
+    })
+}
+
+fn write_record(folder: &Folder, record: &Record) -> Result<()> {
+    let name = &record.submission;
+    folder.write(&format!("{name}/report.html"), output::report::report(record))?;
+    // Last: where it is, the others are.
+    folder.write(&format!("{name}/result.json"), json(record)?)
+}
+
+/// Whether a result is what this run would come to.
+fn is_kept(judge: &Judge, kept: &Record, digest: &str) -> bool {
+    let same = Record {
+        judge: judge.digest.clone(),
+        digest: digest.to_string(),
+        sandbox: judge.cage.kind,
+        seed: judge.seed_of(digest),
+        ..kept.clone()
+    };
+    same == *kept && kept.is_graded()
+}
+
+fn grade_all(
+    judge: &Judge,
+    folder: &Folder,
+    all: &Submissions,
+    jobs: usize,
+    anew: bool,
+) -> Result<()> {
+    let bar = ProgressBar::new(all.len() as u64);
+    let style = ProgressStyle::with_template("{pos} of {len} graded  {bar:30}  {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let all: Vec<_> = all.iter().collect();
+    let threads = jobs.min(all.len()).max(1);
+    // Few submissions share all cores: each task is a process of its own.
+    let within = jobs.div_ceil(threads);
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let error = Mutex::new(None);
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let Some((name, path)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            bar.set_message((*name).clone());
+            let taken = intake::take(path);
+            let digest = taken.as_ref().map(intake::Taken::digest).unwrap_or_default();
+            let kept = folder.record(name).filter(|kept| !anew && is_kept(judge, kept, &digest));
+            if kept.is_none() {
+                let mut record = judge.grade(name, &taken, within);
+                judge.points(&mut record);
+                if let Err(reason) = write_record(folder, &record) {
+                    // Without a place for results, nothing more can be done.
+                    failed.store(true, Ordering::Relaxed);
+                    error.lock().expect("no thread panics").get_or_insert(reason);
+                }
+            }
+            bar.inc(1);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(work);
+        }
+    });
+    bar.finish_and_clear();
+    error.into_inner().expect("no thread panics").map_or(Ok(()), Err)
+}
+
+/// The end of the command, in a few lines.
+fn said(records: &[Record], out: &Path) {
+    let graded = records.iter().filter(|record| record.is_graded()).count();
+    println!("{graded} of {} submissions have a grade", records.len());
+    for record in records {
+        if let Outcome::NotGraded { why } = &record.outcome {
+            println!("not graded: {}: {}", record.submission, why.lines().next().unwrap_or_default());
+        }
+    }
+    println!("the class: {}", out.join("class.html").display());
+    println!("the points: {}", out.join("grades.csv").display());
+}

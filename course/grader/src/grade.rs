@@ -1,0 +1,301 @@
+//! One submission: what is taken of it, its program, its tasks.
+
+use crate::cage::{self, Cage};
+use crate::error::{Error, Result};
+use crate::intake::{Taken, hex};
+use crate::limit::watched;
+use crate::parts::Parts;
+use crate::program::{self, NoProgram, Stage, read_some};
+use crate::record::{LAYOUT, Outcome, Record, TaskRecord};
+use crate::settings::Settings;
+use crate::worker::{Asked, Judged, WORKER, recorded};
+use contract::grade::Grade;
+use contract::run::Run;
+use contract::task::Task;
+use learner::compile_error::CompileError;
+use learner::exercise::compile::without::Settled;
+use sha2::{Digest, Sha256};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// All that is the same for every submission.
+pub struct Judge {
+    /// What submissions are linked with.
+    pub parts: Parts,
+    /// The settings.
+    pub settings: Settings,
+    /// The tasks that are graded.
+    pub tasks: Vec<&'static Task>,
+    /// The sandbox.
+    pub cage: Cage,
+    /// SHA-256 of what all this is made of.
+    pub digest: String,
+    /// The seed from which each submission has its own.
+    pub seed: u64,
+    /// A program with the empty tasks: where it runs, the machine is not to blame.
+    control: Stage,
+    /// Holds the sandbox's own files.
+    _stage: tempfile::TempDir,
+}
+
+/// A pause before a second try: the machine may have been out of something.
+const PAUSE: Duration = Duration::from_secs(2);
+/// The most of a judge's own words that is kept.
+const SAID: u64 = 64 << 10;
+
+impl Judge {
+    /// Makes the sandbox, and sees that it holds.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn new(parts: Parts, settings: Settings, kind: crate::record::Sandbox, seed: u64) -> Result<Self> {
+        let tasks = settings.selected().map_err(|got| Error::Argument {
+            what: "settings".to_string(),
+            expected: "tasks of the course".to_string(),
+            got,
+            to_do: "mend the file of settings".to_string(),
+        })?;
+        let digest = digest(&parts, &settings)?;
+        let own = Stage::new(&parts, &Taken::default())?.into_folder();
+        let cage = Cage::new(kind, settings.limits.clone(), &parts, own.path())?;
+        let control = Stage::new(&parts, &Taken::default())?;
+        let judge = Self { parts, settings, tasks, cage, digest, seed, control, _stage: own };
+        judge.build_control(&judge.control)?;
+        cage::check(&judge.cage, &judge.control.program())?;
+        Ok(judge)
+    }
+
+    /// Builds the program with the empty tasks.
+    fn build_control(&self, stage: &Stage) -> Result<()> {
+        let all: Vec<&str> = contract::registry::COMPONENTS.iter().map(|of| of.slug).collect();
+        let what = "the course's own empty tasks can't be built in the sandbox";
+        match program::build(&self.cage, &self.parts, stage, &all) {
+            Ok(Settled { program: Some(()), .. }) => Ok(()),
+            Ok(Settled { uncompiled, .. }) => {
+                let reason = uncompiled.into_iter().next().map(|error| error.first).unwrap_or_default();
+                Err(Error::Program { what, reason })
+            }
+            Err(NoProgram::Unknown(reason)) => Err(Error::Program { what, reason }),
+            Err(NoProgram::Machine(error)) => Err(error),
+        }
+    }
+
+    /// The seed of a submission: the class's, and what was handed in.
+    pub(crate) fn seed_of(&self, digest: &str) -> u64 {
+        let hash = Sha256::digest(format!("{} {digest}", self.seed));
+        u64::from_le_bytes(hash[..8].try_into().unwrap_or_default())
+    }
+
+    /// Grades what was taken. `jobs` tasks are judged at the same time.
+    pub fn grade(&self, name: &str, taken: &std::result::Result<Taken, String>, jobs: usize) -> Record {
+        let begin = Instant::now();
+        let files = taken.as_ref().ok();
+        let digest = files.map(Taken::digest).unwrap_or_default();
+        let seed = self.seed_of(&digest);
+        let mut record = Record {
+            layout: LAYOUT,
+            submission: name.to_string(),
+            judge: self.digest.clone(),
+            seed,
+            sandbox: self.cage.kind,
+            taken: files.iter().flat_map(|taken| taken.files.keys()).map(|slug| format!("{slug}.rs")).collect(),
+            left_out: files.map(|taken| taken.left_out.clone()).unwrap_or_default(),
+            outcome: Outcome::Graded,
+            digest,
+            points: 0.0,
+            out_of: 0.0,
+            tasks: Vec::new(),
+            changed: Vec::new(),
+            seconds: 0.0,
+        };
+        let graded = match taken {
+            Ok(taken) => self.tasks_of(taken, seed, jobs).map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        match graded {
+            Ok(tasks) => record.tasks = tasks,
+            Err(why) => record.outcome = Outcome::NotGraded { why },
+        }
+        record.seconds = (begin.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        record
+    }
+
+    fn tasks_of(&self, taken: &Taken, seed: u64, jobs: usize) -> Result<Vec<TaskRecord>> {
+        let stage = Stage::new(&self.parts, taken)?;
+        let mut wanted: Vec<&str> = self.tasks.iter().map(|task| task.component).collect();
+        wanted.dedup();
+        let built = match program::build(&self.cage, &self.parts, &stage, &wanted) {
+            Ok(built) => built,
+            Err(NoProgram::Machine(error)) => return Err(error),
+            Err(NoProgram::Unknown(words)) => {
+                // If the empty tasks compile, the submission's code has ended the compiler.
+                self.build_control(&Stage::new(&self.parts, &Taken::default())?)?;
+                return Ok(self.all_failed(&words));
+            }
+        };
+        let begin = Instant::now();
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        let work = || -> Result<()> {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(task) = self.tasks.get(at) else { return Ok(()) };
+                let left = Duration::from_secs(self.settings.limits.submission_seconds);
+                let left = left.saturating_sub(begin.elapsed());
+                let (grade, printed) = self.task(task, taken, &stage, &built, seed, left)?;
+                let one = recorded(task, grade, printed, (0.0, 0.0));
+                done.lock().expect("no thread panics").push((at, one));
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("no thread panics"))
+        })?;
+        let mut done = done.into_inner().expect("no thread panics");
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, task)| task).collect())
+    }
+
+    /// All tasks, if there is no program.
+    fn all_failed(&self, words: &str) -> Vec<TaskRecord> {
+        let failed = |task: &&'static Task| {
+            let grade = Grade::uncompiled(task, format!("nothing can be built of the submission: {words}"));
+            recorded(task, grade, String::new(), (0.0, 0.0))
+        };
+        self.tasks.iter().map(failed).collect()
+    }
+
+    /// One task, in a process of its own.
+    fn task(
+        &self,
+        task: &'static Task,
+        taken: &Taken,
+        stage: &Stage,
+        built: &Settled<()>,
+        seed: u64,
+        left: Duration,
+    ) -> Result<(Grade, String)> {
+        let own = |error: &&CompileError| error.component == Some(task.component);
+        if let Some(error) = built.uncompiled.iter().find(own) {
+            return Ok((Grade::uncompiled(task, error.first.clone()), String::new()));
+        }
+        if left.is_zero() {
+            let seconds = self.settings.limits.submission_seconds;
+            let what = format!("all tasks together took {seconds} seconds before this one had begun");
+            let sentence = "A submission ends within its time limit.";
+            return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
+        }
+        let asked = Asked {
+            task: task.name.to_string(),
+            cage: self.cage.clone(),
+            parts: self.parts.clone(),
+            stage: stage.path().to_path_buf(),
+            program: stage.program(),
+            file: taken.files.get(task.component).cloned().unwrap_or_default(),
+            seed,
+            cases: self.settings.cases.unwrap_or(Run::default().cases),
+        };
+        let mut words = match self.judged(&asked, left)? {
+            Judged::Grade(grade, printed) => return Ok((*grade, printed)),
+            Judged::NoGrade(words) => words,
+        };
+        // Whose fault? The machine's, if the empty tasks do not run either, or if a second try comes to something else.
+        std::thread::sleep(PAUSE);
+        cage::check(&self.cage, &self.control.program())?;
+        match self.judged(&asked, left)? {
+            Judged::Grade(grade, printed) => return Ok((*grade, printed)),
+            Judged::NoGrade(again) => words = format!("{words}, and again: {again}"),
+        }
+        let sentence = "A task lets its process live, and its judge.";
+        let what = format!("twice it ended without a grade, where the empty task does not: {words}");
+        Ok((Grade::failed(task, "autograder/no-grade", sentence, what), String::new()))
+    }
+
+    /// What a worker says.
+    fn judged(&self, asked: &Asked, left: Duration) -> Result<Judged> {
+        let failed = |reason: io::Error| Error::Program {
+            what: "a judge can't be started",
+            reason: reason.to_string(),
+        };
+        let mut worker = Command::new(own_program().map_err(failed)?);
+        worker.env(WORKER, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = worker.spawn().map_err(failed)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(&serde_json::to_vec(asked).map_err(|error| failed(error.into()))?).map_err(failed)?;
+        }
+        let (out, said) = (child.stdout.take(), child.stderr.take());
+        let read = move || {
+            let said = std::thread::spawn(move || read_some(said, SAID));
+            let out = out.map(io::read_to_string);
+            (out, said.join().unwrap_or_default())
+        };
+        let ((out, said), status) = watched(&mut child, left, read).map_err(failed)?;
+        let judged = out.and_then(io::Result::ok).and_then(|text: String| serde_json::from_str(&text).ok());
+        match (judged, status) {
+            (Some(judged), Some(status)) if status.success() => Ok(judged),
+            (_, None) => {
+                let task = contract::registry::task(&asked.task).expect("a task of the course");
+                let seconds = self.settings.limits.submission_seconds;
+                let what = format!("all tasks together took {seconds} seconds, and this one had not ended by then");
+                let sentence = "A submission ends within its time limit.";
+                let grade = Grade::failed(task, "autograder/time", sentence, what);
+                Ok(Judged::Grade(Box::new(grade), String::new()))
+            }
+            (_, Some(status)) => Ok(Judged::NoGrade(format!("its judge ended over the answers ({status}) {}", said.trim()))),
+        }
+    }
+
+    /// The points of a record, by the settings.
+    pub fn points(&self, record: &mut Record) {
+        record.changed.clear();
+        for (task, one) in self.tasks.iter().zip(&mut record.tasks) {
+            one.out_of = self.settings.points_of(task);
+            one.points = round(one.out_of * self.settings.share(task, &one.grade));
+        }
+        record.points = round(record.tasks.iter().map(|task| task.points).sum());
+        record.out_of = round(self.tasks.iter().map(|task| self.settings.points_of(task)).sum());
+    }
+}
+
+/// To hundredths.
+fn round(points: f64) -> f64 {
+    (points * 100.0).round() / 100.0
+}
+
+fn own_program() -> io::Result<PathBuf> {
+    // A worker of a program that was replaced meanwhile would be another one; by this name it is the same.
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Ok(running) } else { std::env::current_exe() }
+}
+
+/// SHA-256 of what grades: the built crates' names, the course's own files, and the settings that change a verdict.
+fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
+    let mut hash = Sha256::new();
+    let mut files = Vec::new();
+    for folder in ["contract/src", "contract/wire/src", "contract/seams/src", "course/grader/src", "exercises/party/src", "tensor/src", "exercises/tests/autograder/seats"] {
+        below(&parts.course.join(folder), &mut files);
+    }
+    files.push(parts.course.join("Cargo.lock"));
+    files.sort();
+    for file in files {
+        let text = std::fs::read(&file).map_err(Error::file(&file, "can't be read"))?;
+        hash.update(Sha256::digest(text));
+    }
+    let Settings { tasks, cases, limits, .. } = settings;
+    hash.update(format!("{tasks:?} {cases:?} {limits:?}"));
+    Ok(hex(&hash.finalize()))
+}
+
+fn below(folder: &std::path::Path, files: &mut Vec<PathBuf>) {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => below(&entry.path(), files),
+            Ok(kind) if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The page of a class: who was not graded, how it went, and what to talk about.
+
+use super::page::{NAME, SENTENCE, count, line, lines, name, number, page, place};
+use super::points::points;
+use super::table::place_in_course;
+use crate::record::{Outcome, Record, Sandbox};
+use maud::{Markup, html};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// `class.html` of all submissions.
+pub fn class(records: &[Record]) -> String {
+    let mut all: Vec<&Record> = records.iter().collect();
+    all.sort_by(|a, b| a.submission.cmp(&b.submission));
+    let graded: Vec<&Record> = all.iter().copied().filter(|record| record.is_graded()).collect();
+    let tally = tally(&graded);
+    let body = html! {
+        (not_graded(&all))
+        h1 { (count(all.len(), "submission")) ", " (graded.len()) " graded" }
+        (warnings(&all))
+        @if !graded.is_empty() {
+            (points(&graded))
+            (known(&graded, &tally))
+            (tasks(&tally))
+        }
+        (submissions(&all))
+    };
+    page("The class", &body)
+}
+
+/// Before all: who has no grade.
+fn not_graded(all: &[&Record]) -> Markup {
+    let why = |record: &&Record| match &record.outcome {
+        Outcome::NotGraded { why } => Some((record.submission.clone(), why.clone())),
+        Outcome::Graded => None,
+    };
+    let missing: Vec<(String, String)> = all.iter().filter_map(why).collect();
+    html! {
+        @if !missing.is_empty() {
+            section.alarm {
+                h2 { (missing.len()) " of " (count(all.len(), "submission")) " not graded" }
+                p { "They have no grade. That is not a grade of 0 points." }
+                dl {
+                    @for (submission, why) in missing {
+                        dt { (linked(&submission)) }
+                        dd.why { (lines(&why, SENTENCE)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What makes grades less sure, or hard to compare.
+fn warnings(all: &[&Record]) -> Markup {
+    let mut stamps: BTreeMap<&str, usize> = BTreeMap::new();
+    for record in all.iter().filter(|record| record.sandbox != Sandbox::Full) {
+        *stamps.entry(record.sandbox.stamp()).or_default() += 1;
+    }
+    let judges: BTreeSet<&str> = all.iter().map(|record| record.judge.as_str()).collect();
+    html! {
+        @if !stamps.is_empty() {
+            section.alarm {
+                h2 { "Not in the full sandbox" }
+                @for (stamp, n) in stamps { p { (count(n, "submission")) ": " (stamp) "." } }
+            }
+        }
+        @if judges.len() > 1 {
+            section.alarm {
+                h2 { "Not graded by the same rules" }
+                p {
+                    "The course's files or the settings changed between submissions: there are "
+                    (judges.len()) " judges. Grade all anew before you compare points."
+                }
+            }
+        }
+    }
+}
+
+/// How a task went in the class.
+struct Tally<'a> {
+    name: &'a str,
+    number: &'a str,
+    title: &'a str,
+    of: usize,
+    passed: usize,
+    not_begun: usize,
+}
+
+/// All tasks, in the course's order.
+fn tally<'a>(graded: &[&'a Record]) -> Vec<Tally<'a>> {
+    let mut all: Vec<Tally> = Vec::new();
+    for task in graded.iter().flat_map(|record| &record.tasks) {
+        let (name, number, title) = (&*task.name, &*task.grade.task, &*task.title);
+        let place = all.iter().position(|row| row.name == name).unwrap_or_else(|| {
+            all.push(Tally { name, number, title, of: 0, passed: 0, not_begun: 0 });
+            all.len() - 1
+        });
+        let row = &mut all[place];
+        row.of += 1;
+        row.passed += usize::from(task.grade.passed);
+        row.not_begun += usize::from(!task.grade.passed && !task.grade.begun);
+    }
+    all.sort_by_key(|row| place_in_course(row.name));
+    all
+}
+
+fn tasks(tally: &[Tally]) -> Markup {
+    let mut rows: Vec<&Tally> = tally.iter().collect();
+    // The hardest first. As fractions, without rounding.
+    rows.sort_by_key(|row| row.of - row.passed);
+    rows.sort_by(|a, b| (a.passed * b.of).cmp(&(b.passed * a.of)));
+    html! {
+        h2 { "Tasks, those that fewest passed first" }
+        div.scroll {
+            table {
+                thead { tr {
+                    th scope="col" { "Task" }
+                    th scope="col" {}
+                    th.n scope="col" { "Passed" }
+                    th.n scope="col" { "Not begun" }
+                } }
+                tbody {
+                    @for row in rows {
+                        tr {
+                            td.n { (line(row.number, NAME)) }
+                            th scope="row" {
+                                div.barred {
+                                    span { (line(row.title, SENTENCE)) }
+                                    (bar(row.passed, row.of))
+                                }
+                            }
+                            td.n { (row.passed) " of " (row.of) }
+                            td.n { (row.not_begun) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A bar that printers print too: grounds are left out on paper. The number stands beside it.
+fn bar(part: usize, of: usize) -> Markup {
+    let width = format!("{:.1}", 100.0 * part as f64 / of.max(1) as f64);
+    html! {
+        svg.bar viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true" {
+            rect.all width="100" height="10" {}
+            rect.part width=(width) height="10" {}
+        }
+    }
+}
+
+/// A known bug in the class.
+struct Known<'a> {
+    bug: &'a str,
+    does: &'a str,
+    submissions: usize,
+    tasks: BTreeSet<usize>,
+}
+
+/// Known bugs, the most frequent first. A submission counts once, in however many tasks it has the bug.
+fn misconceptions<'a>(graded: &[&'a Record], tally: &[Tally]) -> Vec<Known<'a>> {
+    let mut all: BTreeMap<&str, Known> = BTreeMap::new();
+    for record in graded {
+        let mut own = BTreeSet::new();
+        for task in record.tasks.iter().filter(|task| !task.grade.passed) {
+            let Some(known) = &task.grade.misconception else { continue };
+            let (bug, does) = (known.bug.as_str(), known.does.as_str());
+            let entry = all.entry(bug).or_insert_with(|| Known {
+                bug,
+                does,
+                submissions: 0,
+                tasks: BTreeSet::new(),
+            });
+            entry.submissions += usize::from(own.insert(bug));
+            entry.tasks.extend(tally.iter().position(|row| row.name == task.name));
+        }
+    }
+    let mut all: Vec<Known> = all.into_values().collect();
+    all.sort_by_key(|known| std::cmp::Reverse(known.submissions));
+    all
+}
+
+/// Known bugs that are seen at once.
+const FIRST: usize = 12;
+
+fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
+    let all = misconceptions(graded, tally);
+    let (first, others) = all.split_at(all.len().min(FIRST));
+    let tasks = graded.iter().flat_map(|record| &record.tasks).map(|task| &task.grade);
+    let unknown = tasks
+        .filter(|grade| !grade.passed && grade.begun && grade.misconception.is_none())
+        .count();
+    html! {
+        @if !all.is_empty() {
+            h2 { "What to talk about next time" }
+            p.soft { "Known mistakes that submissions behave like. Each submission counts once." }
+            (bugs(first, graded.len(), tally))
+            @if !others.is_empty() {
+                details {
+                    summary { (others.len()) " more" }
+                    (bugs(others, graded.len(), tally))
+                }
+            }
+        }
+        @if unknown > 0 {
+            p.soft { "Like no known mistake: " (count(unknown, "failed task")) "." }
+        }
+    }
+}
+
+fn bugs(bugs: &[Known], graded: usize, tally: &[Tally]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr {
+                    th.n scope="col" { "Submissions" }
+                    th scope="col" { "The code .." }
+                    th scope="col" { "Tasks" }
+                } }
+                tbody {
+                    @for known in bugs {
+                        @let tasks = known.tasks.iter().map(|place| line(tally[*place].number, NAME));
+                        tr {
+                            td.n { (known.submissions) " of " (graded) }
+                            th scope="row" {
+                                div { (line(known.does, SENTENCE)) }
+                                code.soft { (line(known.bug, NAME)) }
+                            }
+                            td { (tasks.collect::<Vec<_>>().join(", ")) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A submission's name, as a link to its report.
+fn linked(submission: &str) -> Markup {
+    html! {
+        @match place(submission) {
+            Some(place) => a href=(place) { (name(submission)) },
+            None => (name(submission)),
+        }
+    }
+}
+
+fn submissions(all: &[&Record]) -> Markup {
+    html! {
+        h2 { "Submissions" }
+        div.scroll {
+            table {
+                thead { tr {
+                    th scope="col" { "Name" }
+                    th.n scope="col" { "Points" }
+                    th.n scope="col" { "Passed" }
+                    th.n scope="col" { "Seconds" }
+                } }
+                tbody { @for record in all { (row(record)) } }
+            }
+        }
+    }
+}
+
+fn row(record: &Record) -> Markup {
+    html! {
+        tr {
+            th.who scope="row" {
+                (linked(&record.submission))
+                @if !record.changed.is_empty() { div.remark { "changed by hand" } }
+                @if record.sandbox != Sandbox::Full {
+                    div.remark.bad { (record.sandbox.stamp()) }
+                }
+            }
+            @if record.is_graded() {
+                td.n { (number(record.points)) " of " (number(record.out_of)) }
+                td.n { (record.passed()) " of " (record.tasks.len()) }
+            } @else {
+                td.n.bad { "not graded" }
+                td {}
+            }
+            td.n { (number(record.seconds.round())) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{HOSTILE, Went, graded, hostile, is_harmless, not_graded, of_three};
+    use super::*;
+
+    fn a_class() -> Vec<Record> {
+        use Went::{Empty, Like, Passed, Wrong};
+        vec![
+            not_graded("group 3", "no file to take"),
+            of_three("group 2", [Passed, Like("norm/eps-outside"), Like("norm/eps-outside")]),
+            of_three("group 1", [Passed, Like("norm/no-eps"), Empty]),
+            of_three("group 4", [Wrong, Like("norm/eps-outside"), Passed]),
+        ]
+    }
+
+    fn references(records: &[Record]) -> Vec<&Record> {
+        records.iter().filter(|record| record.is_graded()).collect()
+    }
+
+    #[test]
+    fn a_known_bug_counts_once_a_submission() {
+        let class = a_class();
+        let graded = references(&class);
+        let tally = tally(&graded);
+        let known = misconceptions(&graded, &tally);
+        let seen: Vec<_> =
+            known.iter().map(|k| (k.bug, k.submissions, k.tasks.iter().copied().collect())).collect();
+        let said: [(&str, usize, Vec<usize>); 2] =
+            [("norm/eps-outside", 2, vec![1, 2]), ("norm/no-eps", 1, vec![1])];
+        assert_eq!(seen, said);
+    }
+
+    #[test]
+    fn tasks_are_counted_among_those_who_were_graded() {
+        let class = a_class();
+        let graded = references(&class);
+        let tally = tally(&graded);
+        let seen: Vec<_> = tally.iter().map(|t| (t.number, t.passed, t.of, t.not_begun)).collect();
+        assert_eq!(seen, [("1.1", 2, 3, 0), ("1.2", 0, 3, 0), ("2.1", 1, 3, 1)]);
+    }
+
+    #[test]
+    fn who_was_not_graded_comes_first() {
+        let page = class(&a_class());
+        let words = ["1 of 4 submissions not graded", "no file to take", "<h1>4 submissions, 3 graded"];
+        let places: Vec<_> = words.iter().map(|word| page.find(word)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");
+        // In the order of their names, whatever came first; and the same each time.
+        let names = ["group%201/", "group%202/", "group%204/"].map(|name| page.find(name));
+        assert!(names.is_sorted(), "{names:?}");
+        let mut turned = a_class();
+        turned.reverse();
+        assert_eq!(page, class(&turned));
+        assert!(!page.contains("full sandbox") && !page.contains("same rules"));
+    }
+
+    #[test]
+    fn what_makes_grades_less_sure_is_told() {
+        let mut class_of_two = a_class();
+        class_of_two[1].sandbox = Sandbox::Confined;
+        class_of_two[2].judge = "other".to_string();
+        let page = class(&class_of_two);
+        assert!(page.contains("1 submission: in a sandbox of Landlock and seccomp alone"), "{page}");
+        assert!(page.contains("there are 2 judges"), "{page}");
+    }
+
+    #[test]
+    fn hostile_names_stay_names() {
+        let page = class(&[hostile(), not_graded(HOSTILE, "<b>why\u{202e}"), graded("a/b", Vec::new())]);
+        assert!(is_harmless(&page), "{page}");
+        assert!(!page.contains("report.html"), "no link leads out of the folder: {page}");
+        assert!(class(&[graded("é \"<b>", Vec::new())]).contains("href=\"%C3%A9%20%22%3Cb%3E/report.html\""));
+    }
+
+    #[test]
+    fn a_class_of_nobody_is_a_page_too() {
+        assert!(class(&[]).contains("0 submissions, 0 graded"));
+        let page = class(&[not_graded("group 7", "no disk")]);
+        assert!(!page.contains("Median") && page.contains("group%207/report.html"));
+    }
+}

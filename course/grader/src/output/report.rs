@@ -1,0 +1,360 @@
+//! The page of one submission: what its learner would see.
+
+use super::page::{
+    BLOCK, NAME, SENTENCE, block, count, last_lines, line, lines, name, number, page,
+};
+use crate::record::{Change, LeftOut, Outcome, Record, Sandbox, TaskRecord};
+use maud::{Markup, html};
+
+/// `report.html` of a submission.
+pub fn report(record: &Record) -> String {
+    let graded = record.is_graded();
+    let body = html! {
+        @if let Outcome::NotGraded { why } = &record.outcome { (no_grade(why)) }
+        h1 { (name(&record.submission)) }
+        @if graded { (points(record)) }
+        @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
+        (graded_by(record))
+        @if graded {
+            (tasks(&record.tasks))
+            (failed(&record.tasks))
+            (empty(&record.tasks))
+        }
+        (changes(&record.changed))
+        (left_out(&record.left_out))
+    };
+    page(&record.submission, &body)
+}
+
+/// Before all: there is no grade. That is another thing than no points.
+fn no_grade(why: &str) -> Markup {
+    html! {
+        section.alarm {
+            h2 { "Not graded" }
+            p.why { (lines(why, SENTENCE)) }
+            p { "There is no grade. That is not a grade of 0 points." }
+        }
+    }
+}
+
+fn points(record: &Record) -> Markup {
+    html! {
+        p.points {
+            strong { (number(record.points)) " of " (number(record.out_of)) " points" }
+            ", " (record.passed()) " of " (count(record.tasks.len(), "task")) " passed"
+        }
+        @if !record.changed.is_empty() {
+            p { "These points were changed by hand: " a href="#changes" { "who, when and why" } "." }
+        }
+    }
+}
+
+/// A warning, where the code was not kept as far away as it can be.
+fn stamp(sandbox: Sandbox) -> Markup {
+    html! {
+        section.alarm {
+            h2 { "Not in the full sandbox" }
+            p { "It was run " (sandbox.stamp()) "." }
+        }
+    }
+}
+
+/// What is needed to make the same grade again.
+fn graded_by(record: &Record) -> Markup {
+    let taken: Vec<String> = record.taken.iter().map(|file| line(file, NAME)).collect();
+    html! {
+        h2 { @if record.is_graded() { "What it was graded by" } @else { "What it was to be graded by" } }
+        dl {
+            dt { "Seed" } dd { (record.seed) ", of the random inputs" }
+            dt { "Sandbox" } dd { (record.sandbox.stamp()) }
+            dt { "Files taken" }
+            dd { @if taken.is_empty() { "none" } @else { (taken.join(", ")) } }
+            dt { "Their SHA-256" } dd.digest { (line(&record.digest, NAME)) }
+            dt { "Judge's SHA-256" } dd {
+                span.digest { (line(&record.judge, NAME)) } " " span.soft { "(course and settings)" }
+            }
+        }
+    }
+}
+
+/// Where the report on a task stands in the page. Numbers of tasks are not asked to be good names.
+fn anchor(place: usize) -> String {
+    format!("task-{}", place + 1)
+}
+
+/// Tasks as the table and the sections below it show them, with their places.
+type Placed<'a> = (usize, &'a TaskRecord);
+
+fn tasks(tasks: &[TaskRecord]) -> Markup {
+    let placed: Vec<Placed> = tasks.iter().enumerate().collect();
+    let components = placed.chunk_by(|(_, a), (_, b)| component(a) == component(b));
+    html! {
+        h2 { "Tasks" }
+        div.scroll {
+            table {
+                thead { tr {
+                    th scope="col" { "Result" }
+                    th scope="col" { "Task" }
+                    th scope="col" {}
+                    th.n scope="col" { "Points" }
+                } }
+                @for component in components { (rows(component)) }
+            }
+        }
+    }
+}
+
+/// A component's rows, under its name and its sum.
+fn rows(tasks: &[Placed]) -> Markup {
+    let sum = |of: fn(&TaskRecord) -> f64| tasks.iter().map(|(_, task)| of(task)).sum::<f64>();
+    let (got, out_of) = (sum(|task| task.points), sum(|task| task.out_of));
+    let title = tasks.first().map_or("", |(_, task)| title(task).0);
+    html! {
+        tbody {
+            tr {
+                th.group scope="rowgroup" colspan="3" { (line(title, NAME)) }
+                th.group.n { (number(got)) " of " (number(out_of)) }
+            }
+            @for (place, task) in tasks {
+                tr {
+                    td.fixed { (mark(task)) }
+                    td.n { (line(&task.grade.task, NAME)) }
+                    th scope="row" {
+                        @let subject = line(title_of(task), SENTENCE);
+                        @if task.grade.passed { (subject) }
+                        @else { a href={ "#" (anchor(*place)) } { (subject) } }
+                    }
+                    td.n { (number(task.points)) " of " (number(task.out_of)) }
+                }
+            }
+        }
+    }
+}
+
+/// The slug of the task's component.
+fn component(task: &TaskRecord) -> &str {
+    task.name.split('/').next().unwrap_or_default()
+}
+
+/// A task's component and its subject, in words.
+fn title(task: &TaskRecord) -> (&str, &str) {
+    task.title.split_once(": ").unwrap_or((component(task), &task.title))
+}
+
+fn title_of(task: &TaskRecord) -> &str {
+    title(task).1
+}
+
+/// How a task went: a sign and a word, since colours alone tell not everybody.
+fn mark(task: &TaskRecord) -> Markup {
+    html! {
+        @if task.grade.passed { span.good { "✓ passed" } }
+        @else if task.grade.begun { span.bad { "✗ failed" } }
+        @else { span.soft { "– not begun" } }
+    }
+}
+
+/// The reports on what is wrong.
+fn failed(tasks: &[TaskRecord]) -> Markup {
+    let wrong = |(_, task): &Placed| !task.grade.passed && task.grade.begun;
+    let failed: Vec<Placed> = tasks.iter().enumerate().filter(wrong).collect();
+    html! {
+        @if !failed.is_empty() {
+            h2 { "What failed" }
+            @for (place, task) in failed {
+                h3 id=(anchor(place)) { (heading(task)) }
+                (block(&task.report))
+                (printed(&task.printed))
+            }
+        }
+    }
+}
+
+/// The reports on what nobody began: each says where to begin, and no more.
+fn empty(tasks: &[TaskRecord]) -> Markup {
+    let not_begun = |(_, task): &Placed| !task.grade.passed && !task.grade.begun;
+    let empty: Vec<Placed> = tasks.iter().enumerate().filter(not_begun).collect();
+    html! {
+        @if !empty.is_empty() {
+            h2 { "Not begun" }
+            @for (place, task) in empty {
+                details id=(anchor(place)) {
+                    summary { (heading(task)) }
+                    (block(&task.report))
+                    (printed(&task.printed))
+                }
+            }
+        }
+    }
+}
+
+fn heading(task: &TaskRecord) -> Markup {
+    html! { (line(&task.grade.task, NAME)) " " (line(&task.title, SENTENCE)) }
+}
+
+fn printed(text: &str) -> Markup {
+    html! {
+        @if !text.is_empty() {
+            details {
+                summary { "What the code printed. It counts for nothing." }
+                pre tabindex="0" { (last_lines(text, BLOCK)) }
+            }
+        }
+    }
+}
+
+fn changes(changes: &[Change]) -> Markup {
+    html! {
+        @if !changes.is_empty() {
+            h2 id="changes" { "Changed by hand" }
+            div.scroll {
+                table {
+                    thead { tr {
+                        th scope="col" { "What" }
+                        th.n scope="col" { "Points" }
+                        th scope="col" { "Who" }
+                        th scope="col" { "When" }
+                        th scope="col" { "Why" }
+                    } }
+                    tbody {
+                        @for change in changes {
+                            tr {
+                                th scope="row" {
+                                    @match &change.task {
+                                        Some(task) => (line(task, NAME)),
+                                        None => "the whole submission",
+                                    }
+                                }
+                                td.n { (number(change.points)) }
+                                td { (line(&change.who, NAME)) }
+                                td { (line(&change.when, NAME)) }
+                                td.why { (lines(&change.why, SENTENCE)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Files that are listed. An archive may hold very many.
+const LISTED: usize = 200;
+
+fn left_out(left_out: &[LeftOut]) -> Markup {
+    html! {
+        @if !left_out.is_empty() {
+            h2 { "Left out" }
+            p { "These were found and not taken." }
+            div.scroll {
+                table {
+                    thead { tr { th scope="col" { "Name" } th scope="col" { "Why" } } }
+                    tbody {
+                        @for left in left_out.iter().take(LISTED) {
+                            tr {
+                                th.who scope="row" { (name(&left.name)) }
+                                td { (line(&left.why, SENTENCE)) }
+                            }
+                        }
+                    }
+                }
+            }
+            @if left_out.len() > LISTED {
+                p.soft { "And " (left_out.len() - LISTED) " more." }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::{Went, graded, hostile, is_harmless, not_graded, of_three};
+    use super::*;
+
+    fn order(page: &str, words: &[&str]) {
+        let places: Vec<usize> =
+            words.iter().map(|word| page.find(word).unwrap_or_else(|| panic!("{word}: {page}"))).collect();
+        assert!(places.is_sorted(), "{words:?} at {places:?}");
+    }
+
+    #[test]
+    fn it_says_what_came_out_and_why() {
+        let mut record = of_three("group 7", [Went::Passed, Went::Wrong, Went::Empty]);
+        record.tasks[1].points = 1.5;
+        record.points = 5.5;
+        record.tasks[1].printed = "hello".to_string();
+        let page = report(&record);
+        let said = [
+            "group 7",
+            "5.5 of 12 points",
+            "1 of 3 tasks passed",
+            "namespaces, Landlock, seccomp",
+            &record.digest,
+            &record.judge,
+            "4 of 4",
+            "1.5 of 4",
+            "What failed",
+            "broken     norm/tape/law",
+            "hello",
+            "Not begun",
+            "broken     rope/tables/law",
+        ];
+        order(&page, &said);
+        assert_eq!(["✓ passed", "✗ failed", "– not begun"].map(|mark| page.matches(mark).count()), [1; 3]);
+        // Each component has its sum, and each link its place.
+        order(&page, &["5.5 of 8", "0 of 4"]);
+        for place in ["task-2", "task-3"] {
+            order(&page, &[&format!("href=\"#{place}\""), &format!("id=\"{place}\"")]);
+        }
+        // What passed has no report, and nothing was changed or left out.
+        for word in ["norm/forward/law", "task-1", "Changed by hand", "Left out", "alarm\""] {
+            assert!(!page.contains(word), "{word}");
+        }
+        assert_eq!(page, report(&record));
+    }
+
+    #[test]
+    fn who_was_not_graded_has_no_points() {
+        let page = report(&not_graded("group 7", "the disk is full:\nno space <left>"));
+        order(&page, &["Not graded", "the disk is full:\nno space &lt;left&gt;", "<h1>", "Seed"]);
+        for word in ["class=\"points\"", "0 of 0", "passed", "<h2>Tasks"] {
+            assert!(!page.contains(word), "{word}: {page}");
+        }
+    }
+
+    #[test]
+    fn another_sandbox_and_a_change_are_told_at_the_top() {
+        let mut record = of_three("group 7", [Went::Passed; 3]);
+        record.sandbox = Sandbox::None;
+        record.changed = vec![Change {
+            task: None,
+            points: 9.0,
+            who: "the lecturer".to_string(),
+            when: "24 November".to_string(),
+            why: "shown in the tutorial".to_string(),
+        }];
+        let said = ["href=\"#changes\"", "WITHOUT A SANDBOX", "<h2>Tasks", "id=\"changes\""];
+        order(&report(&record), &said);
+        let change = ["the whole submission", ">9<", "the lecturer", "24 November", "in the tutorial"];
+        order(&report(&record), &change);
+    }
+
+    #[test]
+    fn hostile_texts_stay_texts() {
+        let page = report(&hostile());
+        assert!(is_harmless(&page), "{page}");
+        let said = ["../&lt;script&gt;", "[U+202E]", "&lt;img src=x", "\u{241b}[2J\u{2400}", "build.rs"];
+        order(&page, &said);
+    }
+
+    #[test]
+    fn long_texts_and_lists_end() {
+        let mut record = graded("group 7", Vec::new());
+        let left = LeftOut { name: "x".repeat(10_000), why: "too long".to_string() };
+        record.left_out = vec![left; 1_000];
+        record.outcome = Outcome::NotGraded { why: "y".repeat(10_000) };
+        let page = report(&record);
+        assert!(page.contains("And 800 more.") && page.contains("9880 characters more"));
+        assert!(page.len() < 100_000, "{}", page.len());
+    }
+}

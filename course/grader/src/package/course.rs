@@ -1,0 +1,130 @@
+//! The files of the course that go into a package.
+
+use crate::error::{Error, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What cargo needs for the grader: the packages of the workspace, since cargo reads the manifests of all.
+const TAKEN: &[&str] = &[
+    ".cargo",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "benches",
+    "contract",
+    "course",
+    "examples",
+    "exercises",
+    "kit",
+    "rust-toolchain.toml",
+    "src",
+    "tensor",
+    "tests",
+];
+/// What is in these, and is not needed.
+const LEFT: &[&str] = &["benches/peers/", "tests/cuda/", "tests/goldens/"];
+/// Grading does not need them, so they are not on other machines.
+const SOLUTION: &str = "/solution.rs";
+
+/// A copy of the course.
+pub struct Course {
+    /// Names of files, with `/` and sorted, and where they are.
+    pub files: Vec<(String, PathBuf)>,
+    /// The version of Rust.
+    pub channel: String,
+}
+
+impl Course {
+    /// The files that git tracks in a folder. What else lies there, such as other submissions, goes nowhere.
+    ///
+    /// # Errors
+    /// git can't be run, or knows no files there; the version of Rust can't be read.
+    pub fn find(root: &Path) -> Result<Self> {
+        let asked = Command::new("git")
+            .arg("-C")
+            .arg(root)
+            .args(["ls-files", "-z", "--"])
+            .args(TAKEN)
+            .output();
+        let output = asked.map_err(|error| refused(root, &error.to_string()))?;
+        if !output.status.success() {
+            return Err(refused(root, String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        let names = String::from_utf8_lossy(&output.stdout);
+        let mut files: Vec<(String, PathBuf)> = names
+            .split('\0')
+            .filter(|name| !name.is_empty() && !is_left(name))
+            .map(|name| (name.to_string(), root.join(name)))
+            // Links, and files that were taken away since.
+            .filter(|(_, path)| path.symlink_metadata().is_ok_and(|about| about.is_file()))
+            .collect();
+        files.sort();
+        files.dedup();
+        if !files.iter().any(|(name, _)| name == "Cargo.lock") {
+            return Err(refused(root, "no Cargo.lock among the files that git tracks"));
+        }
+        Ok(Self { channel: channel(&root.join("rust-toolchain.toml"))?, files })
+    }
+}
+
+fn is_left(name: &str) -> bool {
+    LEFT.iter().any(|folder| name.starts_with(folder))
+        || name.starts_with("exercises/") && name.ends_with(SOLUTION)
+}
+
+fn refused(root: &Path, got: &str) -> Error {
+    Error::Argument {
+        what: "a package is made of the files that git tracks in the course".to_string(),
+        expected: format!("a git repository with the course in {}", root.display()),
+        got: got.to_string(),
+        to_do: "run this in a clone of the course; what you have added there is taken too, once git tracks it"
+            .to_string(),
+    }
+}
+
+fn channel(path: &Path) -> Result<String> {
+    let failed = Error::file(path, "can't be read");
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let toolchain = table.get("toolchain").and_then(|toolchain| toolchain.get("channel"));
+    let channel = toolchain.and_then(toml::Value::as_str).map(String::from);
+    channel.ok_or_else(|| Error::Argument {
+        what: "the course names its version of Rust".to_string(),
+        expected: format!("[toolchain] with a channel in {}", path.display()),
+        got: "none".to_string(),
+        to_do: "take the file of the course".to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_needed_leaves_the_machine() {
+        for left in [
+            "exercises/norm/solution.rs",
+            "tests/goldens/norm.safetensors",
+            "benches/peers/Cargo.toml",
+        ] {
+            assert!(is_left(left), "{left}");
+        }
+        for taken in [
+            "exercises/norm/starter.rs",
+            "benches/Cargo.toml",
+            "tests/memory.rs",
+            "contract/src/solution.rs",
+        ] {
+            assert!(!is_left(taken), "{taken}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_no_clone_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Course::find(folder.path()).err().unwrap().to_string();
+        assert!(error.contains("expected  a git repository") && error.contains("to do"), "{error}");
+    }
+}

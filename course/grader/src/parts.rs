@@ -1,0 +1,228 @@
+//! What a submission is linked with: built once, from the course's own files, and copied where nothing else lies.
+//!
+//! It is the door to dfdx, the seams' plain types, the wire, and the crates below them. No reference, no oracle, no known bug
+//! and no solution is among them.
+
+use crate::error::{Error, Result};
+use crate::intake::hex;
+use contract::registry::COMPONENTS;
+use learner::progress::Progress;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The crates of a submission, and the programs beside it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Parts {
+    /// The course.
+    pub course: PathBuf,
+    /// The folder of built crates.
+    pub deps: PathBuf,
+    /// What `exercises` names, and its file in `deps`.
+    pub of_exercises: BTreeMap<String, String>,
+    /// What `party` names.
+    pub of_party: BTreeMap<String, String>,
+    /// The program `confine`.
+    pub confine: PathBuf,
+    /// rustc.
+    pub rustc: PathBuf,
+    /// The folder that rustc lives in, with its libraries.
+    pub sysroot: PathBuf,
+}
+
+/// Tells `exercises/build.rs` to leave the lecturer's own exercises out: they may be in any state.
+const STARTERS: &str = "QUADRIVIUM_STARTERS";
+
+impl Parts {
+    /// Builds them, or takes what is built. `says` hears what cargo does.
+    ///
+    /// # Errors
+    /// Cargo or rustc can't be run, or fails.
+    pub fn build(course: &Path, says: Progress<'_>) -> Result<Self> {
+        let slugs: Vec<&str> = COMPONENTS.iter().map(|of| of.slug).collect();
+        let mut cargo = learner::program::plain_cargo();
+        cargo.current_dir(course).env(STARTERS, slugs.join(","));
+        cargo.args(["build", "--locked", "--package", "party", "--package", "confine"]);
+        cargo.args(["--message-format=json", "--color=never"]);
+        cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let failed = |reason: String| Error::Program { what: "the parts of submissions can't be built", reason };
+        let mut child = cargo.spawn().map_err(|error| failed(error.to_string()))?;
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let (messages, said) = std::thread::scope(|scope| {
+            let listener = scope.spawn(|| learner::program::listen(err, says));
+            let messages = out.map_or(Ok(String::new()), io::read_to_string);
+            (messages, listener.join().unwrap_or_default())
+        });
+        let messages = messages.map_err(|error| failed(error.to_string()))?;
+        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        if !status.success() {
+            return Err(failed(said));
+        }
+        let built = Built::of(&messages);
+        let rustc = rustc(course)?;
+        let sysroot = rustc.sysroot;
+        let confine = built.confine.clone().ok_or_else(|| failed("no program `confine`".to_string()))?;
+        let deps = built.kept(course).map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            course: course.to_path_buf(),
+            deps,
+            of_exercises: named_by(&course.join("exercises"), course, &built)?,
+            of_party: named_by(&course.join("exercises/party"), course, &built)?,
+            confine,
+            rustc: rustc.program,
+            sysroot,
+        })
+    }
+}
+
+/// What cargo built.
+#[derive(Default)]
+struct Built {
+    libraries: Vec<Library>,
+    /// All files that a compiler may want to read.
+    files: Vec<PathBuf>,
+    confine: Option<PathBuf>,
+}
+
+/// A library, by the name that code has for it.
+struct Library {
+    name: String,
+    /// Of its package: its version is the end of it.
+    id: String,
+    file: PathBuf,
+}
+
+impl Built {
+    fn of(messages: &str) -> Self {
+        let mut built = Self::default();
+        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+            if message["reason"] != "compiler-artifact" {
+                continue;
+            }
+            if message["target"]["name"] == "confine" {
+                built.confine = message["executable"].as_str().map(PathBuf::from);
+            }
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+            let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));
+            // The lecturer's own exercises are no part of anybody's.
+            let is_own = name == "exercises" || name == "party";
+            for file in message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let path = PathBuf::from(file);
+                let end = path.extension().unwrap_or_default();
+                if is_own || !(end == "rlib" || end == std::env::consts::DLL_EXTENSION) {
+                    continue;
+                }
+                if end == "rlib" {
+                    let (name, id) = (name.replace('-', "_"), id.clone());
+                    built.libraries.push(Library { name, id, file: path.clone() });
+                }
+                built.files.push(path);
+            }
+        }
+        built
+    }
+
+    /// The files in a folder of their own, which is called by what is in it. A folder that is there is whole: it takes its
+    /// name when it is.
+    fn kept(&self, course: &Path) -> io::Result<PathBuf> {
+        let mut names: Vec<String> = self.files.iter().map(|path| file_name(path)).collect();
+        names.sort();
+        let mut hash = Sha256::new();
+        for path in &self.files {
+            // Cargo's names have a hash of all but the content.
+            let about = path.metadata()?;
+            let changed = about.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            hash.update(format!("{} {} {}\n", file_name(path), about.len(), changed.as_nanos()));
+        }
+        let all = course.join("target/grader");
+        let folder = all.join(format!("parts-{}", &hex(&hash.finalize())[..16]));
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        std::fs::create_dir_all(&all)?;
+        for old in all.read_dir()?.flatten() {
+            if old.file_name().to_string_lossy().starts_with("parts-") {
+                // In use by another run, perhaps, which then fails and says so; the next one is whole again.
+                let _ = std::fs::remove_dir_all(old.path());
+            }
+        }
+        let new = tempfile::tempdir_in(&all)?;
+        for path in &self.files {
+            std::fs::copy(path, new.path().join(file_name(path)))?;
+        }
+        match std::fs::rename(new.keep(), &folder) {
+            Ok(()) => Ok(folder),
+            Err(_) if folder.is_dir() => Ok(folder),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The crates that a package of the course names, and their files. What only its tests name is left out.
+fn named_by(folder: &Path, course: &Path, built: &Built) -> Result<BTreeMap<String, String>> {
+    let read = |path: PathBuf| -> Result<toml::Table> {
+        let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "can't be read"))?;
+        text.parse().map_err(|error| Error::file(path, "is no TOML")(io::Error::other(error)))
+    };
+    let manifest = read(folder.join("Cargo.toml"))?;
+    let lock = read(course.join("Cargo.lock"))?;
+    let own = manifest.get("package").and_then(|package| package.get("name"));
+    let systems = manifest.get("target").and_then(toml::Value::as_table);
+    let tables = systems.into_iter().flat_map(|of| of.values()).filter_map(toml::Value::as_table);
+    let tables = std::iter::once(&manifest).chain(tables);
+    let named = tables.filter_map(|table| table.get("dependencies")?.as_table());
+    // The lock says a version where there are several of one name.
+    let packages = lock.get("package").and_then(toml::Value::as_array).into_iter().flatten();
+    let locked = packages.filter(|package| package.get("name") == own);
+    let locked = locked.filter_map(|package| package.get("dependencies")?.as_array());
+    let locked: Vec<&str> = locked.flatten().filter_map(toml::Value::as_str).collect();
+
+    let mut crates = BTreeMap::new();
+    // Those of the submission's own are built with it.
+    for name in named.flat_map(|table| table.keys()).filter(|name| *name != "exercises") {
+        let version = locked.iter().find_map(|words| words.strip_prefix(&format!("{name} ")));
+        let known = name.replace('-', "_");
+        let is_it = |library: &&Library| {
+            library.name == known && version.is_none_or(|version| library.id.ends_with(version))
+        };
+        match &built.libraries.iter().filter(is_it).collect::<Vec<_>>()[..] {
+            [one] => crates.insert(known, file_name(&one.file)),
+            several => {
+                let what = "the parts of submissions can't be built";
+                let reason = format!("cargo built {} crates called {name}, and 1 is needed", several.len());
+                return Err(Error::Program { what, reason });
+            }
+        };
+    }
+    Ok(crates)
+}
+
+struct Rustc {
+    program: PathBuf,
+    sysroot: PathBuf,
+}
+
+/// The compiler itself: what is called `rustc` may be rustup's, which looks for files that are not in the sandbox.
+fn rustc(course: &Path) -> Result<Rustc> {
+    let named = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let failed = |reason: String| Error::Program { what: "rustc can't be run", reason };
+    let output = Command::new(named)
+        .args(["--print", "sysroot"])
+        .current_dir(course)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let program = sysroot.join("bin/rustc");
+    match program.is_file() {
+        true => Ok(Rustc { program, sysroot }),
+        false => Err(failed(format!("no bin/rustc in its folder {}", sysroot.display()))),
+    }
+}

@@ -1,0 +1,134 @@
+//! What came of a submission, as it stands in its `result.json`. All that is shown of it is made of this.
+
+use contract::grade::Grade;
+use serde::{Deserialize, Serialize};
+
+/// Of the layout of `result.json`.
+pub const LAYOUT: u32 = 1;
+
+/// What came of one submission.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`LAYOUT`].
+    pub layout: u32,
+    /// Its name: that of its folder or archive.
+    pub submission: String,
+    /// SHA-256 of the files that were taken, with their names.
+    pub digest: String,
+    /// SHA-256 of what it was graded by: the course's files, and the settings.
+    pub judge: String,
+    /// The seed of its random inputs.
+    pub seed: u64,
+    /// What stood between its code and the machine.
+    pub sandbox: Sandbox,
+    /// The learner's files that were taken, such as `norm.rs`.
+    pub taken: Vec<String>,
+    /// What else was found, and why it was left out.
+    pub left_out: Vec<LeftOut>,
+    /// Whether there is a grade.
+    pub outcome: Outcome,
+    /// Points that it got. With partial credit they may have a fraction.
+    pub points: f64,
+    /// Points that it could get.
+    pub out_of: f64,
+    /// Its tasks, in the course's order. None, if there is no grade.
+    pub tasks: Vec<TaskRecord>,
+    /// Somebody's own decision, if there is one. The points above have it already.
+    pub changed: Vec<Change>,
+    /// Seconds of the whole, on the clock.
+    pub seconds: f64,
+}
+
+/// Whether there is a grade.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// There is one.
+    Graded,
+    /// There is none: the submission has no file to take, or the machine failed. Nobody gets 0 points for that.
+    NotGraded {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What stands between a submission's code and the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sandbox {
+    /// Namespaces by bubblewrap, and within them what [`Sandbox::Confined`] is.
+    Full,
+    /// Namespaces by bubblewrap, and limits of resources.
+    Namespaces,
+    /// Landlock, seccomp, and limits of resources: no namespaces.
+    Confined,
+    /// Limits of resources, and nothing else: for tries on one's own code.
+    None,
+}
+
+/// Something that was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name, as far as it can be shown.
+    pub name: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What came of one task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Component and subject, such as `norm/forward`.
+    pub name: String,
+    /// Component and subject in words, such as `GroupRMSNorm: the forward pass`.
+    pub title: String,
+    /// Points that it got.
+    pub points: f64,
+    /// Points that it could get.
+    pub out_of: f64,
+    /// What the contract says: `passed`, `begun`, what is broken, the misconception.
+    pub grade: Grade,
+    /// The report, as the learner would read it.
+    pub report: String,
+    /// What the code printed, its end if it is long. It means nothing.
+    pub printed: String,
+}
+
+/// A decision of somebody who may change grades.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The task; the whole submission, if none is named.
+    pub task: Option<String>,
+    /// The points from then on.
+    pub points: f64,
+    /// Who decided.
+    pub who: String,
+    /// When, as they wrote it.
+    pub when: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Record {
+    /// Whether there is a grade.
+    pub fn is_graded(&self) -> bool {
+        self.outcome == Outcome::Graded
+    }
+
+    /// Tasks that were passed.
+    pub fn passed(&self) -> usize {
+        self.tasks.iter().filter(|task| task.grade.passed).count()
+    }
+}
+
+impl Sandbox {
+    /// What a report says of it.
+    pub fn stamp(self) -> &'static str {
+        match self {
+            Self::Full => "in a sandbox: namespaces, Landlock, seccomp",
+            Self::Namespaces => "in a sandbox of namespaces alone",
+            Self::Confined => "in a sandbox of Landlock and seccomp alone, without namespaces",
+            Self::None => "WITHOUT A SANDBOX: this code could read and write what its grader could",
+        }
+    }
+}

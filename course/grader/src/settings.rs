@@ -1,0 +1,182 @@
+//! What a lecturer may set, in one file.
+
+use contract::registry::{TASKS, tasks_called};
+use contract::task::{Grading, Task};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The settings. What is not said has the value that is good for most.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The tasks that are graded: names, numbers or components. All, if there are none.
+    pub tasks: Vec<String>,
+    /// Whether a task that is graded by invariants gets the points of those that hold, also if others are broken.
+    pub partial: bool,
+    /// Points of tasks, by name, in place of the course's own.
+    pub points: BTreeMap<String, f64>,
+    /// Random inputs of each property. More find more, and take longer.
+    pub cases: Option<u32>,
+    /// What a submission may use.
+    pub limits: Limits,
+    /// How the gradebooks of Moodle and Canvas call their columns.
+    pub columns: crate::output::table::Columns,
+    /// Who sees what on Gradescope.
+    pub gradescope: crate::output::formats::gradescope::Options,
+}
+
+/// What a submission may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Seconds that a task may compute.
+    pub cpu_seconds: u64,
+    /// Seconds that a task may take on the clock. More than `cpu_seconds`, since a machine has other things to do.
+    pub wall_seconds: u64,
+    /// Seconds that all tasks together may take on the clock.
+    pub submission_seconds: u64,
+    /// Memory of a process, in MiB.
+    pub memory_mib: u64,
+    /// Threads and processes.
+    pub processes: u64,
+    /// The longest file, and the whole of `/tmp`, in MiB.
+    pub file_mib: u64,
+    /// Seconds that its compilation may take.
+    pub build_seconds: u64,
+    /// Memory of the compiler, in MiB.
+    pub build_memory_mib: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cpu_seconds: 10,
+            wall_seconds: 60,
+            submission_seconds: 600,
+            memory_mib: 2048,
+            processes: 64,
+            file_mib: 16,
+            build_seconds: 300,
+            build_memory_mib: 6144,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let settings: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        settings.selected()?;
+        for (name, points) in &settings.points {
+            if TASKS.iter().all(|task| task.name != name) {
+                return Err(format!("[points]: no task is called \"{name}\""));
+            }
+            if !(points.is_finite() && *points >= 0.0) {
+                return Err(format!("[points] \"{name}\": points are 0 or more, got {points}"));
+            }
+        }
+        let Limits { cpu_seconds, wall_seconds, submission_seconds, .. } = settings.limits;
+        if cpu_seconds == 0 || wall_seconds < cpu_seconds || submission_seconds < wall_seconds {
+            return Err(format!(
+                "[limits]: 0 < cpu_seconds <= wall_seconds <= submission_seconds, got {cpu_seconds}, {wall_seconds} and \
+                 {submission_seconds}"
+            ));
+        }
+        if settings.cases == Some(0) {
+            return Err("cases: at least 1, got 0".to_string());
+        }
+        Ok(settings)
+    }
+
+    /// The tasks that are graded, in the course's order.
+    ///
+    /// # Errors
+    /// Words that name no task.
+    pub fn selected(&self) -> Result<Vec<&'static Task>, String> {
+        if self.tasks.is_empty() {
+            return Ok(TASKS.iter().collect());
+        }
+        let mut named = Vec::new();
+        for words in &self.tasks {
+            let tasks = tasks_called(words);
+            if tasks.is_empty() {
+                return Err(format!(
+                    "tasks: no task is called \"{words}\"; name a task (1.2, norm/forward) or a component (norm)"
+                ));
+            }
+            named.extend(tasks);
+        }
+        Ok(TASKS.iter().filter(|task| named.iter().any(|other| other.name == task.name)).collect())
+    }
+
+    /// What a task is worth.
+    pub fn points_of(&self, task: &Task) -> f64 {
+        self.points.get(task.name).copied().unwrap_or(f64::from(task.points))
+    }
+
+    /// The part of a task's points that a grade gets.
+    pub fn share(&self, task: &Task, grade: &contract::grade::Grade) -> f64 {
+        if grade.passed {
+            return 1.0;
+        }
+        let Grading::Invariants { ids, .. } = task.grading else { return 0.0 };
+        if !self.partial || !grade.begun || ids.is_empty() {
+            return 0.0;
+        }
+        let promises = contract::registry::component(task.component).map(|entry| entry.promises());
+        let weight = |id: &str| {
+            let found = promises.iter().flatten().find(|promise| promise.id == id);
+            found.map_or(0, |promise| promise.weight)
+        };
+        let held = |id: &&&str| grade.held.iter().any(|held| held == **id);
+        let sum = |ids: &mut dyn Iterator<Item = &&str>| ids.map(|id| weight(id)).sum::<u32>();
+        f64::from(sum(&mut ids.iter().filter(held))) / f64::from(sum(&mut ids.iter()).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::grade::Grade;
+
+    #[test]
+    fn nothing_said_is_the_whole_course() {
+        let settings = Settings::read("").unwrap();
+        assert_eq!(settings, Settings::default());
+        assert_eq!(settings.selected().unwrap().len(), TASKS.len());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |text: &str| Settings::read(text).unwrap_err();
+        assert!(said("tasks = ['norm/forword']").contains("norm/forword"));
+        assert!(said("[points]\n'norm/none' = 1").contains("norm/none"));
+        assert!(said("[points]\n'norm/forward' = -1").contains("got -1"));
+        assert!(said("[limits]\nwall_seconds = 3").contains("got 10, 3 and 600"));
+        assert!(said("cases = 0").contains("got 0"));
+        assert!(said("taks = []").contains("taks"));
+    }
+
+    #[test]
+    fn a_part_of_the_points_is_that_of_the_weights_that_hold() {
+        let task = contract::registry::task("norm/forward").unwrap();
+        let Grading::Invariants { ids, .. } = task.grading else { panic!() };
+        let mut grade = Grade::failed(task, "", "", "");
+        grade.held = ids.iter().skip(1).map(ToString::to_string).collect();
+        let all = Settings::default();
+        assert_eq!(all.share(task, &grade), 0.0);
+        assert_eq!(all.share(task, &Grade::new(task)), 1.0);
+        let partial = Settings { partial: true, ..all };
+        let share = partial.share(task, &grade);
+        assert!(0.0 < share && share < 1.0, "{share}");
+        // An id that is said twice, or that is another task's, adds nothing.
+        grade.held.extend(grade.held.clone());
+        grade.held.push("rope/theta".to_string());
+        assert_eq!(partial.share(task, &grade), share);
+        grade.begun = false;
+        assert_eq!(partial.share(task, &grade), 0.0);
+    }
+}

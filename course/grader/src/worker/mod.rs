@@ -1,0 +1,264 @@
+//! Judges one task of a submission, in a process of its own: strange answers may lead a judge anywhere, and then only this
+//! process is lost.
+
+mod property;
+mod seats;
+mod talk;
+
+use crate::cage::Cage;
+use crate::parts::Parts;
+use crate::program::{compile, named_crates};
+use crate::record::TaskRecord;
+use contract::grade::Grade;
+use contract::panics;
+use contract::run::Run;
+use contract::task::{Grading, Task};
+use contract::types::{self, Compiler, Keeps, PROGRAM, Rule, Said};
+use seats::{SEATS, Seat};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use talk::{NotStarted, Talk, Why};
+use wire::{Asker, Order};
+
+/// Says to this program that it is to judge one task. What to judge comes on standard input.
+pub const WORKER: &str = "QUADRIVIUM_WORKER";
+
+/// What is to be judged.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Asked {
+    /// The task's name.
+    pub task: String,
+    /// The sandbox.
+    pub cage: Cage,
+    /// What the program is linked with.
+    pub parts: Parts,
+    /// The folder in which it was built.
+    pub stage: PathBuf,
+    /// The program.
+    pub program: PathBuf,
+    /// The text of the learner's file.
+    pub file: String,
+    /// The seed of random inputs.
+    pub seed: u64,
+    /// Random inputs of each property.
+    pub cases: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Judged {
+    /// A grade, and what the code printed.
+    Grade(Box<Grade>, String),
+    /// The program did not start, or was killed, and it was none of its limits. Whose fault it is, another program tells.
+    NoGrade(String),
+}
+
+/// Judges what standard input asks for, and writes to standard output what came of it.
+///
+/// # Errors
+/// What comes is no question; standard output can't be written.
+pub fn run() -> io::Result<()> {
+    panics::silence();
+    let asked: Asked = serde_json::from_reader(io::stdin().lock())?;
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // A compiler that it starts may have no more than this process.
+        let most = Some(asked.cage.limits.build_memory_mib << 20);
+        setrlimit(Resource::As, Rlimit { current: most, maximum: most })?;
+    }
+    let judged = judge(&asked);
+    serde_json::to_writer(io::stdout().lock(), &judged)?;
+    Ok(())
+}
+
+/// Judges a task.
+pub fn judge(asked: &Asked) -> Judged {
+    let task = contract::registry::task(&asked.task);
+    let seat = task.and_then(|task| SEATS.iter().find(|seat| seat.slug == task.component));
+    let (Some(task), Some(seat)) = (task, seat) else {
+        return Judged::NoGrade(format!("{} has no seat in the grader: a mistake of the course", asked.task));
+    };
+    match task.grading {
+        Grading::Invariants { calls, by_hand, .. } => {
+            let run = run_of(asked);
+            talked(asked, task, calls, by_hand, |asker| (seat.invariants)(task, asker, &run))
+        }
+        Grading::Types(rule) => of_types(asked, task, rule, seat),
+        Grading::Property { .. } => property::judge(asked, task, seat),
+    }
+}
+
+fn run_of(asked: &Asked) -> Run {
+    Run { seed: asked.seed, cases: asked.cases, ..Run::default() }
+}
+
+/// A grade by what the program answers.
+fn talked(
+    asked: &Asked,
+    task: &Task,
+    calls: &[&str],
+    by_hand: bool,
+    judge: impl FnOnce(&Asker) -> Grade,
+) -> Judged {
+    let calls = calls.iter().map(ToString::to_string).collect();
+    let (talk, ends) = match Talk::start(&asked.cage, &asked.program, &Order::Answer { calls, by_hand }) {
+        Ok(started) => started,
+        Err(NotStarted(words)) => return Judged::NoGrade(words),
+    };
+    // Nobody knows which number the first question will have.
+    let asker = Asker::new(ends, number() >> 1);
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(&asker)));
+    let lost = asker.lost();
+    drop(asker);
+    let end = talk.end(lost);
+    match (broken(task, &asked.cage, &end.why), judged) {
+        (Some(Ok(grade)), _) => Judged::Grade(Box::new(grade), end.printed),
+        (Some(Err(words)), _) => Judged::NoGrade(words),
+        (None, Ok(grade)) => Judged::Grade(Box::new(grade), end.printed),
+        (None, Err(payload)) => {
+            let sentence = "Answers are such that they can be judged.";
+            let what = format!("the judge ended over them: {}", panics::message(&*payload));
+            Judged::Grade(Box::new(Grade::failed(task, "autograder/judge", sentence, what)), end.printed)
+        }
+    }
+}
+
+/// What a conversation that broke off means for its task: a grade, or words if it may be the machine's fault.
+fn broken(task: &Task, cage: &Cage, why: &Why) -> Option<Result<Grade, String>> {
+    let time = "A task ends within its time limit.";
+    let (rule, sentence, what) = match why {
+        Why::Whole => return None,
+        Why::Killed => return Some(Err("it was killed by a signal (9) that its limits do not send".to_string())),
+        Why::Computed => (
+            "autograder/time",
+            time,
+            format!(
+                "it did not end in {} seconds of computing, so it was stopped. Is there a loop that does not end?",
+                cage.limits.cpu_seconds
+            ),
+        ),
+        Why::Late => (
+            "autograder/time",
+            time,
+            format!(
+                "it did not end in {} seconds, so it was stopped. Does it wait for something?",
+                cage.limits.wall_seconds
+            ),
+        ),
+        Why::Ended(how) => (
+            "autograder/no-grade",
+            "A task lets its process live.",
+            format!(
+                "the process ended without a grade ({how}): your code ended it, or it ran out of memory or stack. Look for \
+                 `exit`, `abort` and endless recursion."
+            ),
+        ),
+    };
+    Some(Ok(Grade::failed(task, rule, sentence, what)))
+}
+
+/// Tasks about types: rustc is asked, in the sandbox.
+fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
+    let machine = RefCell::new(None);
+    let run = run_of(asked);
+    let keeps = |Keeps { id, calls }: &Keeps| {
+        let (mut sentence, mut verdict) = ("", None);
+        let judged = talked(asked, task, calls, false, |asker| {
+            let (of_rule, said) = (seat.keeps)(id, asker, &run);
+            (sentence, verdict) = (of_rule, Some(said));
+            Grade::new(task)
+        });
+        match (judged, verdict) {
+            (Judged::Grade(grade, _), Some(verdict)) if grade.passed => (sentence, verdict),
+            (Judged::Grade(grade, _), _) => {
+                let breach = grade.broken.into_iter().next().map(|broken| Box::new(broken.breach));
+                (sentence, breach.map_or(Ok(None), Err))
+            }
+            (Judged::NoGrade(words), _) => {
+                machine.replace(Some(words));
+                (sentence, Ok(None))
+            }
+        }
+    };
+    let compiler: Compiler = &|program, emit| {
+        compiled(asked, program, emit).inspect_err(|error| {
+            machine.replace(Some(error.to_string()));
+        })
+    };
+    let grade = types::judge(task, rule, &asked.file, keeps, compiler);
+    match machine.into_inner() {
+        Some(words) => Judged::NoGrade(words),
+        None => Judged::Grade(Box::new(grade), String::new()),
+    }
+}
+
+/// What rustc says of a program against the submission's crate.
+fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
+    let Asked { cage, parts, stage, task, .. } = asked;
+    let name = task.replace('/', "-");
+    let (folder, out) = (stage.join("course").join(&name), stage.join("out").join(&name));
+    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(&out)?;
+    std::fs::write(folder.join(PROGRAM), program)?;
+    let mut arguments = vec![format!("{name}/{PROGRAM}"), "--crate-type=lib".to_string()];
+    arguments.extend(["--cap-lints=allow".to_string(), format!("--emit={emit}")]);
+    arguments.push(format!("--out-dir={}", out.display()));
+    let named = BTreeMap::from([("exercises".to_string(), String::new())]);
+    arguments.extend(named_crates(parts, stage, &named));
+    let output = compile(cage, parts, stage, &arguments).map_err(io::Error::other)?;
+    let messages = output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Ok(Said { success: output.success, messages, words: output.words })
+}
+
+/// A number that nobody can guess.
+fn number() -> u64 {
+    getrandom::u64().unwrap_or_default()
+}
+
+/// The longest text of a grade that is kept.
+const LONGEST: usize = 8 << 10;
+
+/// What stands in a record of it: texts that the submission has made are cut, if they are very long.
+pub fn recorded(task: &'static Task, mut grade: Grade, printed: String, points: (f64, f64)) -> TaskRecord {
+    for remark in &mut grade.remarks {
+        cut(remark);
+    }
+    for broken in &mut grade.broken {
+        broken.breach.cut(LONGEST);
+    }
+    let mut report = contract::report::report(task, &grade);
+    cut(&mut report);
+    let (points, out_of) = points;
+    TaskRecord {
+        name: task.name.to_string(),
+        title: task.title.clone(),
+        points,
+        out_of,
+        grade,
+        report,
+        printed: last_lines(&printed),
+    }
+}
+
+fn cut(text: &mut String) {
+    if text.len() > LONGEST {
+        let end = text.floor_char_boundary(LONGEST);
+        text.truncate(end);
+        text.push_str(" [cut]");
+    }
+}
+
+/// The end of what was printed.
+fn last_lines(printed: &str) -> String {
+    const LINES: usize = 40;
+    let lines: Vec<&str> = printed.lines().collect();
+    let mut text = lines[lines.len().saturating_sub(LINES)..].join("\n");
+    cut(&mut text);
+    text
+}

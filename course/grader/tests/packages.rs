@@ -1,0 +1,248 @@
+//! The packages for other systems, laid out as those systems document it, and run there.
+//!
+//! Most tests put a program in cargo's place that writes a result, so that the scripts are tested and the course is not built.
+
+#![cfg(target_os = "linux")]
+
+#[path = "packages/layout.rs"]
+mod layout;
+#[path = "packages/results.rs"]
+mod results;
+
+use course::arguments::{Format, Package};
+use layout::{Cargo, Ended, Machine};
+use results::{GradescopeResults, PrairieLearnResults};
+use std::fs;
+
+#[test]
+fn gradescope_gets_the_grade() {
+    let machine = Machine::gradescope(Cargo::StandIn);
+    machine.submit("norm.rs", "fn main() {}");
+    machine.answers(0, Format::Gradescope, &results::graded());
+    assert_eq!(machine.run().code, 0);
+    let results: GradescopeResults = machine.results();
+    assert_eq!((results.score, results.tests.len()), (2.0, 2));
+    let called = machine.called();
+    assert!(
+        called.starts_with("course grade ") && called.contains("/submission.tar.gz"),
+        "{called}"
+    );
+    assert!(
+        called.contains("--format gradescope") && called.contains("/settings.toml"),
+        "{called}"
+    );
+    assert!(called.contains("--sandbox full") || called.contains("--sandbox confined"), "{called}");
+    assert_eq!(machine.handed_in(), ["submission/", "submission/norm.rs"]);
+}
+
+#[test]
+fn gradescope_gets_no_grade_where_a_machine_failed() {
+    // Not graded, the machine ended it, wrong arguments, killed.
+    for code in [1, 101, 2, 137] {
+        let machine = Machine::gradescope(Cargo::StandIn);
+        machine.submit("norm.rs", "fn main() {}");
+        machine.leave("results/results.json", "{\"score\": 100}");
+        machine.answers(code, Format::Gradescope, &results::failed_machine());
+        let Ended { code, said } = machine.run();
+        assert_ne!(code, 0);
+        assert!(said.contains("not graded") && said.contains("not 0 points"), "{said}");
+        assert!(!machine.has_results(), "Gradescope would take this for a grade");
+    }
+}
+
+#[test]
+fn a_result_of_a_grader_that_broke_down_is_none() {
+    let machine = Machine::gradescope(Cargo::StandIn);
+    machine.submit("norm.rs", "fn main() {}");
+    machine.answers(137, Format::Gradescope, &results::graded());
+    assert_ne!(machine.run().code, 0);
+    assert!(!machine.has_results());
+}
+
+#[test]
+fn what_lies_in_a_submission_is_no_result() {
+    let machine = Machine::gradescope(Cargo::StandIn);
+    for name in
+        ["results.json", "out/submission/gradescope.json", "gradescope.json", "settings.toml"]
+    {
+        machine.submit(name, "{\"score\": 100}");
+    }
+    machine.answers(1, Format::Gradescope, &results::failed_machine());
+    assert_ne!(machine.run().code, 0);
+    assert!(!machine.has_results());
+    assert!(machine.called().contains("source/settings.toml"), "{}", machine.called());
+}
+
+#[test]
+fn gradescope_is_not_kept_waiting() {
+    let machine = Machine::gradescope(Cargo::StandIn);
+    machine.submit("norm.rs", "fn main() {}");
+    machine.answers(0, Format::Gradescope, &results::graded());
+    machine.waits(30);
+    let begin = std::time::Instant::now();
+    let Ended { code, said } = machine.run_with(&[("QUADRIVIUM_LIMIT", "1")]);
+    assert!(
+        begin.elapsed().as_secs() < 20 && code == 124 && said.contains("not graded"),
+        "{code}: {said}"
+    );
+    assert!(!machine.has_results());
+}
+
+#[test]
+fn gradescope_is_set_up() {
+    let machine = Machine::gradescope(Cargo::StandIn);
+    machine.answers(0, Format::Gradescope, &results::graded());
+    let Ended { code, said } = machine.set_up();
+    assert_eq!(code, 0, "{said}");
+    let calls = machine.calls();
+    for wanted in [
+        "apt-get install",
+        "rustup toolchain install",
+        "cargo fetch --locked",
+        "--profile proof",
+        "course grade ",
+    ] {
+        assert!(calls.contains(wanted), "no {wanted} in:\n{calls}");
+    }
+    assert!(!machine.has_results());
+}
+
+#[test]
+fn prairielearn_gets_the_grade() {
+    let machine = Machine::prairielearn(Cargo::StandIn);
+    machine.submit("norm.rs", "fn main() {}");
+    machine.answers(0, Format::Prairielearn, &results::graded());
+    let Ended { code, said } = machine.run();
+    assert_eq!(code, 0, "{said}");
+    let results: PrairieLearnResults = machine.results();
+    assert_eq!((results.gradable, results.score, results.tests.len()), (true, Some(0.5), 2));
+    assert!(machine.called().contains("/tests/settings.toml"), "{}", machine.called());
+    assert_eq!(machine.handed_in(), ["student/", "student/norm.rs"]);
+}
+
+#[test]
+fn prairielearn_is_told_that_an_answer_is_not_in_form() {
+    // PrairieLearn makes no folder where there is no file.
+    let machine = Machine::prairielearn(Cargo::StandIn);
+    machine.answers(1, Format::Prairielearn, &results::nothing_to_take());
+    assert_eq!(machine.run().code, 0);
+    let results: PrairieLearnResults = machine.results();
+    assert_eq!((results.gradable, results.score, results.format_errors.len()), (false, None, 1));
+}
+
+#[test]
+fn prairielearn_sees_a_failed_job_where_a_machine_failed() {
+    for code in [1, 101, 2] {
+        let machine = Machine::prairielearn(Cargo::StandIn);
+        machine.submit("norm.rs", "fn main() {}");
+        machine.answers(code, Format::Prairielearn, &results::failed_machine());
+        assert_ne!(machine.run().code, 0);
+        assert!(!machine.has_results());
+    }
+}
+
+#[test]
+fn prairielearn_builds_all_into_its_image() {
+    let machine = Machine::prairielearn(Cargo::StandIn);
+    let package = machine.package();
+    let dockerfile = fs::read_to_string(package.join("image/Dockerfile")).unwrap();
+    let pinned = fs::read_to_string(layout::course().join("rust-toolchain.toml")).unwrap();
+    let version = dockerfile
+        .lines()
+        .find_map(|line| line.strip_prefix("FROM rust:")?.strip_suffix("-slim-trixie"));
+    assert!(pinned.contains(&format!("\"{}\"", version.unwrap())), "{dockerfile}");
+    // What it copies is there.
+    for line in
+        dockerfile.lines().filter(|line| line.starts_with("COPY") || line.starts_with("ADD"))
+    {
+        let names: Vec<&str> = line.split(' ').skip(1).collect();
+        for name in &names[..names.len() - 1] {
+            assert!(package.join("image").join(name).is_file(), "{name}");
+        }
+    }
+    machine.answers(0, Format::Prairielearn, &results::graded());
+    let Ended { code, said } = machine.set_up();
+    assert_eq!(code, 0, "{said}");
+    let info = fs::read_to_string(package.join("question/info.json")).unwrap();
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["externalGradingOptions"]["enableNetworking"], false);
+    let entrypoint = info["externalGradingOptions"]["entrypoint"].as_str().unwrap();
+    assert!(dockerfile.contains(&format!("[\"{entrypoint}\"]")), "{entrypoint}");
+    assert!(!info.to_string().contains("{{") && !dockerfile.contains("{{"));
+    let question = fs::read_to_string(package.join("question/question.html")).unwrap();
+    assert!(question.contains("\"norm.rs, embedding.rs, "), "{question}");
+}
+
+#[test]
+fn a_package_holds_no_solution_and_no_secret() {
+    for machine in [Machine::gradescope(Cargo::StandIn), Machine::prairielearn(Cargo::StandIn)] {
+        let names = machine.course_files();
+        assert!(names.iter().any(|name| name == "exercises/norm/starter.rs"));
+        assert!(names.iter().any(|name| name == "Cargo.lock"));
+        for name in names {
+            let solution = name.starts_with("exercises/") && name.ends_with("/solution.rs");
+            assert!(
+                !solution && !name.starts_with("target/") && !name.starts_with(".git/"),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_settings_of_a_package_are_settings() {
+    for machine in [Machine::gradescope(Cargo::StandIn), Machine::prairielearn(Cargo::StandIn)] {
+        let settings = grader::settings::Settings::read(&machine.settings()).unwrap();
+        // The system's own limit is 600 seconds, and it gives 0 points or no grade.
+        assert!(settings.limits.build_seconds + settings.limits.submission_seconds <= 540);
+    }
+    let own = "tasks = ['norm']\n";
+    let folder = tempfile::tempdir().unwrap();
+    grader::package::write_with(Package::Github, &layout::course(), Some(own), folder.path())
+        .unwrap();
+    assert_eq!(fs::read_to_string(folder.path().join("settings.toml")).unwrap(), own);
+    assert!(folder.path().join(".github/workflows/grade.yml").is_file());
+}
+
+#[test]
+fn the_same_course_is_the_same_package() {
+    for which in [Package::Gradescope, Package::Prairielearn] {
+        let bytes = [(), ()].map(|()| {
+            let folder = tempfile::tempdir().unwrap();
+            grader::package::write(which, &layout::course(), folder.path()).unwrap();
+            let archive =
+                ["gradescope.zip", "image/course.tar.gz"].map(|name| folder.path().join(name));
+            fs::read(archive.iter().find(|path| path.is_file()).unwrap()).unwrap()
+        });
+        assert!(bytes[0] == bytes[1], "{which:?}");
+    }
+}
+
+/// Builds the course in each package, and grades two submissions in it.
+#[test]
+#[ignore = "builds the whole course twice: half an hour on two cores"]
+fn packages_grade() {
+    let solution = fs::read_to_string(layout::course().join("exercises/norm/solution.rs")).unwrap();
+    let machine = Machine::gradescope(Cargo::Real);
+    let Ended { code, said } = machine.set_up();
+    assert!(code == 0 && !said.contains("WARNING"), "{said}");
+    machine.submit("a/b/norm.rs", &solution);
+    let Ended { code, said } = machine.run();
+    assert_eq!(code, 0, "{said}");
+    let results: GradescopeResults = machine.results();
+    let passed = |name: &str| {
+        results.tests.iter().any(|test| test.name.contains(name) && test.status == "passed")
+    };
+    assert!(passed("norm/forward") && !passed("rope/rotate"), "{said}");
+
+    let machine = Machine::prairielearn(Cargo::Real);
+    let Ended { code, said } = machine.set_up();
+    assert!(code == 0 && !said.contains("WARNING"), "{said}");
+    machine.submit("notes.txt", "no file of the course");
+    assert_eq!(machine.run().code, 0);
+    assert!(!machine.results::<PrairieLearnResults>().gradable);
+    machine.submit("norm.rs", &solution);
+    assert_eq!(machine.run().code, 0);
+    let results: PrairieLearnResults = machine.results();
+    assert!(results.gradable && results.score.is_some_and(|score| 0.0 < score && score < 1.0));
+}

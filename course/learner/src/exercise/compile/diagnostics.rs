@@ -1,0 +1,187 @@
+//! What rustc says of code in JSON, and whose mistake it is.
+
+use crate::compile_error::CompileError;
+use contract::registry::COMPONENTS;
+use serde::Deserialize;
+
+/// The learner's files.
+pub(super) const FOLDER: &str = "exercises/src/";
+/// What calls them.
+const SEATS: &str = "exercises/tests/autograder/seats/";
+
+/// The compiler's number for a constant that can't be computed: an assertion on types that does not hold.
+const CONSTANT: &str = "E0080";
+
+/// A message of the compiler.
+#[derive(Debug, Deserialize)]
+pub struct Diagnostic {
+    level: String,
+    message: String,
+    code: Option<Code>,
+    rendered: Option<String>,
+    spans: Vec<Span>,
+    children: Vec<Diagnostic>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Code {
+    code: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Span {
+    file_name: String,
+    line_start: usize,
+    column_start: usize,
+    is_primary: bool,
+}
+
+/// The errors in what rustc wrote with `--error-format=json`, one message a line.
+pub fn errors(said: &str) -> Vec<Diagnostic> {
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Diagnostic>(line).ok());
+    messages.filter(is_error).collect()
+}
+
+/// The last message of a failed compilation only counts the others.
+pub(super) fn is_error(found: &Diagnostic) -> bool {
+    found.level.starts_with("error")
+        && !found.message.starts_with("aborting due to")
+        && !found.message.starts_with("could not compile")
+}
+
+/// The first of these errors, if there is one, each with whether it was found in what calls the learner's files.
+pub fn compile_error(errors: Vec<(bool, Diagnostic)>) -> Option<CompileError> {
+    let further = errors.len().checked_sub(1)?;
+    let (in_caller, first) = errors.into_iter().next()?;
+    let rendered = first.rendered.as_deref().unwrap_or(&first.message);
+    let constant = first.code.as_ref().is_some_and(|code| code.code == CONSTANT);
+    // A failed assertion is found where a type is used, and in Rust's own library. The learner wrote neither.
+    let theirs = spans(&first).find_map(|span| span.of_the_learner().then(|| span.place()));
+    let theirs = theirs.or_else(|| constant.then(|| shown_place(rendered)).flatten());
+    let primary = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
+    let place = theirs.or_else(|| primary.map(Span::place));
+    Some(CompileError {
+        component: component(place.as_deref().unwrap_or_default(), rendered),
+        place,
+        first: rendered.to_string(),
+        further,
+        signature: in_caller && !constant,
+    })
+}
+
+impl Span {
+    /// On Windows too, the course writes `exercises/src`.
+    fn file(&self) -> String {
+        self.file_name.replace('\\', "/")
+    }
+
+    fn of_the_learner(&self) -> bool {
+        self.file().starts_with(FOLDER)
+    }
+
+    fn place(&self) -> String {
+        format!("{}:{}:{}", self.file(), self.line_start, self.column_start)
+    }
+}
+
+/// All places that a message names: its own, the most important first, then those of its notes.
+fn spans(found: &Diagnostic) -> impl Iterator<Item = &Span> {
+    let (primary, others): (Vec<_>, Vec<_>) = found.spans.iter().partition(|span| span.is_primary);
+    let notes = found.children.iter().flat_map(|note| &note.spans);
+    primary.into_iter().chain(others).chain(notes)
+}
+
+/// The first of the learner's places in the compiler's own words, such as `exercises/src/norm.rs:46:17`.
+fn shown_place(rendered: &str) -> Option<String> {
+    let words = rendered.split_whitespace().map(|word| word.replace('\\', "/"));
+    let mut places = words.filter_map(|word| Some(word[word.find(FOLDER)?..].to_string()));
+    places.next().map(|place| place.trim_end_matches([':', ',', ')']).to_string())
+}
+
+/// The component whose file an error is about: by its place, or by the path of an item. (Its seat in the
+/// autograder calls the learner's functions.)
+fn component(place: &str, rendered: &str) -> Option<&'static str> {
+    let slugs = || COMPONENTS.iter().map(|component| component.slug);
+    let file = |slug: &&str| {
+        let own = |folder: &&str| place.starts_with(&format!("{folder}{slug}.rs:"));
+        [FOLDER, SEATS].iter().any(own) || place.starts_with(&format!("{FOLDER}{slug}/"))
+    };
+    let part = |c: char| !(c.is_alphanumeric() || c == '_');
+    let named = || rendered.split(part).find_map(|word| slugs().find(|slug| *slug == word));
+    // Another file of the learner's is nobody's. (A starter is seen as `exercises/src/../norm/starter.rs`.)
+    let theirs = place.starts_with(FOLDER) && !place.contains("/../");
+    slugs().find(file).or_else(|| if theirs { None } else { named() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(level: &str, message: &str) -> Diagnostic {
+        let span = Span {
+            file_name: "exercises\\src\\norm.rs".to_string(),
+            line_start: 3,
+            column_start: 7,
+            is_primary: true,
+        };
+        let (level, message) = (level.to_string(), message.to_string());
+        Diagnostic {
+            level,
+            message,
+            code: None,
+            rendered: None,
+            spans: vec![span],
+            children: vec![],
+        }
+    }
+
+    #[test]
+    fn the_first_error_is_told_and_the_others_are_counted() {
+        let errors = vec![(false, diagnostic("error", "one")), (false, diagnostic("error", "two"))];
+        let error = compile_error(errors).unwrap();
+        assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:3:7"));
+        assert_eq!((error.first.as_str(), error.further, error.signature), ("one", 1, false));
+        let said = error.to_string();
+        assert!(said.contains("can be graded until it compiles"), "{said}");
+        assert!(said.contains("2 errors, the first at exercises/src/norm.rs:3:7"), "{said}");
+        assert!(compile_error(vec![]).is_none());
+    }
+
+    #[test]
+    fn the_learners_place_is_told_also_where_the_autograder_stands_first() {
+        let span = |file: &str, is_primary| {
+            let (file_name, line_start, column_start) = (file.to_string(), 5, 9);
+            Span { file_name, line_start, column_start, is_primary }
+        };
+        let of = |spans: Vec<Span>, notes: Vec<Span>, code: &str, rendered: &str| {
+            let note = Diagnostic { spans: notes, ..diagnostic("note", "defined here") };
+            let code = Some(Code { code: code.to_string() });
+            let (rendered, children) = (Some(rendered.to_string()), vec![note]);
+            let error = diagnostic("error", "no");
+            let error = Diagnostic { spans, code, rendered, children, ..error };
+            compile_error(vec![(true, error)]).unwrap()
+        };
+        let ours = || vec![span("exercises/tests/autograder/seats/mod.rs", true)];
+        let error = of(ours(), vec![span("exercises/src/embedding.rs", true)], "E0061", "");
+        assert_eq!(error.place.as_deref(), Some("exercises/src/embedding.rs:5:9"));
+        assert!(error.to_string().contains("`cargo course reset embedding`"), "{error}");
+        let words = "cannot find function `table` in module `parallel`";
+        let error = of(ours(), vec![], "E0425", words);
+        assert_eq!(error.component, Some("parallel"));
+        let error = of(ours(), vec![], "E0425", "of nothing in particular");
+        assert_eq!(error.component, None);
+        let core = || vec![span("/rustc/0/library/core/src/panic.rs", true)];
+        let words = "error\n --> exercises\\src\\norm.rs:46:17\n";
+        let error = of(core(), vec![], CONSTANT, words);
+        assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:46:17"));
+        assert!(error.to_string().contains("mend the first error"), "{error}");
+    }
+
+    #[test]
+    fn warnings_and_counts_are_not_errors() {
+        assert!(is_error(&diagnostic("error", "mismatched types")));
+        assert!(is_error(&diagnostic("error: internal compiler error", "oh")));
+        assert!(!is_error(&diagnostic("warning", "unused")));
+        assert!(!is_error(&diagnostic("error", "aborting due to 2 previous errors")));
+    }
+}

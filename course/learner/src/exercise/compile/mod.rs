@@ -1,0 +1,128 @@
+//! Builds the autograder with the learner's code in it.
+
+pub mod diagnostics;
+pub mod without;
+
+use super::Workspace;
+use crate::compile_error::CompileError;
+use crate::error::{Error, Result};
+use crate::program::{cargo, listen};
+use crate::progress::Progress;
+use contract::registry::COMPONENTS;
+use diagnostics::{Diagnostic, FOLDER, compile_error, is_error};
+use serde::Deserialize;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Command;
+use without::{Attempt, Ended, Settled, settle};
+
+/// The autograder with the learner's code in it.
+#[derive(Debug)]
+pub struct Autograder {
+    /// The program.
+    pub program: PathBuf,
+}
+
+/// What cargo says in JSON, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct Message {
+    reason: String,
+    executable: Option<PathBuf>,
+    target: Option<Target>,
+    message: Option<Diagnostic>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+}
+
+const NAME: &str = "autograder";
+
+/// Tells `exercises/build.rs` which files to leave out.
+pub(crate) const STARTERS: &str = "QUADRIVIUM_STARTERS";
+
+/// The autograder, and the files that it was built without.
+pub type Built = Settled<Autograder>;
+
+/// Builds the autograder, as `cargo test -p exercises` would. Where a file of a component does not compile,
+/// its starter takes its place: see [`settle`].
+///
+/// # Errors
+/// Code outside these files does not compile; cargo can't be run or fails for another reason.
+pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> Result<Built> {
+    let built =
+        settle(wanted, unreadable(workspace), |starters| attempt(workspace, starters, progress));
+    built.map_err(|ended| match ended {
+        Ended::Nobodys(error) => Error::DoesNotCompile(Box::new(error)),
+        Ended::Failed(error) => error,
+    })
+}
+
+/// The learner's files that are no Rust at all: gone, or in another encoding than UTF-8. The compiler would blame
+/// the file that lists them.
+fn unreadable(workspace: &Workspace) -> Vec<CompileError> {
+    let error = |slug: &'static str| {
+        let file = format!("{FOLDER}{slug}.rs");
+        let first = match std::fs::read(workspace.path(&file)) {
+            Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => return None,
+            Ok(_) => format!("error: {file} is not UTF-8: save it in this encoding"),
+            Err(error) => format!("error: {file}: {error}. `cargo course reset {slug}` writes it"),
+        };
+        let place = Some(file);
+        Some(CompileError { component: Some(slug), place, first, further: 0, signature: false })
+    };
+    COMPONENTS.iter().filter_map(|of| error(of.slug)).collect()
+}
+
+/// Builds once, with the starters of these components in place of the learner's files.
+fn attempt(
+    workspace: &Workspace,
+    starters: &[&str],
+    progress: Progress<'_>,
+) -> Attempt<Autograder, Error> {
+    let failed = |reason: String| Error::Program { what: "cargo can't build", reason };
+    let mut cargo =
+        compiling(workspace, starters).spawn().map_err(|error| failed(error.to_string()))?;
+    let (stdout, stderr) = (cargo.stdout.take(), cargo.stderr.take());
+    let (program, errors, said) = std::thread::scope(|scope| {
+        let listener = scope.spawn(|| listen(stderr, progress));
+        let mut program = None;
+        let mut errors = Vec::new();
+        for line in stdout.into_iter().flat_map(|out| BufReader::new(out).lines()) {
+            // Another line than a message is nothing of ours.
+            let message = line.ok().and_then(|line| serde_json::from_str::<Message>(&line).ok());
+            let Some(message) = message else { continue };
+            let target = message.target.map_or(String::new(), |target| target.name);
+            match (message.reason.as_str(), message.message) {
+                ("compiler-artifact", _) if target == NAME => program = message.executable,
+                ("compiler-message", Some(found)) if is_error(&found) => {
+                    errors.push((target == NAME, found));
+                }
+                _ => {}
+            }
+        }
+        (program, errors, listener.join().unwrap_or_default())
+    });
+    let status = cargo.wait().map_err(|error| failed(error.to_string()))?;
+    if let Some(error) = compile_error(errors) {
+        return Ok(Err(error));
+    }
+    match program {
+        Some(program) if status.success() => Ok(Ok(Autograder { program })),
+        _ => Err(failed(said)),
+    }
+}
+
+fn compiling(workspace: &Workspace, starters: &[&str]) -> Command {
+    let mut cargo = cargo(workspace);
+    cargo
+        .args(["test", "--package", "exercises", "--test", NAME, "--no-run"])
+        .args(["--message-format=json", "--color=never"])
+        .env_remove(STARTERS);
+    if !starters.is_empty() {
+        cargo.env(STARTERS, starters.join(","));
+    }
+    cargo
+}
+

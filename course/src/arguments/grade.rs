@@ -1,0 +1,124 @@
+//! What `cargo course grade` understands.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// Grade submissions so that the grade can stand in a file: in a sandbox, judged from outside.
+///
+/// A submission is a folder, a .zip or a .tar.gz, and the learner's files are taken from it: norm.rs, embedding.rs and so on,
+/// best in exercises/src. A folder of these is a class. Each one is built and run in a sandbox of bubblewrap's, without
+/// network, and answers values over a pipe; the contract judges outside of it. Called again, it goes on where it ended.
+/// Linux only.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course grade submissions --out results            a folder of zips
+  cargo course grade anna.zip --out results               one submission
+  cargo course grade submissions --out results --format moodle --settings grade.toml
+  cargo course grade --package gradescope --out package   what a system asks to be uploaded
+
+Exit codes:
+  0  each submission has a grade
+  1  some have none, and the class page says why
+  2  wrong arguments, no sandbox, a folder that can't be used")]
+pub struct GradeArguments {
+    /// Submissions, or folders of submissions.
+    #[arg(required_unless_present = "package")]
+    pub submissions: Vec<PathBuf>,
+
+    /// The folder of results. It is made if it is not there.
+    ///
+    /// For each submission a folder with result.json and report.html; for the class grades.csv and class.html.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Submissions that are graded at the same time [default: the machine's cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    pub jobs: Option<u16>,
+
+    /// The seed of the random inputs. Each submission has its own, made of this and of its files [default: drawn, and kept
+    /// in class.json].
+    #[arg(long)]
+    pub seed: Option<u64>,
+
+    /// A TOML file: which tasks, their points, partial credit, limits.
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+
+    /// A TOML file of points that somebody has changed: who, when and why.
+    #[arg(long, value_name = "FILE")]
+    pub changes: Option<PathBuf>,
+
+    /// Write the results for another system as well.
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Vec<Format>,
+
+    /// What stands between a submission's code and this machine.
+    #[arg(long, value_name = "LINES", default_value = "full")]
+    pub sandbox: SandboxLines,
+
+    /// Grade each N-th submission only, beginning with the I-th: the class on several machines.
+    ///
+    /// All of them need the same --seed. Their folders of results, put into one, are what one machine would have written.
+    #[arg(long, value_name = "I/N", value_parser = part, requires = "seed")]
+    pub shard: Option<(usize, usize)>,
+
+    /// Grade again what has a result.
+    #[arg(long)]
+    pub anew: bool,
+
+    /// Write what another system asks to be uploaded, and grade nothing.
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["submissions", "format", "shard", "anew", "changes"])]
+    pub package: Option<Package>,
+}
+
+/// Results as another system reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Format {
+    /// results.json of Gradescope, for each submission.
+    Gradescope,
+    /// results.json of PrairieLearn, for each submission.
+    Prairielearn,
+    /// JUnit XML, for the class.
+    Junit,
+    /// Autolab's feedback, for each submission.
+    Autolab,
+    /// A CSV file that Moodle imports.
+    Moodle,
+    /// A CSV file that Canvas imports.
+    Canvas,
+    /// A summary for a GitHub Actions run.
+    Github,
+}
+
+/// Systems that grade on their own machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Package {
+    /// An autograder archive.
+    Gradescope,
+    /// An external grader.
+    Prairielearn,
+    /// A workflow.
+    Github,
+}
+
+/// The lines of the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SandboxLines {
+    /// Namespaces by bubblewrap; within them Landlock, seccomp and limits.
+    Full,
+    /// Namespaces and limits: for a kernel without Landlock.
+    Namespaces,
+    /// Landlock, seccomp and limits: for a container that forbids namespaces.
+    Confined,
+    /// Limits alone, for your own code: all reports say so.
+    None,
+}
+
+/// `I/N`.
+fn part(words: &str) -> Result<(usize, usize), String> {
+    let parts = words.split_once('/');
+    let part = parts.and_then(|(nth, of)| Some((nth.parse().ok()?, of.parse().ok()?)));
+    let fits = |(nth, of): &(usize, usize)| (1..=*of).contains(nth);
+    part.filter(fits).ok_or_else(|| "I/N is a part and how many there are, such as 2/3".to_string())
+}
