@@ -65,6 +65,8 @@ fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
     }
     // It does not outlive whoever started it, also not if that one is killed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    // What somebody above had open and did not close. Standard input, output and error stay.
+    close_fds::set_fds_cloexec(3, &[]);
     if let Some(kind) = guard {
         readable.push(program);
         files::restrict(&readable, &writable)?;

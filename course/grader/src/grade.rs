@@ -16,7 +16,7 @@ use learner::compile_error::CompileError;
 use learner::exercise::compile::without::Settled;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,6 +62,7 @@ impl Judge {
         let digest = digest(&parts, &settings)?;
         let own = Stage::new(&parts, &Taken::default())?.into_folder();
         let cage = Cage::new(kind, settings.limits.clone(), &parts, own.path())?;
+        cage::check(&cage, Path::new(cage::TRUE))?;
         let control = Stage::new(&parts, &Taken::default())?;
         let judge = Self { parts, settings, tasks, cage, digest, seed, control, _stage: own };
         judge.build_control(&judge.control)?;
@@ -91,7 +92,23 @@ impl Judge {
     }
 
     /// Grades what was taken. `jobs` tasks are judged at the same time.
-    pub fn grade(&self, name: &str, taken: &std::result::Result<Taken, String>, jobs: usize) -> Record {
+    pub fn grade(
+        &self,
+        name: &str,
+        taken: &std::result::Result<Taken, String>,
+        jobs: usize,
+    ) -> Record {
+        self.grade_tasks(name, taken, &self.tasks, jobs)
+    }
+
+    /// The same for these tasks only.
+    pub fn grade_tasks(
+        &self,
+        name: &str,
+        taken: &std::result::Result<Taken, String>,
+        tasks: &[&'static Task],
+        jobs: usize,
+    ) -> Record {
         let begin = Instant::now();
         let files = taken.as_ref().ok();
         let digest = files.map(Taken::digest).unwrap_or_default();
@@ -113,7 +130,7 @@ impl Judge {
             seconds: 0.0,
         };
         let graded = match taken {
-            Ok(taken) => self.tasks_of(taken, seed, jobs).map_err(|error| error.to_string()),
+            Ok(taken) => self.tasks_of(taken, tasks, seed, jobs).map_err(|error| error.to_string()),
             Err(why) => Err(why.clone()),
         };
         match graded {
@@ -124,9 +141,15 @@ impl Judge {
         record
     }
 
-    fn tasks_of(&self, taken: &Taken, seed: u64, jobs: usize) -> Result<Vec<TaskRecord>> {
+    fn tasks_of(
+        &self,
+        taken: &Taken,
+        tasks: &[&'static Task],
+        seed: u64,
+        jobs: usize,
+    ) -> Result<Vec<TaskRecord>> {
         let stage = Stage::new(&self.parts, taken)?;
-        let mut wanted: Vec<&str> = self.tasks.iter().map(|task| task.component).collect();
+        let mut wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
         wanted.dedup();
         let built = match program::build(&self.cage, &self.parts, &stage, &wanted) {
             Ok(built) => built,
@@ -134,7 +157,7 @@ impl Judge {
             Err(NoProgram::Unknown(words)) => {
                 // If the empty tasks compile, the submission's code has ended the compiler.
                 self.build_control(&Stage::new(&self.parts, &Taken::default())?)?;
-                return Ok(self.all_failed(&words));
+                return Ok(all_failed(tasks, &words));
             }
         };
         let begin = Instant::now();
@@ -143,7 +166,7 @@ impl Judge {
         let work = || -> Result<()> {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(task) = self.tasks.get(at) else { return Ok(()) };
+                let Some(task) = tasks.get(at) else { return Ok(()) };
                 let left = Duration::from_secs(self.settings.limits.submission_seconds);
                 let left = left.saturating_sub(begin.elapsed());
                 let (grade, printed) = self.task(task, taken, &stage, &built, seed, left)?;
@@ -158,15 +181,6 @@ impl Judge {
         let mut done = done.into_inner().expect("no thread panics");
         done.sort_by_key(|(at, _)| *at);
         Ok(done.into_iter().map(|(_, task)| task).collect())
-    }
-
-    /// All tasks, if there is no program.
-    fn all_failed(&self, words: &str) -> Vec<TaskRecord> {
-        let failed = |task: &&'static Task| {
-            let grade = Grade::uncompiled(task, format!("nothing can be built of the submission: {words}"));
-            recorded(task, grade, String::new(), (0.0, 0.0))
-        };
-        self.tasks.iter().map(failed).collect()
     }
 
     /// One task, in a process of its own.
@@ -261,6 +275,15 @@ impl Judge {
     }
 }
 
+/// All tasks, if there is no program.
+fn all_failed(tasks: &[&'static Task], words: &str) -> Vec<TaskRecord> {
+    let failed = |task: &&'static Task| {
+        let what = format!("nothing can be built of the submission: {words}");
+        recorded(task, Grade::uncompiled(task, what), String::new(), (0.0, 0.0))
+    };
+    tasks.iter().map(failed).collect()
+}
+
 /// To hundredths.
 fn round(points: f64) -> f64 {
     (points * 100.0).round() / 100.0
@@ -290,7 +313,7 @@ fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
     Ok(hex(&hash.finalize()))
 }
 
-fn below(folder: &std::path::Path, files: &mut Vec<PathBuf>) {
+fn below(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => below(&entry.path(), files),

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 /// The crates of a submission, and the programs beside it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,6 +34,9 @@ pub struct Parts {
     pub rustc: PathBuf,
     /// The folder that rustc lives in, with its libraries.
     pub sysroot: PathBuf,
+    /// As long as this is held, no other grader removes the built crates.
+    #[serde(skip)]
+    _in_use: Option<Arc<File>>,
 }
 
 /// Tells `exercises/build.rs` to leave the lecturer's own exercises out: they may be in any state.
@@ -66,7 +71,7 @@ impl Parts {
         let rustc = rustc(course)?;
         let sysroot = rustc.sysroot;
         let confine = built.confine.clone().ok_or_else(|| failed("no program `confine`".to_string()))?;
-        let deps = built.kept(course).map_err(|error| failed(error.to_string()))?;
+        let (deps, in_use) = built.kept(course).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             course: course.to_path_buf(),
             deps,
@@ -75,6 +80,7 @@ impl Parts {
             confine,
             rustc: rustc.program,
             sysroot,
+            _in_use: Some(Arc::new(in_use)),
         })
     }
 }
@@ -123,14 +129,14 @@ impl Built {
                 built.files.push(path);
             }
         }
+        // Cargo names them in the order in which it is done with them.
+        built.files.sort();
         built
     }
 
     /// The files in a folder of their own, which is called by what is in it. A folder that is there is whole: it takes its
     /// name when it is.
-    fn kept(&self, course: &Path) -> io::Result<PathBuf> {
-        let mut names: Vec<String> = self.files.iter().map(|path| file_name(path)).collect();
-        names.sort();
+    fn kept(&self, course: &Path) -> io::Result<(PathBuf, File)> {
         let mut hash = Sha256::new();
         for path in &self.files {
             // Cargo's names have a hash of all but the content.
@@ -140,26 +146,34 @@ impl Built {
         }
         let all = course.join("target/grader");
         let folder = all.join(format!("parts-{}", &hex(&hash.finalize())[..16]));
-        if folder.is_dir() {
-            return Ok(folder);
-        }
         std::fs::create_dir_all(&all)?;
+        // One grader at a time looks after these folders.
+        let one = lock(&all.join("lock"))?;
+        one.lock()?;
         for old in all.read_dir()?.flatten() {
-            if old.file_name().to_string_lossy().starts_with("parts-") {
-                // In use by another run, perhaps, which then fails and says so; the next one is whole again.
-                let _ = std::fs::remove_dir_all(old.path());
+            let (path, name) = (old.path(), old.file_name().to_string_lossy().into_owned());
+            let is_old = name.starts_with("parts-") && path.is_dir() && path != folder;
+            // Another grader may be at work with it.
+            if is_old && lock(&path.with_extension("lock"))?.try_lock().is_ok() {
+                std::fs::remove_dir_all(&path)?;
+                std::fs::remove_file(path.with_extension("lock"))?;
             }
         }
-        let new = tempfile::tempdir_in(&all)?;
-        for path in &self.files {
-            std::fs::copy(path, new.path().join(file_name(path)))?;
+        let in_use = lock(&folder.with_extension("lock"))?;
+        in_use.lock_shared()?;
+        if !folder.is_dir() {
+            let new = tempfile::tempdir_in(&all)?;
+            for path in &self.files {
+                std::fs::copy(path, new.path().join(file_name(path)))?;
+            }
+            std::fs::rename(new.keep(), &folder)?;
         }
-        match std::fs::rename(new.keep(), &folder) {
-            Ok(()) => Ok(folder),
-            Err(_) if folder.is_dir() => Ok(folder),
-            Err(error) => Err(error),
-        }
+        Ok((folder, in_use))
     }
+}
+
+fn lock(path: &Path) -> io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(path)
 }
 
 fn file_name(path: &Path) -> String {

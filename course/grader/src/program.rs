@@ -139,7 +139,27 @@ pub fn build(
     stage: &Stage,
     wanted: &[&str],
 ) -> std::result::Result<Settled<()>, NoProgram> {
-    let settled = settle(wanted, Vec::new(), |starters| attempt(cage, parts, stage, starters));
+    let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
+    let settled = match settle(wanted, Vec::new(), attempt) {
+        Err(Ended::Failed(NoProgram::Unknown(words))) => {
+            // The compiler has ended over something. Each file alone, with the others' starters, tells whose it is.
+            let all = || COMPONENTS.iter().map(|of| of.slug);
+            let mut fatal = Vec::new();
+            for slug in all() {
+                let others: Vec<&'static str> = all().filter(|other| *other != slug).collect();
+                if let Err(NoProgram::Unknown(first)) = attempt(&others) {
+                    let place = Some(format!("exercises/src/{slug}.rs"));
+                    let component = Some(slug);
+                    fatal.push(CompileError { place, first, further: 0, signature: false, component });
+                }
+            }
+            if fatal.is_empty() {
+                return Err(NoProgram::Unknown(words));
+            }
+            settle(wanted, fatal, attempt)
+        }
+        settled => settled,
+    };
     settled.map_err(|ended| match ended {
         Ended::Nobodys(CompileError { first, .. }) => NoProgram::Unknown(first),
         Ended::Failed(error) => error,

@@ -21,8 +21,14 @@ pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
     for path in paths {
         let members = if path.is_dir() && !is_submission(path) { members(path)? } else { vec![path.clone()] };
         for member in members {
-            let name = name(&member)?;
-            if let Some(other) = all.insert(name.clone(), member.clone()) {
+            let mut name = name(&member)?;
+            if let Some(other) = all.get(&name) {
+                if other.file_name() != member.file_name() {
+                    // Alike only as far as it can be shown.
+                    name = (2..).map(|nth| format!("{name}-{nth}")).find(|new| !all.contains_key(new)).unwrap_or(name);
+                    all.insert(name, member);
+                    continue;
+                }
                 return Err(Error::Argument {
                     what: "each submission has a name of its own: that of its folder or archive".to_string(),
                     expected: format!("one submission called \"{name}\""),
@@ -30,6 +36,7 @@ pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
                     to_do: "rename one of them".to_string(),
                 });
             }
+            all.insert(name, member);
         }
     }
     Ok(all)
@@ -65,34 +72,33 @@ fn members(class: &Path) -> Result<Vec<PathBuf>> {
     Ok(members)
 }
 
-/// What a submission is called, and its folder of results too.
+/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading.
 fn name(path: &Path) -> Result<String> {
-    let argument = |what: &str, expected: &str, to_do: &str| Error::Argument {
-        what: what.to_string(),
-        expected: expected.to_string(),
-        got: path.display().to_string(),
-        to_do: to_do.to_string(),
-    };
     if let Err(error) = path.symlink_metadata() {
-        return Err(argument(
-            "a submission is a folder, a .zip or a .tar.gz",
-            "a path that is there",
-            &format!("see whether it is written rightly ({error})"),
-        ));
+        return Err(Error::Argument {
+            what: "a submission is a folder, a .zip or a .tar.gz".to_string(),
+            expected: "a path that is there".to_string(),
+            got: path.display().to_string(),
+            to_do: format!("see whether it is written rightly ({error})"),
+        });
     }
     let whole = path.canonicalize().map_err(Error::file(path, "can't be read"))?;
     let file = path.file_name().or(whole.file_name()).unwrap_or_default();
-    let Some(file) = file.to_str() else {
-        return Err(argument("a submission's name is UTF-8", "UTF-8", "rename it"));
-    };
-    let lower = file.to_lowercase();
+    let file = file.to_string_lossy();
+    let lower = file.to_ascii_lowercase();
     let ends = [".zip", ".tar.gz", ".tgz"];
     let end = ends.iter().find(|end| !path.is_dir() && lower.ends_with(*end)).map_or(0, |end| end.len());
-    let name = &file[..file.len() - end];
-    if name.is_empty() || name.starts_with('.') || TAKEN.contains(&name) {
-        return Err(argument("a submission's name is that of its results' folder", "another name", "rename it"));
+    let mut name: String = file[..file.len() - end].chars().map(plain).take(150).collect();
+    if name.is_empty() || name.starts_with('.') || TAKEN.contains(&name.as_str()) {
+        name.insert(0, '_');
     }
-    Ok(name.to_string())
+    Ok(name)
+}
+
+/// What breaks no line, and turns no text's direction.
+fn plain(c: char) -> char {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if c.is_control() || turns || c == '/' || c == '\\' { '_' } else { c }
 }
 
 /// The part `nth` of `of` parts, counted from 1: of the names in their order, each `of`-th.

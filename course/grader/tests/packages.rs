@@ -135,6 +135,7 @@ fn prairielearn_sees_a_failed_job_where_a_machine_failed() {
     for code in [1, 101, 2] {
         let machine = Machine::prairielearn(Cargo::StandIn);
         machine.submit("norm.rs", "fn main() {}");
+        machine.leave("results/results.json", "{\"score\": 1}");
         machine.answers(code, Format::Prairielearn, &results::failed_machine());
         assert_ne!(machine.run().code, 0);
         assert!(!machine.has_results());

@@ -65,7 +65,7 @@ fn one(name: &str, regular: bool, content: impl Read, finds: &mut Finds) {
         return finds.leave(name, "not one of the learner's files");
     };
     let parts = || folder.split('/').filter(|_| !folder.is_empty());
-    if parts().any(|part| part.is_empty() || part == ".." || part == ".") {
+    if parts().any(|part| part.is_empty() || part == ".." || part == "." || part.contains(':')) {
         return finds.leave(name, "a path that leads elsewhere");
     }
     if parts().any(|part| part == "__MACOSX" || part == "target") {

@@ -123,7 +123,7 @@ fn tasks(tally: &[Tally]) -> Markup {
                     @for row in rows {
                         tr {
                             td.n { (line(row.number, NAME)) }
-                            th scope="row" {
+                            th.wide scope="row" {
                                 div.barred {
                                     span { (line(row.title, SENTENCE)) }
                                     (bar(row.passed, row.of))
@@ -188,9 +188,8 @@ fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
     let all = misconceptions(graded, tally);
     let (first, others) = all.split_at(all.len().min(FIRST));
     let tasks = graded.iter().flat_map(|record| &record.tasks).map(|task| &task.grade);
-    let unknown = tasks
-        .filter(|grade| !grade.passed && grade.begun && grade.misconception.is_none())
-        .count();
+    let unknown =
+        tasks.filter(|grade| !grade.passed && grade.begun && grade.misconception.is_none()).count();
     html! {
         @if !all.is_empty() {
             h2 { "What to talk about next time" }
@@ -266,7 +265,7 @@ fn submissions(all: &[&Record]) -> Markup {
 fn row(record: &Record) -> Markup {
     html! {
         tr {
-            th.who scope="row" {
+            th.who.wide scope="row" {
                 (linked(&record.submission))
                 @if !record.changed.is_empty() { div.remark { "changed by hand" } }
                 @if record.sandbox != Sandbox::Full {
@@ -287,7 +286,9 @@ fn row(record: &Record) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::{HOSTILE, Went, graded, hostile, is_harmless, not_graded, of_three};
+    use super::super::made_up::{
+        HOSTILE, Went, graded, hostile, is_harmless, not_graded, of_three,
+    };
     use super::*;
 
     fn a_class() -> Vec<Record> {
@@ -310,8 +311,10 @@ mod tests {
         let graded = references(&class);
         let tally = tally(&graded);
         let known = misconceptions(&graded, &tally);
-        let seen: Vec<_> =
-            known.iter().map(|k| (k.bug, k.submissions, k.tasks.iter().copied().collect())).collect();
+        let seen: Vec<_> = known
+            .iter()
+            .map(|k| (k.bug, k.submissions, k.tasks.iter().copied().collect()))
+            .collect();
         let said: [(&str, usize, Vec<usize>); 2] =
             [("norm/eps-outside", 2, vec![1, 2]), ("norm/no-eps", 1, vec![1])];
         assert_eq!(seen, said);
@@ -324,12 +327,18 @@ mod tests {
         let tally = tally(&graded);
         let seen: Vec<_> = tally.iter().map(|t| (t.number, t.passed, t.of, t.not_begun)).collect();
         assert_eq!(seen, [("1.1", 2, 3, 0), ("1.2", 0, 3, 0), ("2.1", 1, 3, 1)]);
+        let table = tasks(&tally).into_string();
+        let rows = ["norm/tape", "0 of 3", "rope/tables", "1 of 3", "norm/forward", "2 of 3"];
+        let places = rows.map(|row| table.find(row));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {table}");
+        assert!(bar(1, 4).into_string().contains("class=\"part\" width=\"25.0\""));
     }
 
     #[test]
     fn who_was_not_graded_comes_first() {
         let page = class(&a_class());
-        let words = ["1 of 4 submissions not graded", "no file to take", "<h1>4 submissions, 3 graded"];
+        let words =
+            ["1 of 4 submissions not graded", "no file to take", "<h1>4 submissions, 3 graded"];
         let places: Vec<_> = words.iter().map(|word| page.find(word)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");
         // In the order of their names, whatever came first; and the same each time.
@@ -347,16 +356,23 @@ mod tests {
         class_of_two[1].sandbox = Sandbox::Confined;
         class_of_two[2].judge = "other".to_string();
         let page = class(&class_of_two);
-        assert!(page.contains("1 submission: in a sandbox of Landlock and seccomp alone"), "{page}");
+        assert!(
+            page.contains("1 submission: in a sandbox of Landlock and seccomp alone"),
+            "{page}"
+        );
         assert!(page.contains("there are 2 judges"), "{page}");
     }
 
     #[test]
     fn hostile_names_stay_names() {
-        let page = class(&[hostile(), not_graded(HOSTILE, "<b>why\u{202e}"), graded("a/b", Vec::new())]);
+        let page =
+            class(&[hostile(), not_graded(HOSTILE, "<b>why\u{202e}"), graded("a/b", Vec::new())]);
         assert!(is_harmless(&page), "{page}");
         assert!(!page.contains("report.html"), "no link leads out of the folder: {page}");
-        assert!(class(&[graded("é \"<b>", Vec::new())]).contains("href=\"%C3%A9%20%22%3Cb%3E/report.html\""));
+        assert!(
+            class(&[graded("é \"<b>", Vec::new())])
+                .contains("href=\"%C3%A9%20%22%3Cb%3E/report.html\"")
+        );
     }
 
     #[test]

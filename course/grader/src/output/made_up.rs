@@ -114,8 +114,20 @@ pub fn hostile() -> Record {
 
 /// Whether a page holds nothing of [`hostile`] but text.
 pub fn is_harmless(page: &str) -> bool {
-    let marks = ["<script", "<img", "<b>", "<i>", "<u>", "<s>", "<em>", "onerror=\"", "href=\"..", "</td><b"];
+    let marks = [
+        "<script",
+        "<img",
+        "<b>",
+        "<i>",
+        "<u>",
+        "<s>",
+        "<em>",
+        "onerror=\"",
+        "href=\"..",
+        "</td><b",
+    ];
     let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
-    let turned = |c: char| ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c);
+    let turned =
+        |c: char| ('\u{202a}'..='\u{202e}').contains(&c) || ('\u{2066}'..='\u{2069}').contains(&c);
     !marks.iter().any(|mark| page.contains(mark)) && !page.contains(|c| hidden(c) || turned(c))
 }

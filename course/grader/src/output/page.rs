@@ -37,14 +37,17 @@ pub fn page(title: &str, body: &Markup) -> String {
     page.into_string()
 }
 
-/// A name, apart from the text around it: one that is written from right to left turns nothing else.
+/// A name, apart from the text around it: one that is written from right to left turns nothing else. Spaces at
+/// its ends are seen.
 pub fn name(name: &str) -> Markup {
-    html! { bdi.name { (line(name, NAME)) } }
+    let shown = line(name, NAME);
+    let quoted = name.trim() != name || name.is_empty();
+    html! { bdi.name { @if quoted { "\"" (shown) "\"" } @else { (shown) } } }
 }
 
-/// A text of several lines, in which columns stand below each other.
+/// A report, in which words stand in columns. What is too long for its line goes on below its column.
 pub fn block(text: &str) -> Markup {
-    html! { pre tabindex="0" { (lines(text, BLOCK)) } }
+    html! { pre.report { @for line in lines(text, BLOCK).lines() { span { (line) } } } }
 }
 
 /// A text in one line. Line breaks are made visible too.
@@ -86,9 +89,6 @@ fn visible(text: &str, breaks: bool) -> String {
     for c in text.chars() {
         match c {
             '\n' | '\t' if breaks => shown.push(c),
-            // Unicode has a picture for each of them.
-            '\0'..='\x1f' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
-            '\x7f' => shown.push('\u{2421}'),
             _ if is_hidden(c) => {
                 let _ = write!(shown, "[U+{:04X}]", u32::from(c));
             }
@@ -103,7 +103,7 @@ fn visible(text: &str, breaks: bool) -> String {
 /// The two joiners stay: some scripts can't be written without them.
 fn is_hidden(c: char) -> bool {
     matches!(c,
-        '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
+        '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
         | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
         | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
         | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
@@ -173,7 +173,8 @@ code { overflow-wrap: anywhere; }
 .who { min-width: 6rem; }
 .remark { font-size: 0.875rem; overflow-wrap: anywhere; }
 /* A pile of accents on one letter stays within its line. */
-.name { display: inline-block; max-width: 100%; overflow: hidden; overflow-wrap: anywhere; vertical-align: bottom; }
+h1, dt, .who { overflow: hidden; }
+.name { overflow-wrap: anywhere; }
 .points { font-size: 1.25rem; }
 .alarm {
   border-inline-start: 4px solid var(--bad); background: var(--alarm);
@@ -195,10 +196,14 @@ tbody th.group { font-weight: 600; padding-top: 1rem; }
 .n { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
 thead .n { white-space: normal; }
 .fixed { white-space: nowrap; }
+.wide { width: 100%; }
 pre {
-  margin: 0.4rem 0; padding: 0.7rem 0.9rem; overflow: auto; background: var(--panel);
-  border: 1px solid var(--line); border-radius: 4px; line-height: 1.4; overflow-wrap: normal;
+  margin: 0.4rem 0; padding: 0.7rem 0.9rem; background: var(--panel);
+  border: 1px solid var(--line); border-radius: 4px;
+  line-height: 1.4; white-space: pre-wrap; overflow: hidden; overflow-wrap: anywhere;
 }
+/* Labels have 11 columns. */
+.report span { display: block; min-height: 1.4em; padding-inline-start: 11ch; text-indent: -11ch; }
 details { margin: 0.4rem 0; }
 summary { cursor: pointer; }
 /* A bar beside its text; below it, where there is no room. */
@@ -216,17 +221,18 @@ figure [stroke='#DDDDDD' i] { stroke: var(--line); }
 @media (max-width: 34rem) {
   dl { display: block; }
   dd { margin-bottom: 0.4rem; }
-  th, td { padding-inline-end: 0.6rem; }
+  th, td { padding-inline-end: 0.6rem; font-size: 0.9rem; }
+  .fixed { white-space: normal; }
   h1 { font-size: 1.4rem; }
+  pre { font-size: 0.7rem; padding: 0.6rem; }
 }
 @media print {
   body { font-size: 10.5pt; }
   main { max-width: none; padding: 0; }
   .scroll { overflow: visible; }
-  pre { white-space: pre-wrap; overflow: visible; overflow-wrap: anywhere; }
   tr, figure { break-inside: avoid; }
   h2, h3, summary { break-after: avoid; }
-  details::details-content { content-visibility: visible; block-size: auto; }
+  details:not(.printed)::details-content { content-visibility: visible; block-size: auto; }
 }
 ";
 
@@ -239,7 +245,10 @@ mod tests {
         let page = page("a <title>", &html! { p { "x" } });
         assert!(page.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{page}");
         assert!(page.contains("<title>a &lt;title&gt;</title>"), "{page}");
-        assert!(page.contains("content=\"default-src 'none'; style-src 'unsafe-inline';"), "{page}");
+        assert!(
+            page.contains("content=\"default-src 'none'; style-src 'unsafe-inline';"),
+            "{page}"
+        );
         for word in ["http://", "https://", "<script", "<link", "@import", "url("] {
             assert!(!page.contains(word), "{word}");
         }
@@ -248,11 +257,13 @@ mod tests {
     #[test]
     fn hidden_characters_are_seen() {
         let shown = line("a\u{202e}b\0c\x1bd\ne\u{7f}\u{9b}\u{2028}", NAME);
-        assert_eq!(shown, "a[U+202E]b\u{2400}c\u{241b}d\u{240a}e\u{2421}[U+009B][U+2028]");
-        assert_eq!(lines("a\r\nb\rc\td\u{2066}", 99), "a\nb\u{240d}c\td[U+2066]");
+        assert_eq!(shown, "a[U+202E]b[U+0000]c[U+001B]d[U+000A]e[U+007F][U+009B][U+2028]");
+        assert_eq!(lines("a\r\nb\rc\td\u{2066}", 99), "a\nb[U+000D]c\td[U+2066]");
         // Persian needs this joiner, and an accent belongs to its letter.
-        let name = "\u{645}\u{6cc}\u{200c}\u{631} e\u{301}";
-        assert_eq!(line(name, NAME), name);
+        let persian = "\u{645}\u{6cc}\u{200c}\u{631} e\u{301}";
+        assert_eq!(line(persian, NAME), persian);
+        assert_eq!(name(" a").into_string(), "<bdi class=\"name\">&quot; a&quot;</bdi>");
+        assert_eq!(name("a b").into_string(), "<bdi class=\"name\">a b</bdi>");
     }
 
     #[test]

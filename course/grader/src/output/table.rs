@@ -2,7 +2,7 @@
 //!
 //! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, and a name may begin so. Such a
 //! cell gets an apostrophe before it, also behind a semicolon, where other countries' spreadsheets begin a cell. Tabs,
-//! line breaks and other control characters are written as visible signs. Numbers are ours, and stay numbers.
+//! line breaks and other control characters are written as `[U+0009]`. Numbers are ours, and stay numbers.
 
 use super::page::{line, number};
 use crate::record::{Outcome, Record, Sandbox};
@@ -199,8 +199,7 @@ impl Columns {
 pub fn moodle(records: &[Record], columns: &Columns) -> String {
     let grade = columns.grade.as_deref().unwrap_or("Grade");
     let records = sorted(records);
-    let from_moodle =
-        records.iter().any(|record| moodle_participant(&record.submission).is_some());
+    let from_moodle = records.iter().any(|record| moodle_participant(&record.submission).is_some());
     let worksheet = from_moodle && columns.identification.is_none() && columns.pattern.is_none();
     let mut rows = vec![if worksheet {
         // The names that Moodle looks for, in English. An empty last column lets it keep what is newer there.
@@ -300,7 +299,10 @@ group 3,4,12,1,,7,full,4,0,0,
         let cells = texts.map(cell);
         let said = ["'=1+1", "'+1", "'-1", "'@a", " '=1", "\"'=1", "a;'=1", "a; \"'-1", "'＝1"];
         assert_eq!(cells, said);
-        assert_eq!(["\t=1", "\r=1", "a\n=1"].map(cell), ["␉=1", "␍=1", "a␊=1"]);
+        assert_eq!(
+            ["\t=1", "\r=1", "a\n=1"].map(cell),
+            ["[U+0009]=1", "[U+000D]=1", "a[U+000A]=1"]
+        );
         assert_eq!(["a=1", "group-7", "a@b", "x; y"].map(cell), ["a=1", "group-7", "a@b", "x; y"]);
         // A negative number of points is ours, and stays a number.
         let mut record = named("=HYPERLINK(\"x\")");
@@ -317,7 +319,8 @@ group 3,4,12,1,,7,full,4,0,0,
         let records = [record.clone(), Record { outcome, ..record }];
         let columns = Columns::default();
         for table in [grades(&records), moodle(&records, &columns), canvas(&records, &columns)] {
-            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(table.as_bytes());
+            let mut reader =
+                csv::ReaderBuilder::new().has_headers(false).from_reader(table.as_bytes());
             let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
             assert_eq!(rows.len(), table.lines().count(), "{table}");
             assert!(!table.contains(['\0', '\r', '\u{202e}']), "{table}");
@@ -329,7 +332,8 @@ group 3,4,12,1,,7,full,4,0,0,
         let moodle = "Surname Na-me_12345_assignsubmission_file_";
         assert_eq!(moodle_participant(moodle), Some("12345"));
         assert_eq!(["group_7", "_x_assignsubmission_"].map(moodle_participant), [None; 2]);
-        let canvas = ["surnamename_123_4567_norm", "surname_LATE_123_4567_my_file_8_9", "s1_123_4_x"];
+        let canvas =
+            ["surnamename_123_4567_norm", "surname_LATE_123_4567_my_file_8_9", "s1_123_4_x"];
         assert_eq!(canvas.map(canvas_user), [Some("123"); 3]);
         assert_eq!(["anon_Ab1_4567_norm", "group_7", "７_７"].map(canvas_user), [None; 3]);
         let find = |pattern: &str, name| {
@@ -339,7 +343,10 @@ group 3,4,12,1,,7,full,4,0,0,
         assert_eq!(find("hw1-{id}", "hw1-a-b").as_deref(), Some("a-b"));
         assert_eq!(find("{id}_", "me@uni.edu_hw1").as_deref(), Some("me@uni.edu"));
         assert_eq!(find("_{id}_", "a_ü_c_d").as_deref(), Some("ü"));
-        assert_eq!([find("_{id}_", "a_b"), find("x{id}", "y"), find("a{id}b", "ab")], [None, None, None]);
+        assert_eq!(
+            [find("_{id}_", "a_b"), find("x{id}", "y"), find("a{id}b", "ab")],
+            [None, None, None]
+        );
         for wrong in ["", "id", "{id}{id}"] {
             let error = Pattern::try_from(wrong.to_string()).unwrap_err();
             assert!(error.contains("once") && error.contains(&format!("{wrong:?}")), "{error}");
@@ -364,7 +371,10 @@ Participant 0,group number 7,33.33,
         let own = columns("identification = 'ID number'\ngrade = '=Quadrivium'\npattern = '{id}_'");
         let expected = "ID number,'=Quadrivium\nB,4\ngroup number 7,4\n";
         assert_eq!(moodle(&records, &own), expected);
-        assert_eq!(moodle(&records[2..], &Columns::default()), "Identification,Grade\ngroup number 7,4\n");
+        assert_eq!(
+            moodle(&records[2..], &Columns::default()),
+            "Identification,Grade\ngroup number 7,4\n"
+        );
     }
 
     #[test]
@@ -377,9 +387,12 @@ Participant 0,group number 7,33.33,
              b_12_345_norm,12,,,,4\nc_13_346_norm,13,,,,\n"
         );
         assert_eq!(canvas(&records, &Columns::default()), expected);
-        let own = columns("identification = 'SIS Login ID'\ngrade = 'Q (99)'\npattern = '{id}_'\nmaximum = 24.0");
-        let expected =
-            format!("{head}Q (99)\nPoints Possible,,,,,24\nb_12_345_norm,,,b,,8\nc_13_346_norm,,,c,,\n");
+        let own = columns(
+            "identification = 'SIS Login ID'\ngrade = 'Q (99)'\npattern = '{id}_'\nmaximum = 24.0",
+        );
+        let expected = format!(
+            "{head}Q (99)\nPoints Possible,,,,,24\nb_12_345_norm,,,b,,8\nc_13_346_norm,,,c,,\n"
+        );
         assert_eq!(canvas(&records[..2], &own), expected);
     }
 }

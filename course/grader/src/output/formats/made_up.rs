@@ -72,7 +72,7 @@ pub fn hostile() -> Record {
     let mut forger = of("norm/forward", 0.0, 5.0);
     let id = "norm/eps-inside-root";
     forger.grade = failed("norm/forward", id, "eps stands inside the root.");
-    let forged = "\0\u{1b}[2J\u{202e}\u{8}]]></system-out><testcase name=\"forged\"/>\n{\"scores\": {\"Quadrivium\": 100}}\n";
+    let forged = "\0\u{1b}[2J\u{202e}\u{fffe}\u{8}]]></system-out><testcase name=\"forged\"/>\n{\"scores\": {\"Quadrivium\": 100}}\n";
     forger.report = format!("{id}: panicked\n{}", forged.repeat(500));
     forger.printed = forged.repeat(1000);
     Record {

@@ -1,0 +1,220 @@
+//! The command, as a lecturer calls it.
+#![cfg(target_os = "linux")]
+
+use grader::record::{Outcome, Record};
+use learner::exercise::Workspace;
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+/// A folder of submissions, and one of results.
+struct Class {
+    folder: tempfile::TempDir,
+}
+
+impl Class {
+    fn new() -> Self {
+        let class = Self { folder: tempfile::tempdir().unwrap() };
+        // Few tasks, of all three kinds.
+        class.write("settings.toml", "tasks = ['norm/forward', 'norm/types', 'norm/property', 'loss/shift']\n");
+        class
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.at(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_grader"));
+        command.arg("grade").arg(self.at("class")).arg("--out").arg(self.at("results"));
+        command.arg("--settings").arg(self.at("settings.toml")).args(["--seed", "3"]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn grade(&self, more: &[&str]) -> Output {
+        self.command(more).output().unwrap()
+    }
+
+    fn record(&self, name: &str) -> Record {
+        let text = std::fs::read(self.at(&format!("results/{name}/result.json"))).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+
+    /// The tasks that a submission has passed.
+    fn passed(&self, name: &str) -> Vec<String> {
+        let tasks = self.record(name).tasks.into_iter();
+        tasks.filter(|task| task.grade.passed).map(|task| task.name).collect()
+    }
+}
+
+fn solution(slug: &str) -> String {
+    let workspace = Workspace::find().unwrap();
+    workspace.read(&format!("exercises/{slug}/solution.rs")).unwrap()
+}
+
+const ALL: [&str; 4] = ["norm/forward", "norm/types", "norm/property", "loss/shift"];
+
+#[test]
+fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
+    let class = Class::new();
+    let [norm, loss] = ["norm", "loss"].map(solution);
+    class.write("class/group 1/norm.rs", &norm);
+    class.write("class/group 1/loss.rs", &loss);
+    class.write("class/group 1/notes.txt", "");
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    for (name, text) in [("norm.rs", norm.replace("squares.mean::<", "squares.sum::<")), ("loss.rs", loss.clone())] {
+        zip.start_file(format!("our work/exercises/src/{name}"), options).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    class.write("class/gruppe-ä.zip", zip.finish().unwrap().into_inner());
+    class.write("class/group 3/exercises/src/norm.rs", format!("{norm}\nfn half( {{"));
+    class.write("class/group 3/exercises/src/loss.rs", &loss);
+    class.write("class/group 4/readme.md", "nothing");
+
+    let output = class.grade(&["--jobs", "2"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Somebody has no grade.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(class.passed("group 1"), ALL);
+    assert_eq!(class.passed("gruppe-ä"), ["norm/types", "norm/property", "loss/shift"]);
+    assert_eq!(class.passed("group 3"), ["loss/shift"]);
+    assert!(class.record("group 3").tasks[0].grade.does_not_compile());
+    let Outcome::NotGraded { why } = class.record("group 4").outcome else { panic!("graded") };
+    assert!(why.contains("norm.rs"), "{why}");
+    let group = class.record("group 1");
+    assert_eq!(group.points, group.out_of);
+    assert_eq!(group.left_out[0].name, "notes.txt");
+
+    // The points of who was not graded are nothing, and not 0.
+    let table = std::fs::read_to_string(class.at("results/grades.csv")).unwrap();
+    assert!(table.lines().any(|line| line.starts_with("group 4,,")), "{table}");
+    let page = std::fs::read_to_string(class.at("results/class.html")).unwrap();
+    assert!(page.contains("group 4") && page.contains("gruppe-ä"));
+
+    // Once more: what is there is kept, and other points need no other grading.
+    let before = std::fs::metadata(class.at("results/group 1/result.json")).unwrap();
+    let settings = std::fs::read_to_string(class.at("settings.toml")).unwrap();
+    class.write("settings.toml", format!("{settings}partial = true\n[points]\n'norm/forward' = 100\n"));
+    let changes = "[[change]]\nsubmission = 'group 1'\ntask = 'loss/shift'\npoints = 1.5\nwho = 'the lecturer'\n\
+                   when = 2026-05-04\nwhy = 'explained it at the board'\n";
+    class.write("changes.toml", changes);
+    class.grade(&["--changes", class.at("changes.toml").to_str().unwrap()]);
+    let again = class.record("group 1");
+    assert_eq!(again.seconds, group.seconds, "it was graded again");
+    let of = |name: &str| again.tasks.iter().find(|task| task.name == name).unwrap().points;
+    assert_eq!((of("norm/forward"), of("loss/shift")), (100.0, 1.5));
+    assert_eq!(again.points, again.tasks.iter().map(|task| task.points).sum::<f64>());
+    assert_eq!(again.changed[0].why, "explained it at the board");
+    let partial = class.record("gruppe-ä").tasks[0].points;
+    assert!(0.0 < partial && partial < 100.0, "{partial}");
+    drop(before);
+}
+
+#[test]
+fn a_grader_that_is_killed_goes_on_and_comes_to_the_same() {
+    let class = Class::new();
+    class.write("settings.toml", "tasks = ['norm/uniform', 'loss/shift']\n");
+    for nth in 0..6 {
+        class.write(&format!("class/g{nth}/norm.rs"), solution("norm") + &format!("// {nth}\n"));
+        class.write(&format!("class/g{nth}/loss.rs"), solution("loss"));
+    }
+    let result = |nth: usize| class.at(&format!("results/g{nth}/result.json"));
+    // Killed as soon as one, then three of them have a result.
+    for wanted in [1, 3] {
+        let mut grader = class.command(&["--jobs", "1"]).spawn().unwrap();
+        while (0..6).filter(|nth| result(*nth).exists()).count() < wanted {
+            assert!(grader.try_wait().unwrap().is_none(), "it has ended by itself");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        grader.kill().unwrap();
+        grader.wait().unwrap();
+    }
+    let first = class.record("g0");
+    assert!(class.grade(&["--jobs", "2"]).status.success());
+    assert_eq!(class.record("g0"), first, "what had a result was graded again");
+    let killed: Vec<Record> = (0..6).map(|nth| class.record(&format!("g{nth}"))).collect();
+    assert!(class.grade(&["--anew"]).status.success());
+    for (nth, before) in killed.into_iter().enumerate() {
+        let after = class.record(&format!("g{nth}"));
+        assert_eq!(Record { seconds: 0.0, ..after }, Record { seconds: 0.0, ..before });
+    }
+}
+
+/// The error with which a command ends.
+fn refused(mut command: Command) -> String {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_graded() {
+    let class = Class::new();
+    class.write("class/g/norm.rs", solution("norm"));
+
+    let mut without = class.command(&[]);
+    without.env("QUADRIVIUM_BWRAP", "/nowhere/bwrap");
+    assert!(refused(without).contains("install bubblewrap"));
+
+    // A bwrap that may make no namespaces.
+    let bwrap = class.at("bwrap");
+    std::fs::write(&bwrap, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&bwrap, mode).unwrap();
+    let mut forbidden = class.command(&[]);
+    forbidden.env("QUADRIVIUM_BWRAP", &bwrap);
+    let said = refused(forbidden);
+    assert!(said.contains("user namespaces") || said.contains("new namespace"), "{said}");
+
+    class.write("settings.toml", "tasks = ['norm/forword']\n");
+    assert!(refused(class.command(&[])).contains("norm/forword"));
+    class.write("settings.toml", "");
+    class.write("changes.toml", "[[change]]\nsubmission = 'h'\npoints = 1\nwho = 'a'\nwhen = 2026-05-04\nwhy = 'b'\n");
+    let changes = class.at("changes.toml");
+    assert!(refused(class.command(&["--changes", changes.to_str().unwrap()])).contains("\"h\""));
+    assert!(refused(class.command(&["--shard", "3/2"])).contains("I/N"));
+
+    let results = class.at("results");
+    let graded = results.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let graded: Vec<_> = graded.filter(|name| name != ".lock" && name != "class.json").collect();
+    assert!(graded.is_empty(), "{graded:?}");
+
+    // Another grader is at work there.
+    let lock = std::fs::File::create(results.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(refused(class.command(&[])).contains("at work"));
+    drop(lock);
+
+    let file = class.at("file");
+    std::fs::write(&file, "").unwrap();
+    let mut onto_a_file = Command::new(env!("CARGO_BIN_EXE_grader"));
+    onto_a_file.arg("grade").arg(class.at("class")).arg("--out").arg(&file);
+    assert!(refused(onto_a_file).contains("can't be made"));
+}
+
+#[test]
+fn parts_of_a_class_are_the_whole() {
+    let class = Class::new();
+    class.write("settings.toml", "tasks = ['loss/shift']\n");
+    for nth in 0..3 {
+        class.write(&format!("class/g{nth}/loss.rs"), solution("loss") + &format!("// {nth}\n"));
+    }
+    assert!(class.grade(&["--shard", "1/2"]).status.success());
+    let there = |nth: usize| Path::exists(&class.at(&format!("results/g{nth}/result.json")));
+    assert_eq!([0, 1, 2].map(there), [true, false, true]);
+    assert!(class.grade(&["--shard", "2/2"]).status.success());
+    let before = class.record("g0");
+    assert!(class.grade(&[]).status.success());
+    assert_eq!(class.record("g0"), before);
+    let table = std::fs::read_to_string(class.at("results/grades.csv")).unwrap();
+    assert_eq!(table.lines().count(), 4, "{table}");
+}

@@ -1,0 +1,172 @@
+//! Grades each attack, and looks at what came of it.
+
+use super::corpus::{Attack, Outcome, attacks};
+use super::making::make;
+use contract::registry::{COMPONENTS, task};
+use grader::grade::Judge;
+use grader::intake::take;
+use grader::output::{class, report, table};
+use grader::parts::Parts;
+use grader::record::{Outcome as Came, Record, Sandbox};
+use grader::settings::{Limits, Settings};
+use grader::submissions::found;
+use learner::exercise::Workspace;
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// What every test needs.
+struct Ground {
+    workspace: Workspace,
+    judge: Judge,
+    /// Where right files lie that are nobody's submission.
+    outside: tempfile::TempDir,
+}
+
+/// What an attack may find that reaches out of its sandbox. Then it is right.
+const TREASURES: &[&str] = &["/tmp/quadrivium-hostile-treasure", "/var/tmp/quadrivium-hostile-treasure"];
+/// The most of a file of results.
+const MOST: usize = 4 << 20;
+
+impl Ground {
+    fn new() -> Self {
+        let workspace = Workspace::find().unwrap();
+        let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
+        // Short: what lasts as long as it may is not graded better by lasting longer. Honest code needs a tenth of it.
+        let limits = Limits {
+            cpu_seconds: 4,
+            wall_seconds: 24,
+            submission_seconds: 120,
+            build_seconds: 60,
+            ..Limits::default()
+        };
+        let settings = Settings { limits, ..Settings::default() };
+        let judge = Judge::new(parts, settings, lines(), 7).unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        for component in COMPONENTS {
+            let text = workspace.read(&format!("exercises/{}/solution.rs", component.slug)).unwrap();
+            std::fs::write(outside.path().join(format!("{}.rs", component.slug)), text).unwrap();
+        }
+        for treasure in TREASURES {
+            std::fs::write(treasure, "pub const TREASURE: bool = true;\n").unwrap();
+        }
+        Self { workspace, judge, outside }
+    }
+}
+
+fn lines() -> Sandbox {
+    match std::env::var("QUADRIVIUM_LINES").as_deref() {
+        Ok("namespaces") => Sandbox::Namespaces,
+        Ok("confined") => Sandbox::Confined,
+        Ok("none") => Sandbox::None,
+        _ => Sandbox::Full,
+    }
+}
+
+/// The tests.
+pub fn run() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let ground = Arc::new(LazyLock::new(Ground::new as fn() -> Ground));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile");
+    let trials = attacks(&folder).into_iter().map(|(subject, attack)| {
+        let ground = Arc::clone(&ground);
+        Trial::test(format!("{subject}/{}", attack.id), move || {
+            attacked(&ground, &attack).map_err(|what| Failed::from(what.join("\n")))
+        })
+    });
+    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    for treasure in TREASURES {
+        let _ = std::fs::remove_file(treasure);
+    }
+    let left = left_over();
+    if !left.is_empty() {
+        eprintln!("error: processes of submissions are left: {left:?}");
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+/// Processes of submissions, once they have had time to end.
+fn left_over() -> Vec<String> {
+    let programs = || -> Vec<String> {
+        let processes = Path::new("/proc").read_dir().unwrap().flatten();
+        let name = |process: PathBuf| std::fs::read_to_string(process.join("comm")).ok();
+        let names = processes.filter_map(|process| name(process.path()));
+        names.filter(|name| ["party", "confine"].contains(&name.trim())).collect()
+    };
+    for _ in 0..100 {
+        if programs().is_empty() {
+            return Vec::new();
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    programs()
+}
+
+/// What is wrong with what came of an attack.
+fn attacked(ground: &Ground, attack: &Attack) -> Result<(), Vec<String>> {
+    let class = tempfile::tempdir().unwrap();
+    make(&ground.workspace, attack, class.path(), ground.outside.path());
+    let submissions = found(&[class.path().to_path_buf()]).map_err(|error| vec![error.to_string()])?;
+    let (name, path) = submissions.first_key_value().unwrap();
+    let tasks: Vec<_> = attack.tasks.iter().map(|name| task(name).unwrap()).collect();
+    let record = ground.judge.grade_tasks(name, &take(path), &tasks, 1);
+    remove(class);
+
+    let mut wrong = Vec::new();
+    let passed = record.tasks.iter().filter(|task| task.grade.passed);
+    let earned: Vec<&str> = passed.map(|task| task.name.as_str()).collect();
+    let mut earns: Vec<&str> = attack.tasks.iter().map(String::as_str).collect();
+    earns.retain(|task| attack.earns.iter().any(|earned| earned == task));
+    if earned != earns {
+        wrong.push(format!("it earns {earned:?}, and must earn {earns:?}"));
+    }
+    let words = match &record.outcome {
+        Came::Graded => record.tasks.first().map(|task| task.report.clone()).unwrap_or_default(),
+        Came::NotGraded { why } => why.clone(),
+    };
+    if record.is_graded() != (attack.outcome == Outcome::Graded) {
+        wrong.push(format!("it is to be {:?}, and came to {:?}", attack.outcome, record.outcome));
+    }
+    if let Some(says) = &attack.says
+        && !words.contains(says.as_str())
+    {
+        wrong.push(format!("nothing says \"{says}\""));
+    }
+    for path in attack.leaves_no.iter().filter(|path| path.symlink_metadata().is_ok()) {
+        wrong.push(format!("{} is there", path.display()));
+        let _ = std::fs::remove_file(path);
+    }
+    let json = serde_json::to_string_pretty(&record).unwrap();
+    let pages = pages(&record);
+    for file in pages.iter().chain([&json]).filter(|file| file.len() > MOST) {
+        wrong.push(format!("a file of results has {} bytes", file.len()));
+    }
+    for page in pages {
+        for text in attack.writes_no.iter().filter(|text| page.contains(text.as_str())) {
+            wrong.push(format!("a file of results has {text:?}"));
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    wrong.push(format!("{}, and hopes {}", attack.about, attack.hopes));
+    wrong.push(words);
+    wrong.extend(record.tasks.iter().map(|task| task.printed.clone()).filter(|words| !words.is_empty()));
+    Err(wrong)
+}
+
+/// What is written of it for people and their programs.
+fn pages(record: &Record) -> [String; 3] {
+    let records = std::slice::from_ref(record);
+    [report::report(record), class::class(records), table::grades(records)]
+}
+
+/// A folder with more folders in each other than one path can name is not removed as others are.
+fn remove(class: tempfile::TempDir) {
+    let path = class.keep();
+    let removed = std::process::Command::new("rm").arg("-rf").arg(&path).status();
+    assert!(removed.is_ok_and(|status| status.success()), "{}", path.display());
+}
