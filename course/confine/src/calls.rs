@@ -68,12 +68,8 @@ fn computing() -> crate::Result<Rules> {
     rules.extend(of(COMPUTING_X86_64));
     // A thread, and no process.
     let flag = libc::CLONE_THREAD as u64;
-    let is_thread = SeccompCondition::new(
-        0,
-        SeccompCmpArgLen::Qword,
-        SeccompCmpOp::MaskedEq(flag),
-        flag,
-    )?;
+    let is_thread =
+        SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
     // Forbidden already, in another way.
     rules.insert(libc::SYS_clone3, Vec::new());

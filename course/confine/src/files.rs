@@ -19,10 +19,7 @@ pub fn restrict(readable: &[&str], writable: &[&str]) -> crate::Result<()> {
         .scope(Scope::from_all(newest))?
         .create()?
         .add_rules(path_beneath_rules(readable, AccessFs::from_read(newest)))?
-        .add_rules(path_beneath_rules(
-            writable,
-            AccessFs::from_all(newest) & !AccessFs::Execute,
-        ))?
+        .add_rules(path_beneath_rules(writable, AccessFs::from_all(newest) & !AccessFs::Execute))?
         .restrict_self()?;
     match status.ruleset {
         RulesetStatus::NotEnforced => Err("this kernel has no Landlock".into()),

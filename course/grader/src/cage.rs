@@ -44,7 +44,8 @@ impl Cage {
     /// The files can't be written.
     pub fn new(kind: Sandbox, limits: Limits, parts: &Parts, stage: &Path) -> Result<Self> {
         let confine = stage.join("confine");
-        std::fs::copy(&parts.confine, &confine).map_err(Error::file(&confine, "can't be written"))?;
+        std::fs::copy(&parts.confine, &confine)
+            .map_err(Error::file(&confine, "can't be written"))?;
         let user = is_root().then_some(NOBODY);
         Ok(Self { kind, limits, confine, user })
     }
@@ -197,7 +198,13 @@ fn quiet(command: &mut Command) {
 
 fn namespaces() -> Command {
     let mut bwrap = Command::new(program());
-    bwrap.args(["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]);
+    bwrap.args([
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-net",
+        "--unshare-ipc",
+        "--unshare-uts",
+    ]);
     bwrap.args(["--uid", "1000", "--gid", "1000", "--hostname", "sandbox", "--die-with-parent"]);
     bwrap.args(["--new-session", "--cap-drop", "ALL"]);
     bwrap
@@ -252,11 +259,13 @@ pub fn check(cage: &Cage, program: &Path) -> Result<()> {
     probe.stderr(Stdio::piped());
     let failed = |what, got: String, to_do| Err(Error::Sandbox { what, got, to_do });
     match probe.output() {
-        Err(error) if cage.has_namespaces() && error.kind() == std::io::ErrorKind::NotFound => failed(
-            "submissions run in a sandbox, which the program bwrap makes",
-            "no program `bwrap`".to_string(),
-            "install bubblewrap (Debian and Ubuntu: apt install bubblewrap); or, for your own code only, --sandbox none",
-        ),
+        Err(error) if cage.has_namespaces() && error.kind() == std::io::ErrorKind::NotFound => {
+            failed(
+                "submissions run in a sandbox, which the program bwrap makes",
+                "no program `bwrap`".to_string(),
+                "install bubblewrap (Debian and Ubuntu: apt install bubblewrap); or, for your own code only, --sandbox none",
+            )
+        }
         Err(error) => failed("submissions run in a sandbox", error.to_string(), "mend this first"),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_string();

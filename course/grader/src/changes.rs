@@ -38,7 +38,8 @@ impl Changes {
     pub fn read(text: &str) -> Result<Self, String> {
         let changes: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         for (nth, entry) in changes.change.iter().enumerate() {
-            let wrong = |what: &str| Err(format!("change {} ({}): {what}", nth + 1, entry.submission));
+            let wrong =
+                |what: &str| Err(format!("change {} ({}): {what}", nth + 1, entry.submission));
             if entry.who.trim().is_empty() || entry.why.trim().is_empty() {
                 return wrong("`who` and `why` are words, and one of them is empty");
             }

@@ -32,7 +32,14 @@ struct Common {
 pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let course = Workspace::find()?.path("");
     if let Some(package) = arguments.package {
-        for line in package::write(package, &course, &arguments.out)? {
+        // Settings that are wrong are said to be here, and not on the other system.
+        let text = arguments.settings.as_deref().map(|path| {
+            let settings = read(Some(path), Settings::read);
+            let text = std::fs::read_to_string(path).map_err(Error::file(path, "can't be read"));
+            settings.and(text)
+        });
+        let text = text.transpose()?;
+        for line in package::write_with(package, &course, text.as_deref(), &arguments.out)? {
             println!("{line}");
         }
         return Ok(true);
@@ -208,7 +215,11 @@ fn said(records: &[Record], out: &Path) {
     println!("{graded} of {} submissions have a grade", records.len());
     for record in records {
         if let Outcome::NotGraded { why } = &record.outcome {
-            println!("not graded: {}: {}", record.submission, why.lines().next().unwrap_or_default());
+            println!(
+                "not graded: {}: {}",
+                record.submission,
+                why.lines().next().unwrap_or_default()
+            );
         }
     }
     println!("the class: {}", out.join("class.html").display());

@@ -55,7 +55,10 @@ pub enum Error {
 
 impl Error {
     /// A file or folder, and what could not be done with it.
-    pub fn file(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+    pub fn file(
+        path: impl Into<PathBuf>,
+        what: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |reason| Self::File { path, what, reason }
     }

@@ -52,7 +52,12 @@ impl Judge {
     ///
     /// # Errors
     /// It does not.
-    pub fn new(parts: Parts, settings: Settings, kind: crate::record::Sandbox, seed: u64) -> Result<Self> {
+    pub fn new(
+        parts: Parts,
+        settings: Settings,
+        kind: crate::record::Sandbox,
+        seed: u64,
+    ) -> Result<Self> {
         let tasks = settings.selected().map_err(|got| Error::Argument {
             what: "settings".to_string(),
             expected: "tasks of the course".to_string(),
@@ -77,7 +82,8 @@ impl Judge {
         match program::build(&self.cage, &self.parts, stage, &all) {
             Ok(Settled { program: Some(()), .. }) => Ok(()),
             Ok(Settled { uncompiled, .. }) => {
-                let reason = uncompiled.into_iter().next().map(|error| error.first).unwrap_or_default();
+                let reason =
+                    uncompiled.into_iter().next().map(|error| error.first).unwrap_or_default();
                 Err(Error::Program { what, reason })
             }
             Err(NoProgram::Unknown(reason)) => Err(Error::Program { what, reason }),
@@ -119,7 +125,11 @@ impl Judge {
             judge: self.digest.clone(),
             seed,
             sandbox: self.cage.kind,
-            taken: files.iter().flat_map(|taken| taken.files.keys()).map(|slug| format!("{slug}.rs")).collect(),
+            taken: files
+                .iter()
+                .flat_map(|taken| taken.files.keys())
+                .map(|slug| format!("{slug}.rs"))
+                .collect(),
             left_out: files.map(|taken| taken.left_out.clone()).unwrap_or_default(),
             outcome: Outcome::Graded,
             digest,
@@ -199,7 +209,8 @@ impl Judge {
         }
         if left.is_zero() {
             let seconds = self.settings.limits.submission_seconds;
-            let what = format!("all tasks together took {seconds} seconds before this one had begun");
+            let what =
+                format!("all tasks together took {seconds} seconds before this one had begun");
             let sentence = "A submission ends within its time limit.";
             return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
         }
@@ -225,7 +236,8 @@ impl Judge {
             Judged::NoGrade(again) => words = format!("{words}, and again: {again}"),
         }
         let sentence = "A task lets its process live, and its judge.";
-        let what = format!("twice it ended without a grade, where the empty task does not: {words}");
+        let what =
+            format!("twice it ended without a grade, where the empty task does not: {words}");
         Ok((Grade::failed(task, "autograder/no-grade", sentence, what), String::new()))
     }
 
@@ -239,7 +251,9 @@ impl Judge {
         worker.env(WORKER, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = worker.spawn().map_err(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
-            stdin.write_all(&serde_json::to_vec(asked).map_err(|error| failed(error.into()))?).map_err(failed)?;
+            stdin
+                .write_all(&serde_json::to_vec(asked).map_err(|error| failed(error.into()))?)
+                .map_err(failed)?;
         }
         let (out, said) = (child.stdout.take(), child.stderr.take());
         let read = move || {
@@ -248,18 +262,24 @@ impl Judge {
             (out, said.join().unwrap_or_default())
         };
         let ((out, said), status) = watched(&mut child, left, read).map_err(failed)?;
-        let judged = out.and_then(io::Result::ok).and_then(|text: String| serde_json::from_str(&text).ok());
+        let judged =
+            out.and_then(io::Result::ok).and_then(|text: String| serde_json::from_str(&text).ok());
         match (judged, status) {
             (Some(judged), Some(status)) if status.success() => Ok(judged),
             (_, None) => {
                 let task = contract::registry::task(&asked.task).expect("a task of the course");
                 let seconds = self.settings.limits.submission_seconds;
-                let what = format!("all tasks together took {seconds} seconds, and this one had not ended by then");
+                let what = format!(
+                    "all tasks together took {seconds} seconds, and this one had not ended by then"
+                );
                 let sentence = "A submission ends within its time limit.";
                 let grade = Grade::failed(task, "autograder/time", sentence, what);
                 Ok(Judged::Grade(Box::new(grade), String::new()))
             }
-            (_, Some(status)) => Ok(Judged::NoGrade(format!("its judge ended over the answers ({status}) {}", said.trim()))),
+            (_, Some(status)) => Ok(Judged::NoGrade(format!(
+                "its judge ended over the answers ({status}) {}",
+                said.trim()
+            ))),
         }
     }
 
@@ -299,7 +319,15 @@ fn own_program() -> io::Result<PathBuf> {
 fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
     let mut hash = Sha256::new();
     let mut files = Vec::new();
-    for folder in ["contract/src", "contract/wire/src", "contract/seams/src", "course/grader/src", "exercises/party/src", "tensor/src", "exercises/tests/autograder/seats"] {
+    for folder in [
+        "contract/src",
+        "contract/wire/src",
+        "contract/seams/src",
+        "course/grader/src",
+        "exercises/party/src",
+        "tensor/src",
+        "exercises/tests/autograder/seats",
+    ] {
         below(&parts.course.join(folder), &mut files);
     }
     files.push(parts.course.join("Cargo.lock"));

@@ -54,7 +54,10 @@ impl Parts {
         cargo.args(["build", "--locked", "--package", "party", "--package", "confine"]);
         cargo.args(["--message-format=json", "--color=never"]);
         cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let failed = |reason: String| Error::Program { what: "the parts of submissions can't be built", reason };
+        let failed = |reason: String| Error::Program {
+            what: "the parts of submissions can't be built",
+            reason,
+        };
         let mut child = cargo.spawn().map_err(|error| failed(error.to_string()))?;
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let (messages, said) = std::thread::scope(|scope| {
@@ -70,7 +73,8 @@ impl Parts {
         let built = Built::of(&messages);
         let rustc = rustc(course)?;
         let sysroot = rustc.sysroot;
-        let confine = built.confine.clone().ok_or_else(|| failed("no program `confine`".to_string()))?;
+        let confine =
+            built.confine.clone().ok_or_else(|| failed("no program `confine`".to_string()))?;
         let (deps, in_use) = built.kept(course).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             course: course.to_path_buf(),
@@ -105,7 +109,8 @@ struct Library {
 impl Built {
     fn of(messages: &str) -> Self {
         let mut built = Self::default();
-        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        for message in messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        {
             if message["reason"] != "compiler-artifact" {
                 continue;
             }
@@ -116,7 +121,9 @@ impl Built {
             let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));
             // The lecturer's own exercises are no part of anybody's.
             let is_own = name == "exercises" || name == "party";
-            for file in message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            for file in
+                message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str)
+            {
                 let path = PathBuf::from(file);
                 let end = path.extension().unwrap_or_default();
                 if is_own || !(end == "rlib" || end == std::env::consts::DLL_EXTENSION) {
@@ -141,7 +148,8 @@ impl Built {
         for path in &self.files {
             // Cargo's names have a hash of all but the content.
             let about = path.metadata()?;
-            let changed = about.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            let changed =
+                about.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             hash.update(format!("{} {} {}\n", file_name(path), about.len(), changed.as_nanos()));
         }
         let all = course.join("target/grader");
@@ -211,7 +219,8 @@ fn named_by(folder: &Path, course: &Path, built: &Built) -> Result<BTreeMap<Stri
             [one] => crates.insert(known, file_name(&one.file)),
             several => {
                 let what = "the parts of submissions can't be built";
-                let reason = format!("cargo built {} crates called {name}, and 1 is needed", several.len());
+                let reason =
+                    format!("cargo built {} crates called {name}, and 1 is needed", several.len());
                 return Err(Error::Program { what, reason });
             }
         };

@@ -35,11 +35,15 @@ impl Stage {
     pub fn new(parts: &Parts, taken: &Taken) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("quadrivium-");
-        let folder = builder.tempdir().map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))?;
+        let folder = builder
+            .tempdir()
+            .map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))?;
         let stage = Self { folder };
         open_to_all(stage.path()).map_err(Error::file(stage.path(), "can't be opened"))?;
         let course = stage.path().join("course");
-        for (from, to) in pristine(&parts.course).map_err(Error::file(&parts.course, "can't be read"))? {
+        for (from, to) in
+            pristine(&parts.course).map_err(Error::file(&parts.course, "can't be read"))?
+        {
             copy(&from, &course.join(to)).map_err(Error::file(from, "can't be copied"))?;
         }
         for (slug, text) in &taken.files {
@@ -150,7 +154,13 @@ pub fn build(
                 if let Err(NoProgram::Unknown(first)) = attempt(&others) {
                     let place = Some(format!("exercises/src/{slug}.rs"));
                     let component = Some(slug);
-                    fatal.push(CompileError { place, first, further: 0, signature: false, component });
+                    fatal.push(CompileError {
+                        place,
+                        first,
+                        further: 0,
+                        signature: false,
+                        component,
+                    });
                 }
             }
             if fatal.is_empty() {
@@ -205,17 +215,27 @@ fn crate_of(
     let found = errors(&words).into_iter().map(|error| (name != EXERCISES, error)).collect();
     match compile_error(found) {
         Some(error) => Ok(Some(error)),
-        None => Err(NoProgram::Unknown(format!("the compiler ended without an error in the code ({status})"))),
+        None => Err(NoProgram::Unknown(format!(
+            "the compiler ended without an error in the code ({status})"
+        ))),
     }
 }
 
 /// What rustc is told of other crates, and of what holds for all.
 pub fn named_crates(parts: &Parts, stage: &Path, named: &BTreeMap<String, String>) -> Vec<String> {
     let out = stage.join("out");
-    let mut arguments: Vec<String> =
-        ["--edition=2024", "--error-format=json", "-Cdebuginfo=0", "-Cembed-bitcode=no", "-Funsafe_code"]
-            .map(String::from)
-            .into();
+    let mut arguments: Vec<String> = [
+        "--edition=2024",
+        "--error-format=json",
+        "-Cdebuginfo=0",
+        "-Cembed-bitcode=no",
+        "-Funsafe_code",
+        // An assertion of a debug build is none where it counts. Sums that overflow panic as they do for the learner.
+        "-Cdebug-assertions=off",
+        "-Coverflow-checks=on",
+    ]
+    .map(String::from)
+    .into();
     for folder in [&parts.deps, &out] {
         arguments.extend(["-L".to_string(), format!("dependency={}", folder.display())]);
     }
@@ -242,7 +262,8 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
     let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
     let said = child.stderr.take();
     let limit = std::time::Duration::from_secs(cage.limits.build_seconds);
-    let (words, status) = crate::limit::watched(&mut child, limit, move || read_some(said, SAID)).map_err(failed)?;
+    let (words, status) =
+        crate::limit::watched(&mut child, limit, move || read_some(said, SAID)).map_err(failed)?;
     if words.starts_with("bwrap:") || words.starts_with("confine:") {
         return Err(failed(io::Error::other(words)));
     }

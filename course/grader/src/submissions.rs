@@ -10,7 +10,15 @@ use std::path::{Path, PathBuf};
 pub type Submissions = BTreeMap<String, PathBuf>;
 
 /// Names in the folder of results that no submission can have.
-const TAKEN: &[&str] = &["grades.csv", "class.html", "class.json", "junit.xml", "moodle.csv", "canvas.csv", "github.md"];
+const TAKEN: &[&str] = &[
+    "grades.csv",
+    "class.html",
+    "class.json",
+    "junit.xml",
+    "moodle.csv",
+    "canvas.csv",
+    "github.md",
+];
 
 /// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class.
 ///
@@ -19,18 +27,23 @@ const TAKEN: &[&str] = &["grades.csv", "class.html", "class.json", "junit.xml", 
 pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
     let mut all = Submissions::new();
     for path in paths {
-        let members = if path.is_dir() && !is_submission(path) { members(path)? } else { vec![path.clone()] };
+        let members =
+            if path.is_dir() && !is_submission(path) { members(path)? } else { vec![path.clone()] };
         for member in members {
             let mut name = name(&member)?;
             if let Some(other) = all.get(&name) {
                 if other.file_name() != member.file_name() {
                     // Alike only as far as it can be shown.
-                    name = (2..).map(|nth| format!("{name}-{nth}")).find(|new| !all.contains_key(new)).unwrap_or(name);
+                    name = (2..)
+                        .map(|nth| format!("{name}-{nth}"))
+                        .find(|new| !all.contains_key(new))
+                        .unwrap_or(name);
                     all.insert(name, member);
                     continue;
                 }
                 return Err(Error::Argument {
-                    what: "each submission has a name of its own: that of its folder or archive".to_string(),
+                    what: "each submission has a name of its own: that of its folder or archive"
+                        .to_string(),
                     expected: format!("one submission called \"{name}\""),
                     got: format!("{} and {}", other.display(), member.display()),
                     to_do: "rename one of them".to_string(),
@@ -64,7 +77,8 @@ fn members(class: &Path) -> Result<Vec<PathBuf>> {
     if members.is_empty() {
         return Err(Error::Argument {
             what: format!("{} is a submission, or a folder of submissions", class.display()),
-            expected: "learners' files such as norm.rs, or folders, .zip or .tar.gz files".to_string(),
+            expected: "learners' files such as norm.rs, or folders, .zip or .tar.gz files"
+                .to_string(),
             got: "none of these".to_string(),
             to_do: "name the folder that holds them".to_string(),
         });
@@ -87,7 +101,8 @@ fn name(path: &Path) -> Result<String> {
     let file = file.to_string_lossy();
     let lower = file.to_ascii_lowercase();
     let ends = [".zip", ".tar.gz", ".tgz"];
-    let end = ends.iter().find(|end| !path.is_dir() && lower.ends_with(*end)).map_or(0, |end| end.len());
+    let end =
+        ends.iter().find(|end| !path.is_dir() && lower.ends_with(*end)).map_or(0, |end| end.len());
     let mut name: String = file[..file.len() - end].chars().map(plain).take(150).collect();
     if name.is_empty() || name.starts_with('.') || TAKEN.contains(&name.as_str()) {
         name.insert(0, '_');

@@ -36,6 +36,17 @@ fn gradescope_gets_the_grade() {
 }
 
 #[test]
+fn a_container_without_namespaces_has_the_other_lines() {
+    for machine in [Machine::gradescope(Cargo::StandIn), Machine::prairielearn(Cargo::StandIn)] {
+        machine.submit("norm.rs", "fn main() {}");
+        machine.has_no_namespaces();
+        machine.answers(0, Format::Gradescope, &results::graded());
+        machine.run();
+        assert!(machine.called().contains("--sandbox confined"), "{}", machine.called());
+    }
+}
+
+#[test]
 fn gradescope_gets_no_grade_where_a_machine_failed() {
     // Not graded, the machine ended it, wrong arguments, killed.
     for code in [1, 101, 2, 137] {
@@ -221,7 +232,7 @@ fn the_same_course_is_the_same_package() {
 
 /// Builds the course in each package, and grades two submissions in it.
 #[test]
-#[ignore = "builds the whole course twice: half an hour on two cores"]
+#[ignore = "builds the whole course twice: nine minutes on two cores"]
 fn packages_grade() {
     let solution = fs::read_to_string(layout::course().join("exercises/norm/solution.rs")).unwrap();
     let machine = Machine::gradescope(Cargo::Real);

@@ -26,7 +26,8 @@ pub fn hand_over(package: &str) -> Result<u8> {
 /// As for [`hand_over`].
 pub fn hand_over_as(profile: &str, package: &str, options: &[&str]) -> Result<u8> {
     Workspace::find()?;
-    let options: Vec<&str> = ["--profile", profile].into_iter().chain(options.iter().copied()).collect();
+    let options: Vec<&str> =
+        ["--profile", profile].into_iter().chain(options.iter().copied()).collect();
     in_place(run_package(&sources(), package, &options))
 }
 

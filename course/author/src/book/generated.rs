@@ -1,12 +1,13 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
 //! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}` and `{{components bugs}}`, each alone on its
-//! line. `{{measured sets}}`, from [`super::measured`]. And `{{notebook 1-norm}}`, a notebook with its outputs.
+//! line. `{{measured sets}}`, from [`super::measured`]. `{{attacks}}`, from the attacks on the grader. And `{{notebook 1-norm}}`, a notebook with its outputs.
 //!
 //! In a sentence, `{{task norm/forward}}` is that task's number, and `{{tasks-of norm}}` the numbers of a
 //! component's first and last task.
 //!
 //! Those of the contract are HTML without empty lines, so that Markdown leaves them alone.
 
+use super::attacks;
 use super::complaint::Complaints;
 use super::law::law;
 use super::markup::text;
@@ -80,6 +81,9 @@ impl<'a> Generated<'a> {
         }
         if what == "components" {
             return components(of);
+        }
+        if what == "attacks" {
+            return attacks::tables(self.root);
         }
         if what == "measured" {
             return measured::table(self.root, of);

@@ -3,6 +3,7 @@
 //! The sources are in the folder `book`. mdBook includes files and renders pages; formulas, figures,
 //! numbers and what comes from the contract are put in here, before it renders.
 
+mod attacks;
 pub mod build;
 pub mod complaint;
 pub mod generated;

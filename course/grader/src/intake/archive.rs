@@ -11,7 +11,8 @@ use std::path::Path;
 const UNPACKED: u64 = 512 << 20;
 
 pub(super) fn look_in_zip(path: &Path, finds: &mut Finds) -> Result<(), String> {
-    let broken = |error: &dyn std::fmt::Display| format!("it is no zip archive that can be read: {error}");
+    let broken =
+        |error: &dyn std::fmt::Display| format!("it is no zip archive that can be read: {error}");
     let file = File::open(path).map_err(|error| broken(&error))?;
     let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|error| broken(&error))?;
     for at in 0..archive.len() {
@@ -39,7 +40,9 @@ pub(super) fn look_in_zip(path: &Path, finds: &mut Finds) -> Result<(), String> 
 }
 
 pub(super) fn look_in_tar(path: &Path, finds: &mut Finds) -> Result<(), String> {
-    let broken = |error: &dyn std::fmt::Display| format!("it is no tar.gz archive that can be read: {error}");
+    let broken = |error: &dyn std::fmt::Display| {
+        format!("it is no tar.gz archive that can be read: {error}")
+    };
     let file = File::open(path).map_err(|error| broken(&error))?;
     let unpacked = MultiGzDecoder::new(BufReader::new(file)).take(UNPACKED);
     let mut archive = tar::Archive::new(unpacked);

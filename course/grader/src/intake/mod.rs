@@ -61,7 +61,9 @@ pub fn take(submission: &Path) -> Result<Taken, String> {
     } else if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
         archive::look_in_tar(submission, &mut finds)?;
     } else {
-        return Err("a submission is a folder, a .zip or a .tar.gz; this is none of them".to_string());
+        return Err(
+            "a submission is a folder, a .zip or a .tar.gz; this is none of them".to_string()
+        );
     }
     finds.chosen()
 }
@@ -99,7 +101,8 @@ impl Finds {
     /// The files of one folder: of `exercises/src`, or of the only folder that has any.
     fn chosen(mut self) -> Result<Taken, String> {
         let own = |folder: &str| folder == "exercises/src" || folder.ends_with("/exercises/src");
-        let mut folders: Vec<String> = self.found.iter().map(|found| found.folder.clone()).collect();
+        let mut folders: Vec<String> =
+            self.found.iter().map(|found| found.folder.clone()).collect();
         folders.sort();
         folders.dedup();
         if folders.iter().any(|folder| own(folder)) {
@@ -125,7 +128,8 @@ impl Finds {
                 continue;
             }
             match content.and_then(|bytes| {
-                String::from_utf8(bytes).map_err(|_| "it is not UTF-8: save it in this encoding".to_string())
+                String::from_utf8(bytes)
+                    .map_err(|_| "it is not UTF-8: save it in this encoding".to_string())
             }) {
                 Ok(text) if !files.contains_key(slug) => {
                     files.insert(slug, text);
@@ -136,7 +140,11 @@ impl Finds {
         }
         if files.is_empty() {
             let why = self.left_out.first().map(|left| format!("{}: {}", left.name, left.why));
-            return Err(format!("{}{}", nothing(), why.map_or(String::new(), |why| format!(" ({why})"))));
+            return Err(format!(
+                "{}{}",
+                nothing(),
+                why.map_or(String::new(), |why| format!(" ({why})"))
+            ));
         }
         Ok(Taken { files, left_out: listed(self.left_out) })
     }

@@ -66,7 +66,9 @@ pub fn run() -> io::Result<()> {
     let asked: Asked = serde_json::from_reader(io::stdin().lock())?;
     #[cfg(target_os = "linux")]
     {
-        use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+        use rustix::process::{
+            Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit,
+        };
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // A compiler that it starts may have no more than this process.
         let most = Some(asked.cage.limits.build_memory_mib << 20);
@@ -82,7 +84,10 @@ pub fn judge(asked: &Asked) -> Judged {
     let task = contract::registry::task(&asked.task);
     let seat = task.and_then(|task| SEATS.iter().find(|seat| seat.slug == task.component));
     let (Some(task), Some(seat)) = (task, seat) else {
-        return Judged::NoGrade(format!("{} has no seat in the grader: a mistake of the course", asked.task));
+        return Judged::NoGrade(format!(
+            "{} has no seat in the grader: a mistake of the course",
+            asked.task
+        ));
     };
     match task.grading {
         Grading::Invariants { calls, by_hand, .. } => {
@@ -107,10 +112,11 @@ fn talked(
     judge: impl FnOnce(&Asker) -> Grade,
 ) -> Judged {
     let calls = calls.iter().map(ToString::to_string).collect();
-    let (talk, ends) = match Talk::start(&asked.cage, &asked.program, &Order::Answer { calls, by_hand }) {
-        Ok(started) => started,
-        Err(NotStarted(words)) => return Judged::NoGrade(words),
-    };
+    let (talk, ends) =
+        match Talk::start(&asked.cage, &asked.program, &Order::Answer { calls, by_hand }) {
+            Ok(started) => started,
+            Err(NotStarted(words)) => return Judged::NoGrade(words),
+        };
     // Nobody knows which number the first question will have.
     let asker = Asker::new(ends, number() >> 1);
     let judged = catch_unwind(AssertUnwindSafe(|| judge(&asker)));
@@ -124,7 +130,10 @@ fn talked(
         (None, Err(payload)) => {
             let sentence = "Answers are such that they can be judged.";
             let what = format!("the judge ended over them: {}", panics::message(&*payload));
-            Judged::Grade(Box::new(Grade::failed(task, "autograder/judge", sentence, what)), end.printed)
+            Judged::Grade(
+                Box::new(Grade::failed(task, "autograder/judge", sentence, what)),
+                end.printed,
+            )
         }
     }
 }
@@ -134,7 +143,11 @@ fn broken(task: &Task, cage: &Cage, why: &Why) -> Option<Result<Grade, String>> 
     let time = "A task ends within its time limit.";
     let (rule, sentence, what) = match why {
         Why::Whole => return None,
-        Why::Killed => return Some(Err("it was killed by a signal (9) that its limits do not send".to_string())),
+        Why::Killed => {
+            return Some(Err(
+                "it was killed by a signal (9) that its limits do not send".to_string()
+            ));
+        }
         Why::Computed => (
             "autograder/time",
             time,
@@ -212,7 +225,8 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     let named = BTreeMap::from([("exercises".to_string(), String::new())]);
     arguments.extend(named_crates(parts, stage, &named));
     let output = compile(cage, parts, stage, &arguments).map_err(io::Error::other)?;
-    let messages = output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let messages =
+        output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     Ok(Said { success: output.success, messages, words: output.words })
 }
 
@@ -225,7 +239,12 @@ fn number() -> u64 {
 const LONGEST: usize = 8 << 10;
 
 /// What stands in a record of it: texts that the submission has made are cut, if they are very long.
-pub fn recorded(task: &'static Task, mut grade: Grade, printed: String, points: (f64, f64)) -> TaskRecord {
+pub fn recorded(
+    task: &'static Task,
+    mut grade: Grade,
+    printed: String,
+    points: (f64, f64),
+) -> TaskRecord {
     for remark in &mut grade.remarks {
         cut(remark);
     }

@@ -90,7 +90,10 @@ impl Parties<'_> {
                 Ok(()) => (talk, ends),
                 Err(error) => {
                     drop(ends);
-                    return Err(Judged::NoGrade(format!("the next process: {error}; {:?}", talk.end(None).why)));
+                    return Err(Judged::NoGrade(format!(
+                        "the next process: {error}; {:?}",
+                        talk.end(None).why
+                    )));
                 }
             },
             None if again => Talk::start_many(cage, program, &order).map_err(not_started)?,
@@ -98,7 +101,9 @@ impl Parties<'_> {
         };
         let served = (self.seat.serve)(shown, &mut ends);
         let last = match served {
-            Ok(Served::Done(last)) => whole::<Option<String>>(&last).map_err(|error| error.to_string()),
+            Ok(Served::Done(last)) => {
+                whole::<Option<String>>(&last).map_err(|error| error.to_string())
+            }
             Ok(Served::Closed) => Err("it ended before it said what it found".to_string()),
             Err(error) => Err(error.to_string()),
         };

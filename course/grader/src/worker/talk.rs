@@ -82,7 +82,11 @@ impl Talk {
     ///
     /// # Errors
     /// The first has not answered.
-    pub fn start_many(cage: &Cage, program: &Path, order: &Order) -> Result<(Self, Ends), NotStarted> {
+    pub fn start_many(
+        cage: &Cage,
+        program: &Path,
+        order: &Order,
+    ) -> Result<(Self, Ends), NotStarted> {
         Self::of(cage.run_again(program), cage, order)
     }
 
@@ -108,7 +112,8 @@ impl Talk {
             let _ = ready.send(streams);
             let printed = std::thread::spawn(move || read_some(said, PRINTED));
             let ending = wait(&mut child, limit, &ends_over)?;
-            let printed = printed.join().map_err(|_| io::Error::other("its output can't be read"))?;
+            let printed =
+                printed.join().map_err(|_| io::Error::other("its output can't be read"))?;
             Ok((printed, ending))
         });
         let talk = Self { waits, over };
@@ -139,7 +144,9 @@ impl Talk {
         let _ = self.over.send(if lost.is_some() { Over::Broken } else { Over::Whole });
         let (printed, ending) = match self.waits.join() {
             Ok(Ok(ended)) => ended,
-            Ok(Err(error)) => return End { printed: String::new(), why: Why::Ended(error.to_string()) },
+            Ok(Err(error)) => {
+                return End { printed: String::new(), why: Why::Ended(error.to_string()) };
+            }
             Err(_) => return End { printed: String::new(), why: Why::Killed },
         };
         let why = match (lost, ending) {
@@ -157,7 +164,9 @@ fn greet(ends: &mut Ends, order: &Order) -> io::Result<()> {
     ends.send(order)?;
     match whole::<u32>(&ends.receive()?)? {
         VERSION => Ok(()),
-        other => Err(io::Error::other(format!("its version is {other}, and {VERSION} is asked for"))),
+        other => {
+            Err(io::Error::other(format!("its version is {other}, and {VERSION} is asked for")))
+        }
     }
 }
 
@@ -167,7 +176,8 @@ fn wait(
     limit: Duration,
     over: &Receiver<Over>,
 ) -> io::Result<Ending> {
-    let killed = |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
+    let killed =
+        |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
     let mut said = over.recv_timeout(limit);
     while matches!(said, Ok(Over::Next)) {
         said = over.recv_timeout(limit);
@@ -175,10 +185,12 @@ fn wait(
     match said {
         Ok(Over::Whole | Over::Next) => killed(child).map(|()| Ending::Stopped),
         // It was asked something and did not answer: how it ended says why, if it has.
-        Ok(Over::Broken) | Err(RecvTimeoutError::Disconnected) => match child.wait_timeout(GRACE)? {
-            Some(status) => Ok(Ending::Itself(status)),
-            None => killed(child).map(|()| Ending::Stopped),
-        },
+        Ok(Over::Broken) | Err(RecvTimeoutError::Disconnected) => {
+            match child.wait_timeout(GRACE)? {
+                Some(status) => Ok(Ending::Itself(status)),
+                None => killed(child).map(|()| Ending::Stopped),
+            }
+        }
         Err(RecvTimeoutError::Timeout) => killed(child).map(|()| Ending::Late),
     }
 }
@@ -197,7 +209,9 @@ fn reason(lost: String, status: ExitStatus) -> Why {
         Some(signal) => Why::Ended(format!("signal {signal}")),
         None => match status.code() {
             Some(0) => Why::Ended(format!("{lost}, and the process ended with exit code 0")),
-            Some(code) => Why::Ended(format!("{lost}, and the process ended with exit code {code}")),
+            Some(code) => {
+                Why::Ended(format!("{lost}, and the process ended with exit code {code}"))
+            }
             None => Why::Ended(lost),
         },
     }

@@ -42,6 +42,8 @@ pub struct Attack {
     pub entries: Vec<Entry>,
     #[serde(default)]
     pub outcome: Outcome,
+    /// Why it still earns what it must not, if it does.
+    pub open: Option<String>,
     pub says: Option<String>,
     #[serde(default)]
     pub leaves_no: Vec<PathBuf>,
@@ -103,7 +105,8 @@ pub struct Entry {
 
 /// All attacks, by subject.
 pub fn attacks(folder: &Path) -> Vec<(String, Attack)> {
-    let mut files: Vec<PathBuf> = folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> =
+        folder.read_dir().unwrap().map(|file| file.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|end| end == "toml"));
     files.sort();
     let mut all = Vec::new();

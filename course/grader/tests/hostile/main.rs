@@ -1,7 +1,6 @@
 //! Attacks on the grader: each earns what it must earn, and leaves the machine as it was.
 //!
-//! One test for each attack in `tests/hostile`. `QUADRIVIUM_LINES` names the lines of the sandbox that stand: `full` if it says
-//! nothing.
+//! One test for each attack in `tests/hostile`, and one more for each line of the sandbox that stops it, with that line alone.
 
 #[cfg(target_os = "linux")]
 mod corpus;

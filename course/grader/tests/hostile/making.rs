@@ -30,7 +30,9 @@ fn files(workspace: &Workspace, attack: &Attack) -> Vec<(&'static str, String)> 
             if task.split('/').next() != Some(slug) {
                 continue;
             }
-            let right = source.solution_region(task).unwrap_or_else(|| panic!("{}: no place {task}", attack.id));
+            let right = source
+                .solution_region(task)
+                .unwrap_or_else(|| panic!("{}: no place {task}", attack.id));
             let place = region(&text, task).unwrap();
             text = replaced(&text, &place, &format!("{}\n", code.replace("{right}", &right)));
         }
@@ -66,7 +68,9 @@ fn from_hex(hex: &str) -> Vec<u8> {
 
 /// Everything in a submission, in its order.
 fn things(workspace: &Workspace, attack: &Attack, outside: &Path) -> Vec<(OsString, Thing)> {
-    let own = |(slug, text): (&str, String)| (format!("exercises/src/{slug}.rs").into(), bytes(text.into_bytes()));
+    let own = |(slug, text): (&str, String)| {
+        (format!("exercises/src/{slug}.rs").into(), bytes(text.into_bytes()))
+    };
     let mut all: Vec<(OsString, Thing)> = files(workspace, attack).into_iter().map(own).collect();
     for entry in &attack.entries {
         let Entry { kind, path, path_hex, target, content, hex, zeros, count, component } = entry;
@@ -74,7 +78,8 @@ fn things(workspace: &Workspace, attack: &Attack, outside: &Path) -> Vec<(OsStri
             Some(hex) => OsString::from_vec(from_hex(hex)),
             None => path.into(),
         };
-        let target = || target.clone().unwrap().replace("{outside}", &outside.display().to_string());
+        let target =
+            || target.clone().unwrap().replace("{outside}", &outside.display().to_string());
         let solution = || {
             let slug = component.as_deref().unwrap();
             bytes(workspace.read(&format!("exercises/{slug}/solution.rs")).unwrap().into_bytes())
@@ -212,7 +217,8 @@ fn in_tar(path: &Path, things: Vec<(OsString, Thing)>) {
         let mut content: Box<dyn Read> = Box::new(std::io::empty());
         let link = |header: &mut Header, kind, target: String| {
             header.set_entry_type(kind);
-            header.as_gnu_mut().unwrap().linkname[..target.len()].copy_from_slice(target.as_bytes());
+            header.as_gnu_mut().unwrap().linkname[..target.len()]
+                .copy_from_slice(target.as_bytes());
         };
         let mut size = 0;
         match thing {

@@ -20,13 +20,15 @@ use std::time::Duration;
 /// What every test needs.
 struct Ground {
     workspace: Workspace,
-    judge: Judge,
+    /// With both lines of the sandbox, with one of them, with the other.
+    judges: [LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>; 3],
     /// Where right files lie that are nobody's submission.
     outside: tempfile::TempDir,
 }
 
 /// What an attack may find that reaches out of its sandbox. Then it is right.
-const TREASURES: &[&str] = &["/tmp/quadrivium-hostile-treasure", "/var/tmp/quadrivium-hostile-treasure"];
+const TREASURES: &[&str] =
+    &["/tmp/quadrivium-hostile-treasure", "/var/tmp/quadrivium-hostile-treasure"];
 /// The most of a file of results.
 const MOST: usize = 4 << 20;
 
@@ -34,35 +36,38 @@ impl Ground {
     fn new() -> Self {
         let workspace = Workspace::find().unwrap();
         let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
-        // Short: what lasts as long as it may is not graded better by lasting longer. Honest code needs a tenth of it.
-        let limits = Limits {
-            cpu_seconds: 4,
-            wall_seconds: 24,
-            submission_seconds: 120,
-            build_seconds: 60,
-            ..Limits::default()
-        };
-        let settings = Settings { limits, ..Settings::default() };
-        let judge = Judge::new(parts, settings, lines(), 7).unwrap();
+        let judges = LINES.map(|(lines, _)| {
+            let parts = parts.clone();
+            let judge = move || Judge::new(parts, settings(), lines, 7).unwrap();
+            LazyLock::new(Box::new(judge) as Box<dyn FnOnce() -> Judge + Send>)
+        });
         let outside = tempfile::tempdir().unwrap();
         for component in COMPONENTS {
-            let text = workspace.read(&format!("exercises/{}/solution.rs", component.slug)).unwrap();
+            let text =
+                workspace.read(&format!("exercises/{}/solution.rs", component.slug)).unwrap();
             std::fs::write(outside.path().join(format!("{}.rs", component.slug)), text).unwrap();
         }
         for treasure in TREASURES {
             std::fs::write(treasure, "pub const TREASURE: bool = true;\n").unwrap();
         }
-        Self { workspace, judge, outside }
+        Self { workspace, judges, outside }
     }
 }
 
-fn lines() -> Sandbox {
-    match std::env::var("QUADRIVIUM_LINES").as_deref() {
-        Ok("namespaces") => Sandbox::Namespaces,
-        Ok("confined") => Sandbox::Confined,
-        Ok("none") => Sandbox::None,
-        _ => Sandbox::Full,
-    }
+/// The lines of the sandbox, and what attacks call the layer that stands alone in it.
+const LINES: [(Sandbox, &str); 3] =
+    [(Sandbox::Full, ""), (Sandbox::Namespaces, "namespaces"), (Sandbox::Confined, "confine")];
+
+/// Short limits: what lasts as long as it may is not graded better by lasting longer. Honest code needs a tenth of them.
+fn settings() -> Settings {
+    let limits = Limits {
+        cpu_seconds: 4,
+        wall_seconds: 24,
+        submission_seconds: 120,
+        build_seconds: 60,
+        ..Limits::default()
+    };
+    Settings { limits, ..Settings::default() }
 }
 
 /// The tests.
@@ -70,13 +75,25 @@ pub fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let ground = Arc::new(LazyLock::new(Ground::new as fn() -> Ground));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile");
-    let trials = attacks(&folder).into_iter().map(|(subject, attack)| {
-        let ground = Arc::clone(&ground);
-        Trial::test(format!("{subject}/{}", attack.id), move || {
-            attacked(&ground, &attack).map_err(|what| Failed::from(what.join("\n")))
-        })
-    });
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let mut trials = Vec::new();
+    for (subject, attack) in attacks(&folder) {
+        for (at, (_, layer)) in LINES.iter().enumerate() {
+            // A layer that stops it stops it alone.
+            if !layer.is_empty() && !attack.stopped_by.iter().any(|by| by == layer) {
+                continue;
+            }
+            let alone = if layer.is_empty() { String::new() } else { format!(" ({layer} alone)") };
+            let (ground, attack) = (Arc::clone(&ground), attack.clone());
+            // Known holes, and each line alone, are graded if they are asked for.
+            let asked = attack.open.is_some() || !layer.is_empty();
+            let name = format!("{subject}/{}{alone}", attack.id);
+            let trial = Trial::test(name, move || {
+                attacked(&ground, &attack, at).map_err(|what| Failed::from(what.join("\n")))
+            });
+            trials.push(trial.with_ignored_flag(asked));
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
     for treasure in TREASURES {
         let _ = std::fs::remove_file(treasure);
     }
@@ -106,13 +123,14 @@ fn left_over() -> Vec<String> {
 }
 
 /// What is wrong with what came of an attack.
-fn attacked(ground: &Ground, attack: &Attack) -> Result<(), Vec<String>> {
+fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<String>> {
     let class = tempfile::tempdir().unwrap();
     make(&ground.workspace, attack, class.path(), ground.outside.path());
-    let submissions = found(&[class.path().to_path_buf()]).map_err(|error| vec![error.to_string()])?;
+    let submissions =
+        found(&[class.path().to_path_buf()]).map_err(|error| vec![error.to_string()])?;
     let (name, path) = submissions.first_key_value().unwrap();
     let tasks: Vec<_> = attack.tasks.iter().map(|name| task(name).unwrap()).collect();
-    let record = ground.judge.grade_tasks(name, &take(path), &tasks, 1);
+    let record = ground.judges[lines].grade_tasks(name, &take(path), &tasks, 1);
     remove(class);
 
     let mut wrong = Vec::new();
@@ -154,7 +172,9 @@ fn attacked(ground: &Ground, attack: &Attack) -> Result<(), Vec<String>> {
     }
     wrong.push(format!("{}, and hopes {}", attack.about, attack.hopes));
     wrong.push(words);
-    wrong.extend(record.tasks.iter().map(|task| task.printed.clone()).filter(|words| !words.is_empty()));
+    wrong.extend(
+        record.tasks.iter().map(|task| task.printed.clone()).filter(|words| !words.is_empty()),
+    );
     Err(wrong)
 }
 

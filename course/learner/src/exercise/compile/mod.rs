@@ -125,4 +125,3 @@ fn compiling(workspace: &Workspace, starters: &[&str]) -> Command {
     }
     cargo
 }
-

@@ -101,4 +101,3 @@ fn blamed(error: &CompileError) -> Vec<&'static str> {
 fn starters(uncompiled: &[CompileError]) -> Vec<&'static str> {
     uncompiled.iter().filter_map(|error| error.component).collect()
 }
-
