@@ -15,6 +15,7 @@ struct Subject {
 struct Attack {
     about: String,
     stopped_by: Vec<String>,
+    open: Option<String>,
 }
 
 /// A table for each subject, in the order of the README there, which says what each is about.
@@ -23,12 +24,15 @@ pub(super) fn tables(root: &Path) -> Option<String> {
     let readme = std::fs::read_to_string(folder.join("README.md")).ok()?;
     let mut out = String::new();
     for row in readme.lines().filter_map(|line| line.strip_prefix("| `")) {
-        let Some((file, about)) = row.split_once("` | ") else { continue };
-        if !file.ends_with(".toml") {
+        let Some((files, about)) = row.split_once("` | ") else { continue };
+        if !files.ends_with(".toml") {
             continue;
         }
-        let Subject { attack } =
-            toml::from_str(&std::fs::read_to_string(folder.join(file)).ok()?).ok()?;
+        let mut attack = Vec::new();
+        for file in files.split("`, `") {
+            let text = std::fs::read_to_string(folder.join(file)).ok()?;
+            attack.extend(toml::from_str::<Subject>(&text).ok()?.attack);
+        }
         let about = about.trim_end_matches([' ', '|']);
         let _ = writeln!(
             out,
@@ -37,8 +41,9 @@ pub(super) fn tables(root: &Path) -> Option<String> {
             text(about),
             attack.len()
         );
-        for Attack { about, stopped_by } in attack {
-            let by = stopped_by.join(", ");
+        for Attack { about, stopped_by, open } in attack {
+            // A hole that is known is no secret.
+            let by = open.map_or(stopped_by.join(", "), |why| format!("nothing yet: {why}"));
             let _ = writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", text(&about), text(&by));
         }
         out.push_str("</tbody>\n</table>\n</details>\n");

@@ -28,7 +28,7 @@ pub fn write(which: Package, course: &Path, out: &Path) -> Result<Vec<String>> {
 /// The same with the text of a lecturer's settings in place of the package's own.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn write_with(
     which: Package,
     course: &Path,

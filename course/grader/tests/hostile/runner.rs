@@ -76,7 +76,14 @@ pub fn run() -> ExitCode {
     let ground = Arc::new(LazyLock::new(Ground::new as fn() -> Ground));
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile");
     let mut trials = Vec::new();
-    for (subject, attack) in attacks(&folder) {
+    // All of them take long. `QUADRIVIUM_STEP=5` takes each fifth, and all that are honest: else nobody would see that nobody
+    // earns anything.
+    let step =
+        std::env::var("QUADRIVIUM_STEP").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    for (at, (subject, attack)) in attacks(&folder).into_iter().enumerate() {
+        if at % step != 0 && subject != "controls" {
+            continue;
+        }
         for (at, (_, layer)) in LINES.iter().enumerate() {
             // A layer that stops it stops it alone.
             if !layer.is_empty() && !attack.stopped_by.iter().any(|by| by == layer) {
