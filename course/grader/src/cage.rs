@@ -25,8 +25,8 @@ pub struct Cage {
     user: Option<u32>,
 }
 
-/// Where the sandbox's own user can find something.
-pub const NOBODY: u32 = 65_534;
+/// A user who owns nothing.
+const NOBODY: u32 = 65_534;
 
 /// What programs need of a system to start.
 const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];

@@ -36,10 +36,8 @@ pub struct Judge {
     pub digest: String,
     /// The seed from which each submission has its own.
     pub seed: u64,
-    /// A program with the empty tasks: where it runs, the machine is not to blame.
+    /// A program with the empty tasks: where it runs, the machine is not to blame. The sandbox's own file is in its folder.
     control: Stage,
-    /// Holds the sandbox's own files.
-    _stage: tempfile::TempDir,
 }
 
 /// A pause before a second try: the machine may have been out of something.
@@ -65,11 +63,10 @@ impl Judge {
             to_do: "mend the file of settings".to_string(),
         })?;
         let digest = digest(&parts, &settings)?;
-        let own = Stage::new(&parts, &Taken::default())?.into_folder();
-        let cage = Cage::new(kind, settings.limits.clone(), &parts, own.path())?;
-        cage::check(&cage, Path::new(cage::TRUE))?;
         let control = Stage::new(&parts, &Taken::default())?;
-        let judge = Self { parts, settings, tasks, cage, digest, seed, control, _stage: own };
+        let cage = Cage::new(kind, settings.limits.clone(), &parts, control.path())?;
+        cage::check(&cage, Path::new(cage::TRUE))?;
+        let judge = Self { parts, settings, tasks, cage, digest, seed, control };
         judge.build_control(&judge.control)?;
         cage::check(&judge.cage, &judge.control.program())?;
         Ok(judge)

@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::intake::hex;
 use contract::registry::COMPONENTS;
+use learner::exercise::compile::STARTERS;
 use learner::progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,9 +40,6 @@ pub struct Parts {
     _in_use: Option<Arc<File>>,
 }
 
-/// Tells `exercises/build.rs` to leave the lecturer's own exercises out: they may be in any state.
-const STARTERS: &str = "QUADRIVIUM_STARTERS";
-
 impl Parts {
     /// Builds them, or takes what is built. `says` hears what cargo does.
     ///
@@ -50,6 +48,7 @@ impl Parts {
     pub fn build(course: &Path, says: Progress<'_>) -> Result<Self> {
         let slugs: Vec<&str> = COMPONENTS.iter().map(|of| of.slug).collect();
         let mut cargo = learner::program::plain_cargo();
+        // Without the lecturer's own exercises: they may be in any state.
         cargo.current_dir(course).env(STARTERS, slugs.join(","));
         cargo.args(["build", "--locked", "--package", "party", "--package", "confine"]);
         cargo.args(["--message-format=json", "--color=never"]);

@@ -60,11 +60,6 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The folder alone.
-    pub fn into_folder(self) -> tempfile::TempDir {
-        self.folder
-    }
-
     /// The program, once it is built.
     pub fn program(&self) -> PathBuf {
         self.path().join("out/party")

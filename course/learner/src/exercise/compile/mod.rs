@@ -40,7 +40,7 @@ struct Target {
 const NAME: &str = "autograder";
 
 /// Tells `exercises/build.rs` which files to leave out.
-pub(crate) const STARTERS: &str = "QUADRIVIUM_STARTERS";
+pub const STARTERS: &str = "QUADRIVIUM_STARTERS";
 
 /// The autograder, and the files that it was built without.
 pub type Built = Settled<Autograder>;
