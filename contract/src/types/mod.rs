@@ -6,10 +6,12 @@
 //! assertion is asked for: it runs only then.
 
 mod judge;
+mod message;
 mod programs;
 
 pub use judge::judge;
-pub use programs::{Compiler, Message, PROGRAM, Said};
+pub use message::{Code, Message, Span};
+pub use programs::{Compiler, PROGRAM, Said};
 
 /// What a task about types asks. A program is made of it, with a function for each size: those that fit must compile, and
 /// no others may.

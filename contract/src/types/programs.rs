@@ -1,7 +1,7 @@
 //! The programs of a task about types, and what the compiler says of each of their functions.
 
+use super::message::Message;
 use super::{By, Rule};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -13,27 +13,6 @@ pub struct Said {
     pub messages: Vec<Message>,
     /// All that it wrote, for what is no message.
     pub words: String,
-}
-
-/// A message of rustc's, as `--error-format=json` writes it on a line.
-#[derive(Debug, Deserialize)]
-pub struct Message {
-    level: String,
-    message: String,
-    code: Option<Code>,
-    rendered: Option<String>,
-    spans: Vec<Span>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Code {
-    code: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Span {
-    file_name: String,
-    line_start: usize,
 }
 
 /// Compiles the text of a program as a library against the learner's crate `exercises`, with rustc's `--emit` of this name.
@@ -130,7 +109,7 @@ fn program(rule: &Rule, sizes: &[Vec<usize>], compiler: Compiler) -> io::Result<
 fn errors(messages: Vec<Message>) -> BTreeMap<usize, Error> {
     let mut errors = BTreeMap::new();
     let mut last: Option<Error> = None;
-    for Message { level, message, code, rendered, spans } in messages {
+    for Message { level, message, code, rendered, spans, .. } in messages {
         if level == "error" {
             let code = code.map(|code| code.code).unwrap_or_default();
             last = Some(Error { code, message, rendered: rendered.unwrap_or_default() });

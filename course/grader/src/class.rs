@@ -39,7 +39,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
             settings.and(text)
         });
         let text = text.transpose()?;
-        for line in package::write_with(package, &course, text.as_deref(), &arguments.out)? {
+        for line in package::write(package, &course, text.as_deref(), &arguments.out)? {
             println!("{line}");
         }
         return Ok(true);

@@ -210,8 +210,7 @@ fn the_settings_of_a_package_are_settings() {
     }
     let own = "tasks = ['norm']\n";
     let folder = tempfile::tempdir().unwrap();
-    grader::package::write_with(Package::Github, &layout::course(), Some(own), folder.path())
-        .unwrap();
+    grader::package::write(Package::Github, &layout::course(), Some(own), folder.path()).unwrap();
     assert_eq!(fs::read_to_string(folder.path().join("settings.toml")).unwrap(), own);
     assert!(folder.path().join(".github/workflows/grade.yml").is_file());
 }
@@ -221,7 +220,7 @@ fn the_same_course_is_the_same_package() {
     for which in [Package::Gradescope, Package::Prairielearn] {
         let bytes = [(), ()].map(|()| {
             let folder = tempfile::tempdir().unwrap();
-            grader::package::write(which, &layout::course(), folder.path()).unwrap();
+            grader::package::write(which, &layout::course(), None, folder.path()).unwrap();
             let archive =
                 ["gradescope.zip", "image/course.tar.gz"].map(|name| folder.path().join(name));
             fs::read(archive.iter().find(|path| path.is_file()).unwrap()).unwrap()

@@ -16,20 +16,12 @@ const GRADE: &str = include_str!("files/grade.sh");
 /// Builds what it needs.
 const BUILD: &str = include_str!("files/build.sh");
 
-/// Writes the package for a copy of the course into a folder. Its settings are the package's own. What it says is for the
-/// lecturer: the files, and where to read on.
+/// Writes the package for a copy of the course into a folder. `settings` is the text of a lecturer's; without it, the package has
+/// its own. What this says is for the lecturer: the files, and where to read on.
 ///
 /// # Errors
 /// git does not say which files the course has; a file can't be read or written.
-pub fn write(which: Package, course: &Path, out: &Path) -> Result<Vec<String>> {
-    write_with(which, course, None, out)
-}
-
-/// The same with the text of a lecturer's settings in place of the package's own.
-///
-/// # Errors
-/// As for [`write()`].
-pub fn write_with(
+pub fn write(
     which: Package,
     course: &Path,
     settings: Option<&str>,

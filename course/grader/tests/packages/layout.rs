@@ -64,7 +64,7 @@ static PRAIRIELEARN: LazyLock<Files> = LazyLock::new(|| packed(Package::Prairiel
 
 fn packed(which: Package) -> Files {
     let folder = tempfile::tempdir().unwrap();
-    package::write(which, &course(), folder.path()).unwrap();
+    package::write(which, &course(), None, folder.path()).unwrap();
     let read = |path: PathBuf| {
         let name = path.strip_prefix(folder.path()).unwrap().to_path_buf();
         let mode = path.metadata().unwrap().permissions().mode();

@@ -2,7 +2,7 @@
 
 use crate::compile_error::CompileError;
 use contract::registry::COMPONENTS;
-use serde::Deserialize;
+use contract::types::{Message, Span};
 
 /// The learner's files.
 pub(super) const FOLDER: &str = "exercises/src/";
@@ -12,54 +12,30 @@ const SEATS: &str = "exercises/tests/autograder/seats/";
 /// The compiler's number for a constant that can't be computed: an assertion on types that does not hold.
 const CONSTANT: &str = "E0080";
 
-/// A message of the compiler.
-#[derive(Debug, Deserialize)]
-pub struct Diagnostic {
-    level: String,
-    message: String,
-    code: Option<Code>,
-    rendered: Option<String>,
-    spans: Vec<Span>,
-    children: Vec<Diagnostic>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Code {
-    code: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Span {
-    file_name: String,
-    line_start: usize,
-    column_start: usize,
-    is_primary: bool,
-}
-
 /// The errors in what rustc wrote with `--error-format=json`, one message a line.
-pub fn errors(said: &str) -> Vec<Diagnostic> {
-    let messages = said.lines().filter_map(|line| serde_json::from_str::<Diagnostic>(line).ok());
+pub fn errors(said: &str) -> Vec<Message> {
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     messages.filter(is_error).collect()
 }
 
 /// The last message of a failed compilation only counts the others.
-pub(super) fn is_error(found: &Diagnostic) -> bool {
+pub(super) fn is_error(found: &Message) -> bool {
     found.level.starts_with("error")
         && !found.message.starts_with("aborting due to")
         && !found.message.starts_with("could not compile")
 }
 
 /// The first of these errors, if there is one, each with whether it was found in what calls the learner's files.
-pub fn compile_error(errors: Vec<(bool, Diagnostic)>) -> Option<CompileError> {
+pub fn compile_error(errors: Vec<(bool, Message)>) -> Option<CompileError> {
     let further = errors.len().checked_sub(1)?;
     let (in_caller, first) = errors.into_iter().next()?;
     let rendered = first.rendered.as_deref().unwrap_or(&first.message);
     let constant = first.code.as_ref().is_some_and(|code| code.code == CONSTANT);
     // A failed assertion is found where a type is used, and in Rust's own library. The learner wrote neither.
-    let theirs = spans(&first).find_map(|span| span.of_the_learner().then(|| span.place()));
+    let theirs = spans(&first).map(place_of).find(|place| place.starts_with(FOLDER));
     let theirs = theirs.or_else(|| constant.then(|| shown_place(rendered)).flatten());
     let primary = first.spans.iter().find(|span| span.is_primary).or(first.spans.first());
-    let place = theirs.or_else(|| primary.map(Span::place));
+    let place = theirs.or_else(|| primary.map(place_of));
     Some(CompileError {
         component: component(place.as_deref().unwrap_or_default(), rendered),
         place,
@@ -69,23 +45,14 @@ pub fn compile_error(errors: Vec<(bool, Diagnostic)>) -> Option<CompileError> {
     })
 }
 
-impl Span {
-    /// On Windows too, the course writes `exercises/src`.
-    fn file(&self) -> String {
-        self.file_name.replace('\\', "/")
-    }
-
-    fn of_the_learner(&self) -> bool {
-        self.file().starts_with(FOLDER)
-    }
-
-    fn place(&self) -> String {
-        format!("{}:{}:{}", self.file(), self.line_start, self.column_start)
-    }
+/// File, line and column. On Windows too, the course writes `exercises/src`.
+fn place_of(span: &Span) -> String {
+    let file = span.file_name.replace('\\', "/");
+    format!("{file}:{}:{}", span.line_start, span.column_start)
 }
 
 /// All places that a message names: its own, the most important first, then those of its notes.
-fn spans(found: &Diagnostic) -> impl Iterator<Item = &Span> {
+fn spans(found: &Message) -> impl Iterator<Item = &Span> {
     let (primary, others): (Vec<_>, Vec<_>) = found.spans.iter().partition(|span| span.is_primary);
     let notes = found.children.iter().flat_map(|note| &note.spans);
     primary.into_iter().chain(others).chain(notes)
@@ -116,8 +83,9 @@ fn component(place: &str, rendered: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::types::Code;
 
-    fn diagnostic(level: &str, message: &str) -> Diagnostic {
+    fn diagnostic(level: &str, message: &str) -> Message {
         let span = Span {
             file_name: "exercises\\src\\norm.rs".to_string(),
             line_start: 3,
@@ -125,14 +93,7 @@ mod tests {
             is_primary: true,
         };
         let (level, message) = (level.to_string(), message.to_string());
-        Diagnostic {
-            level,
-            message,
-            code: None,
-            rendered: None,
-            spans: vec![span],
-            children: vec![],
-        }
+        Message { level, message, code: None, rendered: None, spans: vec![span], children: vec![] }
     }
 
     #[test]
@@ -154,11 +115,11 @@ mod tests {
             Span { file_name, line_start, column_start, is_primary }
         };
         let of = |spans: Vec<Span>, notes: Vec<Span>, code: &str, rendered: &str| {
-            let note = Diagnostic { spans: notes, ..diagnostic("note", "defined here") };
+            let note = Message { spans: notes, ..diagnostic("note", "defined here") };
             let code = Some(Code { code: code.to_string() });
             let (rendered, children) = (Some(rendered.to_string()), vec![note]);
             let error = diagnostic("error", "no");
-            let error = Diagnostic { spans, code, rendered, children, ..error };
+            let error = Message { spans, code, rendered, children, ..error };
             compile_error(vec![(true, error)]).unwrap()
         };
         let ours = || vec![span("exercises/tests/autograder/seats/mod.rs", true)];

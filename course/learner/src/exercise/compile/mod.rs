@@ -9,7 +9,8 @@ use crate::error::{Error, Result};
 use crate::program::{cargo, listen};
 use crate::progress::Progress;
 use contract::registry::COMPONENTS;
-use diagnostics::{Diagnostic, FOLDER, compile_error, is_error};
+use contract::types;
+use diagnostics::{FOLDER, compile_error, is_error};
 use serde::Deserialize;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -29,7 +30,7 @@ struct Message {
     reason: String,
     executable: Option<PathBuf>,
     target: Option<Target>,
-    message: Option<Diagnostic>,
+    message: Option<types::Message>,
 }
 
 #[derive(Debug, Deserialize)]
