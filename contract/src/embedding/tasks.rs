@@ -32,7 +32,10 @@ pub static TASKS: &[Spec] = &[
         chapter: "embedding#refusals",
         library: At { file: "src/embedding/formula.rs", mark: "pub(crate) fn checked_ids<" },
         grading: Grading::Invariants {
+            // Good ids are not refused: those at the edges, and any.
             ids: &[
+                "embedding/first-and-last-id",
+                "embedding/forward-any-input",
                 "embedding/id-refused",
                 "embedding/huge-id-refused",
                 "embedding/refusal-names-id",

@@ -1,17 +1,20 @@
 //! What the compiler says of the sizes, as a grade.
 
 use super::programs::{ASSERTION, Compiled, Compiler, compile};
+use super::sizes::sizes_of;
 use super::{By, Keeps, Rule};
 use crate::breach::{Breach, Fault, Verdict};
 use crate::grade::{Grade, is_todo};
+use crate::run::Run;
 use crate::task::Task;
 
 /// Grades a task about types. `file` is the text of the learner's file, and `keeps` judges the invariant that the lines must
-/// keep, if there is one.
+/// keep, if there is one. The run's seed draws sizes.
 pub fn judge(
     task: &Task,
     rule: &Rule,
     file: &str,
+    run: &Run,
     keeps: impl FnOnce(&Keeps) -> (&'static str, Verdict),
     compiler: Compiler,
 ) -> Grade {
@@ -19,13 +22,15 @@ pub fn judge(
     if let Some(kept) = &rule.keeps {
         match keeps(kept) {
             (_, Ok(_)) => grade.held.push(kept.id.to_string()),
-            // The lines stand on another task, which is not done yet.
-            (_, Err(breach)) if is_todo(&breach) => {}
+            (sentence, Err(breach)) if is_todo(&breach) => {
+                let what = "these lines call those of another task, which is still to do. Do that one first";
+                grade.fail(kept.id, sentence, broken("", what.to_string()));
+            }
             (sentence, Err(breach)) => grade.fail(kept.id, sentence, breach),
         }
     }
     let lines = lines_of(task, file);
-    match compile(rule, compiler) {
+    match compile(rule, sizes_of(rule, run), compiler) {
         Ok([good, bad]) => {
             for (id, sentence, breach) in [
                 ("types/good-compiles", "What fits still compiles.", of_good(&good)),
@@ -91,7 +96,7 @@ fn of_bad(bad: &Compiled, code: &str, by: By) -> Option<Box<Breach>> {
             By::Mismatch if !["E0308", "E0277", "E0271"].contains(&error.code.as_str()) => {
                 "it fails for another reason"
             }
-            By::Assertion if !error.names_a_rule() => {
+            By::Assertion if !error.names_a_rule(bad.has_zero(nth)) => {
                 "the compiler does not say which rule is broken. An assertion takes words: `assert!(rule, \"words\")`"
             }
             _ => continue,

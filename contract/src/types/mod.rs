@@ -1,17 +1,19 @@
 //! Tasks about types: what must compile, and what must not.
 //!
-//! The contract lists the sizes. A program is made of them, with a function for each size: those that fit
-//! must compile, and no others may. So a condition that holds for a few sizes only is seen.
+//! The contract lists sizes, and a seed draws more of them. A program is made of them, with a function for each size: those
+//! that fit must compile, and no others may. So a condition that holds for a few sizes only is seen.
 //! It is compiled as a library against the learner's crate, by whoever grades, with code made for it where a const
 //! assertion is asked for: it runs only then.
 
 mod judge;
 mod message;
 mod programs;
+mod sizes;
 
 pub use judge::judge;
 pub use message::{Code, Message, Span};
 pub use programs::{Compiler, PROGRAM, Said};
+pub use sizes::pairs;
 
 /// What a task about types asks. A program is made of it, with a function for each size: those that fit must compile, and
 /// no others may.
@@ -19,7 +21,7 @@ pub use programs::{Compiler, PROGRAM, Said};
 pub struct Rule {
     /// What the functions name.
     pub imports: &'static [&'static str],
-    /// The sizes.
+    /// The sizes that are always asked.
     pub sizes: fn() -> Vec<Vec<usize>>,
     /// Whether they fit.
     pub fits: fn(&[usize]) -> bool,
@@ -47,20 +49,4 @@ pub enum By {
     Assertion,
     /// Types that differ.
     Mismatch,
-}
-
-/// All pairs of small sizes, and some of sizes that real models have: with what divides them, and with neighbours
-/// of that.
-pub fn pairs() -> Vec<Vec<usize>> {
-    let small = (1..=20).flat_map(|whole| (0..=whole + 2).map(move |part| vec![whole, part]));
-    let large = [24, 60, 96, 100, 127, 128, 768, 4096, 11_008, 50_257, 128_256];
-    let of_large = large.into_iter().flat_map(|whole: usize| {
-        let parts = [1, 3, 8, 64, 100, 128, whole / 2, whole];
-        let near = parts.into_iter().flat_map(|part| [part - 1, part, part + 1]);
-        near.map(move |part| vec![whole, part])
-    });
-    let mut pairs: Vec<Vec<usize>> = small.chain(of_large).collect();
-    pairs.sort();
-    pairs.dedup();
-    pairs
 }

@@ -27,6 +27,7 @@ pub(super) const ASSERTION: &str = "E0080";
 
 /// A program, and the first error in each of its functions.
 pub(super) struct Compiled {
+    pub sizes: Vec<Vec<usize>>,
     pub functions: Vec<String>,
     pub errors: BTreeMap<usize, Error>,
 }
@@ -34,6 +35,11 @@ pub(super) struct Compiled {
 impl Compiled {
     pub fn function(&self, nth: usize) -> String {
         self.functions.get(nth).cloned().unwrap_or_default()
+    }
+
+    /// Whether one of its sizes is 0.
+    pub fn has_zero(&self, nth: usize) -> bool {
+        self.sizes.get(nth).is_some_and(|sizes| sizes.contains(&0))
     }
 }
 
@@ -45,8 +51,8 @@ pub(super) struct Error {
 }
 
 impl Error {
-    /// Whether an error in a constant is in somebody's words, or about a division by a size of 0.
-    pub fn names_a_rule(&self) -> bool {
+    /// Whether an error in a constant is in somebody's words, or about a division by a size, which is 0.
+    pub fn names_a_rule(&self, has_zero: bool) -> bool {
         match self.message.strip_prefix("evaluation panicked: ") {
             Some(words) => {
                 let rust_s_own = [
@@ -60,34 +66,37 @@ impl Error {
                 ];
                 words.contains(' ') && !rust_s_own.iter().any(|own| words.starts_with(own))
             }
-            None => self.message.contains("zero"),
+            None => has_zero && self.message.contains("zero"),
         }
     }
 }
 
 /// Compiles the sizes that fit, and the others: in one program, since the compiler says for each function what is
 /// wrong with it.
-pub(super) fn compile(rule: &Rule, compiler: Compiler) -> io::Result<[Compiled; 2]> {
-    let (good, bad): (Vec<_>, Vec<_>) =
-        (rule.sizes)().into_iter().partition(|sizes| (rule.fits)(sizes));
-    let all = program(rule, &[&good[..], &bad].concat(), compiler)?;
+pub(super) fn compile(
+    rule: &Rule,
+    sizes: Vec<Vec<usize>>,
+    compiler: Compiler,
+) -> io::Result<[Compiled; 2]> {
+    let (good, bad): (Vec<_>, Vec<_>) = sizes.into_iter().partition(|sizes| (rule.fits)(sizes));
+    let all = program(rule, [&good[..], &bad].concat(), compiler)?;
     let fits = good.len();
     let late = |(nth, error): (&usize, &Error)| {
         *nth >= fits && (rule.refused_by == By::Mismatch || error.code == ASSERTION)
     };
     if all.errors.iter().all(late) {
-        let Compiled { mut functions, errors } = all;
+        let Compiled { mut functions, errors, .. } = all;
         let others = functions.split_off(fits);
         let errors = errors.into_iter().map(|(nth, error)| (nth - fits, error)).collect();
-        let good = Compiled { functions, errors: BTreeMap::new() };
-        return Ok([good, Compiled { functions: others, errors }]);
+        let good = Compiled { sizes: good, functions, errors: BTreeMap::new() };
+        return Ok([good, Compiled { sizes: bad, functions: others, errors }]);
     }
     // An error of types hides those of assertions, which come later.
-    Ok([program(rule, &good, compiler)?, program(rule, &bad, compiler)?])
+    Ok([program(rule, good, compiler)?, program(rule, bad, compiler)?])
 }
 
 /// Compiles a function for each of these sizes.
-fn program(rule: &Rule, sizes: &[Vec<usize>], compiler: Compiler) -> io::Result<Compiled> {
+fn program(rule: &Rule, sizes: Vec<Vec<usize>>, compiler: Compiler) -> io::Result<Compiled> {
     let function =
         |(nth, sizes): (usize, &Vec<usize>)| format!("pub fn size_{nth}{}", (rule.function)(sizes));
     let functions: Vec<String> = sizes.iter().enumerate().map(function).collect();
@@ -101,7 +110,7 @@ fn program(rule: &Rule, sizes: &[Vec<usize>], compiler: Compiler) -> io::Result<
         // What belongs to no function fails all of them.
         errors.insert(0, Error { code: String::new(), message: String::new(), rendered: words });
     }
-    Ok(Compiled { functions, errors })
+    Ok(Compiled { sizes, functions, errors })
 }
 
 /// The errors by function. An error in a constant is in the learner's file; the note after it says which function asked for

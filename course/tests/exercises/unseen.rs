@@ -5,6 +5,7 @@
 //! `QUADRIVIUM_UNSEEN=1 cargo test -p course --test exercises unseen`. A new set goes into a new folder.
 
 use crate::scratch::Scratch;
+use learner::exercise::source::{region, replaced};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -16,11 +17,11 @@ struct Cases {
 
 /// Lines in place of those of the solution.
 #[derive(Deserialize)]
-struct Case {
-    id: String,
+pub struct Case {
+    pub id: String,
     /// The task between whose marks the lines stand.
-    task: String,
-    code: String,
+    pub task: String,
+    pub code: String,
 }
 
 /// Bugs that pass, and why nobody need be refused for them.
@@ -79,7 +80,18 @@ const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
 /// One in so many is graded if not all are.
 const SAMPLE: usize = 134;
 
+/// All cases of a kind.
+pub fn all_cases(kind: &str) -> Vec<Case> {
+    by_set(kind).into_iter().map(|(_, case)| case).collect()
+}
+
+/// All of them, or a few.
 fn cases(kind: &str) -> Vec<(String, Case)> {
+    let step = if std::env::var_os("QUADRIVIUM_UNSEEN").is_some() { 1 } else { SAMPLE };
+    by_set(kind).into_iter().step_by(step).collect()
+}
+
+fn by_set(kind: &str) -> Vec<(String, Case)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unseen").join(kind);
     let mut cases = Vec::new();
     for set in sorted(&folder) {
@@ -91,8 +103,7 @@ fn cases(kind: &str) -> Vec<(String, Case)> {
         }
     }
     assert!(cases.len() > 50, "{} cases in {}", cases.len(), folder.display());
-    let step = if std::env::var_os("QUADRIVIUM_UNSEEN").is_some() { 1 } else { SAMPLE };
-    cases.into_iter().step_by(step).collect()
+    cases
 }
 
 fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
@@ -101,23 +112,27 @@ fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
     paths
 }
 
-fn component(case: &Case) -> &str {
+/// The component that a case is about.
+pub fn component(case: &Case) -> &str {
     case.task.split('/').next().unwrap()
+}
+
+/// The solution's file with the case's lines in it.
+pub fn with_lines(scratch: &Scratch, case: &Case) -> String {
+    let solution = scratch.read(&format!("exercises/{}/solution.rs", component(case)));
+    let place = region(&solution, &case.task).expect("the task's marks");
+    replaced(&solution, &place, &format!("{}\n", case.code))
 }
 
 /// What `cargo course check TASKS` says with these lines in place of the solution's.
 fn grades(scratch: &Scratch, case: &Case, tasks: &str) -> Vec<Value> {
     let component = component(case);
-    let solution = scratch.read(&format!("exercises/{component}/solution.rs"));
-    let (begin, end) =
-        (format!("// task {}: begin\n", case.task), format!("// task {}: end\n", case.task));
-    let (head, rest) = solution.split_once(&begin).expect("the task's mark");
-    let (_, tail) = rest.split_once(&end).expect("the task's mark");
-    let lines = format!("{head}{begin}{}\n{end}{tail}", case.code);
+    let lines = with_lines(scratch, case);
     let file = format!("exercises/src/{component}.rs");
     scratch.write(&file, &lines);
     let json = scratch.file("grades.json");
     scratch.run(&["check", tasks, "--json", json.to_str().unwrap()]);
+    let solution = scratch.read(&format!("exercises/{component}/solution.rs"));
     scratch.write(&file, &solution);
     serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap()
 }

@@ -16,7 +16,7 @@ pub fn judge(task: &Task, rule: &Rule, seat: &Seat, run: &Run) -> Grade {
     let file = std::fs::read_to_string(file).unwrap_or_default();
     let keeps =
         |Keeps { id, calls }: &Keeps| (seat.keeps)(id, &Learner { calls, by_hand: false }, run);
-    types::judge(task, rule, &file, keeps, &compile)
+    types::judge(task, rule, &file, run, keeps, &compile)
 }
 
 fn compile(text: &str, emit: &str) -> io::Result<Said> {

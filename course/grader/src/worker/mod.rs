@@ -95,7 +95,12 @@ pub fn judge(asked: &Asked) -> Judged {
             talked(asked, task, calls, by_hand, |asker| (seat.invariants)(task, asker, &run))
         }
         Grading::Types(rule) => of_types(asked, task, rule, seat),
-        Grading::Property { .. } => property::judge(asked, task, seat),
+        Grading::Property { .. } => {
+            // The words of a party that panics go to the learner's code. Without the place, they do not tell whether
+            // it is one of the known bugs.
+            std::panic::set_hook(Box::new(|_| {}));
+            property::judge(asked, task, seat)
+        }
     }
 }
 
@@ -204,7 +209,7 @@ fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
             machine.replace(Some(error.to_string()));
         })
     };
-    let grade = types::judge(task, rule, &asked.file, keeps, compiler);
+    let grade = types::judge(task, rule, &asked.file, &run, keeps, compiler);
     match machine.into_inner() {
         Some(words) => Judged::NoGrade(words),
         None => Judged::Grade(Box::new(grade), String::new()),

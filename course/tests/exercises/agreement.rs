@@ -1,0 +1,83 @@
+//! `cargo course grade` and `cargo course check` come to the same about each task, also where code is wrong.
+//!
+//! A submission has strange code in each of its components: bugs, or correct code, by authors who did not know the contract.
+//! Each is graded with a seed of its own. One is graded in each run, and `QUADRIVIUM_UNSEEN=1` grades twenty.
+#![cfg(target_os = "linux")]
+
+use crate::scratch::Scratch;
+use crate::unseen::{Case, all_cases, component, with_lines};
+use contract::registry::COMPONENTS;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What is wrong in each task, by the ids of the broken invariants. Nothing is where it passes.
+type Found = BTreeMap<String, Vec<String>>;
+
+fn found<'g>(grades: impl IntoIterator<Item = &'g Value>) -> Found {
+    let of = |grade: &Value| {
+        let id = |broken: &Value| broken["id"].as_str().unwrap().to_string();
+        let ids: Vec<String> = grade["broken"].as_array().unwrap().iter().map(id).collect();
+        assert_eq!(grade["passed"], ids.is_empty(), "{grade}");
+        (grade["task"].as_str().unwrap().to_string(), ids)
+    };
+    grades.into_iter().map(of).collect()
+}
+
+#[test]
+fn the_grade_that_counts_and_the_local_one_agree() {
+    let scratch = Scratch::with_solutions();
+    let (bugs, variants) = (all_cases("bugs"), all_cases("variants"));
+    let submissions = if std::env::var_os("QUADRIVIUM_UNSEEN").is_some() { 20 } else { 1 };
+    let (mut differ, mut of_bugs, mut lost) = (Vec::new(), 0, 0);
+    for seed in 1..=submissions {
+        // Every fourth is right.
+        let right = seed % 4 == 0;
+        let cases = if right { &variants } else { &bugs };
+        let mut strange = Vec::new();
+        let class = tempfile::tempdir().unwrap();
+        let files = class.path().join("somebody");
+        std::fs::create_dir(&files).unwrap();
+        for entry in COMPONENTS {
+            let of_entry: Vec<&Case> =
+                cases.iter().filter(|case| component(case) == entry.slug).collect();
+            let case = of_entry[(seed * 7919) % of_entry.len()];
+            let text = with_lines(&scratch, case);
+            scratch.write(&format!("exercises/src/{}.rs", entry.slug), &text);
+            std::fs::write(files.join(format!("{}.rs", entry.slug)), text).unwrap();
+            strange.push(case);
+        }
+
+        let json = scratch.file("grades.json");
+        let mut check = scratch.command(&["check", "--json", json.to_str().unwrap()]);
+        check.env("PROPTEST_RNG_SEED", seed.to_string()).output().unwrap();
+        let grades: Vec<Value> =
+            serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
+        let local = found(&grades);
+
+        let out = class.path().join("results");
+        let grade = ["grade", files.parent().unwrap().to_str().unwrap(), "--out"];
+        let seed_text = seed.to_string();
+        let more = [out.to_str().unwrap(), "--seed", &seed_text];
+        let said = scratch.run(&[&grade[..], &more].concat());
+        let record = std::fs::read_to_string(out.join("somebody/result.json"))
+            .unwrap_or_else(|error| panic!("{error}: {said:#?}"));
+        let record: Value = serde_json::from_str(&record).unwrap();
+        let official = found(record["tasks"].as_array().unwrap().iter().map(|task| &task["grade"]));
+
+        let failed = local.values().filter(|ids| !ids.is_empty()).count();
+        println!("seed {seed}: {} of {} tasks fail", failed, local.len());
+        if right {
+            assert!(failed == 0, "seed {seed}, correct code: {local:#?}");
+        } else {
+            of_bugs += strange.len();
+            lost += strange.iter().filter(|case| !local[&case.task].is_empty()).count();
+        }
+        for (task, ids) in &local {
+            if official.get(task) != Some(ids) {
+                differ.push(format!("seed {seed}, {task}: {ids:?}, and {:?}", official.get(task)));
+            }
+        }
+    }
+    println!("{lost} of {of_bugs} bugs lose their task");
+    assert!(lost > 0 && differ.is_empty(), "{differ:#?}");
+}
