@@ -1,6 +1,7 @@
 //! The commands and the autograder around the exercises, from outside. One program, because all tests
 //! share one copy of the workspace.
 
+mod agreement;
 mod apart;
 mod commands;
 mod mine;

@@ -49,6 +49,8 @@ pub struct Attack {
     pub leaves_no: Vec<PathBuf>,
     #[serde(default)]
     pub writes_no: Vec<String>,
+    #[serde(default)]
+    pub shows_no: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]

@@ -166,6 +166,11 @@ fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<St
     }
     let json = serde_json::to_string_pretty(&record).unwrap();
     let pages = pages(&record);
+    for page in &pages[..2] {
+        for text in attack.shows_no.iter().filter(|text| page.contains(text.as_str())) {
+            wrong.push(format!("a page has {text:?}"));
+        }
+    }
     for file in pages.iter().chain([&json]).filter(|file| file.len() > MOST) {
         wrong.push(format!("a file of results has {} bytes", file.len()));
     }
@@ -185,7 +190,7 @@ fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<St
     Err(wrong)
 }
 
-/// What is written of it for people and their programs.
+/// What is written of it: two pages, and a table.
 fn pages(record: &Record) -> [String; 3] {
     let records = std::slice::from_ref(record);
     [report::report(record), class::class(records), table::grades(records)]
