@@ -224,7 +224,9 @@ pub fn of_training(case: &ModelCase) -> (Near, Vec<Near>) {
         let gradient = weights.all().into_iter().map(|at| gradient[at.place()]);
         std::iter::once(tape.value(loss)).chain(gradient).collect()
     });
-    let loss = all.remove(0);
+    let mut loss = all.remove(0);
+    // The loss has no neighbours, and may be right by luck. It is a mean of differences of logits, which have some.
+    loss.off = of_logits(case).iter().map(|logit| logit.off).fold(loss.off, f64::max);
     // Where two tokens are equal, what is sent back through their scores cancels: exactly in one way to write it, and to a
     // rounding of what cancels in another. No tensor knows the size of that, so it is the largest of all gradients'.
     let most = all.iter().map(|near| near.value.abs()).fold(0.0, f64::max);
