@@ -24,32 +24,52 @@ pub fn pairs() -> Vec<Vec<usize>> {
 /// How many sizes a seed draws of those that fit, and of the others.
 const DRAWN: [usize; 2] = [12, 36];
 
-/// The sizes of a rule, and some that nobody has written down: listed ones, made larger or moved by one. So code for the
-/// list alone is seen.
+/// The sizes of a rule, and some that nobody has written down: listed ones made larger, and neighbours of those that fit. So
+/// code for the list alone is seen, and code that asks less of large sizes.
 pub(super) fn sizes_of(rule: &Rule, run: &Run) -> Vec<Vec<usize>> {
     let listed = (rule.sizes)();
     let mut draw = Draw::new(run, 0);
-    let mut drawn = BTreeSet::new();
-    let [mut fitting, mut others] = DRAWN;
-    while fitting + others > 0 {
-        let mut sizes = listed[draw.below(listed.len())].clone();
-        let factor = 2 + draw.below(150);
-        let all = draw.below(2) == 0;
-        for size in &mut sizes {
-            if all || draw.below(2) == 0 {
-                *size *= factor;
-            }
-        }
-        if draw.below(3) == 0 {
-            let place = draw.below(sizes.len());
-            sizes[place] += 1;
-        }
-        let left = if (rule.fits)(&sizes) { &mut fitting } else { &mut others };
-        if *left > 0 && !listed.contains(&sizes) && drawn.insert(sizes) {
-            *left -= 1;
+    let [fit, others] = DRAWN;
+    let (mut fitting, mut not_fitting) = (BTreeSet::new(), BTreeSet::new());
+    while fitting.len() < fit || not_fitting.len() < others / 2 {
+        let sizes = larger(&listed[draw.below(listed.len())], &mut draw);
+        let Some(sizes) = sizes.filter(|sizes| !listed.contains(sizes)) else { continue };
+        let (of, most) = match (rule.fits)(&sizes) {
+            true => (&mut fitting, fit),
+            false => (&mut not_fitting, others / 2),
+        };
+        if of.len() < most {
+            of.insert(sizes);
         }
     }
-    listed.into_iter().chain(drawn).collect()
+    // The others break one condition by as little as can be.
+    let whole: Vec<_> = fitting.iter().cloned().collect();
+    while not_fitting.len() < others {
+        let mut sizes = whole[draw.below(whole.len())].clone();
+        let place = draw.below(sizes.len());
+        sizes[place] = if draw.below(2) == 0 { sizes[place] + 1 } else { sizes[place] - 1 };
+        if !(rule.fits)(&sizes) && !listed.contains(&sizes) {
+            not_fitting.insert(sizes);
+        }
+    }
+    listed.into_iter().chain(fitting).chain(not_fitting).collect()
+}
+
+/// Some or all of them times a number, half of the time a large one. Nothing, if their product is beyond `u64`: a right
+/// condition may multiply them.
+fn larger(sizes: &[usize], draw: &mut Draw) -> Option<Vec<usize>> {
+    let factor = match draw.below(2) {
+        0 => 2 + draw.below(150),
+        _ => (1 + draw.below(1 << 12)) << draw.below(50),
+    };
+    let all = draw.below(2) == 0;
+    let sizes: Option<Vec<usize>> = sizes
+        .iter()
+        .map(|size| if all || draw.below(2) == 0 { size.checked_mul(factor) } else { Some(*size) })
+        .collect();
+    sizes.filter(|sizes| {
+        sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(size.max(&1) + 1)).is_some()
+    })
 }
 
 #[cfg(test)]

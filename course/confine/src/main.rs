@@ -4,17 +4,12 @@
 //! holds alone what it claims.
 //!
 //! ```text
-//! confine [repeat] [guard run|build] [name=number].. [read=PATH].. [write=PATH].. -- PROGRAM ARGUMENT..
+//! confine [guard run|build] [name=number].. [read=PATH].. [write=PATH].. -- PROGRAM ARGUMENT..
 //! ```
 //!
 //! `guard` asks for Landlock and seccomp: as for a learner's program (`run`), or as for a compiler (`build`), which starts
 //! other programs. Without it there are limits alone: `cpu` in seconds, `memory`, `file` and `stack` in bytes, `processes`.
-//!
-//! `repeat` stays, and starts the program again each time that it has ended well, with all that it may write to emptied before.
-//! So processes that must not know of each other need no sandbox each.
 
-#[cfg(target_os = "linux")]
-mod again;
 #[cfg(target_os = "linux")]
 mod calls;
 #[cfg(target_os = "linux")]
@@ -44,9 +39,6 @@ fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
 
     let at = arguments.iter().position(|word| word == "--").ok_or("no `--` before the program")?;
     let (mut orders, program) = (&arguments[..at], &arguments[at + 1..]);
-    if let ["repeat", ..] = &orders.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        return again::and_again(&orders[1..], program);
-    }
     let (program, of_program) = program.split_first().ok_or("no program behind `--`")?;
     let guard = match orders {
         [first, kind, rest @ ..] if first == "guard" => {

@@ -50,7 +50,8 @@ impl Cage {
         Ok(Self { kind, limits, confine, user })
     }
 
-    fn has_namespaces(&self) -> bool {
+    /// Whether each program has namespaces of its own.
+    pub fn has_namespaces(&self) -> bool {
         matches!(self.kind, Sandbox::Full | Sandbox::Namespaces)
     }
 
@@ -58,27 +59,10 @@ impl Cage {
         matches!(self.kind, Sandbox::Full | Sandbox::Confined)
     }
 
-    /// Whether [`Cage::run_again`] keeps one process from the next: no process can leave another one behind.
-    pub fn can_run_again(&self) -> bool {
-        self.has_guard()
-    }
-
     /// A command that runs a submission's program. Its standard streams are the caller's to set.
     pub fn run(&self, program: &Path) -> Command {
-        self.running(program, false)
-    }
-
-    /// The same, and again each time that it has ended well, each process with an empty `/tmp`.
-    pub fn run_again(&self, program: &Path) -> Command {
-        self.running(program, true)
-    }
-
-    fn running(&self, program: &Path, again: bool) -> Command {
         let Limits { cpu_seconds, memory_mib, processes, file_mib, .. } = self.limits;
         let mut orders: Vec<String> = Vec::new();
-        if again {
-            orders.push("repeat".to_string());
-        }
         if self.has_guard() {
             orders.extend(["guard".to_string(), "run".to_string()]);
         }

@@ -262,7 +262,8 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
     if words.starts_with("bwrap:") || words.starts_with("confine:") {
         return Err(failed(io::Error::other(words)));
     }
-    if words.contains("No space left on device") {
+    // The words alone may be the code's.
+    if words.contains("No space left on device") && is_full(stage) {
         return Err(failed(io::Error::other("no space left on the disk")));
     }
     let (success, status) = match status {
@@ -270,6 +271,18 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
         None => (false, format!("it was stopped after {} seconds", limit.as_secs())),
     };
     Ok(Output { success, words, status })
+}
+
+/// Whether the disk of a folder has no place for what a compiler writes.
+#[cfg(unix)]
+fn is_full(folder: &Path) -> bool {
+    const NEEDED: u64 = 256 << 20;
+    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
+}
+
+#[cfg(not(unix))]
+fn is_full(_: &Path) -> bool {
+    false
 }
 
 /// The beginning of what comes. The rest is read, and not kept.

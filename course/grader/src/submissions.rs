@@ -104,10 +104,15 @@ fn name(path: &Path) -> Result<String> {
     let end =
         ends.iter().find(|end| !path.is_dir() && lower.ends_with(*end)).map_or(0, |end| end.len());
     let mut name: String = file[..file.len() - end].chars().map(plain).take(150).collect();
-    if name.is_empty() || name.starts_with('.') || TAKEN.contains(&name.as_str()) {
+    if name.is_empty() || name.starts_with('.') || is_taken(&name) {
         name.insert(0, '_');
     }
     Ok(name)
+}
+
+/// Some file systems do not tell `A` from `a`.
+fn is_taken(name: &str) -> bool {
+    TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken))
 }
 
 /// What breaks no line, and turns no text's direction.

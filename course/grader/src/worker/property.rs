@@ -1,7 +1,8 @@
 //! Tasks about a property: the pipe is turned round. The learner's invariant asks, and parties of this side answer.
 //!
-//! Each party is met by a fresh process with an empty `/tmp`, in an order that nobody knows: what a counter, a static or a file
-//! remembers of the parties before says nothing about this one.
+//! Each party is met by a fresh process in a sandbox of its own, in an order that nobody knows, and many at the same time. So
+//! no process has anything of the parties that the others met: not a file, not a number that the kernel counts on. The clock
+//! is left to it, which tells no more than when the slowest one of the round before had ended.
 
 use super::seats::Seat;
 use super::talk::{NotStarted, Talk};
@@ -9,7 +10,7 @@ use super::{Asked, Judged, broken, number};
 use contract::grade::{Shown, by_bugs, is_not_begun};
 use contract::task::Task;
 use std::collections::BTreeMap;
-use wire::{Ends, Order, Served, whole};
+use wire::{Order, Served, whole};
 
 /// What has come out so far.
 #[derive(Default)]
@@ -41,84 +42,92 @@ pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
     }
 }
 
+/// How many parties are met at the same time.
+const ROUND: usize = 16;
+
 fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> Heard {
     let mut heard = Heard::default();
-    let mut parties = Parties { asked, task, seat, open: None };
-    for place in shuffled(all.len()) {
-        match parties.meet(all[place]) {
-            Ok((refusal, printed)) => {
-                heard.printed.push_str(&printed);
-                if let Some(words) = refusal {
-                    let decided = all[place].is_right() || is_not_begun(&words);
-                    heard.refusals.insert(place, words);
-                    if decided {
-                        break; // no other answer can change the grade
+    let order = shuffled(all.len());
+    // One is met alone: most of what ends badly does so at once.
+    let (first, others) = order.split_at(1.min(order.len()));
+    let at_a_time = if asked.cage.has_namespaces() { ROUND } else { 1 };
+    for round in std::iter::once(first).chain(others.chunks(at_a_time)) {
+        let mut decided = false;
+        for (place, met) in meet_all(asked, task, seat, all, round) {
+            match met {
+                Ok((refusal, printed)) => {
+                    heard.printed.push_str(&printed);
+                    if let Some(words) = refusal {
+                        decided |= all[place].is_right() || is_not_begun(&words);
+                        heard.refusals.insert(place, words);
                     }
                 }
-            }
-            Err(judged) => {
-                heard.lost = Some(judged);
-                break;
+                Err(judged) => {
+                    heard.lost = Some(judged);
+                    return heard;
+                }
             }
         }
-    }
-    if let Some((talk, ends)) = parties.open.take() {
-        drop(ends);
-        heard.printed.push_str(&talk.end(None).printed);
+        if decided {
+            break; // no other answer can change the grade
+        }
     }
     heard
 }
 
-/// Lets the learner's invariant meet one party after the other.
-struct Parties<'p> {
-    asked: &'p Asked,
+/// What the learner's invariant says of a party, and what it printed.
+type Met = Result<(Option<String>, String), Judged>;
+
+/// Lets it meet these parties, all at the same time.
+fn meet_all(
+    asked: &Asked,
     task: &'static Task,
-    seat: &'p Seat,
-    /// The sandbox of several processes, once it has been opened.
-    open: Option<(Talk, Ends)>,
+    seat: &Seat,
+    all: &[Shown],
+    round: &[usize],
+) -> Vec<(usize, Met)> {
+    std::thread::scope(|scope| {
+        let started: Vec<_> = round
+            .iter()
+            .map(|&place| {
+                let meeting = move || meet(asked, task, seat, all[place]);
+                (place, std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, meeting))
+            })
+            .collect();
+        let of = |lost: &str| Err(Judged::NoGrade(lost.to_string()));
+        started
+            .into_iter()
+            .map(|(place, meeting)| match meeting {
+                Ok(meeting) => (place, meeting.join().unwrap_or_else(|_| of("a thread ended"))),
+                Err(error) => (place, of(&error.to_string())),
+            })
+            .collect()
+    })
 }
 
-impl Parties<'_> {
-    /// What the learner's invariant says of a party, and what it printed, as far as that is known yet.
-    fn meet(&mut self, shown: Shown) -> Result<(Option<String>, String), Judged> {
-        let Asked { cage, program, .. } = self.asked;
-        let order = Order::Judge { slug: self.task.component.to_string() };
-        let not_started = |NotStarted(words)| Judged::NoGrade(words);
-        let again = cage.can_run_again();
-        let (talk, mut ends) = match self.open.take() {
-            Some((talk, mut ends)) => match talk.next(&mut ends, &order) {
-                Ok(()) => (talk, ends),
-                Err(error) => {
-                    drop(ends);
-                    return Err(Judged::NoGrade(format!(
-                        "the next process: {error}; {:?}",
-                        talk.end(None).why
-                    )));
-                }
-            },
-            None if again => Talk::start_many(cage, program, &order).map_err(not_started)?,
-            None => Talk::start(cage, program, &order).map_err(not_started)?,
-        };
-        let served = (self.seat.serve)(shown, &mut ends);
-        let last = match served {
-            Ok(Served::Done(last)) => {
-                whole::<Option<String>>(&last).map_err(|error| error.to_string())
-            }
-            Ok(Served::Closed) => Err("it ended before it said what it found".to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if again && let Ok(refusal) = last {
-            self.open = Some((talk, ends));
-            return Ok((refusal, String::new()));
+/// As much as the main thread of a process has.
+const STACK: usize = 8 << 20;
+
+fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
+    let Asked { cage, program, .. } = asked;
+    let order = Order::Judge { slug: task.component.to_string() };
+    let (talk, mut ends) = Talk::start(cage, program, &order)
+        .map_err(|NotStarted(words)| Judged::NoGrade(words))?;
+    let served = (seat.serve)(shown, &mut ends);
+    let last = match served {
+        Ok(Served::Done(last)) => {
+            whole::<Option<String>>(&last).map_err(|error| error.to_string())
         }
-        drop(ends);
-        let end = talk.end(last.as_ref().err().cloned());
-        match (last, broken(self.task, cage, &end.why)) {
-            (Ok(refusal), None) => Ok((refusal, end.printed)),
-            (_, Some(Ok(grade))) => Err(Judged::Grade(Box::new(grade), end.printed)),
-            (_, Some(Err(words))) => Err(Judged::NoGrade(words)),
-            (Err(lost), None) => Err(Judged::NoGrade(lost)),
-        }
+        Ok(Served::Closed) => Err("it ended before it said what it found".to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    drop(ends);
+    let end = talk.end(last.as_ref().err().cloned());
+    match (last, broken(task, cage, &end.why)) {
+        (Ok(refusal), None) => Ok((refusal, end.printed)),
+        (_, Some(Ok(grade))) => Err(Judged::Grade(Box::new(grade), end.printed)),
+        (_, Some(Err(words))) => Err(Judged::NoGrade(words)),
+        (Err(lost), None) => Err(Judged::NoGrade(lost)),
     }
 }
 

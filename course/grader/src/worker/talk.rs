@@ -4,7 +4,7 @@ use crate::cage::Cage;
 use crate::program::read_some;
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,8 +26,6 @@ pub struct Talk {
 enum Over {
     /// All was said.
     Whole,
-    /// All was said, and there is another one.
-    Next,
     /// It broke off.
     Broken,
 }
@@ -75,31 +73,7 @@ impl Talk {
     /// # Errors
     /// It has not answered: no code of the learner's was called by then.
     pub fn start(cage: &Cage, program: &Path, order: &Order) -> Result<(Self, Ends), NotStarted> {
-        Self::of(cage.run(program), cage, order)
-    }
-
-    /// The same, for several conversations, one behind the other: each has a process of its own.
-    ///
-    /// # Errors
-    /// The first has not answered.
-    pub fn start_many(
-        cage: &Cage,
-        program: &Path,
-        order: &Order,
-    ) -> Result<(Self, Ends), NotStarted> {
-        Self::of(cage.run_again(program), cage, order)
-    }
-
-    /// The next conversation, whose process has its order. Its time begins.
-    ///
-    /// # Errors
-    /// It has not answered.
-    pub fn next(&self, ends: &mut Ends, order: &Order) -> io::Result<()> {
-        let _ = self.over.send(Over::Next);
-        greet(ends, order)
-    }
-
-    fn of(mut command: Command, cage: &Cage, order: &Order) -> Result<(Self, Ends), NotStarted> {
+        let mut command = cage.run(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let limit = Duration::from_secs(cage.limits.wall_seconds);
         let (over, ends_over) = channel();
@@ -178,12 +152,8 @@ fn wait(
 ) -> io::Result<Ending> {
     let killed =
         |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
-    let mut said = over.recv_timeout(limit);
-    while matches!(said, Ok(Over::Next)) {
-        said = over.recv_timeout(limit);
-    }
-    match said {
-        Ok(Over::Whole | Over::Next) => killed(child).map(|()| Ending::Stopped),
+    match over.recv_timeout(limit) {
+        Ok(Over::Whole) => killed(child).map(|()| Ending::Stopped),
         // It was asked something and did not answer: how it ended says why, if it has.
         Ok(Over::Broken) | Err(RecvTimeoutError::Disconnected) => {
             match child.wait_timeout(GRACE)? {
