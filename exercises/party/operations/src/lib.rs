@@ -11,35 +11,34 @@ type Taped<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
 
 /// What leaves a shape as it is.
 macro_rules! alike {
-    ($of:ident, $name:ident, $shape:ty) => {
-        pub fn $name(x: $of<$shape>, y: $of<$shape>, shape: $shape) -> $of<$shape> {
-            let again = || x.with_empty_tape();
-            let z = again().square() + again().sqrt()
-                - again().exp() * again().ln() / again().sigmoid();
-            let z = (-z * 2.0 + 1.0 - 3.0) / 2.0;
+    ($of:ident, $name:ident, $shape:ty, $x:ident, $operations:expr) => {
+        pub fn $name($x: $of<$shape>, y: $of<$shape>, shape: $shape) -> $of<$shape> {
+            let z = $operations;
             let _: Vec<f32> = z.as_vec();
             let _ = z.shape() == &shape;
-            z.reshape_like(&shape) + y
+            z + y
         }
     };
 }
 macro_rules! same_shape {
-    ($($name:ident: $shape:ty;)+) => {$(
+    (|$x:ident| $operations:expr, $($name:ident: $shape:ty;)+) => {$(
         pub mod $name {
             use super::*;
-            alike!(Of, plain, $shape);
-            alike!(Taped, taped, $shape);
-            pub fn others(x: Of<$shape>, y: Taped<$shape>, shape: $shape, values: Vec<f32>) -> (Taped<$shape>, Of<$shape>) {
-                let device = Cpu::default();
-                let new: Of<$shape> = device.tensor_from_vec(values, shape);
-                let zeros: Of<$shape> = device.zeros_like(&shape);
-                let z = y * x.clone() + new.leaky_trace() - zeros.retaped::<OwnedTape<f32, Cpu>>();
+            alike!(Of, plain, $shape, $x, $operations);
+            alike!(Taped, taped, $shape, $x, $operations);
+            pub fn others(
+                x: Of<$shape>,
+                y: Taped<$shape>,
+                shape: $shape,
+                values: Vec<f32>,
+            ) -> (Taped<$shape>, Of<$shape>) {
+                let new: Of<$shape> = Cpu::default().tensor_from_vec(values, shape);
+                let z = (y * x.clone()) - new.leaky_trace() * x.retaped::<OwnedTape<f32, Cpu>>();
                 let (w, tape) = z.split_tape();
                 (w.clone().put_tape(tape), x * w)
             }
             pub fn backward(x: Taped<$shape>, y: &Of<$shape>) -> Of<$shape> {
-                let grads = x.sum::<Rank0, _>().backward();
-                grads.get(y)
+                x.sum::<Rank0, _>().backward().get(y)
             }
         }
     )+};
@@ -52,12 +51,12 @@ macro_rules! along {
             use super::*;
             pub fn plain(x: Of<$large>, shape: $large) -> (Of<$large>, Of<$small>) {
                 let again = || x.with_empty_tape();
-                let small = again().sum::<$small, $axes>() + again().mean::<$small, $axes>() - again().max::<$small, $axes>();
+                let small = again().sum::<$small, $axes>() + again().mean::<$small, $axes>();
                 (small.clone().broadcast_like::<$large, $axes>(&shape), small)
             }
             pub fn taped(x: Taped<$large>, shape: $large) -> (Taped<$large>, Taped<$small>) {
                 let again = || x.with_empty_tape();
-                let small = again().sum::<$small, $axes>() + again().mean::<$small, $axes>() - again().max::<$small, $axes>();
+                let small = again().sum::<$small, $axes>() + again().mean::<$small, $axes>();
                 (small.with_empty_tape().broadcast_like::<$large, $axes>(&shape), small)
             }
         }
@@ -92,8 +91,8 @@ macro_rules! reshapes {
 
 /// Matrices, and what is multiplied by them or looked up in them.
 macro_rules! matrices {
-    ($($name:ident: $n:literal, $m:literal;)+) => {
-        same_shape! { $($name: (Const<$n>, Const<$m>);)+ }
+    ($($name:ident $n:literal $m:literal;)+) => {
+        same_shape! { |x| x * 2.0, $($name: (Const<$n>, Const<$m>);)+ }
         pub mod products {
             use super::*;
             $(pub mod $name {
@@ -104,8 +103,6 @@ macro_rules! matrices {
                 pub fn plain(x: Of<(usize, usize, Const<$n>)>, w: Of<W>) -> Of<(usize, usize, Const<$m>)> { x.matmul(w) }
                 pub fn taped(x: Taped<(usize, usize, Const<$n>)>, w: Taped<W>) -> Taped<(usize, usize, Const<$m>)> { x.matmul(w) }
                 pub fn mixed(x: Taped<(usize, usize, Const<$n>)>, w: Of<W>) -> Taped<(usize, usize, Const<$m>)> { x.matmul(w) }
-                pub fn flat(x: Of<(usize, Const<$n>)>, w: Of<W>) -> Of<(usize, Const<$m>)> { x.matmul(w) }
-                pub fn outer(x: Of<(Const<$n>, usize)>, y: Of<(usize, Const<$m>)>) -> Of<W> { x.matmul(y) }
                 pub fn turned(w: Of<W>, t: Taped<W>) -> (Of<(Const<$m>, Const<$n>)>, Taped<(Const<$m>, Const<$n>)>) {
                     (w.permute::<_, Axes2<1, 0>>(), t.permute::<_, Axes2<1, 0>>())
                 }
@@ -118,114 +115,152 @@ macro_rules! matrices {
     };
 }
 
-/// All that is done at a width.
-macro_rules! widths {
-    ($($three:ident $four:ident $two:ident $one:ident $n:literal)+) => {
-        same_shape! {
-            $($three: (usize, usize, Const<$n>); $four: (usize, usize, usize, Const<$n>); $two: (usize, Const<$n>); $one: (Const<$n>,);)+
-        }
-        pub mod sums { use super::*; along! {
-            $($three: (usize, usize, Const<$n>), Axis<2>, (usize, usize);
-              $four: (usize, usize, usize, Const<$n>), Axis<3>, (usize, usize, usize);
-              $one: (usize, Const<$n>), Axis<1>, (usize,);)+
-        } }
-        pub mod all_positions { use super::*; over_rows! { $($two: (usize, usize, Const<$n>), Axes2<0, 1>, (Const<$n>,);)+ } }
-        pub mod rows { use super::*; over_rows! {
-            $($three: (usize, usize, Const<$n>), Axis<0>, (usize, Const<$n>);
-              $four: (usize, usize, usize, Const<$n>), Axes2<0, 2>, (usize, Const<$n>);
-              $two: (usize, usize, usize, Const<$n>), Axis<0>, (usize, usize, Const<$n>);
-              $one: (usize, Const<$n>), Axis<0>, (Const<$n>,);)+
-        } }
-        pub mod all_rows { use super::*; over_rows! { $($four: (usize, usize, usize, Const<$n>), Axes3<0, 1, 2>, (Const<$n>,);)+ } }
-        pub mod reshaped { use super::*; reshapes! {
-            $($three: (usize, usize, Const<$n>), (usize, usize, usize, usize);
-              $four: (usize, usize, usize, Const<$n>), (usize, usize, usize, usize);
-              $two: (usize, usize, Const<$n>), (usize, Const<$n>);
-              $one: (usize, usize, usize), (usize, usize, Const<$n>);)+
-        } }
-        pub mod others { use super::*; $(pub mod $three {
+/// Rows of a width: a model's activations.
+macro_rules! rows {
+    ($($name:ident $n:literal)+) => {
+        pub mod rows {
             use super::*;
-            type Three = (usize, usize, Const<$n>);
-            type Four = (usize, usize, usize, Const<$n>);
-            pub fn turned(x: Of<(Const<$n>, usize, usize)>, y: Of<(Const<$n>, usize, usize, usize)>) -> (Of<Three>, Of<Four>) {
-                (x.permute::<_, Axes3<2, 1, 0>>(), y.permute::<_, Axes4<3, 2, 1, 0>>())
+            same_shape! {
+                |x| {
+                    let again = || x.with_empty_tape();
+                    (again().square() - -again() / again().sigmoid()) * 2.0 + 1.0
+                },
+                $($name: (usize, usize, Const<$n>);)+
             }
-            pub fn flat(x: Of<(usize, Const<$n>)>, y: Taped<(usize, Const<$n>)>) -> (Of<(Const<$n>, usize)>, Taped<(Const<$n>, usize)>) {
-                (x.permute(), y.permute())
-            }
-            pub fn made(device: &Cpu, values: Vec<f32>, x: (Const<$n>, usize, usize), y: (Const<$n>, usize, usize, usize)) -> (Of<(Const<$n>, usize, usize)>, Of<(Const<$n>, usize, usize, usize)>) {
-                (device.tensor_from_vec(values.clone(), x), device.tensor_from_vec(values, y))
-            }
-            pub fn chosen(of: Tensor<(usize, usize), bool, Cpu>, shape: Three, x: Of<Three>, y: Taped<Three>) -> (Of<Three>, Taped<Three>) {
-                let of = of.broadcast_like::<Three, Axis<2>>(&shape);
-                (of.clone().choose(x.clone(), x.clone()), of.choose(y, x))
-            }
-            pub fn rolled(x: Of<Four>, y: Taped<Four>) -> (Of<Four>, Taped<Four>) { (x.roll::<Axis<3>>(1), y.roll::<Axis<3>>(1)) }
-            pub fn half(x: Of<Three>, y: Of<Four>) -> (Of<Three>, Of<Four>) {
-                (x.to_dtype::<f16>().to_dtype::<f32>(), y.to_dtype::<f16>().to_dtype::<f32>())
-            }
-            pub fn selected(x: Of<(usize, Const<$n>)>, y: Taped<(usize, Const<$n>)>, ids: Tensor<(usize,), usize, Cpu>) -> Taped<(usize,)> {
-                y.select(ids.clone()) + x.select(ids)
-            }
-        })+ }
+        }
+        pub mod last_of_rows {
+            use super::*;
+            along! { $($name: (usize, usize, Const<$n>), Axis<2>, (usize, usize);)+ }
+        }
+        pub mod positions_of_rows {
+            use super::*;
+            over_rows! { $($name: (usize, usize, Const<$n>), Axes2<0, 1>, (Const<$n>,);)+ }
+        }
+        pub mod batch_of_rows {
+            use super::*;
+            over_rows! { $($name: (usize, usize, Const<$n>), Axis<0>, (usize, Const<$n>);)+ }
+        }
+        pub mod weights {
+            use super::*;
+            same_shape! { |x| x * 2.0, $($name: (Const<$n>,);)+ }
+        }
+        pub mod others_of_rows {
+            use super::*;
+            $(pub mod $name {
+                use super::*;
+                type Rows = (usize, usize, Const<$n>);
+                type Turned = (Const<$n>, usize, usize);
+                pub fn turned(values: Vec<f32>, shape: Turned) -> Of<Rows> {
+                    let x: Of<Turned> = Cpu::default().tensor_from_vec(values, shape);
+                    x.permute::<_, Axes3<2, 1, 0>>()
+                }
+                pub fn chosen(
+                    of: Tensor<(usize, usize), bool, Cpu>,
+                    shape: Rows,
+                    x: Of<Rows>,
+                    y: Taped<Rows>,
+                ) -> (Of<Rows>, Taped<Rows>) {
+                    let of = of.broadcast_like::<Rows, Axis<2>>(&shape);
+                    (of.clone().choose(x.clone(), x.clone()), of.choose(y, x))
+                }
+                pub fn half(x: Of<Rows>) -> Of<Rows> {
+                    x.to_dtype::<f16>().to_dtype::<f32>()
+                }
+            })+
+        }
     };
 }
-widths! {
-    b3_1 b4_1 b2_1 b1_1 1
-    b3_2 b4_2 b2_2 b1_2 2
-    b3_3 b4_3 b2_3 b1_3 3
-    b3_4 b4_4 b2_4 b1_4 4
-    b3_5 b4_5 b2_5 b1_5 5
-    b3_6 b4_6 b2_6 b1_6 6
-    b3_7 b4_7 b2_7 b1_7 7
-    b3_8 b4_8 b2_8 b1_8 8
-    b3_9 b4_9 b2_9 b1_9 9
-    b3_11 b4_11 b2_11 b1_11 11
-    b3_12 b4_12 b2_12 b1_12 12
-    b3_16 b4_16 b2_16 b1_16 16
-    b3_32 b4_32 b2_32 b1_32 32
-    b3_64 b4_64 b2_64 b1_64 64
-    b3_66 b4_66 b2_66 b1_66 66
-    b3_67 b4_67 b2_67 b1_67 67
-    b3_70 b4_70 b2_70 b1_70 70
-    b3_130 b4_130 b2_130 b1_130 130
-    b3_515 b4_515 b2_515 b1_515 515
-    b3_1030 b4_1030 b2_1030 b1_1030 1030
+
+/// Groups, or heads, of a width.
+macro_rules! heads {
+    ($($name:ident $n:literal)+) => {
+        pub mod heads {
+            use super::*;
+            same_shape! {
+                |x| (x.with_empty_tape().square() / x) * 2.0,
+                $($name: (usize, usize, usize, Const<$n>);)+
+            }
+        }
+        pub mod last_of_heads {
+            use super::*;
+            along! { $($name: (usize, usize, usize, Const<$n>), Axis<3>, (usize, usize, usize);)+ }
+        }
+    };
 }
+
+/// Heads that are turned by their position.
+macro_rules! turned_heads {
+    ($($name:ident $n:literal)+) => {
+        pub mod tables {
+            use super::*;
+            same_shape! { |x| x * 2.0, $($name: (usize, Const<$n>);)+ }
+        }
+        pub mod rows_of_heads {
+            use super::*;
+            over_rows! { $($name: (usize, usize, usize, Const<$n>), Axes2<0, 2>, (usize, Const<$n>);)+ }
+        }
+        pub mod batch_of_heads {
+            use super::*;
+            over_rows! { $($name: (usize, usize, usize, Const<$n>), Axis<0>, (usize, usize, Const<$n>);)+ }
+        }
+        pub mod all_of_heads {
+            use super::*;
+            over_rows! { $($name: (usize, usize, usize, Const<$n>), Axes3<0, 1, 2>, (Const<$n>,);)+ }
+        }
+        pub mod reshaped_heads {
+            use super::*;
+            reshapes! { $($name: (usize, usize, usize, Const<$n>), (usize, usize, usize, usize);)+ }
+        }
+        pub mod turned {
+            use super::*;
+            $(pub mod $name {
+                use super::*;
+                type Heads = (usize, usize, usize, Const<$n>);
+                type Turned = (Const<$n>, usize, usize, usize);
+                pub fn turned(values: Vec<f32>, shape: Turned) -> Of<Heads> {
+                    let x: Of<Turned> = Cpu::default().tensor_from_vec(values, shape);
+                    x.permute::<_, Axes4<3, 2, 1, 0>>()
+                }
+                pub fn rolled(x: Of<Heads>, y: Taped<Heads>) -> (Of<Heads>, Taped<Heads>) {
+                    (x.roll::<Axis<3>>(1), y.roll::<Axis<3>>(1))
+                }
+            })+
+        }
+    };
+}
+
+/// Rows of scores over a vocabulary.
+macro_rules! scores {
+    ($($name:ident $n:literal)+) => {
+        pub mod classes {
+            use super::*;
+            along! { $($name: (usize, Const<$n>), Axis<1>, (usize,);)+ }
+        }
+        pub mod scores {
+            use super::*;
+            $(pub mod $name {
+                use super::*;
+                type Scores = (usize, Const<$n>);
+                type Ids = Tensor<(usize,), usize, Cpu>;
+                pub fn plain(x: Of<(usize, usize, Const<$n>)>, shape: Scores, ids: Ids) -> [Of<(usize,)>; 2] {
+                    let x = x.reshape_like(&shape);
+                    [x.clone().select(ids), x.max::<(usize,), Axis<1>>()]
+                }
+                pub fn taped(x: Taped<(usize, usize, Const<$n>)>, shape: Scores, ids: Ids) -> [Taped<(usize,)>; 2] {
+                    let x = x.reshape_like(&shape) * 2.0;
+                    [x.with_empty_tape().select(ids), x.max::<(usize,), Axis<1>>()]
+                }
+            })+
+        }
+    };
+}
+
+rows! { w1 1 w2 2 w3 3 w5 5 w6 6 w7 7 w8 8 w9 9 w11 11 w12 12 w16 16 w64 64 w67 67 w70 70 w130 130 w1030 1030 }
+heads! { w1 1 w2 2 w3 3 w4 4 w6 6 w7 7 w8 8 w12 12 w16 16 w32 32 w66 66 w67 67 w515 515 }
+turned_heads! { w4 4 w6 6 w8 8 w16 16 w66 66 }
+scores! { w5 5 w6 6 w7 7 w11 11 }
 matrices! {
-    w_1_1: 1, 1;
-    w_2_6: 2, 6;
-    w_2_7: 2, 7;
-    w_3_5: 3, 5;
-    w_3_8: 3, 8;
-    w_4_16: 4, 16;
-    w_5_3: 5, 3;
-    w_5_8: 5, 8;
-    w_5_12: 5, 12;
-    w_6_2: 6, 2;
-    w_6_12: 6, 12;
-    w_6_16: 6, 16;
-    w_7_2: 7, 2;
-    w_7_16: 7, 16;
-    w_8_3: 8, 3;
-    w_8_5: 8, 5;
-    w_8_12: 8, 12;
-    w_8_16: 8, 16;
-    w_9_67: 9, 67;
-    w_9_70: 9, 70;
-    w_11_12: 11, 12;
-    w_12_5: 12, 5;
-    w_12_6: 12, 6;
-    w_12_8: 12, 8;
-    w_12_11: 12, 11;
-    w_16_4: 16, 4;
-    w_16_6: 16, 6;
-    w_16_7: 16, 7;
-    w_16_8: 16, 8;
-    w_67_9: 67, 9;
-    w_67_70: 67, 70;
-    w_70_9: 70, 9;
-    w_70_67: 70, 67;
+    w1x1 1 1; w2x6 2 6; w2x7 2 7; w3x5 3 5; w3x8 3 8; w4x16 4 16; w5x3 5 3; w5x8 5 8; w5x12 5 12; w6x2 6 2; w6x12 6 12; w6x16 6 16; w7x2 7 2; w7x16 7 16; w8x3 8 3; w8x5 8 5; w8x12 8 12; w8x16 8 16; w9x67 9 67; w9x70 9 70; w11x12 11 12; w12x5 12 5; w12x6 12 6; w12x8 12 8; w12x11 12 11; w16x4 16 4; w16x6 16 6; w16x7 16 7; w16x8 16 8; w67x9 67 9; w67x70 67 70; w70x9 70 9; w70x67 70 67;
 }
 pub mod groups {
     use super::*;
@@ -246,6 +281,10 @@ pub mod groups {
     }
 }
 same_shape! {
+    |x| {
+        let again = || x.with_empty_tape();
+        again().square() + again().sqrt() / again().exp() - again().ln() * 2.0 + 1.0
+    },
     f0: ();
     f1: (usize,);
     f2: (usize, usize);
@@ -273,17 +312,22 @@ pub mod reshaped_without_width {
 }
 
 type Four = (usize, usize, usize, usize);
-pub fn heads(x: Of<Four>) -> Of<Four> {
+pub fn turned_heads(x: Of<Four>) -> Of<Four> {
     x.permute::<Four, Axes4<0, 2, 1, 3>>()
         .permute::<Four, Axes4<0, 2, 3, 1>>()
         .permute::<Four, Axes4<0, 1, 3, 2>>()
 }
-pub fn heads_taped(x: Taped<Four>) -> Taped<Four> {
+pub fn turned_heads_taped(x: Taped<Four>) -> Taped<Four> {
     x.permute::<Four, Axes4<0, 2, 1, 3>>()
         .permute::<Four, Axes4<0, 2, 3, 1>>()
         .permute::<Four, Axes4<0, 1, 3, 2>>()
 }
-pub fn scores(x: Of<Four>, y: Of<Four>, z: Taped<Four>, w: Taped<Four>) -> (Of<Four>, Taped<Four>) {
+pub fn all_scores(
+    x: Of<Four>,
+    y: Of<Four>,
+    z: Taped<Four>,
+    w: Taped<Four>,
+) -> (Of<Four>, Taped<Four>) {
     (x.matmul(y).softmax::<Axis<3>>(), z.matmul(w).softmax::<Axis<3>>())
 }
 pub fn masked(
