@@ -68,7 +68,10 @@ fn larger(sizes: &[usize], draw: &mut Draw) -> Option<Vec<usize>> {
         .map(|size| if all || draw.below(2) == 0 { size.checked_mul(factor) } else { Some(*size) })
         .collect();
     sizes.filter(|sizes| {
-        sizes.iter().try_fold(1_usize, |product, size| product.checked_mul(size.max(&1) + 1)).is_some()
+        sizes
+            .iter()
+            .try_fold(1_usize, |product, size| product.checked_mul(size.max(&1) + 1))
+            .is_some()
     })
 }
 

@@ -277,7 +277,8 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
 #[cfg(unix)]
 fn is_full(folder: &Path) -> bool {
     const NEEDED: u64 = 256 << 20;
-    rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
+    rustix::fs::statvfs(folder)
+        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
 }
 
 #[cfg(not(unix))]

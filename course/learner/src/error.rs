@@ -19,13 +19,15 @@ pub enum Error {
          rule      a task is named by its number or its name, several by their component\n\
          expected  {known}\n\
          got       {got}\n\
-         to do     look at the tasks with `cargo course`, then name one of them"
+         to do     {to_do}"
     )]
     UnknownTask {
         /// What was asked for.
         got: String,
         /// What there is.
         known: String,
+        /// The nearest name, or where names are seen.
+        to_do: String,
     },
 
     /// A component where one task is needed.

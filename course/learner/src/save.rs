@@ -27,6 +27,17 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     Ok(())
 }
 
+/// Writes a file that is not there yet. Whoever else is about to take the same name keeps it.
+///
+/// # Errors
+/// It is there already, which is [`std::io::ErrorKind::AlreadyExists`], or it can't be written. Then nothing has changed.
+pub fn write_new(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    let mut new = beside(file)?;
+    new.write_all(content.as_ref())?;
+    new.persist_noclobber(file).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// Whether [`write()`] can write here. Changes nothing.
 ///
 /// # Errors
@@ -117,6 +128,17 @@ mod tests {
         assert_eq!(seen, "old", "the file itself was written over");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(names(folder.path()), ["norm.rs"]);
+    }
+
+    #[test]
+    fn a_name_is_taken_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("norm-1.rs");
+        write_new(&path, "first").unwrap();
+        let error = write_new(&path, "second").unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+        assert_eq!(names(folder.path()), ["norm-1.rs"]);
     }
 
     #[test]

@@ -9,4 +9,5 @@ mod mistakes;
 mod mutants;
 mod reports;
 mod scratch;
+mod trouble;
 mod unseen;

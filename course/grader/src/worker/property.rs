@@ -111,13 +111,11 @@ const STACK: usize = 8 << 20;
 fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     let Asked { cage, program, .. } = asked;
     let order = Order::Judge { slug: task.component.to_string() };
-    let (talk, mut ends) = Talk::start(cage, program, &order)
-        .map_err(|NotStarted(words)| Judged::NoGrade(words))?;
+    let (talk, mut ends) =
+        Talk::start(cage, program, &order).map_err(|NotStarted(words)| Judged::NoGrade(words))?;
     let served = (seat.serve)(shown, &mut ends);
     let last = match served {
-        Ok(Served::Done(last)) => {
-            whole::<Option<String>>(&last).map_err(|error| error.to_string())
-        }
+        Ok(Served::Done(last)) => whole::<Option<String>>(&last).map_err(|error| error.to_string()),
         Ok(Served::Closed) => Err("it ended before it said what it found".to_string()),
         Err(error) => Err(error.to_string()),
     };

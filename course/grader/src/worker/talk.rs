@@ -13,6 +13,8 @@ use wire::{Ends, Order, VERSION, whole};
 
 /// The most that is kept of what the code prints.
 const PRINTED: u64 = 64 << 10;
+/// How long a process may take to end after all was said.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a process may take to end after its conversation has broken off.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -153,7 +155,11 @@ fn wait(
     let killed =
         |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
     match over.recv_timeout(limit) {
-        Ok(Over::Whole) => killed(child).map(|()| Ending::Stopped),
+        // It has nothing left to read, and ends. Killed, it would leave a dead process to whoever is the first of the system.
+        Ok(Over::Whole) => match child.wait_timeout(FAREWELL)? {
+            Some(status) => Ok(Ending::Itself(status)),
+            None => killed(child).map(|()| Ending::Stopped),
+        },
         // It was asked something and did not answer: how it ended says why, if it has.
         Ok(Over::Broken) | Err(RecvTimeoutError::Disconnected) => {
             match child.wait_timeout(GRACE)? {

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::save;
 use crate::terminal::Terminal;
 use contract::registry::component;
+use std::io::ErrorKind;
 
 /// The folder of the copies. Git does not look at it.
 const BACKUPS: &str = "exercises/backups";
@@ -71,8 +72,15 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
         let number = name.strip_prefix(&before).and_then(|name| name.strip_suffix(".rs"));
         last = last.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
     }
-    let copy = format!("{BACKUPS}/{before}{}.rs", last + 1u64);
     let text = std::fs::read(workspace.path(&file)).map_err(failed)?;
-    save::write(&workspace.path(&copy), text).map_err(failed)?;
-    Ok(Some(copy))
+    loop {
+        last += 1u64;
+        let copy = format!("{BACKUPS}/{before}{last}.rs");
+        match save::write_new(&workspace.path(&copy), &text) {
+            Ok(()) => return Ok(Some(copy)),
+            // Another reset at the same time has taken this number.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
 }

@@ -36,7 +36,20 @@ fn unknown(words: &str) -> Error {
         let (Some(first), Some(last)) = (first, last) else { return String::new() };
         format!("{} to {} (component {number}, {slug})", first.number, last.number)
     });
-    Error::UnknownTask { got: words.to_string(), known: ranges.collect::<Vec<_>>().join(", ") }
+    let known = ranges.collect::<Vec<_>>().join(", ");
+    let to_do = match nearest(words) {
+        Some(name) => format!("perhaps you mean {name}"),
+        None => "look at the tasks with `cargo course`, then name one of them".to_string(),
+    };
+    Error::UnknownTask { got: words.to_string(), known, to_do }
+}
+
+/// The name of a task or a component that differs by few letters.
+fn nearest(words: &str) -> Option<&'static str> {
+    let names = TASKS.iter().map(|task| task.name).chain(COMPONENTS.iter().map(|of| of.slug));
+    let distances = names.map(|name| (strsim::damerau_levenshtein(words, name), name));
+    let (distance, name) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance * 3 <= name.len().min(words.len())).then_some(name)
 }
 
 #[cfg(test)]
@@ -55,6 +68,19 @@ mod tests {
         // The beginning of a name is no part of a longer one.
         let begun = tasks(Some("norm/for")).unwrap();
         assert_eq!(begun.iter().map(|task| task.name).collect::<Vec<_>>(), ["norm/forward"]);
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        for (slip, name) in
+            [("norm/forword", "norm/forward"), ("rope/rotaet", "rope/rotate"), ("nrom", "norm")]
+        {
+            let said = tasks(Some(slip)).unwrap_err().to_string();
+            assert!(said.contains(&format!("perhaps you mean {name}")), "{said}");
+        }
+        for words in ["9.9", "", "zzz", "something/else"] {
+            assert_eq!(nearest(words), None);
+        }
     }
 
     #[test]
