@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A browser, the site, and what went wrong so far.
-struct Reader {
+pub struct Reader {
     _browser: Browser,
     tab: Arc<Tab>,
     url: String,
@@ -29,7 +29,7 @@ impl Reader {
         Self::of(site().folder().to_path_buf())
     }
 
-    fn of(folder: PathBuf) -> Self {
+    pub fn of(folder: PathBuf) -> Self {
         let server = Server::bind(Some(0)).unwrap();
         let url = server.url();
         std::thread::spawn(move || server.serve(&folder));
@@ -64,7 +64,7 @@ impl Reader {
     }
 
     /// Opens a page, and waits until it is loaded with its fonts.
-    fn go(&self, page: &str) {
+    pub fn go(&self, page: &str) {
         let url = format!("{}{page}", self.url);
         self.tab.navigate_to(&url).unwrap();
         self.wait(&format!("location.href === '{url}' && document.readyState === 'complete'"));
@@ -72,7 +72,7 @@ impl Reader {
     }
 
     /// What JavaScript says.
-    fn ask(&self, script: &str) -> Value {
+    pub fn ask(&self, script: &str) -> Value {
         let answer = self.tab.evaluate(script, true);
         answer.unwrap_or_else(|error| panic!("{script}: {error}")).value.unwrap_or(Value::Null)
     }
@@ -101,7 +101,7 @@ impl Reader {
     }
 
     /// A screen of this size.
-    fn screen(&self, width: u32, height: u32) {
+    pub fn screen(&self, width: u32, height: u32) {
         let metrics = Emulation::SetDeviceMetricsOverride {
             width,
             height,
@@ -121,6 +121,23 @@ impl Reader {
         self.tab.call_method(metrics).unwrap();
     }
 
+    /// A system that is `light` or `dark`.
+    pub fn system(&self, scheme: &str) {
+        let feature = Emulation::MediaFeature {
+            name: "prefers-color-scheme".to_string(),
+            value: scheme.to_string(),
+        };
+        let media = Emulation::SetEmulatedMedia { media: None, features: Some(vec![feature]) };
+        self.tab.call_method(media).unwrap();
+    }
+
+    /// A picture of what is on the screen.
+    pub fn picture(&self, file: &Path) {
+        let format = cdp::Page::CaptureScreenshotFormatOption::Png;
+        std::fs::write(file, self.tab.capture_screenshot(format, None, None, true).unwrap())
+            .unwrap();
+    }
+
     /// Pictures of the whole page in both themes, in pieces.
     fn photograph(&self, page: &str, width: u32, folder: &Path) {
         const PIECE: u32 = 2400;
@@ -133,16 +150,14 @@ impl Reader {
             let height = self.ask("document.documentElement.scrollHeight").as_u64().unwrap() as u32;
             for piece in 0..height.div_ceil(PIECE) {
                 self.ask(&format!("window.scrollTo(0, {})", piece * PIECE));
-                let format = cdp::Page::CaptureScreenshotFormatOption::Png;
-                let png = self.tab.capture_screenshot(format, None, None, true).unwrap();
                 let name = format!("{page}-{theme}-{width}-{piece:02}.png");
-                std::fs::write(folder.join(name), png).unwrap();
+                self.picture(&folder.join(name));
             }
         }
         self.ask("localStorage.clear()");
     }
 
-    fn no_faults(&self) {
+    pub fn no_faults(&self) {
         let faults = self.faults.lock().unwrap();
         assert!(faults.is_empty(), "{faults:#?}");
     }

@@ -9,5 +9,5 @@ mod points;
 pub mod report;
 pub mod table;
 
-#[cfg(test)]
-mod made_up;
+#[cfg(any(test, feature = "made-up"))]
+pub mod made_up;
