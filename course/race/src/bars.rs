@@ -35,11 +35,16 @@ fn longest(race: &Race) -> f64 {
     race.times.iter().map(|times| times.median).fold(0.0, f64::max)
 }
 
+/// Of its bar. The part comes first: `18 * x / x` may be more than 18, by rounding.
+fn columns(median: f64, longest: f64) -> usize {
+    (COLUMNS * (median / longest)).ceil() as usize
+}
+
 /// A line for each party: its bar, its time in copies, and in milliseconds.
 pub fn lines(race: &Race) -> Vec<String> {
     let line = |times: &Times| {
         let Times { party, median, least, most, recorded } = times;
-        let columns = (COLUMNS * median / longest(race)).ceil() as usize;
+        let columns = columns(*median, longest(race));
         let bar = style("━".repeat(columns));
         let bar = if *party == YOURS { bar.green().bold() } else { bar.cyan() };
         let rest = " ".repeat(COLUMNS as usize - columns);
@@ -149,5 +154,17 @@ mod tests {
         let svg = std::fs::read_to_string(&file).unwrap();
         assert!(["copy", "plain loop", "yours", "10.0"].iter().all(|text| svg.contains(text)));
         assert!(draw(&[a_race()], &file.join("x.svg")).is_err(), "a file is no folder");
+    }
+
+    #[test]
+    fn no_bar_is_longer_than_the_longest() {
+        let (mut wrong, mut time) = (0, 1e-4);
+        for _ in 0..10_000 {
+            time *= 1.000_731;
+            assert_eq!(columns(time, time), 18, "{time}");
+            assert!((1..=9).contains(&columns(time / 2.0, time)), "{time}");
+            wrong += usize::from((COLUMNS * time / time).ceil() > COLUMNS);
+        }
+        assert!(wrong > 0, "in the other order it would be as good");
     }
 }
