@@ -40,6 +40,7 @@ fn backups(scratch: &Scratch) -> Vec<String> {
 }
 
 /// Kills a command and what it has started.
+#[cfg(unix)]
 fn kill(child: &mut Child) {
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
@@ -47,6 +48,7 @@ fn kill(child: &mut Child) {
 }
 
 /// Numbers that look random, the same in each run (xorshift).
+#[cfg(unix)]
 fn next(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
