@@ -150,6 +150,7 @@ pub mod loss;
 pub mod model;
 pub mod norm;
 pub mod parallel;
+pub mod position;
 pub mod rope;
 pub mod training;
 pub mod weights;
@@ -183,7 +184,7 @@ pub mod functional {
 
     #[doc(inline)]
     pub use crate::{
-        attention::{causal_attention, causal_mask, repeat_kv, softmax_backward},
+        attention::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward},
         embedding::vocab_embedding,
         feedforward::{ffn_hidden_size, silu_mul},
         layernorm::layer_norm,

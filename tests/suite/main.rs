@@ -59,6 +59,8 @@ mod rope;
 mod rope_calls;
 #[path = "16_saving.rs"]
 mod saving;
+#[path = "26_score_bias.rs"]
+mod score_bias;
 #[path = "11_snapshots.rs"]
 mod snapshots;
 #[path = "17_strides.rs"]
