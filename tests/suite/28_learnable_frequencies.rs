@@ -184,6 +184,23 @@ fn both_sides_of_a_score_train_the_frequencies() {
     assert_within(&gradient(9, 9), &[0.0; 2], |_| 8.0 * U32 * 2.0 * 9.0);
 }
 
+/// One head that is query and key: its gradient is the sum over both places.
+#[test]
+fn an_input_that_is_used_twice_collects_its_gradient() {
+    let theta = tensor(&[0.9f64, 0.1], (2usize,));
+    let x: X<4, f64> = tensor(&[0.3, -1.0, 0.7, 2.0], (1, 1, 1, Const));
+    let turn = |x, m| rotate_by_frequencies(x, &theta, m, Layout::HalfSplit).unwrap();
+    let run = || {
+        let traced = x.leaky_trace();
+        let twice = turn(traced.with_empty_tape(), 7) + turn(traced, 2);
+        backward(twice, &[1.0, -2.0, 0.5, 3.0]).get(&x).as_vec()
+    };
+    let once = |m| backward(turn(x.leaky_trace(), m), &[1.0, -2.0, 0.5, 3.0]).get(&x).as_vec();
+    let want: Vec<f64> = once(7).iter().zip(once(2)).map(|(a, b)| a + b).collect();
+    assert_within(&run(), &want, |_| 8.0 * U64);
+    assert_within(&composed(run), &want, |_| 8.0 * U64);
+}
+
 /// A model that was turned by other frequencies is found by steps downhill.
 #[test]
 fn frequencies_are_learned() {
