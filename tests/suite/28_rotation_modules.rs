@@ -4,6 +4,7 @@ use crate::support::*;
 use proptest::prelude::*;
 use quadrivium::functional::*;
 use quadrivium::pos_emb::*;
+use quadrivium::position::PositionEncoding;
 use quadrivium::tensor::*;
 use quadrivium::{Error, composed};
 
@@ -290,6 +291,36 @@ fn two_dynamic_rules_meet_where_the_length_is_a_multiple() {
         let ours = rotary_frequencies(8, BASE, ratio as f64).unwrap();
         assert_eq!(theirs.frequencies() == ours, same, "{length}");
     }
+}
+
+/// In a model, each rotation does to queries and keys what its module does, and to tokens nothing. Kept keys fit, but
+/// for those of the dynamic rule past the trained length.
+#[test]
+fn rotations_have_their_place_in_a_model() {
+    fn check<P: PositionEncoding<8, f32, Dev>>(rope: &P, [q, k]: [X<8>; 2], kept: [bool; 2]) {
+        assert_same_bits(&rope.on_queries(wave(3), 2).unwrap().as_vec(), &q.as_vec());
+        assert_same_bits(&rope.on_keys(wave(3), 2).unwrap().as_vec(), &k.as_vec());
+        let tokens = || tensor(&[0.5; 16], (1usize, 2usize, Const::<8>));
+        assert_same_bits(&rope.on_tokens(tokens(), 2).unwrap().as_vec(), &tokens().as_vec());
+        assert_eq!([8, 9].map(|positions| rope.check_kept(positions).is_ok()), kept);
+    }
+    let scaled = yarn_of_two();
+    let both = scaled.forward((wave(3), 2));
+    check(&scaled, [both.clone(), both], [true, true]);
+    let ntk = DynamicNtk { factor: 3.0, max_seq_len: 8 };
+    let dynamic = DynamicNtkRopeConfig { ntk, ..Default::default() };
+    let dynamic = DynamicNtkRope::<8, Dev>::new(&dev(), dynamic).unwrap();
+    let both = dynamic.forward((wave(3), 2));
+    check(&dynamic, [both.clone(), both], [true, false]);
+    let kept = PositionEncoding::<8, f32, Dev>::check_kept(&dynamic, 9).unwrap_err();
+    assert_eq!(kept, Error::KeptKeys { positions: 9, cached_len: 8 });
+    let learnable = LearnableRope::<8, f32, Dev>::new(&dev(), Default::default()).unwrap();
+    let both = learnable.forward((wave(3), 2));
+    check(&learnable, [both.clone(), both], [true, true]);
+    let xpos = XPos::<8, Dev>::new(&dev(), Default::default()).unwrap();
+    let sides = [xpos.queries(wave(3), 2).unwrap(), xpos.keys(wave(3), 2).unwrap()];
+    assert_ne!(sides[0].as_vec(), sides[1].as_vec());
+    check(&xpos, sides, [true, true]);
 }
 
 #[test]
