@@ -9,6 +9,8 @@ mod support;
 
 #[path = "25_attention.rs"]
 mod attention;
+#[path = "30_biases.rs"]
+mod biases;
 #[path = "15_book.rs"]
 mod book;
 #[path = "24_checkpoints.rs"]
@@ -36,6 +38,8 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
+#[path = "30_linear_attention.rs"]
+mod linear_attention;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
@@ -49,6 +53,8 @@ mod norm;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;
+#[path = "29_positions.rs"]
+mod positions;
 #[path = "10_pytorch/mod.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]
@@ -65,3 +71,5 @@ mod snapshots;
 mod strides;
 #[path = "25_training.rs"]
 mod training;
+#[path = "30_transformer_xl.rs"]
+mod transformer_xl;
