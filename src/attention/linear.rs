@@ -1,7 +1,8 @@
-//! Linear attention: weights that are inner products of positive features, without a softmax. So the sum over earlier tokens is a
-//! matrix that can be carried along, and a token costs the same wherever it stands.
+//! Linear attention: weights that are inner products of positive features, without a softmax. So the sum over earlier
+//! tokens is a matrix that can be carried along, and a token costs the same wherever it stands.
 //!
-//! RoPE turns the features in the numerator only. The denominator must be positive, and turned features can have an inner product below 0.
+//! RoPE turns the features in the numerator only. The denominator must be positive, and turned features can have an
+//! inner product below 0.
 
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
@@ -11,7 +12,8 @@ use crate::tensor::*;
 // ANCHOR: positive_features
 /// `phi(x) = elu(x) + 1`: `x + 1` above 0, `exp(x)` from 0 down. It is positive, and so is its slope, `min(phi(x), 1)`.
 ///
-/// In `f32`, `exp(x)` is 0 below -104; then nothing is positive any more. Source: Katharopoulos et al. 2020, "Transformers are RNNs".
+/// In `f32`, `exp(x)` is 0 below -104; then nothing is positive any more. Source: Katharopoulos et al. 2020,
+/// "Transformers are RNNs".
 ///
 /// # Errors
 /// An empty input; what the device reports.
@@ -47,9 +49,9 @@ type Scores<B, S, N, W, D> = Tensor<(B, N, S, S), W, D>;
 ///
 /// `y_m = sum over n <= m of (R_m phi(q_m) . R_n phi(k_n)) v_n / sum over n <= m of phi(q_m) . phi(k_n)`
 ///
-/// Shapes: `q`, `k`, `v` and the result `[b, s, n, hd]`; `tables` `[s, hd]`, or `None` for no rotation. All pairs are computed, as in
-/// attention with a softmax; [`linear_attention_running`] does without. With a rotation a weight may be below 0, and the weights of a query
-/// no longer have the sum 1: so it is in the paper.
+/// Shapes: `q`, `k`, `v` and the result `[b, s, n, hd]`; `tables` `[s, hd]`, or `None` for no rotation. All pairs are
+/// computed, as in attention with a softmax; [`linear_attention_running`] does without. With a rotation a weight may
+/// be below 0, and the weights of a query no longer have the sum 1: so it is in the paper.
 ///
 /// Source: Katharopoulos et al. 2020; with RoPE: Su et al. 2021, "RoFormer", section 3.3.
 ///
@@ -70,10 +72,11 @@ pub fn linear_attention<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>,
     weigh_linearly((turned_q, turned_k), (q, k), v)
 }
 
-/// The same with the features given: those of the numerator, `turned`, and those of the denominator, `plain`, each queries and keys.
+/// The same with the features given: those of the numerator, `turned`, and those of the denominator, `plain`, each
+/// queries and keys.
 ///
-/// Shapes: all `[b, s, n, hd]`. The denominators must be positive ([`linear_denominators`]): those of positive features are, those of turned ones
-/// need not be.
+/// Shapes: all `[b, s, n, hd]`. The denominators must be positive ([`linear_denominators`]): those of positive
+/// features are, those of turned ones need not be.
 ///
 /// # Errors
 /// Shapes that differ; an empty input; what the device reports.
@@ -140,7 +143,8 @@ struct Saved<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>> {
     y: InHeads<B, S, N, H, W, D>,           // [b, n, s, hd]
 }
 
-/// weights = turned_q turned_k^T up to the query, denominators = sums of q k^T up to the query, y = weights v / denominators
+/// weights = turned_q turned_k^T up to the query, denominators = sums of q k^T up to the query, y = weights v /
+/// denominators
 #[allow(clippy::type_complexity)]
 fn forward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     inputs: [InHeads<B, S, N, H, W, D>; 5],
@@ -228,8 +232,8 @@ pub fn linear_denominators<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<
     run().map_err(Error::device)
 }
 
-/// What linear attention keeps of the tokens before: for each text and head the sum of `R_n phi(k_n) v_n^T`, `[hd, hd]`, and that of
-/// `phi(k_n)`, `[hd]`, in `f64`. It does not grow.
+/// What linear attention keeps of the tokens before: for each text and head the sum of `R_n phi(k_n) v_n^T`, `[hd,
+/// hd]`, and that of `phi(k_n)`, `[hd]`, in `f64`. It does not grow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinearState {
     /// `[b, n, hd]`; none before the first call.
@@ -252,14 +256,15 @@ impl LinearState {
 }
 
 // ANCHOR: linear_attention_running
-/// What [`linear_attention`] computes, token after token, with sums that are carried along: the cost of a token does not depend on how many
-/// were before. For inference: no tape.
+/// What [`linear_attention`] computes, token after token, with sums that are carried along: the cost of a token does
+/// not depend on how many were before. For inference: no tape.
 ///
 /// Shapes: `q`, `k`, `v` and the result `[b, s, n, hd]`. `tables`, `[s, hd]`, are for the positions of this call, from
 /// [`LinearState::positions`] on. The sums are in `f64`, on the host.
 ///
 /// # Errors
-/// As for [`linear_attention`]; another batch, number of heads or head size than in the calls before. Then the state is as it was.
+/// As for [`linear_attention`]; another batch, number of heads or head size than in the calls before. Then the state
+/// is as it was.
 pub fn linear_attention_running<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>>(
     q: Heads<B, S, N, H, F, D>,
     k: Heads<B, S, N, H, F, D>,

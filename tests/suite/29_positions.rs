@@ -25,8 +25,9 @@ fn table() -> impl Strategy<Value = (usize, usize, f64)> {
     (0usize..100_000, 1usize..20, 2.0f64..1e6).prop_map(|(m, half, base)| (m, 2 * half, base))
 }
 
-/// The formula. A power `base^(2i/h)` is off by `ln base` times the rounding of its exponent and by its own, half an ulp each;
-/// here and there. So an angle, which is below `m + 1`, is off by `2 ln base + 6` half ulps, and its sine by no more.
+/// The formula. A power `base^(2i/h)` is off by `ln base` times the rounding of its exponent and by its own, half an
+/// ulp each; here and there. So an angle, which is below `m + 1`, is off by `2 ln base + 6` half ulps, and its sine
+/// by no more.
 #[test]
 fn sinusoids_are_the_formula() {
     forall(table(), |(m, h, base)| {
@@ -52,8 +53,9 @@ fn each_plane_is_a_unit_vector() {
     });
 }
 
-/// One matrix for a number of steps, from every position. The three angles, `m w`, `k w` and `(m + k) w` with `w <= 1`, are rounded once
-/// each, so they are off by `2 (m + k)` half ulps of 1 together; the block's two products and its sum add three.
+/// One matrix for a number of steps, from every position. The three angles, `m w`, `k w` and `(m + k) w` with `w <=
+/// 1`, are rounded once each, so they are off by `2 (m + k)` half ulps of 1 together; the block's two products and
+/// its sum add three.
 #[test]
 fn a_shift_is_one_rotation_for_all_positions() {
     forall((table(), 0usize..5000), |((m, h, base), k)| {
@@ -87,7 +89,8 @@ fn rows_meet_by_their_distance() {
     }
 }
 
-/// What it does for tokens is not relative: a token meets the other's position too, and those products change with the place.
+/// What it does for tokens is not relative: a token meets the other's position too, and those products change with
+/// the place.
 #[test]
 fn added_to_tokens_they_are_not_relative() {
     let x = tokens(1, 2, 1.7);

@@ -80,8 +80,8 @@ fn alibi_in_halves() {
 
 // --- T5 ---
 
-/// T5's rule in whole numbers, for `exact` and `max_distance / exact` that are powers of two: bucket `exact + k` begins where
-/// `(d / exact)^(n - exact) >= (max / exact)^k`.
+/// T5's rule in whole numbers, for `exact` and `max_distance / exact` that are powers of two: bucket `exact + k`
+/// begins where `(d / exact)^(n - exact) >= (max / exact)^k`.
 fn bucket_by_powers(d: u128, n: u32, max_distance: u128) -> usize {
     let exact = u128::from(n / 2);
     if d < exact {
@@ -141,7 +141,8 @@ fn t5_in_f32_is_the_same() {
     }
 }
 
-/// Any settings: no bucket is missing before one's own distances end, none comes before an earlier one, and the last is the last.
+/// Any settings: no bucket is missing before one's own distances end, none comes before an earlier one, and the last
+/// is the last.
 #[test]
 fn t5_buckets_never_fall() {
     let settings = (2usize..70, 0usize..500, any::<bool>());
@@ -279,8 +280,8 @@ fn table(kernel: KerpleKernel, r1: &[f64], r2: &[f64], t: usize) -> Vec<f64> {
     kerple_bias::<_, f64, Dev, Plain>(kernel, &r1, &r2, t).unwrap().as_vec()
 }
 
-/// The formula, 0 at distance 0, and falling. `1 + r2 j` is rounded before the logarithm here: an ulp of a number of size 40, and the table's
-/// own roundings.
+/// The formula, 0 at distance 0, and falling. `1 + r2 j` is rounded before the logarithm here: an ulp of a number of
+/// size 40, and the table's own roundings.
 #[test]
 fn kerple_is_the_formula() {
     let r = || proptest::collection::vec(0.02f64..1.9, 3);
@@ -297,8 +298,8 @@ fn kerple_is_the_formula() {
     });
 }
 
-/// Central differences of the fourth order: step `2^-8`, whose fifth derivative is below 1e5 here (`1 / r^5` at 0.3, times sums of some
-/// ten), times `2^-32 / 30`.
+/// Central differences of the fourth order: step `2^-8`, whose fifth derivative is below 1e5 here (`1 / r^5` at 0.3,
+/// times sums of some ten), times `2^-32 / 30`.
 #[test]
 fn kerple_gradients_are_slopes() {
     let (r1, r2, t) = ([0.7, 1.3], [0.3, 1.6], 9);
@@ -327,7 +328,8 @@ fn kerple_gradients_are_slopes() {
     }
 }
 
-/// Outside its bounds a number counts as the bound, and the gradient is the one there, so it can come back. `clamp` moves it.
+/// Outside its bounds a number counts as the bound, and the gradient is the one there, so it can come back. `clamp`
+/// moves it.
 #[test]
 fn kerple_stays_in_its_bounds() {
     for kernel in KERNELS {
@@ -388,8 +390,8 @@ fn least(bias: &[f64]) -> f64 {
     eigenvalues(centred).into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// Conditionally positive definite: no negative eigenvalue on vectors that sum to 0. Rounding may make some of `n` times the largest
-/// element's half ulps, and Jacobi's thirty sweeps as many.
+/// Conditionally positive definite: no negative eigenvalue on vectors that sum to 0. Rounding may make some of `n`
+/// times the largest element's half ulps, and Jacobi's thirty sweeps as many.
 #[test]
 fn kerple_is_conditionally_positive_definite() {
     let n = 14;

@@ -73,8 +73,9 @@ fn loops([q, k, v]: &[Heads; 3], first: Option<usize>) -> Vec<f64> {
     y
 }
 
-/// Tables of angles are in `f32`: each cosine is off by half an ulp, and a weight of size `|q| |k|` by two of them for each element. Its part in the
-/// result is that size over the denominator, a number below 30 here, times a value below 2.
+/// Tables of angles are in `f32`: each cosine is off by half an ulp, and a weight of size `|q| |k|` by two of them
+/// for each element. Its part in the result is that size over the denominator, a number below 30 here, times a value
+/// below 2.
 const NEAR: f64 = 60.0 * 4.0 * U32;
 /// Without tables all is in `f64`.
 const NEARER: f64 = 1e-12;
@@ -155,8 +156,8 @@ fn the_denominator_is_positive() {
     });
 }
 
-/// Why the denominator is not turned: half a turn makes a product negative, and so the sum. Then the result has the wrong sign, and between
-/// the two there is a position where it is divided by 0.
+/// Why the denominator is not turned: half a turn makes a product negative, and so the sum. Then the result has the
+/// wrong sign, and between the two there is a position where it is divided by 0.
 #[test]
 fn a_turned_denominator_can_be_negative() {
     let one = |s: usize| -> Heads { tensor(&vec![0.0; 4 * s], (1, s, 1, 4)) }; // phi(0) = 1
@@ -197,8 +198,8 @@ fn it_is_relative() {
     assert!(at(0).iter().zip(&plain).any(|(turned, plain)| (turned - plain).abs() > 0.1));
 }
 
-/// Central differences of the fourth order at a step of `2^-8`: the fifth derivative is below 1e4 here, times `2^-32 / 30`. No input is so near to
-/// 0 that a step would cross it, where `phi` has a kink in its second derivative.
+/// Central differences of the fourth order at a step of `2^-8`: the fifth derivative is below 1e4 here, times `2^-32
+/// / 30`. No input is so near to 0 that a step would cross it, where `phi` has a kink in its second derivative.
 #[test]
 fn gradients_are_slopes() {
     let shape = (1, 3, 2, 4);

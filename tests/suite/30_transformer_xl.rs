@@ -75,8 +75,8 @@ fn the_shift_is_the_direct_sum() {
     });
 }
 
-/// Both gradients are those of the forward pass. The scores are linear in the weight, and in the queries and `v` together, so a central
-/// difference has no error but rounding: that of sums of size 100, divided by the step.
+/// Both gradients are those of the forward pass. The scores are linear in the weight, and in the queries and `v`
+/// together, so a central difference has no error but rounding: that of sums of size 100, divided by the step.
 #[test]
 fn gradients_are_slopes() {
     let (sizes, h, t) = ((2, 3, 2, 3), 4, 5);
@@ -137,7 +137,8 @@ fn u_is_added_to_every_query() {
     assert!(matches!(error, Error::Shape { name: "u", .. }), "{error}");
 }
 
-/// The same query at every position: its score depends on the distance alone, so one more key in front moves nothing else.
+/// The same query at every position: its score depends on the distance alone, so one more key in front moves nothing
+/// else.
 #[test]
 fn scores_are_relative() {
     let (_, v, weight) = inputs((1, 1, 2, 3), 4);
