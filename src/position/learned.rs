@@ -5,7 +5,6 @@ use crate::checks::{check_size, same_shape};
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::tensor::*;
-use const_panic::concat_panic;
 use std::fmt;
 
 // ANCHOR: learned
@@ -101,19 +100,6 @@ impl Default for LearnedPositionsConfig {
 pub struct LearnedPositions<const MS: usize, const H: usize, F: Dtype, D: Storage<F>> {
     /// The table, `[ms, h]`. (dfdx, when it builds one from nothing, draws it with the table's own defaults.)
     pub table: VocabEmbedding<MS, H, F, D>,
-}
-
-/// A model's tokens must be as wide as the rows.
-pub(super) const fn assert_width(of_rows: usize, of_tokens: usize) {
-    if of_rows != of_tokens {
-        concat_panic!(
-            "positions of ",
-            of_rows,
-            " elements can't be added to tokens of ",
-            of_tokens,
-            ": both must have the model's hidden size"
-        );
-    }
 }
 
 impl<const MS: usize, const H: usize, F: Float, D: Backend<F>> LearnedPositions<MS, H, F, D> {
