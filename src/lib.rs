@@ -184,7 +184,7 @@ pub mod functional {
 
     #[doc(inline)]
     pub use crate::{
-        attention::{causal_attention, causal_mask, repeat_kv, softmax_backward},
+        attention::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward},
         embedding::vocab_embedding,
         feedforward::{ffn_hidden_size, silu_mul},
         layernorm::layer_norm,

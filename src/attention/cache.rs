@@ -1,10 +1,11 @@
 //! The keys and values of the tokens so far, so that a new token does not compute them again.
 
-use super::formula::{Sizes, causal_attention, check_attention};
-use super::fused::Attend;
+use super::formula::{Sizes, biased_attention, check_attention, check_bias};
+use super::fused::{Attend, Bias};
 use crate::checks::{check_size, require, same_shape};
 use crate::cpu::{Values, is_fused, wide, zeros};
 use crate::error::{Error, Result};
+use crate::position::ScoreBias;
 use crate::tensor::*;
 use std::fmt;
 
@@ -211,11 +212,12 @@ impl<const NKV: usize, const HD: usize, F: Float, D: Backend<F>> KvCache<NKV, HD
         q: Tensor<(B, S, N, Const<HD>), F, D>,
         k: &Tensor<(B, S, Const<NKV>, Const<HD>), F, D>,
         v: &Tensor<(B, S, Const<NKV>, Const<HD>), F, D>,
+        bias: ScoreBias<B, S, F, D>,
         padding: &[usize],
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D>> {
         let before = self.before();
         self.append(k, v)?;
-        let found = self.look(q, padding);
+        let found = self.look(q, bias, padding);
         if found.is_err() {
             self.back_to(before);
         }
@@ -225,18 +227,23 @@ impl<const NKV: usize, const HD: usize, F: Float, D: Backend<F>> KvCache<NKV, HD
     fn look<B: Dim, S: Dim, N: Dim>(
         &self,
         q: Tensor<(B, S, N, Const<HD>), F, D>,
+        bias: ScoreBias<B, S, F, D>,
         padding: &[usize],
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D>> {
         let q = q.try_contiguous().map_err(Error::device)?;
         let shape = *q.shape();
         let (b, s, nh, hd) = shape;
         let q = q.try_reshape_like(&(b.size(), s, nh, hd)).map_err(Error::device)?;
+        let bias = bias.any_batch().map_err(Error::device)?;
         if let (Store::Rows(rows, dev), Some(queries), true) =
             (&self.store, Values::of(&q), is_fused::<D>())
         {
             let kept = (rows.keys.len(), rows.positions, Const::<NKV>, Const::<HD>);
             check_attention(q.shape(), &kept, &kept, padding)?;
-            let attend = Attend { sizes: Sizes::of(q.shape(), &kept), padding: padding.to_vec() };
+            let sizes = Sizes::of(q.shape(), &kept);
+            check_bias(&bias, sizes)?;
+            let bias = Bias::of(bias.by_distance.as_ref(), bias.by_score.as_ref());
+            let attend = Attend { sizes, padding: padding.to_vec(), bias };
             let mut y = zeros::<F, D>(dev, shape.num_elements()).map_err(Error::device)?;
             let (k, v): (Vec<_>, Vec<_>) =
                 rows.keys.iter().map(wide).zip(rows.values.iter().map(wide)).unzip();
@@ -248,7 +255,7 @@ impl<const NKV: usize, const HD: usize, F: Float, D: Backend<F>> KvCache<NKV, HD
         let Some((k, v)) = self.kept()? else {
             return Err(Error::Empty { name: "the cache", shape: vec![0] });
         };
-        let found = causal_attention(q, k, v, padding)?; //                   [b, s, nh, hd]
+        let found = biased_attention(q, k, v, bias, padding)?; //                   [b, s, nh, hd]
         found.try_reshape_like(&shape).map_err(Error::device)
     }
 

@@ -6,6 +6,7 @@
 use super::fused;
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
+use crate::position::ScoreBias;
 use crate::tensor::*;
 
 // ANCHOR: repeat_kv
@@ -81,27 +82,72 @@ pub fn causal_attention<
     v: Tensor<(B, P, K, H), F, D, T>,
     padding: &[usize],
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    biased_attention(q, k, v, ScoreBias::none(), padding)
+}
+
+/// Causal attention with something added to its scores: `softmax(q k^T / sqrt(hd) + bias) v`.
+///
+/// Shapes: as for [`causal_attention`]; those of the bias stand at [`ScoreBias`]. Source: Press et al. 2021, "Train Short,
+/// Test Long", for a bias by distance.
+///
+/// # Errors
+/// As for [`causal_attention`], and a bias of another shape.
+pub fn biased_attention<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    q: Tensor<(B, S, N, H), F, D, T>,
+    k: Tensor<(B, P, K, H), F, D, T>,
+    v: Tensor<(B, P, K, H), F, D, T>,
+    bias: ScoreBias<B, S, F, D, T>,
+    padding: &[usize],
+) -> Result<Tensor<(B, S, N, H), F, D, T>> {
     check_attention(q.shape(), k.shape(), v.shape(), padding)?;
+    let ((b, s, _, _), sizes) = (*q.shape(), Sizes::of(q.shape(), k.shape()));
+    check_bias(&bias, sizes)?;
     let run = || -> Raw<_, D> {
         let (q, tape) = q.try_contiguous()?.split_tape();
         let (k, k_tape) = k.try_contiguous()?.split_tape();
         let (v, v_tape) = v.try_contiguous()?.split_tape();
         let mut tape = tape.merge(k_tape).merge(v_tape);
-        if let Some(y) = fused::causal_attention(&q, &k, &v, &mut tape, padding)? {
-            return Ok(y.put_tape(tape));
+        let (by_distance, distance_tape) = split(bias.by_distance)?;
+        let (by_score, score_tape) = split(bias.by_score)?;
+        let biases = (by_distance.as_ref(), by_score.as_ref());
+        if let Some(y) = fused::biased_attention(&q, &k, &v, biases, &mut tape, padding)? {
+            return Ok(y.put_tape(tape.merge(distance_tape).merge(score_tape)));
         }
-        let (y, saved) = attend_forward(cast(&q)?, cast(&k)?, cast(&v)?, padding)?;
+        let by_distance = by_distance.map(|bias| bias.put_tape(distance_tape));
+        let by_score = by_score.map(|bias| bias.put_tape(score_tape));
+        let bias = matrix(ScoreBias { by_distance, by_score }, sizes, (b, s))?; // [b, nh, s, t]
+        let (bias, bias_tape) = split(bias)?;
+        tape = tape.merge(bias_tape);
+        let wide = bias.as_ref().map(cast::<F, F::Wide, _, _>).transpose()?;
+        let (y, saved) = attend_forward(cast(&q)?, cast(&k)?, cast(&v)?, wide, padding)?;
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {
-            let (dq, dk, dv) = attend_backward(cast(&dy)?, saved)?;
+            let (dq, dk, dv, dbias) = attend_backward(cast(&dy)?, saved)?;
             add_gradient(grads, &q, cast::<F::Wide, F, _, _>(&dq)?)?;
             add_gradient(grads, &k, cast::<F::Wide, F, _, _>(&dk)?)?;
-            add_gradient(grads, &v, cast::<F::Wide, F, _, _>(&dv)?)
+            add_gradient(grads, &v, cast::<F::Wide, F, _, _>(&dv)?)?;
+            match bias {
+                Some(bias) => add_gradient(grads, &bias, cast::<F::Wide, F, _, _>(&dbias)?),
+                None => Ok(()),
+            }
         });
         Ok(y.put_tape(tape))
     };
     run().map_err(Error::device)
 }
+
+/// Scores, or what is added to them, `[b, nh, s, t]`.
+type Scores<B, S, W, D, T = NoneTape> = Tensor<(B, usize, S, usize), W, D, T>;
 
 /// Queries, keys or values with the heads in front, `[b, nh, s, hd]`.
 type InHeads<B, S, H, W, D> = Tensor<(B, usize, S, H), W, D>;
@@ -115,7 +161,7 @@ struct Saved<B: Dim, S: Dim, P: Dim, K: Dim, H: Dim, W: Float, D: Device<W>> {
     key_heads: K,
 }
 
-/// weights = softmax(q k^T / sqrt(hd)) over what is seen, y = weights v
+/// weights = softmax(q k^T / sqrt(hd) + bias) over what is seen, y = weights v
 fn attend_forward<
     B: Dim,
     S: Dim,
@@ -129,6 +175,7 @@ fn attend_forward<
     q: Tensor<(B, S, N, H), W, D>,
     k: Tensor<(B, P, K, H), W, D>,
     v: Tensor<(B, P, K, H), W, D>,
+    bias: Option<Scores<B, S, W, D>>,
     padding: &[usize],
 ) -> Raw<(Tensor<(B, S, N, H), W, D>, Saved<B, S, P, K, H, W, D>), D> {
     let (b, s, nh, hd) = *q.shape();
@@ -143,7 +190,11 @@ fn attend_forward<
     let seen = mask(q.device(), (b, nh.size(), s, t), padding)?; //           [b, nh, s, t]
     let hidden = q.device().try_zeros_like(seen.shape())?.try_sub(W::infinity())?;
     let keys = k.clone().try_permute::<_, Axes4<0, 1, 3, 2>>()?; //           [b, nh, hd, t]
-    let scores = seen.try_choose(q.clone().try_matmul(keys)?, hidden)?; //    [b, nh, s, t]
+    let mut scores = q.clone().try_matmul(keys)?; //                          [b, nh, s, t]
+    if let Some(bias) = bias {
+        scores = scores.try_add(bias.try_reshape_like(seen.shape())?)?; //    [b, nh, s, t]
+    }
+    let scores = seen.try_choose(scores, hidden)?; //                         [b, nh, s, t]
     let weights = scores.try_softmax::<Axis<3>>()?; //                        [b, nh, s, t]
 
     let y = weights.clone().try_matmul(v.clone())?; //                        [b, nh, s, hd]
@@ -180,10 +231,19 @@ fn back_through_softmax<B: Dim, N: Dim, S: Dim, P: Dim, F: Dtype, D: Device<F>>(
 }
 // ANCHOR_END: softmax_backward
 
+/// Those of q, k, v and the bias.
+type AttentionGradients<B, S, P, N, K, H, W, D> = (
+    Tensor<(B, S, N, H), W, D>,
+    Tensor<(B, P, K, H), W, D>,
+    Tensor<(B, P, K, H), W, D>,
+    Scores<B, S, W, D>,
+);
+
 // ANCHOR: attention_backward
 /// dv       = weights^T dy
 /// dscores  = the softmax's gradient of dweights = dy v^T
 /// dq       = dscores k / sqrt(hd),  dk = dscores^T q / sqrt(hd)
+/// dbias    = dscores
 ///
 /// A key or value head's gradient is the sum over the query heads that read it.
 fn attend_backward<
@@ -198,7 +258,7 @@ fn attend_backward<
 >(
     dy: Tensor<(B, S, N, H), W, D>,
     saved: Saved<B, S, P, K, H, W, D>,
-) -> Raw<(Tensor<(B, S, N, H), W, D>, Tensor<(B, P, K, H), W, D>, Tensor<(B, P, K, H), W, D>), D> {
+) -> Raw<AttentionGradients<B, S, P, N, K, H, W, D>, D> {
     let Saved { q, k, v, weights, key_heads } = saved;
     let shape = *dy.shape();
     let (b, s, nh, hd) = shape;
@@ -212,6 +272,7 @@ fn attend_backward<
     let values = v.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //                 [b, nh, hd, t]
     let dweights = dy.try_matmul(values)?; //                                 [b, nh, s, t]
     let dscores = back_through_softmax(weights, dweights)?; //                [b, nh, s, t]
+    let dbias = dscores.clone().try_reshape_like(&(b, nh.size(), s, t.size()))?; // [b, nh, s, t]
     let dq = dscores.clone().try_matmul(k)?.try_div(root::<_, W>(hd))?; //            [b, nh, s, hd]
     let transposed = dscores.try_permute::<_, Axes4<0, 1, 3, 2>>()?; //       [b, nh, t, s]
     let dk = transposed.try_matmul(q)?; //                                    [b, nh, t, hd]
@@ -221,7 +282,7 @@ fn attend_backward<
         x.try_reshape_like(&groups)?.try_sum::<_, Axis<3>>() //               [b, t, nkv, hd]
     };
     let dq = dq.try_permute::<_, Axes4<0, 2, 1, 3>>()?.try_reshape_like(&shape)?;
-    Ok((dq, gather(dk)?, gather(dv)?))
+    Ok((dq, gather(dk)?, gather(dv)?, dbias))
 }
 // ANCHOR_END: attention_backward
 
@@ -244,6 +305,59 @@ impl Sizes {
     ) -> Self {
         let (b, s, nh, hd) = (q.0.size(), q.1.size(), q.2.size(), q.3.size());
         Self { b, s, t: k.1.size(), nh, nkv: k.2.size(), hd }
+    }
+}
+
+/// A bias that may be missing, without its tape.
+#[allow(clippy::type_complexity)]
+fn split<Sh: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+    bias: Option<Tensor<Sh, F, D, T>>,
+) -> Raw<(Option<Tensor<Sh, F, D>>, T), D> {
+    match bias {
+        None => Ok((None, T::default())),
+        Some(bias) => {
+            let (bias, tape) = bias.try_contiguous()?.split_tape();
+            Ok((Some(bias), tape))
+        }
+    }
+}
+
+// ANCHOR: bias_matrix
+/// The sum of both biases as a matrix for each head, `[b, nh, s, t]`. What is ahead of a query has no distance; it is
+/// hidden, and takes that of 0.
+fn matrix<B: Dim, S: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
+    bias: ScoreBias<B, S, F, D, T>,
+    Sizes { t, nh, .. }: Sizes,
+    (b, s): (B, S),
+) -> Raw<Option<Scores<B, S, F, D, T>>, D> {
+    let Some(by_distance) = bias.by_distance else { return Ok(bias.by_score) };
+    let distance = |query: usize, key: usize| (t - s.size() + query).saturating_sub(key);
+    let distances = (0..s.size()).flat_map(|i| (0..t).map(move |j| distance(i, j))).collect();
+    let distances = by_distance.device().try_tensor_from_vec(distances, (s.size() * t,))?; // [s * t]
+    let rows = by_distance.try_permute::<_, Axes2<1, 0>>()?; //               [t, nh]
+    let rows = rows.try_gather(distances)?; //                                [s * t, nh]
+    let heads = rows.try_permute::<_, Axes2<1, 0>>()?; //                     [nh, s * t]
+    let heads = heads.try_reshape_like(&(nh, s, t))?; //                      [nh, s, t]
+    let matrix = heads.try_broadcast_like::<_, Axis<0>>(&(b, nh, s, t))?; //  [b, nh, s, t]
+    match bias.by_score {
+        None => Ok(Some(matrix)),
+        Some(by_score) => matrix.try_add(by_score).map(Some), //              [b, nh, s, t]
+    }
+}
+// ANCHOR_END: bias_matrix
+
+pub(super) fn check_bias<B: Dim, S: Dim, F: Dtype, D: Storage<F>, T>(
+    bias: &ScoreBias<B, S, F, D, T>,
+    Sizes { b, s, t, nh, .. }: Sizes,
+) -> Result<()> {
+    if let Some(by_distance) = &bias.by_distance {
+        same_shape("the bias by distance", &[nh, t], &by_distance.shape().concrete())?;
+    }
+    match &bias.by_score {
+        Some(by_score) => {
+            same_shape("the bias by score", &[b, nh, s, t], &by_score.shape().concrete())
+        }
+        None => Ok(()),
     }
 }
 

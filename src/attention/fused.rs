@@ -21,7 +21,7 @@ const FEW: usize = 4;
 /// `y`, with its gradient on the tape. `None` on other devices. All must be contiguous.
 ///
 /// Kept for the backward pass, if there is a tape: `q`, `k` and `v`, shared, and two numbers for each query of each head.
-pub(super) fn causal_attention<
+pub(super) fn biased_attention<
     B: Dim,
     S: Dim,
     P: Dim,
@@ -35,6 +35,10 @@ pub(super) fn causal_attention<
     q: &Tensor<(B, S, N, H), F, D>,
     k: &Tensor<(B, P, K, H), F, D>,
     v: &Tensor<(B, P, K, H), F, D>,
+    (by_distance, by_score): (
+        Option<&Tensor<(usize, usize), F, D>>,
+        Option<&Tensor<(B, usize, S, usize), F, D>>,
+    ),
     tape: &mut T,
     padding: &[usize],
 ) -> Raw<Option<Tensor<(B, S, N, H), F, D>>, D> {
@@ -44,7 +48,8 @@ pub(super) fn causal_attention<
         return Ok(None);
     };
     let sizes = Sizes::of(q.shape(), k.shape());
-    let attend = Attend { sizes, padding: padding.to_vec() };
+    let bias = Bias::of(by_distance, by_score);
+    let attend = Attend { sizes, padding: padding.to_vec(), bias };
     let mut y = zeros::<F, D>(q.device(), q.shape().num_elements())?;
     let softmaxes = if T::OWNS_TAPE { sizes.b * sizes.s * sizes.nh } else { 0 };
     let mut kept = vec![[F::Wide::default(); 2]; softmaxes];
@@ -55,11 +60,18 @@ pub(super) fn causal_attention<
     let y: Tensor<_, F, D> = q.device().try_tensor_from_vec(y, *q.shape())?;
     if T::OWNS_TAPE {
         let (q, k, v) = (q.clone(), k.clone(), v.clone());
+        let (by_distance, by_score) = (by_distance.cloned(), by_score.cloned());
         record(tape, &y, move |dy, grads| {
             let heads = attend.backward(&queries, &keys.all(), &values.all(), &kept, dy);
             attend.add_queries(&heads, gradient(grads, &q)?);
             attend.add_keys(&heads, |head| &head.dk, gradient(grads, &k)?);
             attend.add_keys(&heads, |head| &head.dv, gradient(grads, &v)?);
+            if let Some(by_distance) = by_distance {
+                attend.add_distances(&heads, gradient(grads, &by_distance)?);
+            }
+            if let Some(by_score) = by_score {
+                attend.add_scores(&heads, gradient(grads, &by_score)?);
+            }
             Ok(())
         });
     }
@@ -68,21 +80,41 @@ pub(super) fn causal_attention<
 
 /// What one head hands back, for one batch row.
 struct HeadGradients<W> {
-    dq: Vec<W>, // [s, hd]
-    dk: Vec<W>, // [t, hd]
-    dv: Vec<W>, // [t, hd]
+    dq: Vec<W>,          // [s, hd]
+    dk: Vec<W>,          // [t, hd]
+    dv: Vec<W>,          // [t, hd]
+    by_distance: Vec<W>, // [t], or empty
+    by_score: Vec<W>,    // [s, t], or empty
 }
 
-pub(super) struct Attend {
+/// What is added to the scores: `[nh, t]` by distance, `[b, nh, s, t]` by score.
+pub(super) struct Bias<W> {
+    pub(super) by_distance: Option<Vec<W>>,
+    pub(super) by_score: Option<Vec<W>>,
+}
+
+impl<W: Float<Wide = W>> Bias<W> {
+    /// Of tensors, which must be contiguous.
+    pub(super) fn of<F: Float<Wide = W>, D: Device<F>>(
+        by_distance: Option<&Tensor<(usize, usize), F, D>>,
+        by_score: Option<&Tensor<impl Shape, F, D>>,
+    ) -> Self {
+        let by_distance = by_distance.and_then(Values::of).map(|bias| bias.all());
+        Self { by_distance, by_score: by_score.and_then(Values::of).map(|bias| bias.all()) }
+    }
+}
+
+pub(super) struct Attend<W> {
     pub(super) sizes: Sizes,
     pub(super) padding: Vec<usize>,
+    pub(super) bias: Bias<W>,
 }
 
-impl Attend {
+impl<W: Float<Wide = W>> Attend<W> {
     // ANCHOR: attention_blocks
     /// Writes `y`, `[b, s, nh, hd]`, and for each query of each head its largest score and the sum below its softmax,
     /// if `kept` is there to keep them. `k` and `v` have a list for each batch row, `[t, nkv, hd]`.
-    pub(super) fn forward<F: Float<Wide = W>, W: Float<Wide = W>>(
+    pub(super) fn forward<F: Float<Wide = W>>(
         &self,
         q: &Values<F>,
         k: &[&[W]],
@@ -112,6 +144,7 @@ impl Attend {
                 let (block, scores) = (&mut block[..rows * hd], &mut scores[..rows * seen]);
                 self.read_queries(q, (batch, first, head), block);
                 self.score(block, keys, scores);
+                self.add_bias((batch, head, first), scores);
                 let mut totals = [W::one(); QUERIES];
                 for (r, scores) in scores.chunks_mut(seen).enumerate() {
                     let [largest, total] = weigh(only_seen(scores, self.sees(batch, first + r)));
@@ -143,7 +176,7 @@ impl Attend {
 
     /// The scores of a block of queries with the keys of their head. Forward and backward they have the same bits, so that a
     /// token that sees only itself has a weight of 1 and a gradient of 0.
-    fn score<W: Float<Wide = W>>(&self, block: &[W], keys: &[W], scores: &mut [W]) {
+    fn score(&self, block: &[W], keys: &[W], scores: &mut [W]) {
         let Sizes { s, nkv, hd, .. } = self.sizes;
         let rows = block.len() / hd;
         let seen = scores.len() / rows;
@@ -158,7 +191,7 @@ impl Attend {
     }
 
     /// The gradients of each head, for each batch row. Scores are computed once more, and never kept.
-    fn backward<F: Float<Wide = W>, W: Float<Wide = W>>(
+    fn backward<F: Float<Wide = W>>(
         &self,
         q: &Values<F>,
         k: &[W],
@@ -168,9 +201,17 @@ impl Attend {
     ) -> Vec<HeadGradients<W>> {
         let Sizes { b, s, t, nh, nkv, hd } = self.sizes;
         let empty = |len: usize| vec![W::zero(); len];
-        let none = || HeadGradients { dq: empty(s * hd), dk: empty(t * hd), dv: empty(t * hd) };
+        let Bias { by_distance, by_score } = &self.bias;
+        let none = || HeadGradients {
+            dq: empty(s * hd),
+            dk: empty(t * hd),
+            dv: empty(t * hd),
+            by_distance: empty(by_distance.as_ref().map_or(0, |_| t)),
+            by_score: empty(by_score.as_ref().map_or(0, |_| s * t)),
+        };
         let mut heads: Vec<_> = (0..b * nh).map(|_| none()).collect();
-        each(self.work(), heads.iter_mut().enumerate(), |(nth, HeadGradients { dq, dk, dv })| {
+        each(self.work(), heads.iter_mut().enumerate(), |(nth, gradients)| {
+            let HeadGradients { dq, dk, dv, by_distance, by_score } = gradients;
             let (batch, head) = (nth / nh, nth % nh);
             let shared = batch * t * nkv * hd + head / (nh / nkv) * hd;
             let root = W::nearest((hd as f64).sqrt());
@@ -189,6 +230,7 @@ impl Attend {
                 let keys = view(&k[shared..], seen, hd, nkv * hd);
                 let values = view(&v[shared..], seen, hd, nkv * hd);
                 self.score(block, &k[shared..], weights);
+                self.add_bias((batch, head, first), weights);
                 multiply(view(dfound, rows, hd, hd), values.t(), view_mut(dweights, rows, seen));
                 for (r, weights) in weights.chunks_mut(seen).enumerate() {
                     let sees = self.sees(batch, first + r);
@@ -206,6 +248,17 @@ impl Attend {
                     let sees = self.sees(batch, first + r);
                     through_softmax(&weights[sees.clone()], only_seen(dweights, sees));
                 }
+                for (r, dscores) in dweights.chunks(seen).enumerate() {
+                    let (own, sees) = (self.last_seen(first + r), self.sees(batch, first + r));
+                    if !by_distance.is_empty() {
+                        let keys =
+                            by_distance[own - (sees.end - 1)..=own - sees.start].iter_mut().rev();
+                        keys.zip(&dscores[sees.clone()]).for_each(|(sum, dscore)| *sum += *dscore);
+                    }
+                    if !by_score.is_empty() {
+                        by_score[(first + r) * t..][..seen].copy_from_slice(dscores);
+                    }
+                }
                 let dscores = view(dweights, rows, seen, seen);
                 let dk = view_mut(&mut dk[..seen * hd], seen, hd);
                 multiply_add(dscores.reversed_axes(), view(block, rows, hd, hd), dk);
@@ -217,12 +270,41 @@ impl Attend {
         heads
     }
 
+    /// Adds to the scores of a block what its head adds.
+    fn add_bias(&self, (batch, head, first): (usize, usize, usize), scores: &mut [W]) {
+        let Sizes { s, t, nh, .. } = self.sizes;
+        let (rows, seen) = self.block(first);
+        for (r, scores) in scores.chunks_mut(seen).enumerate().take(rows) {
+            let own = self.last_seen(first + r);
+            if let Some(bias) = &self.bias.by_distance {
+                let bias = bias[head * t..][..=own].iter().rev();
+                scores.iter_mut().zip(bias).for_each(|(score, bias)| *score += *bias);
+            }
+            if let Some(bias) = &self.bias.by_score {
+                let bias = &bias[((batch * nh + head) * s + first + r) * t..];
+                scores[..=own].iter_mut().zip(bias).for_each(|(score, bias)| *score += *bias);
+            }
+        }
+    }
+
+    /// Adds the gradients of the bias by distance, in the order of the texts.
+    fn add_distances<F: Float<Wide = W>>(&self, heads: &[HeadGradients<W>], sum: &mut [F]) {
+        let Sizes { t, nh, .. } = self.sizes;
+        for (nth, sum) in sum.iter_mut().enumerate() {
+            let texts = heads.iter().skip(nth / t).step_by(nh);
+            let total = texts.fold(W::zero(), |total, head| total + head.by_distance[nth % t]);
+            *sum = F::narrow(sum.wide() + total);
+        }
+    }
+
+    /// Adds the gradients of the bias by score.
+    fn add_scores<F: Float<Wide = W>>(&self, heads: &[HeadGradients<W>], sum: &mut [F]) {
+        let parts = heads.iter().flat_map(|head| &head.by_score);
+        sum.iter_mut().zip(parts).for_each(|(sum, part)| *sum = F::narrow(sum.wide() + *part));
+    }
+
     /// Adds the gradients of the queries.
-    fn add_queries<F: Float<Wide = W>, W: Float<Wide = W>>(
-        &self,
-        heads: &[HeadGradients<W>],
-        sum: &mut [F],
-    ) {
+    fn add_queries<F: Float<Wide = W>>(&self, heads: &[HeadGradients<W>], sum: &mut [F]) {
         let Sizes { s, nh, hd, .. } = self.sizes;
         each(sum.len(), sum.chunks_mut(nh * hd).enumerate(), |(token, sum)| {
             for (head, sum) in sum.chunks_mut(hd).enumerate() {
@@ -235,7 +317,7 @@ impl Attend {
     }
 
     /// Adds the gradients of keys, or values: those of the heads that share one, in the order of the heads.
-    fn add_keys<F: Float<Wide = W>, W: Float<Wide = W>>(
+    fn add_keys<F: Float<Wide = W>>(
         &self,
         heads: &[HeadGradients<W>],
         of: impl Fn(&HeadGradients<W>) -> &Vec<W> + Sync,
@@ -256,7 +338,7 @@ impl Attend {
     }
 
     /// The queries of a block of one head, divided by `sqrt(hd)`.
-    fn read_queries<F: Float<Wide = W>, W: Float<Wide = W>>(
+    fn read_queries<F: Float<Wide = W>>(
         &self,
         q: &Values<F>,
         (batch, first, head): (usize, usize, usize),
@@ -277,7 +359,7 @@ impl Attend {
     }
 
     /// Memory for a block of queries, `[rows, hd]`, and for their scores, `[rows, t]`.
-    fn memory<W: Float>(&self) -> (Vec<W>, Vec<W>) {
+    fn memory(&self) -> (Vec<W>, Vec<W>) {
         let rows = QUERIES.min(self.sizes.s);
         (vec![W::zero(); rows * self.sizes.hd], vec![W::zero(); rows * self.sizes.t])
     }

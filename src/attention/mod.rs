@@ -6,21 +6,20 @@ mod cache;
 mod formula;
 mod fused;
 mod linear;
-mod position;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
 use formula::Sizes;
 pub(crate) use formula::check_padding;
-pub use formula::{causal_attention, causal_mask, repeat_kv, softmax_backward};
+pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
 pub use linear::{
     LinearState, linear_attention, linear_attention_running, linear_denominators,
     positive_features, weigh_linearly,
 };
-pub use position::{NoPosition, PositionEncoding};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};
+use crate::position::{NoPosition, PositionEncoding, ScoreBias};
 use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use const_panic::concat_panic;
@@ -109,6 +108,23 @@ type Tokens<B, S, const H: usize, F, D, T = NoneTape> = Tensor<(B, S, Const<H>),
 type Heads<B, S, const N: usize, const HD: usize, F, D, T = NoneTape> =
     Tensor<(B, S, Const<N>, Const<HD>), F, D, T>;
 
+/// What tokens become before they meet.
+struct Encoded<
+    B: Dim,
+    S: Dim,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    F: Float,
+    D: Device<F>,
+    T,
+> {
+    q: Heads<B, S, NH, HD, F, D, T>,
+    k: Heads<B, S, NKV, HD, F, D, T>,
+    v: Heads<B, S, NKV, HD, F, D, T>,
+    bias: ScoreBias<B, S, F, D, T>,
+}
+
 impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P>
     GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
 where
@@ -143,9 +159,22 @@ where
         x: Tokens<B, S, H, F, D, T>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D, T>> {
+        self.try_forward_with(x, &NoPosition, padding)
+    }
+
+    /// The same with a second encoding, one that the blocks of a model share: it acts before this one's own.
+    ///
+    /// # Errors
+    /// As for [`try_forward_padded`](Self::try_forward_padded).
+    pub fn try_forward_with<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        x: Tokens<B, S, H, F, D, T>,
+        shared: &impl PositionEncoding<HD, F, D>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D, T>> {
         check_padding(padding, x.shape().0.size(), x.shape().1.size())?;
-        let (q, k, v) = self.heads(x, 0)?;
-        self.merge(causal_attention(q, k, v, padding)?)
+        let Encoded { q, k, v, bias } = self.encode(x, shared, 0)?;
+        self.merge(biased_attention(q, k, v, bias, padding)?)
     }
 
     /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
@@ -159,34 +188,52 @@ where
         cache: &mut KvCache<NKV, HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
-        self.position.check_kept(cache.positions().saturating_add(x.shape().1.size()))?;
-        let (q, k, v) = self.heads(x, cache.positions())?;
+        self.try_decode_with(x, cache, &NoPosition, padding)
+    }
+
+    /// The same with a second encoding, as in [`try_forward_with`](Self::try_forward_with).
+    ///
+    /// # Errors
+    /// As for [`try_decode`](Self::try_decode).
+    pub fn try_decode_with<B: Dim, S: Dim>(
+        &self,
+        x: Tokens<B, S, H, F, D>,
+        cache: &mut KvCache<NKV, HD, F, D>,
+        shared: &impl PositionEncoding<HD, F, D>,
+        padding: &[usize],
+    ) -> Result<Tokens<B, S, H, F, D>> {
+        let positions = cache.positions().saturating_add(x.shape().1.size());
+        shared.check_kept(positions)?;
+        self.position.check_kept(positions)?;
+        let Encoded { q, k, v, bias } = self.encode(x, shared, cache.positions())?;
         let before = cache.before();
-        let found = cache.attend(q, &k, &v, padding)?;
+        let found = cache.attend(q, &k, &v, bias, padding)?;
         self.merge(found).inspect_err(|_| cache.back_to(before))
     }
 
-    /// Queries `[b, s, nh, hd]`, keys and values `[b, s, nkv, hd]` of tokens from position `offset` on.
-    fn heads<B: Dim, S: Dim, T: Tape<F, D>>(
+    /// Queries, keys, values and biases of tokens from position `offset` on.
+    fn encode<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
+        shared: &impl PositionEncoding<HD, F, D>,
         offset: usize,
-    ) -> Result<(
-        Heads<B, S, NH, HD, F, D, T>,
-        Heads<B, S, NKV, HD, F, D, T>,
-        Heads<B, S, NKV, HD, F, D, T>,
-    )> {
+    ) -> Result<Encoded<B, S, NH, NKV, HD, F, D, T>> {
         const { assert_attention(H, NH, NKV, HD) };
         let (b, s, _) = *x.shape();
+        let keys = offset.saturating_add(s.size());
         let q = self.q_proj.try_forward(x.with_empty_tape())?; //             [b, s, nh * hd]
         let k = self.k_proj.try_forward(x.with_empty_tape())?; //             [b, s, nkv * hd]
         let v = self.v_proj.try_forward(x)?; //                               [b, s, nkv * hd]
         let q = q.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
         let k = k.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
         let v = v.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
-        let q = self.position.on_heads(q, offset)?; //                        [b, s, nh, hd]
-        let k = self.position.on_heads(k, offset)?; //                        [b, s, nkv, hd]
-        Ok((q, k, v))
+        let bias = shared.on_scores(q.with_empty_tape(), keys)?;
+        let q = shared.on_queries(q, offset)?; //                             [b, s, nh, hd]
+        let k = shared.on_keys(k, offset)?; //                                [b, s, nkv, hd]
+        let bias = bias.and(self.position.on_scores(q.with_empty_tape(), keys)?)?;
+        let q = self.position.on_queries(q, offset)?; //                      [b, s, nh, hd]
+        let k = self.position.on_keys(k, offset)?; //                         [b, s, nkv, hd]
+        Ok(Encoded { q, k, v, bias })
     }
 
     /// From what the heads found, `[b, s, nh, hd]`, to tokens.

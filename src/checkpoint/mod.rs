@@ -22,6 +22,7 @@ use crate::feedforward::SwiGlu;
 use crate::linear::Linear;
 use crate::model::{LlamaTransformer, Tied, TransformerBlock};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
+use crate::position::NoPosition;
 use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
 use std::collections::BTreeMap;
@@ -263,6 +264,7 @@ fn build<
     let norm = weights.norm("model.norm", eps)?;
     Ok(LlamaTransformer {
         embed_tokens,
+        position: NoPosition,
         layers: modules::Repeated { modules: layers },
         norm,
         lm_head,

@@ -2,10 +2,11 @@
 
 use super::formula::pre_norm_block;
 use super::parts::{Normalize, Tokens};
-use crate::attention::{GroupedQueryAttention, KvCache, PositionEncoding};
+use crate::attention::{GroupedQueryAttention, KvCache};
 use crate::error::Result;
 use crate::feedforward::SwiGlu;
 use crate::norm::GroupRmsNorm;
+use crate::position::{NoPosition, PositionEncoding};
 use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use std::fmt;
@@ -56,30 +57,33 @@ where
     N: Normalize<H, F, D>,
     P: PositionEncoding<HD, F, D>,
 {
-    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding.
+    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding. `shared` is an encoding that all
+    /// blocks share; [`NoPosition`] is none.
     ///
     /// # Errors
     /// What its parts refuse.
-    pub fn try_forward_padded<B: Dim, S: Dim, T: Tape<F, D>>(
+    pub fn try_forward_with<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
+        shared: &impl PositionEncoding<HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        self.around(x, |n| self.self_attn.try_forward_padded(n, padding))
+        self.around(x, |n| self.self_attn.try_forward_with(n, shared, padding))
     }
 
     /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
     ///
     /// # Errors
     /// What its parts refuse; then the cache is as it was.
-    pub fn try_decode<B: Dim, S: Dim>(
+    pub fn try_decode_with<B: Dim, S: Dim>(
         &self,
         x: Tokens<B, S, H, F, D>,
         cache: &mut KvCache<NKV, HD, F, D>,
+        shared: &impl PositionEncoding<HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
         let before = cache.before();
-        let y = self.around(x, |n| self.self_attn.try_decode(n, cache, padding));
+        let y = self.around(x, |n| self.self_attn.try_decode_with(n, cache, shared, padding));
         y.inspect_err(|_| cache.back_to(before)) // a call that fails changes nothing
     }
 
@@ -113,7 +117,7 @@ impl<
     type Error = crate::Error;
 
     fn try_forward(&self, x: Tokens<B, S, H, F, D, T>) -> Result<Self::Output> {
-        self.try_forward_padded(x, &[])
+        self.try_forward_with(x, &NoPosition, &[])
     }
 }
 

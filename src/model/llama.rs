@@ -3,12 +3,13 @@
 use super::block::TransformerBlock;
 use super::cache::LlamaCache;
 use super::parts::{Embed, Head, Normalize, Tied, Tokens};
-use crate::attention::{GroupedQueryAttention, PositionEncoding};
+use crate::attention::GroupedQueryAttention;
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::feedforward::SwiGlu;
 use crate::linear::{Linear, LinearConfig};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
+use crate::position::{NoPosition, PositionEncoding};
 use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
 use std::fmt;
@@ -47,7 +48,8 @@ impl Default for LlamaConfig {
 /// | `L` | blocks | `num_hidden_layers` |
 ///
 /// The parts are type parameters: `O` the output (a matrix of its own, or [`Tied`]), `E` the embedding, `N` the norm, `P`
-/// the position encoding. Its tensors have the names of Hugging Face's Llama. Source: Touvron et al. 2023, "LLaMA".
+/// the position encoding of each block, `X` one that the model has once, for what acts on the embeddings or is shared by all
+/// blocks (by default none; both may be there). Its tensors have the names of Hugging Face's Llama. Source: Touvron et al. 2023, "LLaMA".
 ///
 /// ```
 /// use quadrivium::model::{LlamaCache, LlamaTransformer};
@@ -81,9 +83,12 @@ pub struct LlamaTransformer<
     E = VocabEmbedding<V, H, F, D>,
     N = GroupRmsNorm<H, H, F, D>,
     P = NtkAwareRope<HD, D>,
+    X = NoPosition,
 > {
     /// From ids to tokens.
     pub embed_tokens: E,
+    /// A position encoding that all blocks share.
+    pub position: X,
     /// The blocks, in their order.
     pub layers: modules::Repeated<TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>, L>,
     /// After the last block.
@@ -170,9 +175,74 @@ impl<
         let table = VocabEmbeddingConfig { init_mean: 0.0, init_std, init_seed };
         Ok(Self {
             embed_tokens: VocabEmbedding::new(dev, table)?,
+            position: NoPosition,
             layers: modules::Repeated { modules: (0..L).map(block).collect::<Result<_>>()? },
             norm: norm()?,
             lm_head,
+        })
+    }
+}
+
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+    F: Float,
+    D: Backend<F>,
+    O,
+    E,
+    N,
+    P,
+    X,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
+{
+    /// The same weights with other position encodings: one for each block, made from the block's number, and one that all
+    /// share.
+    ///
+    /// ```
+    /// use quadrivium::model::LlamaTransformer;
+    /// use quadrivium::position::NoPosition;
+    /// use quadrivium::tensor::*;
+    ///
+    /// let dev = Cpu::default();
+    /// let model = LlamaTransformer::<50, 16, 4, 2, 4, 48, 1, f32, _>::new(&dev, Default::default())?;
+    /// let bag = model.with_position(|_| Ok(NoPosition), NoPosition)?;
+    /// let last = |ids: [usize; 3]| bag.try_forward(dev.tensor([ids])).map(|logits| logits.as_vec()[100..].to_vec());
+    /// // Without positions, one block does not know in which order the tokens before the last one came.
+    /// for (one, other) in last([1, 2, 3])?.iter().zip(last([2, 1, 3])?) {
+    ///     assert!((one - other).abs() < 1e-6);
+    /// }
+    /// # Ok::<(), quadrivium::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What making an encoding reports.
+    pub fn with_position<P2, X2>(
+        self,
+        mut of_block: impl FnMut(usize) -> Result<P2>,
+        shared: X2,
+    ) -> Result<LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P2, X2>> {
+        let block = |(nth, block): (usize, TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>)| {
+            let GroupedQueryAttention { q_proj, k_proj, v_proj, o_proj, .. } = block.self_attn;
+            let position = of_block(nth)?;
+            Ok(TransformerBlock {
+                input_layernorm: block.input_layernorm,
+                self_attn: GroupedQueryAttention { q_proj, k_proj, v_proj, o_proj, position },
+                post_attention_layernorm: block.post_attention_layernorm,
+                mlp: block.mlp,
+            })
+        };
+        let blocks = self.layers.modules.into_iter().enumerate().map(block);
+        Ok(LlamaTransformer {
+            embed_tokens: self.embed_tokens,
+            position: shared,
+            layers: modules::Repeated { modules: blocks.collect::<Result<_>>()? },
+            norm: self.norm,
+            lm_head: self.lm_head,
         })
     }
 }
@@ -191,7 +261,8 @@ impl<
     E: Embed<V, H, F, D>,
     N: Normalize<H, F, D>,
     P: PositionEncoding<HD, F, D>,
-> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+    X: PositionEncoding<HD, F, D>,
+> LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
     // ANCHOR: llama_forward
     /// Logits `[b, s, v]` of whole texts `[b, s]`, in which the first `padding` tokens of a row may be no text: see
@@ -205,8 +276,9 @@ impl<
         padding: &[usize],
     ) -> Result<Tokens<B, S, V, F, D, T>> {
         let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        x = self.position.on_tokens(x, 0)?; //                                [b, s, h]
         for block in &self.layers.modules {
-            x = block.try_forward_padded(x, padding)?; //                     [b, s, h]
+            x = block.try_forward_with(x, &self.position, padding)?; //       [b, s, h]
         }
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
     }
@@ -232,10 +304,12 @@ impl<
         ids: Tensor<(B, S), usize, D>,
         cache: &mut LlamaCache<NKV, HD, L, F, D>,
     ) -> Result<Tokens<B, S, V, F, D>> {
+        let positions = cache.positions();
         let LlamaCache { layers, padding } = cache;
         let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        x = self.position.on_tokens(x, positions)?; //                        [b, s, h]
         for (block, layer) in self.layers.modules.iter().zip(layers) {
-            x = block.try_decode(x, layer, padding)?; //                      [b, s, h]
+            x = block.try_decode_with(x, layer, &self.position, padding)?; // [b, s, h]
         }
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
     }
@@ -258,9 +332,10 @@ impl<
     E: Embed<V, H, F, D>,
     N: Normalize<H, F, D>,
     P: PositionEncoding<HD, F, D>,
+    X: PositionEncoding<HD, F, D>,
     T: Tape<F, D>,
 > Module<Tensor<(B, S), usize, D, T>>
-    for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+    for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
     type Output = Tokens<B, S, V, F, D, T>;
     type Error = Error;
@@ -284,7 +359,8 @@ impl<
     E,
     N,
     P,
-> NonMutableModule for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+    X,
+> NonMutableModule for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
 }
 
@@ -302,7 +378,8 @@ impl<
     E: TensorCollection<F, D>,
     N: TensorCollection<F, D>,
     P: TensorCollection<F, D>,
-> TensorCollection<F, D> for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+    X: TensorCollection<F, D>,
+> TensorCollection<F, D> for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
     type To<F2: Dtype, D2: Device<F2>> = LlamaTransformer<
         V,
@@ -318,6 +395,7 @@ impl<
         E::To<F2, D2>,
         N::To<F2, D2>,
         P::To<F2, D2>,
+        X::To<F2, D2>,
     >;
 
     fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
@@ -326,12 +404,14 @@ impl<
         visitor.visit_fields(
             (
                 Self::module("model.embed_tokens", |m| &m.embed_tokens, |m| &mut m.embed_tokens),
+                Self::module("model.position", |m| &m.position, |m| &mut m.position),
                 Self::module("model.layers", |m| &m.layers, |m| &mut m.layers),
                 Self::module("model.norm", |m| &m.norm, |m| &mut m.norm),
                 Self::module("lm_head", |m| &m.lm_head, |m| &mut m.lm_head),
             ),
-            |(embed_tokens, layers, norm, lm_head)| LlamaTransformer {
+            |(embed_tokens, position, layers, norm, lm_head)| LlamaTransformer {
                 embed_tokens,
+                position,
                 layers,
                 norm,
                 lm_head,
@@ -355,7 +435,8 @@ impl<
     E,
     N,
     P,
-> fmt::Debug for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P>
+    X,
+> fmt::Debug for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LlamaTransformer")

@@ -53,7 +53,7 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
 
 /// Attention with linear biases, for `NH` heads: each head takes from a score its own slope times the distance.
 ///
-/// There are no weights. In a model it stands with [`NoPosition`](crate::attention::NoPosition) on the heads, or
+/// There are no weights. In a model it stands with [`NoPosition`](super::NoPosition) on the heads, or
 /// together with a rotation.
 ///
 /// ```

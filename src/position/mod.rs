@@ -1,5 +1,6 @@
-//! Encodings of positions that are added: to tokens, below the first block, or to scores, inside attention. What turns
-//! queries and keys instead is in [`rope`](crate::rope).
+//! Where a model puts what it knows about the order of its tokens: at its embeddings, at queries and keys, at scores.
+//!
+//! What turns queries and keys is in [`rope`](crate::rope). Here are those that are added:
 //!
 //! | Encoding | File | It adds |
 //! | --- | --- | --- |
@@ -13,9 +14,11 @@
 //! A bias that knows the distance alone is a table by distance, `[nh, t]`, and never a matrix of queries and keys.
 
 mod alibi;
+mod encodings;
 mod host;
 mod kerple;
 mod learned;
+mod rotations;
 mod sinusoidal;
 mod t5;
 mod transformer_xl;
@@ -28,3 +31,167 @@ pub use t5::{T5Bias, T5BiasConfig, t5_bias, t5_bias_between, t5_bucket};
 pub use transformer_xl::{
     TransformerXl, TransformerXlConfig, add_to_heads, relative_scores, relative_scores_direct,
 };
+
+use crate::checks::same_shape;
+use crate::error::{Error, Result};
+use crate::tensor::*;
+
+/// Queries or keys, `[b, s, n, hd]`.
+type Heads<B, S, N, const HD: usize, F, D, T> = Tensor<(B, S, N, Const<HD>), F, D, T>;
+
+/// An encoding of positions, at its place in a model. What an encoding does not do is left as it is, so most
+/// implement one method.
+///
+/// - `HD`: head size.
+pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
+    /// Changes tokens, `[b, s, h]`, below the first block. Row `t` is at position `offset + t`.
+    ///
+    /// # Errors
+    /// Positions that the encoding does not have; another hidden size than its own; what the device reports.
+    fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        tokens: Tensor<(B, S, Const<H>), F, D, T>,
+        offset: usize,
+    ) -> Result<Tensor<(B, S, Const<H>), F, D, T>> {
+        let _ = offset;
+        Ok(tokens)
+    }
+
+    /// Changes queries and keys alike, `[b, s, n, hd]`, before they meet. Row `t` is at position `offset + t`.
+    ///
+    /// # Errors
+    /// Positions that the encoding does not have; what the device reports.
+    fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        heads: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        let _ = offset;
+        Ok(heads)
+    }
+
+    /// Changes queries, for an encoding that treats them in another way than keys.
+    ///
+    /// # Errors
+    /// As for [`on_heads`](Self::on_heads).
+    fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        queries: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.on_heads(queries, offset)
+    }
+
+    /// Changes keys, for an encoding that treats them in another way than queries.
+    ///
+    /// # Errors
+    /// As for [`on_heads`](Self::on_heads).
+    fn on_keys<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        keys: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.on_heads(keys, offset)
+    }
+
+    /// What is added to the scores, after they were divided by `sqrt(hd)`.
+    ///
+    /// `queries` are `[b, s, nh, hd]`, as they are before [`on_queries`](Self::on_queries): the last `s` of `keys`
+    /// positions.
+    ///
+    /// # Errors
+    /// A number of heads that is not the encoding's; positions that it does not have; what the device reports.
+    fn on_scores<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        queries: Heads<B, S, N, HD, F, D, T>,
+        keys: usize,
+    ) -> Result<ScoreBias<B, S, F, D, T>> {
+        let _ = (queries, keys);
+        Ok(ScoreBias::none())
+    }
+
+    /// Whether keys that were encoded in earlier calls, and kept, still fit when the text has `positions` tokens.
+    ///
+    /// # Errors
+    /// An encoding that changes what it did before when the text grows to that length.
+    fn check_kept(&self, positions: usize) -> Result<()> {
+        let _ = positions;
+        Ok(())
+    }
+}
+
+/// No encoding: attention then sees the earlier tokens as a bag, in no order but that of the causal mask.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct NoPosition;
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NoPosition {}
+
+impl ZeroSizedModule for NoPosition {}
+
+/// What is added to the scores of a causal attention. If both are there, both are added.
+#[derive(Debug, Clone)]
+pub struct ScoreBias<B: Dim, S: Dim, F: Dtype, D: Storage<F>, T = NoneTape> {
+    /// By distance, `[nh, t]`: head `n` adds `by_distance[n][m - j]` to the score of the query at `m` with the key at
+    /// `j`. It takes `nh * t` numbers; a matrix for each query and key takes `s` times as many.
+    pub by_distance: Option<Tensor<(usize, usize), F, D, T>>,
+    /// By query and key, `[b, nh, s, t]`, for what depends on more than the distance.
+    pub by_score: Option<Tensor<(B, usize, S, usize), F, D, T>>,
+}
+
+impl<B: Dim, S: Dim, F: Float, D: Device<F>, T: Tape<F, D>> ScoreBias<B, S, F, D, T> {
+    /// Nothing is added.
+    pub fn none() -> Self {
+        Self { by_distance: None, by_score: None }
+    }
+
+    /// A bias by distance, `[nh, t]`.
+    pub fn of_distances(by_distance: Tensor<(usize, usize), F, D, T>) -> Self {
+        Self { by_distance: Some(by_distance), by_score: None }
+    }
+
+    /// A bias by query and key, `[b, nh, s, t]`.
+    pub fn of_scores(by_score: Tensor<(B, usize, S, usize), F, D, T>) -> Self {
+        Self { by_distance: None, by_score: Some(by_score) }
+    }
+
+    /// Both of two biases.
+    ///
+    /// # Errors
+    /// Two shapes; what the device reports.
+    pub fn and(self, other: Self) -> Result<Self> {
+        Ok(Self {
+            by_distance: sum(self.by_distance, other.by_distance)?,
+            by_score: sum(self.by_score, other.by_score)?,
+        })
+    }
+}
+
+impl<B: Dim, S: Dim, F: Float, D: Device<F>> ScoreBias<B, S, F, D> {
+    /// The same for a batch whose size the compiler does not know, in one piece of memory.
+    pub(crate) fn any_batch(self) -> Raw<ScoreBias<usize, S, F, D>, D> {
+        let by_distance = self.by_distance.map(Tensor::try_contiguous).transpose()?;
+        let by_score = self.by_score.map(|bias| -> Raw<_, D> {
+            let (b, nh, s, t) = *bias.shape();
+            bias.try_contiguous()?.try_reshape_like(&(b.size(), nh, s, t))
+        });
+        Ok(ScoreBias { by_distance, by_score: by_score.transpose()? })
+    }
+}
+
+/// The sum of two tensors that may be missing.
+fn sum<Sh: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+    a: Option<Tensor<Sh, F, D, T>>,
+    b: Option<Tensor<Sh, F, D, T>>,
+) -> Result<Option<Tensor<Sh, F, D, T>>> {
+    match (a, b) {
+        (Some(a), Some(b)) => {
+            same_shape(
+                "the other bias",
+                &a.shape().concrete().into(),
+                &b.shape().concrete().into(),
+            )?;
+            a.try_add(b).map(Some).map_err(Error::device)
+        }
+        (a, b) => Ok(a.or(b)),
+    }
+}

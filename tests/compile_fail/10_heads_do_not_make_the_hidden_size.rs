@@ -1,5 +1,6 @@
 //! Three heads of 4 make 12 elements, not 16.
-use quadrivium::attention::{GroupedQueryAttention, NoPosition};
+use quadrivium::attention::GroupedQueryAttention;
+use quadrivium::position::NoPosition;
 use quadrivium::tensor::Cpu;
 
 fn main() {

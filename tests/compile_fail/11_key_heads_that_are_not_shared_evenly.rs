@@ -1,5 +1,6 @@
 //! Six query heads can't share four key heads.
-use quadrivium::attention::{GroupedQueryAttention, NoPosition};
+use quadrivium::attention::GroupedQueryAttention;
+use quadrivium::position::NoPosition;
 use quadrivium::tensor::Cpu;
 
 fn main() {

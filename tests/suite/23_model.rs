@@ -8,6 +8,7 @@ use quadrivium::attention::*;
 use quadrivium::feedforward::{ffn_hidden_size, silu_mul};
 use quadrivium::loss::{IGNORE, cross_entropy, perplexity};
 use quadrivium::model::*;
+use quadrivium::position::NoPosition;
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName,
 };
@@ -223,6 +224,7 @@ fn other_parts_fit() {
     let want = whole.try_forward(text.clone()).unwrap().as_vec();
     let sharded = LlamaTransformer {
         embed_tokens: Shards::<V, H, 11, f64, Dev>::of(&whole.embed_tokens.weight).unwrap(),
+        position: NoPosition,
         layers: whole.layers.clone(),
         norm: whole.norm.clone(),
         lm_head: whole.lm_head.clone(),
@@ -240,6 +242,7 @@ fn other_parts_fit() {
     assert_within(&got, &want, |i| 1e-12 * want[i].abs().max(1.0));
     let sharded = LlamaTransformer {
         embed_tokens: Shards::<V, H, 11, f64, Dev>::of(&tied.embed_tokens.weight).unwrap(),
+        position: NoPosition,
         layers: tied.layers.clone(),
         norm: tied.norm.clone(),
         lm_head: Tied,

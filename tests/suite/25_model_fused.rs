@@ -9,6 +9,7 @@ use quadrivium::feedforward::silu_mul;
 use quadrivium::functional::linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::*;
+use quadrivium::position::PositionEncoding;
 use quadrivium::tensor::*;
 use quadrivium::{Error, composed, in_threads};
 

@@ -376,9 +376,9 @@ fn eigenvalues(mut a: Vec<Vec<f64>>) -> Vec<f64> {
                 for row in &mut a {
                     (row[p], row[q]) = (cos * row[p] - sin * row[q], sin * row[p] + cos * row[q]);
                 }
-                for j in 0..n {
-                    (a[p][j], a[q][j]) =
-                        (cos * a[p][j] - sin * a[q][j], sin * a[p][j] + cos * a[q][j]);
+                let [of_p, of_q] = a.get_disjoint_mut([p, q]).unwrap();
+                for (x, y) in of_p.iter_mut().zip(of_q) {
+                    (*x, *y) = (cos * *x - sin * *y, sin * *x + cos * *y);
                 }
             }
         }

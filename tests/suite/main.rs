@@ -11,6 +11,8 @@ mod support;
 mod attention;
 #[path = "30_biases.rs"]
 mod biases;
+#[path = "30_biases_in_attention.rs"]
+mod biases_in_attention;
 #[path = "15_book.rs"]
 mod book;
 #[path = "24_checkpoints.rs"]
@@ -65,6 +67,8 @@ mod rope;
 mod rope_calls;
 #[path = "16_saving.rs"]
 mod saving;
+#[path = "26_score_bias.rs"]
+mod score_bias;
 #[path = "11_snapshots.rs"]
 mod snapshots;
 #[path = "17_strides.rs"]

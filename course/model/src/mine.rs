@@ -16,6 +16,7 @@ use quadrivium::attention::GroupedQueryAttention;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::linear::linear;
 use quadrivium::model::{Embed, LlamaTransformer, Normalize, Tokens, TransformerBlock};
+use quadrivium::position::{NoPosition, PositionEncoding};
 use quadrivium::tensor::*;
 use std::cell::{Cell, RefCell};
 
@@ -64,6 +65,7 @@ macro_rules! network {
             }
             let parts: $parts = LlamaTransformer {
                 embed_tokens: MyEmbedding::from(&weights.embed_tokens),
+                position: NoPosition,
                 layers: modules::Repeated { modules: layers },
                 norm: MyNorm::from(&weights.norm),
                 lm_head: weights.lm_head,
@@ -166,7 +168,7 @@ impl<const HD: usize> MyRope<HD> {
     }
 }
 
-impl<const HD: usize> quadrivium::attention::PositionEncoding<HD, f32, Cpu> for MyRope<HD> {
+impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for MyRope<HD> {
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<f32, Cpu>>(
         &self,
         heads: Tensor<(B, S, N, Const<HD>), f32, Cpu, T>,

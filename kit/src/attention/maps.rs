@@ -6,8 +6,9 @@ use crate::heat::heat;
 use crate::plot::{Area, Figure, INK, PALE, Painted, small_font};
 use plotters::prelude::*;
 use quadrivium::Error;
-use quadrivium::attention::{GroupedQueryAttention, PositionEncoding, causal_mask, repeat_kv};
+use quadrivium::attention::{GroupedQueryAttention, causal_mask, repeat_kv};
 use quadrivium::model::{Embed, LlamaTransformer, Normalize};
+use quadrivium::position::PositionEncoding;
 use quadrivium::tensor::*;
 
 // ANCHOR: weights
@@ -34,8 +35,8 @@ where
     let k = attention.k_proj.try_forward(x)?; //                             [b, s, nkv * hd]
     let q = q.try_reshape_like(&(b, s, NH, Const)).map_err(Error::from)?; //  [b, s, nh, hd]
     let k = k.try_reshape_like(&(b, s, NKV, Const)).map_err(Error::from)?; // [b, s, nkv, hd]
-    let q = attention.position.on_heads(q, 0)?; //                           [b, s, nh, hd]
-    let k = attention.position.on_heads(k, 0)?; //                           [b, s, nkv, hd]
+    let q = attention.position.on_queries(q, 0)?; //                         [b, s, nh, hd]
+    let k = attention.position.on_keys(k, 0)?; //                            [b, s, nkv, hd]
     let k = repeat_kv(k, NH / NKV)?; //                                      [b, s, nh, hd]
 
     let run = || -> std::result::Result<_, CpuError> {

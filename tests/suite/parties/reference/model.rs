@@ -11,6 +11,7 @@ use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::{
     Head, LlamaCache, LlamaTransformer, SamplingConfig, Tied, TransformerBlock,
 };
+use quadrivium::position::NoPosition;
 use quadrivium::{
     GroupRmsNorm, GroupRmsNormConfig, NtkAwareRope, NtkAwareRopeConfig, VocabEmbedding,
     VocabEmbeddingConfig,
@@ -88,6 +89,7 @@ fn model<
     LlamaTransformer {
         embed_tokens: VocabEmbedding::with_weight(tensor(&case.table, (Const, Const)), table)
             .unwrap(),
+        position: NoPosition,
         layers: modules::Repeated { modules: blocks.collect() },
         norm: norm(&case.norm, case.eps),
         lm_head,

@@ -1,0 +1,23 @@
+//! Rotations at their place in a model: at queries and keys.
+
+use super::{Heads, PositionEncoding};
+use crate::error::{Error, Result};
+use crate::rope::{NtkAwareRope, PastCache};
+use crate::tensor::*;
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NtkAwareRope<HD, D> {
+    fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        heads: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.try_forward((heads, offset))
+    }
+
+    /// With [`PastCache::Rescale`], calls past its table have other frequencies. (With `Refuse` there are no such calls.)
+    fn check_kept(&self, positions: usize) -> Result<()> {
+        let cached_len = self.cached_len();
+        let rescaled = self.config().past_cache == PastCache::Rescale && positions > cached_len;
+        if rescaled { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
+    }
+}
