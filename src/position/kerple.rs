@@ -143,7 +143,7 @@ impl KerpleConfig {
 /// let mut bias = Kerple::<1, f64, _>::new(&dev, KerpleConfig::default())?;
 /// (bias.r1, bias.r2) = (dev.tensor([2.0]), dev.tensor([1.0]));
 /// let table = bias.by_distance::<NoneTape>(3)?.as_vec(); //                 [nh, t]
-/// assert_eq!(table, [0.0, -2.0 * 2f64.ln(), -2.0 * 3f64.ln()]);
+/// assert_eq!(table, [0.0, -2.0 * 1f64.ln_1p(), -2.0 * 2f64.ln_1p()]);
 /// # Ok::<(), quadrivium::Error>(())
 /// ```
 #[derive(Clone)]

@@ -96,6 +96,17 @@ impl Default for LearnedPositionsConfig {
 /// assert!(error.to_string().starts_with("rows 3..5 are not in a table of 4 rows"));
 /// # Ok::<(), quadrivium::Error>(())
 /// ```
+///
+/// In a model of another hidden size it does not compile:
+/// ```compile_fail
+/// use quadrivium::position::{LearnedPositions, PositionEncoding};
+/// use quadrivium::tensor::*;
+///
+/// let dev = Cpu::default();
+/// let positions = LearnedPositions::<4, 2, f32, _>::new(&dev, Default::default()).unwrap();
+/// let x: Tensor<Rank3<1, 2, 6>, f32, _> = dev.zeros();
+/// let y = PositionEncoding::<8, f32, Cpu>::on_tokens(&positions, x, 0);
+/// ```
 #[derive(Clone)]
 pub struct LearnedPositions<const MS: usize, const H: usize, F: Dtype, D: Storage<F>> {
     /// The table, `[ms, h]`. (dfdx, when it builds one from nothing, draws it with the table's own defaults.)

@@ -40,7 +40,7 @@ impl TransformerXlConfig {
 ///
 /// - `H`: elements of a sinusoid `R_j`, the hidden size. It must be even; if not, it does not compile.
 ///
-/// [`TransformerXl::on_queries`] adds `u`, and [`TransformerXl::by_score`] is the second product, which is a bias.
+/// [`TransformerXl::add_to_queries`] adds `u`, and [`TransformerXl::by_score`] is the second product, which is a bias.
 /// Source: Dai et al. 2019, "Transformer-XL". (There each block has its own `W_r`, and all share `u` and `v`, or each
 /// has its own: `untie_r`.)
 ///
