@@ -150,6 +150,7 @@ pub mod loss;
 pub mod model;
 pub mod norm;
 pub mod parallel;
+pub mod position;
 pub mod rope;
 pub mod training;
 pub mod weights;

@@ -1,0 +1,63 @@
+//! What the encodings of this room share: what they check, and tables that are computed on the host.
+//!
+//! A table by distance has `nh * t` numbers, where the scores have `nh * s * t`. So it is computed in `f64`, in plain loops,
+//! and rounded once, on its way to the device.
+
+use crate::checks::check_size;
+use crate::error::{Error, Result};
+use crate::tensor::*;
+use std::ops::Range;
+
+/// dfdx visits a module's fields; some modules here have no tensors in them.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct NoWeights;
+
+impl ZeroSizedModule for NoWeights {}
+
+/// The positions of an input `[b, s, ..]`, whose first row is at `offset`.
+pub(super) fn positions_of<S: Shape>(x: &S, offset: usize) -> Result<Range<usize>> {
+    check_size("x", x)?;
+    let length = x.concrete()[1];
+    let end = offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })?;
+    Ok(offset..end)
+}
+
+/// The shape of a table by distance: that of head `n` at the distances `0 .. positions`.
+pub(super) fn table_shape(num_heads: usize, positions: usize) -> Result<(usize, usize)> {
+    let shape = (num_heads, positions);
+    check_size("the table by distance", &shape)?;
+    Ok(shape)
+}
+
+/// The elements in `f64`, which holds all of them exactly.
+pub(super) fn to_host<S: Shape, F: Float, D: Device<F>>(tensor: &Tensor<S, F, D>) -> Vec<f64> {
+    tensor.as_vec().into_iter().map(|x| x.to_f64().unwrap_or(f64::NAN)).collect()
+}
+
+/// A tensor of these values, each rounded once.
+pub(super) fn from_host<S: Shape, F: Float, D: Device<F>>(
+    dev: &D,
+    values: &[f64],
+    shape: S,
+) -> Raw<Tensor<S, F, D>, D> {
+    let values: Vec<F> = values.iter().map(|&x| F::nearest(x)).collect();
+    dev.try_tensor_from_vec(values, shape)
+}
+
+/// Adds `rows`, `[s, h]`, to each text of `x`, `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows` gets it
+/// for the rows.
+pub(super) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
+    x: Tensor<(B, S, H), F, D, T>,
+    rows: Tensor<(S, H), F::Wide, D>,
+    of_rows: impl FnOnce(&Tensor<(B, S, H), F, D>, &mut Gradients<F, D>) -> Raw<(), D> + 'static,
+) -> Raw<Tensor<(B, S, H), F, D, T>, D> {
+    let (x, mut tape) = x.try_contiguous()?.split_tape();
+    let rows = rows.try_broadcast_like::<_, Axis<0>>(x.shape())?; //          [b, s, h]
+    let y = cast::<F, F::Wide, _, _>(&x)?.try_add(rows)?; //                  [b, s, h]
+    let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
+    on_backward(&mut tape, &y, move |dy, grads| {
+        of_rows(&dy, grads)?;
+        add_gradient(grads, &x, dy)
+    });
+    Ok(y.put_tape(tape))
+}

@@ -1,0 +1,7 @@
+//! Transformer-XL's relative positions: what a query has to say of each distance, whatever key stands there.
+
+mod formula;
+mod module;
+
+pub use formula::{add_to_heads, relative_scores, relative_scores_direct};
+pub use module::{TransformerXl, TransformerXlConfig};
