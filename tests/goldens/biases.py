@@ -27,14 +27,20 @@ def make_sinusoidal(case):
 
 
 def make_buckets(case):
+    sizes = dict(bidirectional=case["bidirectional"], num_buckets=case["buckets"], max_distance=case["longest"])
+
     def run():
         # memory minus query: minus a distance
-        relative = torch.arange(-300, 301)
-        sizes = dict(num_buckets=case["buckets"], max_distance=case["longest"])
-        return T5Attention._relative_position_bucket(relative, bidirectional=case["bidirectional"], **sizes)
+        return T5Attention._relative_position_bucket(torch.arange(-300, 301), **sizes)
 
     with in_float64():
         buckets64 = run()
+    # In whole numbers: past bucket e there are n - 1 more, and k of them where (d / e)^n >= (longest / e)^k.
+    n = case["buckets"] // 2 if case["bidirectional"] else case["buckets"]
+    e, n = n // 2, n - n // 2
+    for distance, bucket in zip(range(300, -1, -1), run().tolist()):
+        past = [k for k in range(1, n) if distance**n * e**k >= case["longest"] ** k * e**n] if distance >= e else []
+        assert bucket == (e + len(past) if distance >= e else distance), distance
     return dict(buckets=run(), buckets64=buckets64)
 
 
@@ -170,7 +176,7 @@ def score_cases():
         ),
         case("t5", "causal", 1, buckets=32, bidirectional=False, nh=3, s=24, t=24, p=0),
         case("t5", "cached", 2, buckets=32, bidirectional=False, nh=2, s=3, t=150, p=147),
-        case("t5", "both", 3, buckets=32, bidirectional=True, nh=2, s=20, t=24, p=0),
+        case("t5", "both", 3, buckets=32, bidirectional=True, nh=2, s=20, t=24, p=4),
         *(case("alibi", str(nh), 0, nh=nh) for nh in (*range(1, 21), 32)),
         *(case("kerple", form, 4, form=form, nh=4, t=20) for form in ("log", "power")),
         case("transformer_xl", "whole", 5, b=2, s=5, t=5, nh=2, hd=4, h=8),

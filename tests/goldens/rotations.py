@@ -221,17 +221,21 @@ def make_axial(case):
 
 
 def make_xpos(case):
-    """q times z^(m / 512), k times z^(-n / 512), from the paper. torchscale counts m from the middle: the scores are alike."""
-    hd, power = case["hd"], rows(case)[:, None] / case["scale_base"]
+    """q times z^(m / 512), k times z^(-n / 512), from the paper. torchscale counts from the middle: the scores are alike."""
+    hd, s, power = case["hd"], case["s"], rows(case)[:, None] / case["scale_base"]
     angles = torch.outer(rows(case), theta(hd))
     z = (torch.arange(0, hd, 2, dtype=F64) / hd + 0.4) / 1.4
-    q, k, dq, dk = drawn(case, *[heads(case)] * 4)
-    out = dict(q=q, k=k, dyq=dq, dyk=dk)
+    q, k, dyq, dyk = drawn(case, *[heads(case)] * 4)
+    out = dict(q=q, k=k, dyq=dyq, dyk=dyk)
     for tail, adjacent in (("", False), ("_interleaved", True)):
-        out["yq" + tail], out["dq" + tail] = differentiate(lambda x: turn(x, angles, z**power, adjacent), [q], dq)
-        out["yk" + tail], out["dk" + tail] = differentiate(lambda x: turn(x, angles, z**-power, adjacent), [k], dk)
-    scores = torch.einsum("bmnd,btnd->bnmt", out["yq"], out["yk"])
-    return out | dict(scores=scores)
+        out["yq" + tail], out["dq" + tail] = differentiate(lambda x: turn(x, angles, z**power, adjacent), [q], dyq)
+        out["yk" + tail], out["dk" + tail] = differentiate(lambda x: turn(x, angles, z**-power, adjacent), [k], dyk)
+    middle = (torch.arange(s, dtype=F64) - s // 2)[:, None]
+    near = z ** (middle / case["scale_base"])
+    centered = [turn(x, middle * theta(hd), scale, True) for x, scale in ((q, near), (k, 1 / near))]
+    scores = [torch.einsum("bmnd,btnd->bnmt", *pair) for pair in (centered, [out["yq_interleaved"], out["yk_interleaved"]])]
+    torch.testing.assert_close(*scores, rtol=0, atol=1e-12)
+    return out
 
 
 def make_learnable(case):
