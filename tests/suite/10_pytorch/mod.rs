@@ -5,6 +5,7 @@
 
 mod attention;
 mod embedding;
+mod encodings;
 mod feedforward;
 mod init;
 mod layernorm;
