@@ -36,6 +36,8 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
+#[path = "28_learnable_frequencies.rs"]
+mod learnable_frequencies;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
@@ -57,6 +59,10 @@ mod refusals;
 mod rope;
 #[path = "06_rope_calls.rs"]
 mod rope_calls;
+#[path = "28_rotation_modules.rs"]
+mod rotation_modules;
+#[path = "27_rotations.rs"]
+mod rotations;
 #[path = "16_saving.rs"]
 mod saving;
 #[path = "11_snapshots.rs"]
@@ -65,3 +71,5 @@ mod snapshots;
 mod strides;
 #[path = "25_training.rs"]
 mod training;
+#[path = "28_xpos_and_axes.rs"]
+mod xpos_and_axes;
