@@ -5,6 +5,7 @@
 mod cache;
 mod formula;
 mod fused;
+mod linear;
 mod position;
 
 pub(crate) use cache::Before;
@@ -12,6 +13,10 @@ pub use cache::{Kept, KvCache};
 use formula::Sizes;
 pub(crate) use formula::check_padding;
 pub use formula::{causal_attention, causal_mask, repeat_kv, softmax_backward};
+pub use linear::{
+    LinearState, linear_attention, linear_attention_running, linear_denominators,
+    positive_features, weigh_linearly,
+};
 pub use position::{NoPosition, PositionEncoding};
 
 use crate::error::Result;

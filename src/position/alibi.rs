@@ -12,8 +12,8 @@ use std::fmt;
 ///
 /// For another number of heads, let `p` be the largest power of two below it: the slopes are those of `p` heads, and
 /// then every other of `2p` heads, from the first on, as many as are left. They lie between those of `p`, and come in
-/// no order with them. Source: Press et al. 2022, "Train Short, Test Long"; the second rule is that of their code, `get_slopes` in
-/// ofirpress/attention_with_linear_biases.
+/// no order with them. Source: Press et al. 2022, "Train Short, Test Long"; the second rule is that of their code,
+/// `get_slopes` in ofirpress/attention_with_linear_biases.
 ///
 /// # Errors
 /// `num_heads` 0, or more than `2^16`.
@@ -45,7 +45,7 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
     let slopes = alibi_slopes(num_heads)?;
     let shape = table_shape(num_heads, positions)?;
     // 0 minus it, so that there is no -0 at distance 0.
-    let row = |slope| (0..positions).map(move |j| 0.0 - slope * j as f64);
+    let row = |slope: f64| (0..positions).map(move |j| 0.0 - slope * j as f64);
     let table: Vec<f64> = slopes.into_iter().flat_map(row).collect();
     from_host(dev, &table, shape).map_err(Error::device) // [nh, t]
 }
@@ -53,7 +53,8 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
 
 /// Attention with linear biases, for `NH` heads: each head takes from a score its own slope times the distance.
 ///
-/// There are no weights. In a model it stands with [`NoPosition`](crate::attention::NoPosition) on the heads, or together with a rotation.
+/// There are no weights. In a model it stands with [`NoPosition`](crate::attention::NoPosition) on the heads, or
+/// together with a rotation.
 ///
 /// ```
 /// use quadrivium::position::Alibi;

@@ -1,7 +1,7 @@
 //! What the encodings of this room share: what they check, and tables that are computed on the host.
 //!
-//! A table by distance has `nh * t` numbers, where the scores have `nh * s * t`. So it is computed in `f64`, in plain loops,
-//! and rounded once, on its way to the device.
+//! A table by distance has `nh * t` numbers, where the scores have `nh * s * t`. So it is computed in `f64`, in plain
+//! loops, and rounded once, on its way to the device.
 
 use crate::checks::check_size;
 use crate::error::{Error, Result};
@@ -44,8 +44,8 @@ pub(super) fn from_host<S: Shape, F: Float, D: Device<F>>(
     dev.try_tensor_from_vec(values, shape)
 }
 
-/// Adds `rows`, `[s, h]`, to each text of `x`, `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows` gets it
-/// for the rows.
+/// Adds `rows`, `[s, h]`, to each text of `x`, `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows`
+/// gets it for the rows.
 pub(super) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
     rows: Tensor<(S, H), F::Wide, D>,

@@ -53,11 +53,12 @@ impl KerpleKernel {
 
 /// The bias of each head at the distances `0 .. positions`, `[nh, t]`. Computed in `f64` and rounded once.
 ///
-/// Shapes: `r1` and `r2` `[nh]`. Both are kept positive as in the authors' code: a number below 0.01 counts as 0.01, and with
-/// [`KerpleKernel::Power`] an `r2` above 2 counts as 2. The gradient passes there, as if the number stood at the bound: so an optimizer can bring it
-/// back. [`Kerple::clamp`] moves it there.
+/// Shapes: `r1` and `r2` `[nh]`. Both are kept positive as in the authors' code: a number below 0.01 counts as 0.01,
+/// and with [`KerpleKernel::Power`] an `r2` above 2 counts as 2. The gradient passes there, as if the number stood at
+/// the bound: so an optimizer can bring it back. [`Kerple::clamp`] moves it there.
 ///
-/// Source: Chi et al. 2022, "KERPLE"; the bounds are those of their code, `ParallelKerpleLog` and `ParallelKerplePower` in chijames/KERPLE.
+/// Source: Chi et al. 2022, "KERPLE"; the bounds are those of their code, `ParallelKerpleLog` and
+/// `ParallelKerplePower` in chijames/KERPLE.
 ///
 /// # Errors
 /// An `r2` of another length; no positions, or more than memory has addresses; what the device reports.
@@ -187,8 +188,8 @@ impl<const NH: usize, F: Float, D: Backend<F>> Kerple<NH, F, D> {
         of_r2.fill(&mut self.r2)
     }
 
-    /// Moves what is outside the bounds to them, as the authors' code does before each call. The bias does not change by it, but the steps
-    /// of an optimizer begin at the bound then. Call it after each step.
+    /// Moves what is outside the bounds to them, as the authors' code does before each call. The bias does not change
+    /// by it, but the steps of an optimizer begin at the bound then. Call it after each step.
     ///
     /// # Errors
     /// What the device reports.

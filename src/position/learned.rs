@@ -11,12 +11,13 @@ use std::fmt;
 // ANCHOR: learned
 /// Adds to each token its position's row of a table: `y[b, t] = x[b, t] + table[offset + t]`, `[b, s, h]`.
 ///
-/// Shapes: `x` `[b, s, h]`, `table` `[ms, h]`. The gradient of `x` is that of `y`; that of a row is the sum over the texts that have a token
-/// there, added up in `f64`. There is nothing past the last row, so a longer text is an error; it never begins again at row 0. Source: Devlin et al. 2019,
-/// "BERT"; Radford et al. 2019, GPT-2.
+/// Shapes: `x` `[b, s, h]`, `table` `[ms, h]`. The gradient of `x` is that of `y`; that of a row is the sum over the
+/// texts that have a token there, added up in `f64`. There is nothing past the last row, so a longer text is an
+/// error; it never begins again at row 0. Source: Devlin et al. 2019, "BERT"; Radford et al. 2019, GPT-2.
 ///
 /// # Errors
-/// A text that ends past the last row; rows of another length than the tokens'; an empty input or table; what the device reports.
+/// A text that ends past the last row; rows of another length than the tokens'; an empty input or table; what the
+/// device reports.
 pub fn add_learned_positions<
     B: Dim,
     S: Dim,
@@ -64,8 +65,8 @@ pub fn add_learned_positions<
 /// Settings of [`LearnedPositions`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LearnedPositionsConfig {
-    /// Standard deviation of the normal distribution that the table starts from; its mean is 0. Default 0.02, as in BERT and
-    /// GPT-2.
+    /// Standard deviation of the normal distribution that the table starts from; its mean is 0. Default 0.02, as in
+    /// BERT and GPT-2.
     pub init_std: f64,
     /// Seed of the table. Default 42.
     pub init_seed: u64,

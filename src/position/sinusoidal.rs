@@ -13,13 +13,13 @@ use std::ops::Range;
 // ANCHOR: sinusoids
 /// `P[m, 2i] = sin(m w_i)` and `P[m, 2i + 1] = cos(m w_i)` with `w_i = base^(-2i / h)`, row by row, `[positions, h]`.
 ///
-/// Angles and values are in `f64`. An angle is off by at most `m * 2^-52` radians. Source: Vaswani et al. 2017, "Attention Is All You Need";
-/// their base is 10,000. (Their first code, and fairseq's, has all sines before all cosines, which is the same table with its columns in another
-/// order.)
+/// Angles and values are in `f64`. An angle is off by at most `m * 2^-52` radians. Source: Vaswani et al. 2017,
+/// "Attention Is All You Need"; their base is 10,000. (Their first code, and fairseq's, has all sines before all
+/// cosines, which is the same table with its columns in another order.)
 ///
 /// # Errors
-/// No positions, or one past `2^53`; a `hidden_size` that is odd or 0; a `base` that is not finite or not above 1; more elements than memory has
-/// addresses.
+/// No positions, or one past `2^53`; a `hidden_size` that is odd or 0; a `base` that is not finite or not above 1;
+/// more elements than memory has addresses.
 pub fn sinusoids(positions: Range<usize>, hidden_size: usize, base: f64) -> Result<Vec<f64>> {
     let frequencies = frequencies(hidden_size, base)?;
     check_size("the table of sinusoids", &(positions.len(), hidden_size))?;
@@ -56,8 +56,8 @@ fn frequencies(hidden_size: usize, base: f64) -> Result<Vec<f64>> {
 // ANCHOR_END: sinusoids
 
 // ANCHOR: sinusoid_shift
-/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, whatever `m` is: one block `[[cos, sin], [-sin, cos]]` of the angle
-/// `steps * w_i` for each pair `(sin, cos)`. All else in the matrix is 0.
+/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, whatever `m` is: one block `[[cos, sin],
+/// [-sin, cos]]` of the angle `steps * w_i` for each pair `(sin, cos)`. All else in the matrix is 0.
 ///
 /// So a model can learn to look a fixed number of positions back. Source: Vaswani et al. 2017, section 3.5.
 ///
@@ -77,7 +77,8 @@ pub fn sinusoid_shift(steps: usize, hidden_size: usize, base: f64) -> Result<Vec
 // ANCHOR: add_sinusoids
 /// Adds to each token its position's row: `y[b, t] = x[b, t] + P[offset + t]`, `[b, s, h]`.
 ///
-/// The rows are those of [`sinusoids`], rounded to `f32` or better; the sum is rounded once. The gradient of `x` is that of `y`.
+/// The rows are those of [`sinusoids`], rounded to `f32` or better; the sum is rounded once. The gradient of `x` is
+/// that of `y`.
 ///
 /// # Errors
 /// As for [`sinusoids`]; an empty input; an `offset + s` past the largest `usize`; what the device reports.

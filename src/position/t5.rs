@@ -13,19 +13,21 @@ use std::fmt;
 /// The bucket of a key that stands `relative` positions from its query: KEY minus QUERY, so an earlier key has a
 /// negative number.
 ///
-/// Let `n` be the number of buckets. The distances below `n / 2` have a bucket each. The other half of the buckets grows
-/// by a constant factor up to `max_distance`; the last takes all that is farther. If `bidirectional`, the earlier keys have one
-/// half of the buckets and the later keys the other, each divided so. If not, a later key counts as distance 0.
+/// Let `n` be the number of buckets. The distances below `n / 2` have a bucket each. The other half of the buckets
+/// grows by a constant factor up to `max_distance`; the last takes all that is farther. If `bidirectional`, the
+/// earlier keys have one half of the buckets and the later keys the other, each divided so. If not, a later key
+/// counts as distance 0.
 ///
-/// Source: Raffel et al. 2020, "T5"; the rule is `_relative_position_bucket` of Hugging Face's transformers. It takes the logarithm
-/// in `f32`. Here it is in `f64`, and one that is a whole number but for its rounding counts as that number. The two can differ
-/// only where the exact one is a whole number or nearer to it than `n * 2^-22`. With 32 buckets up to 128, causal, that is at the
-/// distances 16, where `ln 1 = 0` in both, and 128, where both take the last bucket; so they agree everywhere. If bidirectional, it is
-/// at 8, 16, 32, 64 and 128: there they agree if the `f32` logarithms of 2, 4 and 8 are rounded to the nearest.
+/// Source: Raffel et al. 2020, "T5"; the rule is `_relative_position_bucket` of Hugging Face's transformers. It takes
+/// the logarithm in `f32`. Here it is in `f64`, and one that is a whole number but for its rounding counts as that
+/// number. The two can differ only where the exact one is a whole number or nearer to it than `n * 2^-22`. With 32
+/// buckets up to 128, causal, that is at the distances 16, where `ln 1 = 0` in both, and 128, where both take the
+/// last bucket; so they agree everywhere. If bidirectional, it is at 8, 16, 32, 64 and 128: there they agree if the
+/// `f32` logarithms of 2, 4 and 8 are rounded to the nearest.
 ///
 /// # Errors
-/// Fewer than 2 buckets, or fewer than 4 if bidirectional; a `max_distance` that is not above the distances with a bucket of their
-/// own.
+/// Fewer than 2 buckets, or fewer than 4 if bidirectional; a `max_distance` that is not above the distances with a
+/// bucket of their own.
 pub fn t5_bucket(
     relative: i64,
     bidirectional: bool,
@@ -81,8 +83,8 @@ impl Buckets {
 // ANCHOR: t5_bias
 /// The bias of each head at the distances `0 .. positions` of keys up to the query's own, `[nh, t]`.
 ///
-/// Shapes: `weight` `[buckets, nh]`. The numbers are copied. A number's gradient is the sum over all distances in its bucket, added up
-/// in `f64`.
+/// Shapes: `weight` `[buckets, nh]`. The numbers are copied. A number's gradient is the sum over all distances in its
+/// bucket, added up in `f64`.
 ///
 /// # Errors
 /// As for [`t5_bucket`]; no positions, or more than memory has addresses; what the device reports.
@@ -99,8 +101,8 @@ pub fn t5_bias<K: Dim, N: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
     look_up(weight, places, shape).map_err(Error::device) //                  [nh, t]
 }
 
-/// The bias of each head between each of the last `queries` of `keys` positions and all of them, `[nh, s, t]`. For attention that looks in both
-/// directions.
+/// The bias of each head between each of the last `queries` of `keys` positions and all of them, `[nh, s, t]`. For
+/// attention that looks in both directions.
 ///
 /// Shapes: `weight` `[buckets, nh]`.
 ///
@@ -155,8 +157,8 @@ pub struct T5BiasConfig {
     pub bidirectional: bool,
     /// From this distance on all keys are in the last bucket. Default 128.
     pub max_distance: usize,
-    /// Standard deviation of the normal distribution that the weight starts from; its mean is 0. Default 0.02. (T5 takes one over
-    /// the root of its hidden size: 0.044 for 512.)
+    /// Standard deviation of the normal distribution that the weight starts from; its mean is 0. Default 0.02. (T5
+    /// takes one over the root of its hidden size: 0.044 for 512.)
     pub init_std: f64,
     /// Seed of the weight. Default 42.
     pub init_seed: u64,
@@ -177,8 +179,8 @@ impl T5BiasConfig {
 
 /// A learned bias for each of `BUCKETS` buckets of distances and each of `NH` heads.
 ///
-/// T5 has one such table, which all its blocks share, and 32 buckets. T5 does not divide its scores by the root of the head size;
-/// a model that does learns other numbers.
+/// T5 has one such table, which all its blocks share, and 32 buckets. T5 does not divide its scores by the root of
+/// the head size; a model that does learns other numbers.
 ///
 /// ```
 /// use quadrivium::position::{T5Bias, T5BiasConfig};

@@ -9,6 +9,8 @@ mod support;
 
 #[path = "25_attention.rs"]
 mod attention;
+#[path = "30_biases.rs"]
+mod biases;
 #[path = "15_book.rs"]
 mod book;
 #[path = "24_checkpoints.rs"]
@@ -38,6 +40,8 @@ mod init;
 mod layernorm;
 #[path = "28_learnable_frequencies.rs"]
 mod learnable_frequencies;
+#[path = "30_linear_attention.rs"]
+mod linear_attention;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
@@ -51,6 +55,8 @@ mod norm;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;
+#[path = "29_positions.rs"]
+mod positions;
 #[path = "10_pytorch/mod.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]
@@ -73,3 +79,5 @@ mod strides;
 mod training;
 #[path = "28_xpos_and_axes.rs"]
 mod xpos_and_axes;
+#[path = "30_transformer_xl.rs"]
+mod transformer_xl;

@@ -1,7 +1,7 @@
 //! The scores by distance as free functions, forward and backward side by side.
 //!
-//! A score is `(q + u) . k + (q + v) . (W_r R_j)`, where `R_j` are the sinusoids of the distance `j`. The first product is attention's
-//! own, once `u` was added to the queries. The second is a bias.
+//! A score is `(q + u) . k + (q + v) . (W_r R_j)`, where `R_j` are the sinusoids of the distance `j`. The first
+//! product is attention's own, once `u` was added to the queries. The second is a bias.
 
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
@@ -63,18 +63,19 @@ fn over_tokens<B: Dim, S: Dim, N: Dim, H: Dim, M: Dim, W: Float, D: Device<W>>(
 // ANCHOR: relative_scores
 /// `(q + v) . (W_r R_j) / sqrt(hd)` for each query and each key, `j` positions before it: `[b, nh, s, t]`.
 ///
-/// Shapes: `q` `[b, s, nh, hd]`, the queries of the LAST `s` of `keys` positions; `v` `[nh, hd]`; `weight`, which is `W_r`, `[nh * hd, h]`.
-/// What stands at keys behind the query means nothing; attention hides it.
+/// Shapes: `q` `[b, s, nh, hd]`, the queries of the LAST `s` of `keys` positions; `v` `[nh, hd]`; `weight`, which is
+/// `W_r`, `[nh * hd, h]`. What stands at keys behind the query means nothing; attention hides it.
 ///
-/// All distances are scored at once, `[b, nh, s, t]`, the farthest first. Then row `i` has to move by `s - 1 - i` places to the left, and a
-/// change of shape does it: with one 0 before each row, read anew in rows of `s`, and without the first of them.
+/// All distances are scored at once, `[b, nh, s, t]`, the farthest first. Then row `i` has to move by `s - 1 - i`
+/// places to the left, and a change of shape does it: with one 0 before each row, read anew in rows of `s`, and
+/// without the first of them.
 ///
-/// Source: Dai et al. 2019, "Transformer-XL", section 3.3 and appendix B. The authors' code has the sines of `R` before the cosines, so
-/// its `W_r` has its columns in another order.
+/// Source: Dai et al. 2019, "Transformer-XL", section 3.3 and appendix B. The authors' code has the sines of `R`
+/// before the cosines, so its `W_r` has its columns in another order.
 ///
 /// # Errors
-/// Fewer keys than queries; `v` or `weight` of shapes that do not fit; an odd `h`; a `base` that is not finite or not above 1; an empty
-/// input; what the device reports.
+/// Fewer keys than queries; `v` or `weight` of shapes that do not fit; an odd `h`; a `base` that is not finite or not
+/// above 1; an empty input; what the device reports.
 #[allow(clippy::type_complexity)]
 pub fn relative_scores<B: Dim, S: Dim, N: Dim, H: Dim, M: Dim, O: Dim, I: Dim, F, D, T>(
     q: Tensor<(B, S, N, H), F, D, T>,

@@ -15,8 +15,8 @@ use std::fmt;
 pub struct TransformerXlConfig {
     /// The sinusoids' base. Default 10,000.
     pub base: f64,
-    /// Standard deviation of the normal distribution that `u`, `v` and `W_r` start from; its mean is 0. Default 0.02, as in the
-    /// authors' code.
+    /// Standard deviation of the normal distribution that `u`, `v` and `W_r` start from; its mean is 0. Default 0.02,
+    /// as in the authors' code.
     pub init_std: f64,
     /// Seed of `u`; that of `v` is one more, that of `W_r` two. Default 42.
     pub init_seed: u64,
@@ -35,12 +35,14 @@ impl TransformerXlConfig {
     }
 }
 
-/// Relative positions for `NH` heads of `HD` elements: `(q + u) . k + (q + v) . (W_r R_j)`, divided by the root of `HD`.
+/// Relative positions for `NH` heads of `HD` elements: `(q + u) . k + (q + v) . (W_r R_j)`, divided by the root of
+/// `HD`.
 ///
 /// - `H`: elements of a sinusoid `R_j`, the hidden size. It must be even; if not, it does not compile.
 ///
-/// [`TransformerXl::on_queries`] adds `u`, and [`TransformerXl::by_score`] is the second product, which is a bias. Source: Dai et al. 2019,
-/// "Transformer-XL". (There each block has its own `W_r`, and all share `u` and `v`, or each has its own: `untie_r`.)
+/// [`TransformerXl::on_queries`] adds `u`, and [`TransformerXl::by_score`] is the second product, which is a bias.
+/// Source: Dai et al. 2019, "Transformer-XL". (There each block has its own `W_r`, and all share `u` and `v`, or each
+/// has its own: `untie_r`.)
 ///
 /// ```
 /// use quadrivium::position::TransformerXl;
@@ -90,7 +92,8 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
     /// A module drawn from the settings.
     ///
     /// # Errors
-    /// A `base` that is not finite or not above 1; a standard deviation that is negative or not finite; what the device reports.
+    /// A `base` that is not finite or not above 1; a standard deviation that is negative or not finite; what the
+    /// device reports.
     pub fn new(dev: &D, config: TransformerXlConfig) -> Result<Self> {
         const { assert_sizes(H, NH, HD) };
         let base = config.base;
@@ -129,8 +132,8 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
         add_to_heads(q, &self.u)
     }
 
-    /// `(q + v) . (W_r R_j) / sqrt(hd)`, `[b, nh, s, t]`. `q`, `[b, s, nh, hd]`, are the queries of the last `s` of `keys` positions, without
-    /// `u`.
+    /// `(q + v) . (W_r R_j) / sqrt(hd)`, `[b, nh, s, t]`. `q`, `[b, s, nh, hd]`, are the queries of the last `s` of
+    /// `keys` positions, without `u`.
     ///
     /// # Errors
     /// Another number of heads than `NH`; fewer keys than queries; an empty input; what the device reports.
