@@ -124,8 +124,7 @@ def make_transformer_xl(case):
 def make_linear(case):
     """Su et al. 2021, equation 19: phi(q), phi(k) are turned in the numerator only; phi = elu + 1."""
     angles = torch.outer(rows(case), theta(case["hd"]))
-    seen = torch.ones(case["s"], case["s"], dtype=F64)
-    seen = seen.tril() if case["causal"] else seen
+    seen = torch.ones(case["s"], case["s"], dtype=F64).tril()
 
     def attention(q, k, v):
         q, k = (torch.nn.functional.elu(x) + 1 for x in (q, k))
@@ -163,7 +162,7 @@ def score_cases():
     def case(kind, name, seed, **settings):
         return dict(name=f"{kind}_{name}", kind=kind, seed=seed) | settings
 
-    linear, biased = dict(offset=0, causal=True), dict(by_distance=1, by_score=0)
+    biased = dict(by_distance=1, by_score=0)
     # The published size, a smaller one, one whose logarithms are no round numbers, one with one exact step.
     sizes = [(32, 128), (16, 64), (32, 1000), (8, 20)]
     return [
@@ -181,9 +180,9 @@ def score_cases():
         *(case("kerple", form, 4, form=form, nh=4, t=20) for form in ("log", "power")),
         case("transformer_xl", "whole", 5, b=2, s=5, t=5, nh=2, hd=4, h=8),
         case("transformer_xl", "cached", 6, b=1, s=3, t=8, nh=3, hd=4, h=6),
-        case("linear", "causal", 7, b=2, s=6, nh=2, hd=8, **linear),
-        case("linear", "later", 8, b=1, s=5, nh=3, hd=4, offset=50, causal=True),
-        case("linear", "both", 9, b=1, s=5, nh=2, hd=8, offset=0, causal=False),
+        case("linear", "causal", 7, b=2, s=6, nh=2, hd=8, offset=0),
+        case("linear", "later", 8, b=1, s=5, nh=3, hd=4, offset=50),
+        case("linear", "one_head", 9, b=2, s=9, nh=1, hd=8, offset=0),
         case("biased", "heads", 10, b=2, s=5, p=0, nh=3, nkv=3, hd=4, **biased),
         case("biased", "grouped", 11, b=2, s=4, p=0, nh=4, nkv=2, hd=8, **biased),
         case("biased", "cached", 12, b=1, s=3, p=6, nh=4, nkv=2, hd=8, **biased),

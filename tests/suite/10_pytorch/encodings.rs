@@ -1,7 +1,8 @@
-//! The position encodings, beside transformers 5.23 and PyTorch: frequencies and rotations. The rest is in `biases`.
+//! The position encodings, beside transformers 5.23 and PyTorch: frequencies and rotations. The rest is in the files below.
 //!
 //! `tests/goldens/encodings.py` wrote the numbers.
 
+mod attention;
 mod biases;
 
 use super::*;
