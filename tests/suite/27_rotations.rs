@@ -225,10 +225,10 @@ fn the_ends_of_yarn_are_rope_and_interpolation() {
         let ntk = RotaryFrequencies::ntk(d, base, s).unwrap();
         let theta = rotary_frequencies(d, base, 1.0).unwrap();
         let turns = |i: usize| theta[i] * ms as f64 / TAU;
-        for i in 0..d / 2 {
-            let (stays, slowed) = (theta[i], theta[i] / s);
+        for (i, stays) in theta.iter().copied().enumerate() {
+            let slowed = stays / s;
             // The ramp is rounded outwards, by less than one plane.
-            if turns((i + 1).min(d / 2 - 1)) > 32.0 * 1.000_001 && i + 1 < d / 2 {
+            if i + 1 < d / 2 && turns(i + 1) > 32.0 * 1.000_001 {
                 assert_eq!(yarn.frequencies()[i], stays, "plane {i}");
             }
             if i > 0 && turns(i - 1) < 1.0 / 1.000_001 {

@@ -123,7 +123,7 @@ fn the_gradient_of_a_frequency_has_the_position_in_it() {
 fn the_fused_rotation_by_frequencies_is_that_of_the_formula() {
     for (b, s) in TOKENS {
         for layout in [Layout::HalfSplit, Layout::Interleaved] {
-            let (x, theta) = (draw(1, (b, s, 3, 66)), draw(2, (33,)));
+            let (x, theta) = (draw(1, (b, s, 2, 18)), draw(2, (9,)));
             let run = || {
                 let y = rotate_by_frequencies(x.leaky_trace(), &theta, 7, layout).unwrap();
                 let (values, dy) = (y.as_vec(), draw(99, *y.shape()));
