@@ -143,8 +143,8 @@ struct Saved<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>> {
     y: InHeads<B, S, N, H, W, D>,           // [b, n, s, hd]
 }
 
-/// weights = turned_q turned_k^T up to the query, denominators = sums of q k^T up to the query, y = weights v /
-/// denominators
+/// weights = turned_q turned_k^T up to the query, denominators = sums of q k^T up to the query,
+/// y = weights v / denominators
 #[allow(clippy::type_complexity)]
 fn forward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     inputs: [InHeads<B, S, N, H, W, D>; 5],
@@ -232,8 +232,8 @@ pub fn linear_denominators<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<
     run().map_err(Error::device)
 }
 
-/// What linear attention keeps of the tokens before: for each text and head the sum of `R_n phi(k_n) v_n^T`, `[hd,
-/// hd]`, and that of `phi(k_n)`, `[hd]`, in `f64`. It does not grow.
+/// What linear attention keeps of the tokens before, in `f64`: for each text and head the sum of `R_n phi(k_n) v_n^T`,
+/// `[hd, hd]`, and that of `phi(k_n)`, `[hd]`. It does not grow.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinearState {
     /// `[b, n, hd]`; none before the first call.

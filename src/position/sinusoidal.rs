@@ -56,8 +56,8 @@ fn frequencies(hidden_size: usize, base: f64) -> Result<Vec<f64>> {
 // ANCHOR_END: sinusoids
 
 // ANCHOR: sinusoid_shift
-/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, whatever `m` is: one block `[[cos, sin],
-/// [-sin, cos]]` of the angle `steps * w_i` for each pair `(sin, cos)`. All else in the matrix is 0.
+/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, whatever `m` is: for each pair
+/// `(sin, cos)` one block `[[cos, sin], [-sin, cos]]` of the angle `steps * w_i`. All else in the matrix is 0.
 ///
 /// So a model can learn to look a fixed number of positions back. Source: Vaswani et al. 2017, section 3.5.
 ///

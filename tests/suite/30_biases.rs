@@ -110,6 +110,14 @@ fn t5_buckets_are_those_of_whole_numbers() {
     }
 }
 
+/// Nine buckets to 128: five logarithmic ones, of a factor 2 each. Here the plain logarithms in `f64` fall below the whole
+/// numbers, `ln 2 / ln 32 * 5 = 0.9999999999999999`, and a distance of 8 would be in the bucket of 4.
+#[test]
+fn t5_rounding_moves_no_edge() {
+    let of = |d: i64| t5_bucket(-d, false, 9, 128).unwrap();
+    assert_eq!([4, 7, 8, 15, 16, 31, 32, 63, 64, 127].map(of), [4, 4, 5, 5, 6, 6, 7, 7, 8, 8]);
+}
+
 /// The edges of the usual 32 buckets. Key minus query: what is behind the query is no distance at all.
 #[test]
 fn t5_edges() {
