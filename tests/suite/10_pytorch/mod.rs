@@ -1,10 +1,11 @@
 //! Equal to PyTorch 2.15: initial values, outputs and gradients.
 //!
-//! `tests/goldens/generate.py` wrote the numbers; its README says what they are. Reading them
+//! `tests/goldens/generate.py` and `encodings.py` wrote the numbers; the README says what they are. Reading them
 //! needs no Python.
 
 mod attention;
 mod embedding;
+mod encodings;
 mod feedforward;
 mod init;
 mod layernorm;
