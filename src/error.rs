@@ -142,16 +142,16 @@ pub enum Error {
         limit: usize,
     },
 
-    /// A call past the cache of a module that refuses it.
+    /// A call past the table of a module that refuses it.
     #[error(
-        "the call ends at position {end}, but the cache has {cached_len} positions, and past_cache \
-         is Refuse: further on the frequencies change, and keys that were turned before no longer \
-         fit; choose a larger max_seq_len or ratio, or PastCache::Rescale"
+        "the call ends at position {end}, but the table has {cached_len} positions, and the module refuses to go \
+         further: with other frequencies there, keys that were turned before would no longer fit; choose a longer \
+         table (a larger max_position, or max_seq_len or ratio), or PastCache::Rescale where the module has it"
     )]
     PastCache {
         /// `offset + s`.
         end: usize,
-        /// `es`, positions in the cache.
+        /// `es`, positions in the table.
         cached_len: usize,
     },
 
@@ -271,6 +271,18 @@ pub enum Error {
          each with its own `trace`"
     )]
     Update(String),
+
+    /// A part of a head that can't turn.
+    #[error(
+        "{rotary_dim} of the {head_dim} elements of a head can't turn: the part that turns is its first elements, in \
+         pairs; choose an even number from 2 to {head_dim}"
+    )]
+    RotaryDim {
+        /// Elements that were to turn.
+        rotary_dim: usize,
+        /// `hd`.
+        head_dim: usize,
+    },
 
     /// The device refused, for example because it has no memory left.
     #[error("the device reports: {0}")]

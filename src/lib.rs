@@ -196,6 +196,7 @@ pub mod functional {
         rope::{
             Layout, apply_rotary_pos_emb, apply_rotary_pos_emb_complex,
             apply_rotary_pos_emb_interleaved, half_split_to_interleaved, interleaved_to_half_split,
+            rotate_by_frequencies,
         },
     };
 }
@@ -241,13 +242,15 @@ pub mod vocab_emb {
 }
 
 pub mod pos_emb {
-    //! The position embedding: [`rope`](crate::rope) without its rotation, which is in
+    //! The rotations: [`rope`](crate::rope) without its rotation, which is in
     //! [`functional`](crate::functional).
 
     #[doc(inline)]
     pub use crate::rope::{
-        MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, PastCache, RotaryTables, ntk_base,
-        ratio_for_length, rotary_frequencies,
+        AxialPlanes, AxialRope, AxialRopeConfig, DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig,
+        LearnableRope, LearnableRopeConfig, Llama3, LongRope, MAX_TABLE_POSITIONS, NtkAwareRope,
+        NtkAwareRopeConfig, PastCache, RotaryFrequencies, RotaryTables, ScaledRope,
+        ScaledRopeConfig, XPos, XPosConfig, Yarn, ntk_base, ratio_for_length, rotary_frequencies,
     };
 }
 

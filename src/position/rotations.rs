@@ -2,7 +2,7 @@
 
 use super::{Heads, PositionEncoding};
 use crate::error::{Error, Result};
-use crate::rope::{NtkAwareRope, PastCache};
+use crate::rope::{DynamicNtkRope, LearnableRope, NtkAwareRope, PastCache, ScaledRope, XPos};
 use crate::tensor::*;
 
 impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NtkAwareRope<HD, D> {
@@ -19,5 +19,63 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Nt
         let cached_len = self.cached_len();
         let rescaled = self.config().past_cache == PastCache::Rescale && positions > cached_len;
         if rescaled { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for ScaledRope<HD, D> {
+    fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        heads: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.try_forward((heads, offset))
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
+    for DynamicNtkRope<HD, D>
+{
+    fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        heads: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.try_forward((heads, offset))
+    }
+
+    /// Past the trained length, each call has other frequencies.
+    fn check_kept(&self, positions: usize) -> Result<()> {
+        let cached_len = self.config().ntk.max_seq_len;
+        if positions > cached_len { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for XPos<HD, D> {
+    fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        queries: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.queries(queries, offset)
+    }
+
+    fn on_keys<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        keys: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.keys(keys, offset)
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
+    for LearnableRope<HD, F, D>
+{
+    fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
+        &self,
+        heads: Heads<B, S, N, HD, F, D, T>,
+        offset: usize,
+    ) -> Result<Heads<B, S, N, HD, F, D, T>> {
+        self.try_forward((heads, offset))
     }
 }

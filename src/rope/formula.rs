@@ -6,7 +6,7 @@
 //! the input's type once.
 
 use super::fused;
-use super::layouts::{Layout, check_heads};
+use super::layouts::{Layout, Pairs, check_heads};
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
 use crate::tensor::*;
@@ -37,7 +37,8 @@ pub fn apply_rotary_pos_emb<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
-    apply_rotary(x, cos, sin, Layout::HalfSplit)
+    let pairs = Pairs { layout: Layout::HalfSplit, rotary_dim: x.shape().3.size() };
+    apply_rotary(x, cos, sin, pairs)
 }
 
 /// The twin of [`apply_rotary_pos_emb`] in the adjacent-pair layout.
@@ -59,7 +60,8 @@ pub fn apply_rotary_pos_emb_interleaved<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
-    apply_rotary(x, cos, sin, Layout::Interleaved)
+    let pairs = Pairs { layout: Layout::Interleaved, rotary_dim: x.shape().3.size() };
+    apply_rotary(x, cos, sin, pairs)
 }
 
 pub(super) fn apply_rotary<
@@ -74,20 +76,20 @@ pub(super) fn apply_rotary<
     x: Tensor<(B, S, N, H), F, D, T>,
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
-    layout: Layout,
+    pairs: Pairs,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
     check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let run = || -> Raw<_, D> {
         let (x, mut tape) = x.try_contiguous()?.split_tape();
-        if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, layout)? {
+        if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, pairs)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }
         let cos = cast::<f32, F::Wide, _, _>(cos)?;
         let sin = cast::<f32, F::Wide, _, _>(sin)?;
-        let y = rotate_forward(cast(&x)?, &cos, &sin, layout)?;
+        let y = rotate_part(Way::Forward, cast(&x)?, &cos, &sin, pairs)?;
         let y: Tensor<_, F, D> = cast(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {
-            let dx = rotate_backward(cast(&dy)?, &cos, &sin, layout)?;
+            let dx = rotate_part(Way::Backward, cast(&dy)?, &cos, &sin, pairs)?;
             add_gradient(grads, &x, cast(&dx)?)
         });
         Ok(y.put_tape(tape))
@@ -124,10 +126,45 @@ fn rotate_backward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
 }
 // ANCHOR_END: rope_backward
 
+/// Whether to turn, or to turn back.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    Forward,
+    Backward,
+}
+
+/// Turns the part of each head that turns, the first `r`, and leaves the rest as it is, bit for bit. There is no tape
+/// here, so dfdx's gradient of a slice is not used.
+pub(super) fn rotate_part<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+    way: Way,
+    x: Tensor<(B, S, N, H), W, D>,
+    cos: &Tensor<(usize, H), W, D>,
+    sin: &Tensor<(usize, H), W, D>,
+    Pairs { layout, rotary_dim: r }: Pairs,
+) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
+    let (b, s, n, h) = *x.shape();
+    if r == h.size() {
+        return match way {
+            Way::Forward => rotate_forward(x, cos, sin, layout),
+            Way::Backward => rotate_backward(x, cos, sin, layout),
+        };
+    }
+    let cut = |table: &Tensor<(usize, H), W, D>| table.clone().try_slice((.., ..r)); // [s, r]
+    let (cos, sin) = (cut(cos)?, cut(sin)?);
+    let x = x.try_reshape_like(&(b.size(), s.size(), n.size(), h.size()))?;
+    let part = x.clone().try_slice((.., .., .., ..r))?; //                    [b, s, nh, r]
+    let rest = x.try_slice((.., .., .., r..))?; //                            [b, s, nh, hd - r]
+    let part = match way {
+        Way::Forward => rotate_forward(part, &cos, &sin, layout)?,
+        Way::Backward => rotate_backward(part, &cos, &sin, layout)?,
+    };
+    (part, rest).try_concat_along(Axis::<3>)?.try_reshape_like(&(b, s, n, h))
+}
+
 // ANCHOR: quarter_turn
 /// Turns each pair by 90 degrees, `(a, b)` to `(-b, a)`: swaps partners, then the first changes
 /// its sign. In the half-split layout this is the well-known `rotate_half`.
-fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+pub(super) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     x: Tensor<(B, S, N, H), W, D>,
     layout: Layout,
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {

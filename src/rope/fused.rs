@@ -1,6 +1,6 @@
 //! The rotation in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
 
-use super::layouts::Layout;
+use super::layouts::{Layout, Pairs};
 use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::tensor::*;
 
@@ -21,7 +21,7 @@ pub(super) fn apply_rotary<
     (cos, sin): (&Tensor<(usize, H), f32, D>, &Tensor<(usize, H), f32, D>),
     first: usize,
     tape: &mut T,
-    layout: Layout,
+    pairs: Pairs,
 ) -> Raw<Option<Tensor<(B, S, N, H), F, D>>, D> {
     let (Some(values), Some(cos), Some(sin), true) =
         (Values::of(x), Values::of(cos), Values::of(sin), is_fused::<D>())
@@ -30,7 +30,7 @@ pub(super) fn apply_rotary<
     };
     let (_, s, nh, hd) = *x.shape();
     let (s, nh, hd) = (s.size(), nh.size(), hd.size());
-    let turn = Turn { cos, sin, first, s, nh, hd, layout };
+    let turn = Turn { cos, sin, first, s, nh, hd, pairs };
     let mut y = zeros::<F, D>(x.device(), x.shape().num_elements())?;
     turn.forward(&values, &mut y);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
@@ -51,7 +51,7 @@ struct Turn {
     s: usize,
     nh: usize,
     hd: usize,
-    layout: Layout,
+    pairs: Pairs,
 }
 
 impl Turn {
@@ -114,9 +114,11 @@ impl Turn {
         sin: &[W],
         turn: impl Fn([W; 2], [W; 2], [W; 2]) -> [W; 2],
     ) {
-        let half = self.hd / 2;
+        let Pairs { layout, rotary_dim } = self.pairs;
+        let (half, cos, sin) = (rotary_dim / 2, &cos[..rotary_dim], &sin[..rotary_dim]);
         for head in heads.chunks_exact_mut(self.hd) {
-            match self.layout {
+            let head = &mut head[..rotary_dim]; // the rest stays
+            match layout {
                 Layout::HalfSplit => {
                     let (a, b) = head.split_at_mut(half);
                     let ((cos_a, cos_b), (sin_a, sin_b)) = (cos.split_at(half), sin.split_at(half));

@@ -14,6 +14,33 @@ pub enum Layout {
     Interleaved,
 }
 
+/// Which dimensions of a head turn, and which two of them together: the first `rotary_dim`, in a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pairs {
+    pub layout: Layout,
+    pub rotary_dim: usize,
+}
+
+impl Pairs {
+    /// The first `planes` pairs of a head turn.
+    pub fn new(layout: Layout, head_dim: usize, planes: usize) -> Result<Self> {
+        let head_dim = check_head_dim(head_dim)?;
+        let rotary_dim = planes.saturating_mul(2);
+        if planes == 0 || rotary_dim > head_dim {
+            return Err(Error::RotaryDim { rotary_dim, head_dim });
+        }
+        Ok(Self { layout, rotary_dim })
+    }
+
+    /// The two dimensions of a plane.
+    pub fn of(&self, plane: usize) -> [usize; 2] {
+        match self.layout {
+            Layout::HalfSplit => [plane, plane + self.rotary_dim / 2],
+            Layout::Interleaved => [2 * plane, 2 * plane + 1],
+        }
+    }
+}
+
 /// Reorders each head from half-split to adjacent pairs: `(0, d/2, 1, d/2 + 1, ..)`.
 ///
 /// Shape: `[b, s, nh, hd]`. Rotating adjacent pairs of the result equals rotating halves of `x`.

@@ -3,19 +3,31 @@
 //!
 //! It does not know about queries, keys or attention; a caller rotates both with the same module.
 
+mod axial;
 pub mod builder;
 mod complex;
+mod dynamic;
 mod formula;
 mod frequencies;
 mod fused;
 mod layouts;
+mod learnable;
+mod scaled;
+mod scaling;
 mod tables;
+mod xpos;
 
+pub use axial::{AxialPlanes, AxialRope, AxialRopeConfig};
 pub use complex::apply_rotary_pos_emb_complex;
+pub use dynamic::{DynamicNtkRope, DynamicNtkRopeConfig};
 pub use formula::{apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved};
 pub use frequencies::{ntk_base, ratio_for_length, rotary_frequencies};
 pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
+pub use learnable::{LearnableRope, LearnableRopeConfig, rotate_by_frequencies};
+pub use scaled::{ScaledRope, ScaledRopeConfig};
+pub use scaling::{DynamicNtk, Llama3, LongRope, RotaryFrequencies, Yarn};
 pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
+pub use xpos::{XPos, XPosConfig};
 
 use crate::checks::{check_size, require};
 use crate::error::{Error, Number, Result};

@@ -7,7 +7,8 @@
 use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
 use super::fused;
-use super::layouts::{Layout, check_heads};
+use super::layouts::{Layout, Pairs, check_heads};
+use super::scaling::RotaryFrequencies;
 use crate::checks::{check_size, require, same_shape};
 use crate::cpu::{each, rows_of_a_piece};
 use crate::error::{Error, Result};
@@ -18,13 +19,15 @@ use std::ops::Range;
 pub const MAX_TABLE_POSITIONS: usize = 1 << 24;
 
 /// Cosines and sines of a range of positions, each `[positions, hd]`, in one [`Layout`].
+///
+/// All rotations of this crate are such tables: an angle and a scale for each row and plane.
 #[derive(Debug, Clone)]
 pub struct RotaryTables<H: Dim, D: Storage<f32>> {
     /// `cos(m * theta_i)`.
     pub cos: Tensor<(usize, H), f32, D>,
     /// `sin(m * theta_i)`.
     pub sin: Tensor<(usize, H), f32, D>,
-    layout: Layout,
+    pairs: Pairs,
 }
 
 impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
@@ -45,13 +48,33 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             let (expected, got) = (vec![hd / 2], vec![frequencies.len()]);
             return Err(Error::Shape { name: "frequencies", expected, got });
         }
-        let rows = positions.len();
-        if rows == 0 {
-            return Err(Error::Empty { name: "positions", shape: vec![0] });
-        }
-        if rows > MAX_TABLE_POSITIONS {
-            return Err(Error::TooManyPositions { rows, limit: MAX_TABLE_POSITIONS });
-        }
+        Self::at_positions(dev, head_dim, (frequencies, 1.0), positions, layout)
+    }
+
+    /// Tables of scaled frequencies. If they are fewer than `hd / 2`, the first elements of a head turn, two for each
+    /// frequency; the others stay as they are, bit for bit. Sources: Black et al. 2022, "GPT-NeoX-20B"; Phi.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); more frequencies than `hd / 2`.
+    pub fn of_frequencies(
+        dev: &D,
+        head_dim: H,
+        frequencies: &RotaryFrequencies,
+        positions: Range<usize>,
+        layout: Layout,
+    ) -> Result<Self> {
+        let turns = (frequencies.frequencies(), frequencies.scale());
+        Self::at_positions(dev, head_dim, turns, positions, layout)
+    }
+
+    fn at_positions(
+        dev: &D,
+        head_dim: H,
+        (frequencies, scale): (&[f64], f64),
+        positions: Range<usize>,
+        layout: Layout,
+    ) -> Result<Self> {
+        let rows = check_rows(positions.len())?;
         let last = (positions.end - 1) as f64;
         let rule = "below 2^53, where f64 holds every whole number";
         require(positions.end as u64 <= 1 << 53, "every position", rule, last)?;
@@ -59,35 +82,59 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             let rule = "finite, also times the last position";
             require((last * theta).is_finite(), "every frequency", rule, *theta)?;
         }
+        Self::from_turns(dev, head_dim, (rows, frequencies.len()), layout, |row, plane| {
+            ((positions.start + row) as f64 * frequencies[plane], scale)
+        })
+    }
+
+    /// Tables of any turns: `turn(row, plane)` is the angle by which a plane turns in a row, and the scale of both its
+    /// values. With fewer `planes` than `hd / 2`, the elements after the first `2 * planes` of a head stay as they are.
+    ///
+    /// # Errors
+    /// No rows, or more than [`MAX_TABLE_POSITIONS`]; no planes, or more than `hd / 2`; an angle or a scale that is not
+    /// finite, the scale also in `f32`; what the device reports.
+    pub fn from_turns(
+        dev: &D,
+        head_dim: H,
+        (rows, planes): (usize, usize),
+        layout: Layout,
+        turn: impl Fn(usize, usize) -> (f64, f64) + Send + Sync,
+    ) -> Result<Self> {
+        let (hd, rows) = (head_dim.size(), check_rows(rows)?);
+        let pairs = Pairs::new(layout, hd, planes)?;
         let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for table in [&mut cos, &mut sin] {
+        for (table, unturned) in [(&mut cos, 1.0), (&mut sin, 0.0)] {
             table.try_reserve_exact(rows * hd).map_err(Error::device)?;
-            table.resize(rows * hd, 0.0);
+            table.resize(rows * hd, unturned);
         }
         // ANCHOR: tables
-        let row = |m: usize, cos: &mut [f32], sin: &mut [f32]| {
-            for (i, theta) in frequencies.iter().enumerate() {
-                let (s, c) = (m as f64 * theta).sin_cos(); // the angle in f64
-                let places = match layout {
-                    Layout::HalfSplit => [i, i + hd / 2],
-                    Layout::Interleaved => [2 * i, 2 * i + 1],
-                };
-                for j in places {
-                    (cos[j], sin[j]) = (c as f32, s as f32);
+        let fill = |row: usize, cos: &mut [f32], sin: &mut [f32]| {
+            for plane in 0..planes {
+                let (angle, scale) = turn(row, plane);
+                let (s, c) = angle.sin_cos(); // the angle in f64
+                for j in pairs.of(plane) {
+                    (cos[j], sin[j]) = ((c * scale) as f32, (s * scale) as f32);
                 }
             }
         };
         // ANCHOR_END: tables
         let piece = rows_of_a_piece(hd);
         let pieces = cos.chunks_mut(piece * hd).zip(sin.chunks_mut(piece * hd));
-        each(rows * hd, pieces.zip(positions.step_by(piece)), |((cos, sin), first)| {
+        each(rows * hd, pieces.enumerate(), |(nth, (cos, sin))| {
             let rows = cos.chunks_mut(hd).zip(sin.chunks_mut(hd));
-            rows.zip(first..).for_each(|((cos, sin), m)| row(m, cos, sin));
+            rows.zip(nth * piece..).for_each(|((cos, sin), row)| fill(row, cos, sin));
         });
+        if let Some(at) = cos.iter().zip(&sin).position(|(c, s)| !(c.is_finite() && s.is_finite()))
+        {
+            let plane = (0..planes).find(|plane| pairs.of(*plane).contains(&(at % hd)));
+            let (angle, scale) = turn(at / hd, plane.unwrap_or(0));
+            require(angle.is_finite(), "every angle", "finite", angle)?;
+            return Err(Error::Setting { name: "every scale", rule: "a finite f32", got: scale });
+        }
         Ok(Self {
             cos: dev.try_tensor_from_vec(cos, (rows, head_dim)).map_err(Error::device)?,
             sin: dev.try_tensor_from_vec(sin, (rows, head_dim)).map_err(Error::device)?,
-            layout,
+            pairs,
         })
     }
 
@@ -106,12 +153,17 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         let cut = |table: &Tensor<(usize, H), f32, D>| table.clone().try_slice((range.clone(), ..));
         let run = || -> Raw<_, D> { Ok((cut(&self.cos)?, cut(&self.sin)?)) };
         let (cos, sin) = run().map_err(Error::device)?;
-        Ok(Self { cos, sin, layout: self.layout })
+        Ok(Self { cos, sin, pairs: self.pairs })
     }
 
     /// Where a row has each frequency twice.
     pub fn layout(&self) -> Layout {
-        self.layout
+        self.pairs.layout
+    }
+
+    /// How many elements of a head turn: its first. The others stay as they are, bit for bit.
+    pub fn rotary_dim(&self) -> usize {
+        self.pairs.rotary_dim
     }
 
     /// Turns `x`, `[b, s, nh, hd]`, in the layout of these tables. Row `t` of the tables is for row
@@ -126,7 +178,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     where
         D: Backend<F>,
     {
-        apply_rotary(x, &self.cos, &self.sin, self.layout)
+        apply_rotary(x, &self.cos, &self.sin, self.pairs)
     }
 
     /// As [`rotate`](Self::rotate), with row `first + t` for row `t` of `x`. A CPU reads the rows where they are, so
@@ -143,10 +195,18 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         let rows = first..first + x.shape().1.size();
         let (x, mut tape) = x.try_contiguous().map_err(Error::device)?.split_tape();
         let tables = (&self.cos, &self.sin);
-        let fused = fused::apply_rotary(&x, tables, first, &mut tape, self.layout);
+        let fused = fused::apply_rotary(&x, tables, first, &mut tape, self.pairs);
         match fused.map_err(Error::device)? {
             Some(y) => Ok(y.put_tape(tape)),
             None => self.rows(rows)?.rotate(x.put_tape(tape)),
         }
+    }
+}
+
+fn check_rows(rows: usize) -> Result<usize> {
+    match rows {
+        0 => Err(Error::Empty { name: "positions", shape: vec![0] }),
+        1..=MAX_TABLE_POSITIONS => Ok(rows),
+        _ => Err(Error::TooManyPositions { rows, limit: MAX_TABLE_POSITIONS }),
     }
 }

@@ -42,6 +42,8 @@ mod init;
 mod layernorm;
 #[path = "30_linear_attention.rs"]
 mod linear_attention;
+#[path = "28_learnable_frequencies.rs"]
+mod learnable_frequencies;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
@@ -65,6 +67,10 @@ mod refusals;
 mod rope;
 #[path = "06_rope_calls.rs"]
 mod rope_calls;
+#[path = "28_rotation_modules.rs"]
+mod rotation_modules;
+#[path = "27_rotations.rs"]
+mod rotations;
 #[path = "16_saving.rs"]
 mod saving;
 #[path = "26_score_bias.rs"]
@@ -77,3 +83,5 @@ mod strides;
 mod training;
 #[path = "30_transformer_xl.rs"]
 mod transformer_xl;
+#[path = "28_xpos_and_axes.rs"]
+mod xpos_and_axes;

@@ -1,0 +1,223 @@
+//! The module of scaled frequencies: one table, for a number of positions that is known before.
+
+use super::layouts::Layout;
+use super::scaling::RotaryFrequencies;
+use super::tables::{MAX_TABLE_POSITIONS, RotaryTables};
+use super::{NoWeights, assert_head, end_position};
+use crate::checks::{require, same_shape};
+use crate::error::{Error, Number, Result};
+use crate::tensor::*;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Settings of a [`ScaledRope`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScaledRopeConfig {
+    /// What each plane turns by, and the scale.
+    pub frequencies: RotaryFrequencies,
+    /// How many positions the table has. A call that ends past them is refused.
+    pub max_position: usize,
+    /// Which two dimensions turn together.
+    pub layout: Layout,
+    /// How many elements of a head turn, its first; the others stay as they are. `None`: all. The frequencies must be
+    /// half as many.
+    pub rotary_dim: Option<usize>,
+}
+
+impl ScaledRopeConfig {
+    /// All elements of a head turn, in the half-split layout.
+    pub fn new(frequencies: RotaryFrequencies, max_position: usize) -> Self {
+        Self { frequencies, max_position, layout: Layout::HalfSplit, rotary_dim: None }
+    }
+}
+
+/// Rotary position embedding with the frequencies of any rule: [`RotaryFrequencies`].
+///
+/// `HD`: head size. It must be even and at least 4; if not, it does not compile.
+///
+/// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`. The output has the
+/// input's shape, type and device. There are no weights, and the frequencies never change: keys that were kept
+/// always fit.
+///
+/// ```
+/// use quadrivium::pos_emb::{RotaryFrequencies, ScaledRope, ScaledRopeConfig};
+/// use quadrivium::tensor::*;
+///
+/// let dev = Cpu::default();
+/// let frequencies = RotaryFrequencies::interpolated(4, 10_000.0, 2.0)?;
+/// let half = ScaledRope::<4, _>::new(&dev, ScaledRopeConfig::new(frequencies, 64))?;
+/// let plain = RotaryFrequencies::plain(4, 10_000.0)?;
+/// let plain = ScaledRope::<4, _>::new(&dev, ScaledRopeConfig::new(plain, 64))?;
+/// let x: Tensor<Rank4<1, 1, 1, 4>, f32, _> = dev.tensor([[[[1.0, 2.0, 3.0, 4.0]]]]);
+/// assert_eq!(half.try_forward((x.clone(), 10))?.array(), plain.try_forward((x, 5))?.array());
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ScaledRope<const HD: usize, D: Storage<f32>> {
+    config: ScaledRopeConfig,
+    table: OnceLock<RotaryTables<Const<HD>, D>>,
+    no_weights: NoWeights,
+}
+
+impl<const HD: usize, D: Storage<f32>> ScaledRope<HD, D> {
+    /// The settings.
+    pub fn config(&self) -> &ScaledRopeConfig {
+        &self.config
+    }
+
+    fn unbuilt(config: ScaledRopeConfig) -> Self {
+        const { assert_head(HD) };
+        Self { config, table: OnceLock::new(), no_weights: NoWeights }
+    }
+}
+
+impl<const HD: usize, D: Device<f32>> ScaledRope<HD, D> {
+    /// A module with its table built on `dev`.
+    ///
+    /// # Errors
+    /// `max_position` of 0 or above [`MAX_TABLE_POSITIONS`]; a `rotary_dim` that is odd, 0 or above `HD`, or not twice
+    /// the number of frequencies; what the device reports.
+    pub fn new(dev: &D, config: ScaledRopeConfig) -> Result<Self> {
+        check_rotary_dim(HD, config.rotary_dim, config.frequencies.frequencies().len())?;
+        check_max_position(config.max_position)?;
+        let rope = Self::unbuilt(config);
+        rope.tables(dev)?;
+        Ok(rope)
+    }
+
+    /// The table, `[max_position, hd]`, built on `dev` if it is not there yet.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let ScaledRopeConfig { frequencies, max_position, layout, .. } = &self.config;
+        let positions = 0..*max_position;
+        let table = RotaryTables::of_frequencies(dev, Const, frequencies, positions, *layout)?;
+        Ok(self.table.get_or_init(|| table))
+    }
+}
+
+/// `rotary_dim`, or all of a head, is even, in the head, and twice the number of planes.
+pub(super) fn check_rotary_dim(hd: usize, rotary_dim: Option<usize>, planes: usize) -> Result<()> {
+    let rotary_dim = rotary_dim.unwrap_or(hd);
+    if rotary_dim == 0 || rotary_dim % 2 != 0 || rotary_dim > hd {
+        return Err(Error::RotaryDim { rotary_dim, head_dim: hd });
+    }
+    same_shape("frequencies", &[rotary_dim / 2], &[planes])
+}
+
+pub(super) fn check_max_position(max_position: usize) -> Result<()> {
+    require(max_position >= 1, "max_position", "at least 1", 0.0)?;
+    let limit = MAX_TABLE_POSITIONS;
+    if max_position > limit {
+        return Err(Error::TooManyPositions { rows: max_position, limit });
+    }
+    Ok(())
+}
+
+/// The end of a call in a table of so many positions.
+pub(super) fn end_in_table<S: Shape>(x: &S, offset: usize, cached_len: usize) -> Result<usize> {
+    let end = end_position(x, offset)?;
+    if end <= cached_len { Ok(end) } else { Err(Error::PastCache { end, cached_len }) }
+}
+
+type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for ScaledRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(
+        &self,
+        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+    ) -> Result<Self::Output> {
+        end_in_table(x.shape(), offset, self.config.max_position)?;
+        self.tables(x.device())?.rotate_from(x, offset)
+    }
+}
+
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
+    Module<Tensor<Heads<B, S, N, HD>, F, D, T>> for ScaledRope<HD, D>
+{
+    type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
+    type Error = Error;
+
+    fn try_forward(&self, x: Tensor<Heads<B, S, N, HD>, F, D, T>) -> Result<Self::Output> {
+        self.try_forward((x, 0))
+    }
+}
+
+impl<const HD: usize, D: Storage<f32>> NonMutableModule for ScaledRope<HD, D> {}
+
+impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for ScaledRope<HD, D> {
+    type To<F2: Dtype, D2: Device<F2>> = ScaledRope<HD, D2>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
+        visitor: &mut V,
+    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        const { assert_head(HD) };
+        // As in GroupRmsNorm. A module that is built from nothing is plain RoPE.
+        let plain = ScaledRopeConfig::new(RotaryFrequencies::of_checked(HD), 2048);
+        let config = RefCell::new(plain);
+        visitor.visit_fields(
+            Self::module(
+                "",
+                |rope| {
+                    config.replace(rope.config.clone());
+                    &rope.no_weights
+                },
+                |rope| {
+                    config.replace(rope.config.clone());
+                    &mut rope.no_weights
+                },
+            ),
+            |_| ScaledRope::unbuilt(config.borrow().clone()),
+        )
+    }
+}
+
+impl<const HD: usize, D: Storage<f32>> fmt::Display for ScaledRope<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ScaledRopeConfig { frequencies, max_position, layout, .. } = &self.config;
+        let of = frequencies.frequencies();
+        let (first, last) = (Number(of[0]), Number(of[of.len() - 1]));
+        let scale = Number(frequencies.scale());
+        write!(
+            f,
+            "ScaledRope(head_dim={HD}, frequencies={first}..{last}, scale={scale}, max_position={max_position}"
+        )?;
+        write_unusual(f, HD, frequencies.rotary_dim(), *layout)
+    }
+}
+
+/// What most modules do not have, and then it is not named.
+pub(super) fn write_unusual(
+    f: &mut fmt::Formatter<'_>,
+    head_dim: usize,
+    rotary_dim: usize,
+    layout: Layout,
+) -> fmt::Result {
+    if rotary_dim != head_dim {
+        write!(f, ", rotary_dim={rotary_dim}")?;
+    }
+    if layout == Layout::Interleaved {
+        write!(f, ", layout=interleaved")?;
+    }
+    write!(f, ")")
+}
+
+/// Shows the settings, not the table.
+impl<const HD: usize, D: Storage<f32>> fmt::Debug for ScaledRope<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScaledRope")
+            .field("head_dim", &HD)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

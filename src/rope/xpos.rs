@@ -1,0 +1,259 @@
+//! xPos: beside the rotation, queries shrink and keys grow with their position, so scores decay with the distance.
+
+use super::frequencies::rotary_frequencies;
+use super::layouts::Layout;
+use super::scaled::{check_max_position, end_in_table, write_unusual};
+use super::tables::RotaryTables;
+use super::{NoWeights, assert_head};
+use crate::checks::require;
+use crate::error::{Number, Result};
+use crate::tensor::*;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Settings of an [`XPos`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct XPosConfig {
+    /// `theta_i = base^(-2i/d)`. Above 1. Default 10,000.
+    pub base: f64,
+    /// Over how many positions a plane of scale `zeta` decays by `zeta`. Above 0. Default 512.
+    pub scale_base: f64,
+    /// `zeta_i = (2i/d + gamma) / (1 + gamma)`. Above 0. Default 0.4.
+    pub gamma: f64,
+    /// How many positions the tables have. A call that ends past them is refused. Default 2048.
+    pub max_position: usize,
+    /// The position at which both scales are 1. Scores do not depend on it, but the range of the scales does. Default 0.
+    pub center: usize,
+    /// Which two dimensions turn together. Default [`Layout::HalfSplit`].
+    pub layout: Layout,
+}
+
+impl Default for XPosConfig {
+    fn default() -> Self {
+        Self {
+            base: 10_000.0,
+            scale_base: 512.0,
+            gamma: 0.4,
+            max_position: 2048,
+            center: 0,
+            layout: Layout::HalfSplit,
+        }
+    }
+}
+
+impl XPosConfig {
+    // ANCHOR: xpos
+    /// `zeta_i^((m - center) / scale_base)`: what multiplies a query at `m`, and divides a key.
+    fn scale(&self, head_dim: usize, plane: usize, position: usize) -> f64 {
+        let share = 2.0 * plane as f64 / head_dim as f64;
+        let zeta = (share + self.gamma) / (1.0 + self.gamma);
+        zeta.powf((position as f64 - self.center as f64) / self.scale_base)
+    }
+    // ANCHOR_END: xpos
+
+    fn check(&self, head_dim: usize) -> Result<()> {
+        rotary_frequencies(head_dim, self.base, 1.0)?;
+        let (gamma, scale_base) = (self.gamma, self.scale_base);
+        require(gamma.is_finite() && gamma > 0.0, "gamma", "finite and above 0", gamma)?;
+        let rule = "finite and above 0";
+        require(scale_base.is_finite() && scale_base > 0.0, "scale_base", rule, scale_base)?;
+        check_max_position(self.max_position)?;
+        // Plane 0 decays fastest.
+        for position in [0, self.max_position - 1] {
+            let scale = self.scale(head_dim, 0, position);
+            let normal = |scale: f64| (scale as f32).is_normal();
+            let rule = "so near to center that both scales of plane 0, zeta^((m - center) / scale_base) and its \
+                        inverse, are normal f32 numbers; 35000 positions on each side are with the default settings";
+            let holds = normal(scale) && normal(1.0 / scale);
+            require(holds, "every position below max_position", rule, position as f64)?;
+        }
+        Ok(())
+    }
+}
+
+/// xPos: queries at `m` are turned and multiplied by `zeta_i^(m / 512)`, keys at `n` turned and divided by
+/// `zeta_i^(n / 512)`, with `zeta_i = (2i/d + 0.4) / 1.4`.
+///
+/// `HD`: head size. It must be even and at least 4; if not, it does not compile.
+///
+/// So plane `i` of a score has the factor `zeta_i^((m - n) / 512)`: it depends on the distance, and a key further back
+/// counts less, in fast planes most. For keys after the query it grows, so xPos is for causal attention. Source: Sun
+/// et al. 2022, "A Length-Extrapolatable Transformer".
+///
+/// # Range
+/// The two scales cancel, but each is a number of its own: at the default settings, plane 0 of a key has grown to
+/// `8e37` at position 35,800, and that of a query has shrunk to `1e-38`. A longer table is refused. `center` in its
+/// middle doubles the range. The authors' code centers each call anew, so keys that are kept must there be kept
+/// unscaled. In `f16` a key passes 65,504 from position 4,500 on, or before if its elements are larger than 1: it is
+/// then infinite, without an error.
+///
+/// ```
+/// use quadrivium::pos_emb::{XPos, XPosConfig};
+/// use quadrivium::tensor::*;
+///
+/// let dev = Cpu::default();
+/// let xpos = XPos::<4, _>::new(&dev, XPosConfig::default())?;
+/// let x: Tensor<Rank4<1, 1, 1, 4>, f64, _> = dev.ones();
+/// let score = |m, n| -> quadrivium::error::Result<f64> {
+///     let (q, k) = (xpos.queries(x.clone(), m)?, xpos.keys(x.clone(), n)?);
+///     Ok((q * k).sum::<Rank0, _>().array())
+/// };
+/// assert!((score(700, 700)? - 4.0).abs() < 1e-6); // at distance 0 the scales cancel
+/// assert!((score(700, 690)? - score(20, 10)?).abs() < 1e-6);
+/// # Ok::<(), quadrivium::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct XPos<const HD: usize, D: Storage<f32>> {
+    config: XPosConfig,
+    queries: OnceLock<RotaryTables<Const<HD>, D>>,
+    keys: OnceLock<RotaryTables<Const<HD>, D>>,
+    no_weights: NoWeights,
+}
+
+type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
+
+impl<const HD: usize, D: Storage<f32>> XPos<HD, D> {
+    /// The settings.
+    pub fn config(&self) -> &XPosConfig {
+        &self.config
+    }
+
+    fn unbuilt(config: XPosConfig) -> Self {
+        const { assert_head(HD) };
+        Self { config, queries: OnceLock::new(), keys: OnceLock::new(), no_weights: NoWeights }
+    }
+}
+
+impl<const HD: usize, D: Device<f32>> XPos<HD, D> {
+    /// A module with its tables built on `dev`.
+    ///
+    /// # Errors
+    /// A `base` that is not finite or not above 1; a `gamma` or `scale_base` that is not finite or not above 0; a
+    /// `max_position` of 0, above [`MAX_TABLE_POSITIONS`](super::MAX_TABLE_POSITIONS), or so far from `center` that a
+    /// scale is no normal `f32`; what the device reports.
+    pub fn new(dev: &D, config: XPosConfig) -> Result<Self> {
+        config.check(HD)?;
+        let xpos = Self::unbuilt(config);
+        xpos.query_tables(dev)?;
+        xpos.key_tables(dev)?;
+        Ok(xpos)
+    }
+
+    /// Turns and scales queries, `[b, s, nh, hd]`. Row `t` is at position `offset + t`.
+    ///
+    /// # Errors
+    /// A call that ends past the tables; an empty input; what the device reports.
+    pub fn queries<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        q: Tensor<Heads<B, S, N, HD>, F, D, T>,
+        offset: usize,
+    ) -> Result<Tensor<Heads<B, S, N, HD>, F, D, T>>
+    where
+        D: Backend<F>,
+    {
+        end_in_table(q.shape(), offset, self.config.max_position)?;
+        self.query_tables(q.device())?.rotate_from(q, offset)
+    }
+
+    /// Turns and scales keys, `[b, s, nh, hd]`. Row `t` is at position `offset + t`.
+    ///
+    /// # Errors
+    /// As for [`queries`](Self::queries).
+    pub fn keys<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        k: Tensor<Heads<B, S, N, HD>, F, D, T>,
+        offset: usize,
+    ) -> Result<Tensor<Heads<B, S, N, HD>, F, D, T>>
+    where
+        D: Backend<F>,
+    {
+        end_in_table(k.shape(), offset, self.config.max_position)?;
+        self.key_tables(k.device())?.rotate_from(k, offset)
+    }
+
+    /// The queries' tables, `[max_position, hd]`, built on `dev` if they are not there yet.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn query_tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
+        self.built(dev, &self.queries, |scale| scale)
+    }
+
+    /// The keys' tables, `[max_position, hd]`, built on `dev` if they are not there yet.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn key_tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
+        self.built(dev, &self.keys, |scale| 1.0 / scale)
+    }
+
+    fn built<'t>(
+        &self,
+        dev: &D,
+        tables: &'t OnceLock<RotaryTables<Const<HD>, D>>,
+        scale: impl Fn(f64) -> f64 + Send + Sync,
+    ) -> Result<&'t RotaryTables<Const<HD>, D>> {
+        if let Some(tables) = tables.get() {
+            return Ok(tables);
+        }
+        let config = self.config;
+        let XPosConfig { base, max_position, layout, .. } = config;
+        let frequencies = rotary_frequencies(HD, base, 1.0)?;
+        let built =
+            RotaryTables::from_turns(dev, Const, (max_position, HD / 2), layout, |m, i| {
+                (m as f64 * frequencies[i], scale(config.scale(HD, i, m)))
+            })?;
+        Ok(tables.get_or_init(|| built))
+    }
+}
+
+impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for XPos<HD, D> {
+    type To<F2: Dtype, D2: Device<F2>> = XPos<HD, D2>;
+
+    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
+        visitor: &mut V,
+    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+        let config = Cell::new(XPosConfig::default()); // as in GroupRmsNorm
+        visitor.visit_fields(
+            Self::module(
+                "",
+                |xpos| {
+                    config.set(xpos.config);
+                    &xpos.no_weights
+                },
+                |xpos| {
+                    config.set(xpos.config);
+                    &mut xpos.no_weights
+                },
+            ),
+            |_| XPos::unbuilt(config.get()),
+        )
+    }
+}
+
+impl<const HD: usize, D: Storage<f32>> fmt::Display for XPos<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let XPosConfig { base, scale_base, gamma, max_position, center, layout } = self.config;
+        let (base, scale_base) = (Number(base), Number(scale_base));
+        write!(
+            f,
+            "XPos(head_dim={HD}, base={base}, scale_base={scale_base}, gamma={gamma}, \
+             max_position={max_position}"
+        )?;
+        if center != 0 {
+            write!(f, ", center={center}")?;
+        }
+        write_unusual(f, HD, HD, layout)
+    }
+}
+
+/// Shows the settings, not the tables.
+impl<const HD: usize, D: Storage<f32>> fmt::Debug for XPos<HD, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("XPos")
+            .field("head_dim", &HD)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
