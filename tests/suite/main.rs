@@ -40,10 +40,10 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
-#[path = "30_linear_attention.rs"]
-mod linear_attention;
 #[path = "28_learnable_frequencies.rs"]
 mod learnable_frequencies;
+#[path = "30_linear_attention.rs"]
+mod linear_attention;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
