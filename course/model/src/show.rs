@@ -53,6 +53,11 @@ impl Show {
         Ok(bar.suspend(|| terminal.line(line))?)
     }
 
+    /// A sentence, as many lines as it takes.
+    pub(crate) fn sentence(&mut self, text: &str) -> Result<()> {
+        Ok(self.terminal.text("  ", text)?)
+    }
+
     /// What is learned from, and what is held out.
     ///
     /// # Errors

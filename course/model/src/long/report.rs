@@ -96,7 +96,7 @@ impl Report {
         let first = self.seeds.first().into_iter().flat_map(|(_, of)| of);
         for (name, reason) in first.filter_map(|(name, m)| Some((name, m.end.as_ref()?))) {
             show.line("")?;
-            show.line(&format!("  {name} ends there: {reason}"))?;
+            show.sentence(&format!("{name} ends there: {reason}."))?;
         }
         Ok(())
     }
