@@ -16,6 +16,7 @@ pub mod error;
 pub mod feedforward;
 pub mod heat;
 pub mod layernorm;
+pub mod long;
 pub mod loss;
 pub mod model;
 pub mod norm;

@@ -1,8 +1,8 @@
-//! The model of the course at work: `cargo course model train`, `generate`, `eval`, `inspect` and `attention`.
+//! The model of the course at work: `cargo course model train`, `generate`, `eval`, `inspect`, `attention` and `long`.
 //!
 //! A run is read in this order: [`text`] and [`tokens`], [`corpus`] with its [`batches`] and the 3-gram model of
 //! [`ngram`], the [`network`] with the learner's parts in `mine` and [`lockstep`], and [`train`], which puts it all
-//! together and keeps it in a folder with [`run`].
+//! together and keeps it in a folder with [`run`]. [`long`] trains many of them, one for each position encoding.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod generate;
 pub mod guard;
 pub mod inspect;
 pub mod lockstep;
+pub mod long;
 #[cfg(feature = "mine")]
 pub mod mine;
 pub mod network;

@@ -138,6 +138,10 @@ where
         self.mine.load(folder, step)
     }
 
+    fn take_weights(&mut self, folder: &Path) -> Result<()> {
+        self.mine.take_weights(folder)
+    }
+
     fn parts(&self) -> Option<String> {
         Some(self.parts.clone())
     }

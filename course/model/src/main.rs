@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use course::arguments::{Command, ModelCommand};
-use model::{attention, evaluate, generate, inspect, train};
+use model::{attention, evaluate, generate, inspect, long, train};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -19,5 +19,6 @@ fn main() -> ExitCode {
         ModelCommand::Eval(arguments) => evaluate::run(arguments),
         ModelCommand::Inspect(arguments) => inspect::run(arguments),
         ModelCommand::Attention(arguments) => attention::run(arguments),
+        ModelCommand::Long(arguments) => long::run(arguments),
     })
 }

@@ -8,7 +8,7 @@ use quadrivium::loss::cross_entropy;
 use quadrivium::model::Tokens;
 use quadrivium::tensor::*;
 use quadrivium::training::{AdamW, AdamWConfig, clip_gradients};
-use quadrivium::weights::load_weights;
+use quadrivium::weights::{load_weights, save_weights};
 use std::path::Path;
 
 /// All gradients together are at most this long, as for Llama.
@@ -57,6 +57,12 @@ pub trait Network {
     /// # Errors
     /// A file that can't be read or does not fit.
     fn load(&mut self, folder: &Path, step: usize) -> Result<()>;
+
+    /// Reads the weights alone. The optimizer has made no step.
+    ///
+    /// # Errors
+    /// A file that can't be read or does not fit.
+    fn take_weights(&mut self, folder: &Path) -> Result<()>;
 
     /// Whose parts it is made of, in words.
     fn parts(&self) -> Option<String> {
@@ -146,6 +152,15 @@ pub struct Trainee<const V: usize, M, C = Library> {
     dev: Cpu,
     adam: AdamW<f32, Cpu>,
     grads: Option<Gradients<f32, Cpu>>,
+    other: Option<Other<M>>,
+}
+
+/// What a model has that is not the Llama of a `config.json`.
+pub struct Other<M> {
+    /// The name of its position encoding.
+    pub encoding: String,
+    /// What each step ends with.
+    pub after: fn(&mut M) -> Result<()>,
 }
 
 impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Trainee<V, M, C> {
@@ -155,7 +170,12 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Trainee<V
     /// What the library refuses.
     pub fn new(dev: &Cpu, model: M, computes: C, config: CheckpointConfig) -> Result<Self> {
         let adam = AdamW::new(AdamWConfig::default())?;
-        Ok(Self { model, computes, config, dev: dev.clone(), adam, grads: None })
+        Ok(Self { model, computes, config, dev: dev.clone(), adam, grads: None, other: None })
+    }
+
+    /// The same model, if it is no Llama as Hugging Face has it.
+    pub fn with(self, other: Other<M>) -> Self {
+        Self { other: Some(other), ..self }
     }
 
     fn tensor(&self, ids: &[usize], shape: (usize, usize)) -> Result<Ids> {
@@ -200,6 +220,9 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Network
         if let Some(grads) = &mut self.grads {
             self.adam.update(&mut self.model, grads, rate)?;
         }
+        if let Some(Other { after, .. }) = &self.other {
+            after(&mut self.model)?;
+        }
         self.forget()
     }
     // ANCHOR_END: look
@@ -216,12 +239,25 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Network
     }
 
     fn save(&mut self, folder: &Path) -> Result<()> {
-        save_checkpoint(&self.model, &self.config, folder)?;
+        match &self.other {
+            None => save_checkpoint(&self.model, &self.config, folder)?,
+            Some(other) => {
+                // No reader of Llamas takes it for one.
+                let config = serde_json::json!({
+                    "model_type": "quadrivium-long",
+                    "position_encoding": other.encoding,
+                });
+                let file = folder.join("config.json");
+                std::fs::write(&file, format!("{config:#}\n"))
+                    .map_err(|e| Error::write(&file, e))?;
+                save_weights(&self.model, folder.join("model.safetensors"))?;
+            }
+        }
         Ok(self.adam.save(&self.model, folder.join(OPTIMIZER))?)
     }
 
     fn load(&mut self, folder: &Path, step: usize) -> Result<()> {
-        load_weights(&mut self.model, folder.join("model.safetensors"))?;
+        self.take_weights(folder)?;
         let optimizer = folder.join(OPTIMIZER);
         let adam = AdamW::load(*self.adam.config(), &self.model, &optimizer)?;
         if adam.steps() != step {
@@ -230,6 +266,10 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Network
         }
         self.adam = adam;
         Ok(())
+    }
+
+    fn take_weights(&mut self, folder: &Path) -> Result<()> {
+        Ok(load_weights(&mut self.model, folder.join("model.safetensors"))?)
     }
 }
 

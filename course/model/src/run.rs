@@ -9,7 +9,7 @@ use crate::batches::Position;
 use crate::corpus::hex;
 use crate::error::{Error, Result, shown};
 use crate::network::{Network, OPTIMIZER};
-use crate::sizes::Size;
+use crate::sizes::{LONGER, Size};
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -33,6 +33,20 @@ pub struct Settings {
     pub rate: f64,
     /// A number that belongs to the tokens of the text.
     pub text: String,
+    /// The position encoding, in a run of `long`. In one of `train` there is no name: it has RoPE.
+    #[serde(default)]
+    pub encoding: Option<String>,
+    /// A number that belongs to the weights from which a model is tuned to longer texts.
+    #[serde(default)]
+    pub tuned_from: Option<String>,
+}
+
+impl Settings {
+    /// `b` and `s` of a batch: those of the size, or one longer text where a model is tuned.
+    pub fn shape(&self) -> (usize, usize) {
+        let (b, s) = self.size.batch();
+        if self.tuned_from.is_some() { (1, LONGER * s) } else { (b, s) }
+    }
 }
 
 /// What a checkpoint knows beside the weights and the optimizer's state.
@@ -216,6 +230,7 @@ pub fn same(folder: &Path, of_run: &Settings, asked: &Settings) -> Result<()> {
         let now = asked.get(name).filter(|now| *now != run)?;
         Some(match name.as_str() {
             "text" => "`text` has other tokens".to_string(),
+            "tuned_from" => "it was tuned from other weights".to_string(),
             _ => format!("`{name}` is {run} there, and {now} was asked for"),
         })
     };

@@ -23,6 +23,8 @@ const RECENT: usize = 20;
 pub struct Show {
     terminal: Terminal,
     bar: ProgressBar,
+    /// Whether a checkpoint is a line.
+    checkpoints: bool,
 }
 
 impl Default for Show {
@@ -34,21 +36,26 @@ impl Default for Show {
 impl Show {
     /// Standard output.
     pub fn new() -> Self {
-        Self { terminal: Terminal::stdout(), bar: ProgressBar::hidden() }
+        Self { terminal: Terminal::stdout(), bar: ProgressBar::hidden(), checkpoints: true }
     }
 
     /// Nothing.
     pub fn silent() -> Self {
-        Self { terminal: Terminal::silent(), bar: ProgressBar::hidden() }
+        Self { terminal: Terminal::silent(), bar: ProgressBar::hidden(), checkpoints: true }
     }
 
-    fn entry(&mut self, name: &str, text: &str) -> Result<()> {
+    pub(crate) fn entry(&mut self, name: &str, text: &str) -> Result<()> {
         Ok(self.terminal.entry(name, text)?)
     }
 
-    fn line(&mut self, line: &str) -> Result<()> {
-        let Self { terminal, bar } = self;
+    pub(crate) fn line(&mut self, line: &str) -> Result<()> {
+        let Self { terminal, bar, .. } = self;
         Ok(bar.suspend(|| terminal.line(line))?)
+    }
+
+    /// A sentence, as many lines as it takes.
+    pub(crate) fn sentence(&mut self, text: &str) -> Result<()> {
+        Ok(self.terminal.text("  ", text)?)
     }
 
     /// What is learned from, and what is held out.
@@ -133,6 +140,28 @@ impl Show {
         Ok(())
     }
 
+    /// One of many runs: a bar with its name, and no line for each checkpoint.
+    pub(crate) fn begin_one(&mut self, name: &str, state: &State) {
+        self.checkpoints = false;
+        let (step, steps) = (state.step as u64, state.settings.steps as u64);
+        self.bar = ProgressBar::new(steps).with_position(step);
+        self.bar.reset_eta();
+        let template = "  {prefix} {wide_bar} step {pos} of {len}, loss {msg}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_prefix(name.to_string());
+    }
+
+    /// What is being done, in words, where no steps can be counted.
+    pub(crate) fn doing(&mut self, words: String) {
+        self.bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("  {msg}") {
+            self.bar.set_style(style);
+        }
+        self.bar.set_message(words);
+    }
+
     /// A step was made.
     pub fn step(&self, state: &State) {
         let recent = &state.losses[state.losses.len().saturating_sub(RECENT)..];
@@ -146,6 +175,9 @@ impl Show {
     /// # Errors
     /// Standard output can't be written.
     pub fn checkpoint(&mut self, state: &State) -> Result<()> {
+        if !self.checkpoints {
+            return Ok(());
+        }
         let recent = &state.losses[state.losses.len().saturating_sub(RECENT)..];
         let loss: f32 = recent.iter().sum::<f32>() / recent.len() as f32;
         let loss = if recent.is_empty() { "    -".into() } else { format!("{loss:5.3}") };

@@ -22,6 +22,9 @@ pub type Embedding<const V: usize, const H: usize> = quadrivium::VocabEmbedding<
 /// The library's position encoding.
 pub type Rope<const HD: usize> = quadrivium::NtkAwareRope<HD, Cpu>;
 
+/// How many times longer than in training the texts of `long` are.
+pub const LONGER: usize = 8;
+
 /// `v` of [`Small`].
 pub const SMALL_VOCAB: usize = 512;
 /// `v` of [`Tiny`].
@@ -29,7 +32,7 @@ pub const TINY_VOCAB: usize = 272;
 
 /// Where matrices and table start. The default, 0.02, is for tokens of some thousand elements; a sum of 128 products needs
 /// larger ones to matter beside its input.
-const INIT_STD: f64 = 0.04;
+pub(crate) const INIT_STD: f64 = 0.04;
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

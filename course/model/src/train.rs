@@ -12,6 +12,7 @@ use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
 use crate::text::Text;
 use course::arguments::TrainArguments;
 use quadrivium::training::Schedule;
+use std::path::Path;
 use std::time::Instant;
 
 /// The part of all steps in which the rate rises.
@@ -73,45 +74,27 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
         steps: *steps,
         rate: *rate,
         text: corpus.fingerprint()?,
+        encoding: None,
+        tuned_from: None,
     };
     let trigram = corpus.trigram_losses();
     let mut show = Show::new();
     show.text(&text, &corpus)?;
     show.model(&config)?;
 
-    let folder = Run::open(out)?;
-    let older = run::newest(out).filter(|_| !anew);
-    let state = match &older {
-        None => State::new(settings.clone()),
-        Some(checkpoint) => run::state(checkpoint)?,
-    };
-    run::same(out, &state.settings, &settings)?;
-    let (b, s) = size.batch();
-    let read = Batches::new(&corpus.trained, *seed, (b, s)).after(state.step);
-    if state.position != read {
-        let (file, step) = (older.unwrap_or_default().join("training.json"), state.step);
-        let reason = format!("step {step} has read up to {read:?}, not to {:?}", state.position);
-        return Err(Error::broken(&file, reason));
-    }
-    let mut network = guarded(*mine, Moment::Start, || network(&settings))?;
-    if let Some(checkpoint) = &older {
-        network.load(checkpoint, state.step)?;
-    }
-    if *anew {
-        folder.clear()?; // now that nothing more can be refused
-    }
-    if let Some(parts) = network.parts() {
+    let (mut training, goes_on) =
+        Training::open(out, &corpus, &settings, (*anew, *every), || network(&settings))?;
+    if let Some(parts) = training.network.parts() {
         show.parts(&parts)?;
     }
-    folder.tidy()?;
-    let begun = state.step;
-    show.begin(&state, older.is_some(), mean(&trigram))?;
+    let begun = training.state.step;
+    show.begin(&training.state, goes_on, mean(&trigram))?;
     let start = Instant::now();
-    let mut training = Training { folder, corpus, state, network, every: *every };
     let agrees = training.go_on(&mut show)?;
     let made = training.state.step - begun;
+    let (b, s) = settings.shape();
     show.took(made * b * s, start.elapsed())?;
-    let Training { corpus, state, network, .. } = &training;
+    let Training { state, network, .. } = &training;
     if let Some(differs) = network.differs() {
         show.differs(&differs)?;
         return Ok(agrees);
@@ -119,8 +102,8 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
     if let Some(apart) = network.apart() {
         show.agrees(apart)?;
     }
-    let model = losses(network.as_ref(), corpus)?;
-    show.result(corpus, &trigram, &model)?;
+    let model = losses(network.as_ref(), &corpus)?;
+    show.result(&corpus, &trigram, &model)?;
     let figure = out.join("loss.svg");
     let curve = figures::curve(state, mean(&trigram));
     figures::write(&figure, &curve.figure()?)?;
@@ -143,11 +126,11 @@ pub fn losses(network: &dyn Network, corpus: &Corpus) -> Result<Vec<f64>> {
 }
 
 /// A run at work.
-pub struct Training {
+pub struct Training<'c> {
     /// Its folder.
     pub folder: Run,
     /// Its text.
-    pub corpus: Corpus,
+    pub corpus: &'c Corpus,
     /// How far it is.
     pub state: State,
     /// The model.
@@ -156,7 +139,45 @@ pub struct Training {
     pub every: usize,
 }
 
-impl Training {
+impl<'c> Training<'c> {
+    /// Takes the folder of a run, which begins there with the model of `make`, or goes on. The second value says which.
+    /// `every` are the steps between two checkpoints.
+    ///
+    /// # Errors
+    /// A folder that can't be used, or that holds another run; what `make` reports.
+    pub fn open(
+        out: &Path,
+        corpus: &'c Corpus,
+        settings: &Settings,
+        (anew, every): (bool, usize),
+        make: impl FnOnce() -> Result<Box<dyn Network>>,
+    ) -> Result<(Self, bool)> {
+        let folder = Run::open(out)?;
+        let older = run::newest(out).filter(|_| !anew);
+        let state = match &older {
+            None => State::new(settings.clone()),
+            Some(checkpoint) => run::state(checkpoint)?,
+        };
+        run::same(out, &state.settings, settings)?;
+        let shape = settings.shape();
+        let read = Batches::new(&corpus.trained, settings.seed, shape).after(state.step);
+        if state.position != read {
+            let (file, step) = (older.unwrap_or_default().join("training.json"), state.step);
+            let reason =
+                format!("step {step} has read up to {read:?}, not to {:?}", state.position);
+            return Err(Error::broken(&file, reason));
+        }
+        let mut network = guarded(settings.mine, Moment::Start, make)?;
+        if let Some(checkpoint) = &older {
+            network.load(checkpoint, state.step)?;
+        }
+        if anew {
+            folder.clear()?; // now that nothing more can be refused
+        }
+        folder.tidy()?;
+        Ok((Self { folder, corpus, state, network, every }, older.is_some()))
+    }
+
     // ANCHOR: go_on
     /// Makes the steps that are left. Each depends on the state alone: where the text is read, the weights, the optimizer.
     /// So it does not matter whether the process that makes it is the one that made the step before.
@@ -167,7 +188,7 @@ impl Training {
         let Self { folder, corpus, state, network, every } = self;
         let settings = state.settings.clone();
         let schedule = schedule(&settings);
-        let mut batches = Batches::new(&corpus.trained, settings.seed, settings.size.batch());
+        let mut batches = Batches::new(&corpus.trained, settings.seed, settings.shape());
         if state.held_out.is_empty() {
             checkpoint(folder, corpus, state, network.as_mut(), show)?;
         }

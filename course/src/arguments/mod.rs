@@ -4,8 +4,10 @@
 #![allow(missing_docs)]
 
 mod grade;
+mod long;
 
 pub use grade::{Format, GradeArguments, Package, SandboxLines};
+pub use long::{ENCODINGS, LongArguments, STRETCHED};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
@@ -208,6 +210,7 @@ pub enum ModelCommand {
     Eval(EvalArguments),
     Inspect(InspectArguments),
     Attention(AttentionArguments),
+    Long(LongArguments),
 }
 
 /// Train a model on a text, and compare it with a 3-gram model of the same text.

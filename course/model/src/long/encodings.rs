@@ -1,0 +1,166 @@
+//! The position encodings, each in the same model.
+//!
+//! All weights of a model are drawn from the run's seed, whatever its encoding; what an encoding adds has seeds behind
+//! those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned positions, and
+//! Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
+
+use crate::error::Result;
+use crate::network::{Library, Llama, Network, Other, Trainee};
+use crate::sizes::{self, INIT_STD, LONGER, SMALL_VOCAB, Size, TINY_VOCAB};
+use quadrivium::pos_emb::{
+    DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig, RotaryFrequencies, ScaledRope,
+    ScaledRopeConfig, XPos, XPosConfig, Yarn,
+};
+use quadrivium::position::{
+    Alibi, Kerple, KerpleConfig, KerpleKernel, LearnedPositions, LearnedPositionsConfig,
+    NoPosition, PositionEncoding, Sinusoidal, T5Bias, T5BiasConfig, TransformerXl,
+    TransformerXlConfig,
+};
+use quadrivium::tensor::*;
+
+/// The base of all rotations.
+const BASE: f64 = 10_000.0;
+/// Seeds from here on, behind those of a model's own weights.
+const SEEDS: u64 = 1000;
+
+/// The frequencies of a rotation of heads of size `hd`, in a model that was trained at `ms` positions.
+fn frequencies(name: &str, hd: usize, ms: usize) -> quadrivium::error::Result<RotaryFrequencies> {
+    let factor = LONGER as f64;
+    match name.strip_suffix("-tuned").unwrap_or(name) {
+        "interpolation" => RotaryFrequencies::interpolated(hd, BASE, factor),
+        "ntk" => RotaryFrequencies::ntk(hd, BASE, factor),
+        "yarn" => {
+            let yarn = Yarn { factor, max_seq_len: ms, ..Yarn::default() };
+            RotaryFrequencies::yarn(hd, BASE, yarn)
+        }
+        "partial" => RotaryFrequencies::plain(hd / 2, BASE),
+        _ => RotaryFrequencies::plain(hd, BASE),
+    }
+}
+
+/// Sinusoids as they were published: on tokens that were multiplied by the root of the hidden size. Without that, they
+/// would drown the tokens. Source: Vaswani et al. 2017, sections 3.4 and 3.5.
+#[derive(Debug, Default, Clone, Copy)]
+struct OnScaledTokens;
+
+impl ZeroSizedModule for OnScaledTokens {}
+
+impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for OnScaledTokens {
+    fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<f32, Cpu>>(
+        &self,
+        tokens: Tensor<(B, S, Const<H>), f32, Cpu, T>,
+        offset: usize,
+    ) -> quadrivium::error::Result<Tensor<(B, S, Const<H>), f32, Cpu, T>> {
+        let scaled = tokens.try_mul((H as f64).sqrt() as f32)?; //            [b, s, h]
+        Sinusoidal::default().try_forward((scaled, offset)) //                [b, s, h]
+    }
+}
+
+/// A model with its name. `after` ends each step.
+fn named<const V: usize, M: Llama<V> + 'static>(
+    (dev, name, size): (&Cpu, &str, Size),
+    model: M,
+    after: fn(&mut M) -> Result<()>,
+) -> Result<Box<dyn Network>> {
+    let other = Other { encoding: name.to_string(), after };
+    Ok(Box::new(Trainee::<V, M>::new(dev, model, Library, size.config())?.with(other)))
+}
+
+/// The models of a size. `[h, nh, hd, ms]` are its hidden size, query heads, head size and trained length.
+macro_rules! models {
+    ($of_size:ident, $model:path, $size:expr, $v:ident, [$h:literal, $nh:literal, $hd:literal, $ms:literal]) => {
+        fn $of_size(name: &str, seed: u64) -> Result<Box<dyn Network>> {
+            let dev = sizes::device();
+            let of = (&dev, name, $size);
+            let model = $model(&dev, seed)?;
+            let own = |nth: usize| seed.wrapping_add(SEEDS + 10 * nth as u64);
+            let rope = || {
+                let mut config = ScaledRopeConfig::new(frequencies(name, $hd, $ms)?, LONGER * $ms);
+                config.rotary_dim = Some(config.frequencies.rotary_dim());
+                ScaledRope::<$hd, Cpu>::new(&dev, config)
+            };
+            let none = |_| Ok(NoPosition);
+            match name {
+                "none" => named::<$v, _>(of, model.with_position(none, NoPosition)?, |_| Ok(())),
+                "sinusoidal" => {
+                    named::<$v, _>(of, model.with_position(none, OnScaledTokens)?, |_| Ok(()))
+                }
+                "learned" => {
+                    let config = LearnedPositionsConfig { init_std: INIT_STD, init_seed: own(0) };
+                    let shared = LearnedPositions::<$ms, $h, f32, Cpu>::new(&dev, config)?;
+                    named::<$v, _>(of, model.with_position(none, shared)?, |_| Ok(()))
+                }
+                "t5" => {
+                    let config = T5BiasConfig { init_seed: own(0), ..Default::default() };
+                    let shared = T5Bias::<$nh, 32, f32, Cpu>::new(&dev, config)?;
+                    named::<$v, _>(of, model.with_position(none, shared)?, |_| Ok(()))
+                }
+                "alibi" => named::<$v, _>(of, model.with_position(none, Alibi::<$nh>)?, |_| Ok(())),
+                "kerple-log" | "kerple-power" => {
+                    let log = name == "kerple-log";
+                    let kernel = if log { KerpleKernel::Logarithmic } else { KerpleKernel::Power };
+                    let block = |nth| {
+                        let config = KerpleConfig { kernel, init_seed: own(nth) };
+                        Kerple::<$nh, f32, Cpu>::new(&dev, config)
+                    };
+                    // Where the authors' code has its numbers before each call.
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |model| {
+                        for block in &mut model.layers.modules {
+                            block.self_attn.position.clamp()?;
+                        }
+                        Ok(())
+                    })
+                }
+                "xl" => {
+                    let block = |nth| {
+                        let config = TransformerXlConfig {
+                            base: BASE,
+                            init_std: INIT_STD,
+                            init_seed: own(nth),
+                        };
+                        TransformerXl::<$h, $nh, $hd, f32, Cpu>::new(&dev, config)
+                    };
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
+                }
+                "xpos" => {
+                    let config =
+                        XPosConfig { base: BASE, max_position: LONGER * $ms, ..Default::default() };
+                    let xpos = XPos::<$hd, Cpu>::new(&dev, config)?;
+                    let model = model.with_position(|_| Ok(xpos.clone()), NoPosition)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                "rope+alibi" => {
+                    let rope = rope()?; // the blocks share its table
+                    let model = model.with_position(|_| Ok(rope.clone()), Alibi::<$nh>)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                "dynamic-ntk" => {
+                    let ntk = DynamicNtk { factor: 1.0, max_seq_len: $ms };
+                    let config = DynamicNtkRopeConfig { base: BASE, ntk, ..Default::default() };
+                    let rope = DynamicNtkRope::<$hd, Cpu>::new(&dev, config)?;
+                    let model = model.with_position(|_| Ok(rope.clone()), NoPosition)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                _ => {
+                    let rope = rope()?;
+                    let model = model.with_position(|_| Ok(rope.clone()), NoPosition)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+            }
+        }
+    };
+}
+
+models!(small, sizes::small, Size::Small, SMALL_VOCAB, [128, 4, 32, 128]);
+models!(tiny, sizes::tiny, Size::Tiny, TINY_VOCAB, [16, 2, 8, 16]);
+
+/// A model with the encoding of that name, untrained.
+///
+/// # Errors
+/// What the library refuses.
+pub fn network(name: &str, size: Size, seed: u64) -> Result<Box<dyn Network>> {
+    match size {
+        Size::Small => small(name, seed),
+        Size::Tiny => tiny(name, seed),
+    }
+}

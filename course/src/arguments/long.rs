@@ -1,0 +1,90 @@
+//! What `cargo course model long` understands.
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use std::path::PathBuf;
+
+/// The encodings that a model is trained with, each from its beginning.
+pub const ENCODINGS: [&str; 12] = [
+    "none",
+    "sinusoidal",
+    "learned",
+    "t5",
+    "alibi",
+    "kerple-log",
+    "kerple-power",
+    "xl",
+    "rope",
+    "xpos",
+    "partial",
+    "rope+alibi",
+];
+
+/// What is made of the model that was trained with RoPE: other frequencies, and some steps at the longer length.
+pub const STRETCHED: [&str; 7] = [
+    "interpolation",
+    "ntk",
+    "dynamic-ntk",
+    "yarn",
+    "interpolation-tuned",
+    "ntk-tuned",
+    "yarn-tuned",
+];
+
+/// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained at.
+///
+/// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up to
+/// 1,024. Of the one with RoPE, longer ones are made by other frequencies: interpolation, NTK, YaRN, at once and after some
+/// steps at 1,024 positions. A run that was ended at any moment goes on with the same command, and ends with the same bits.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course model long                           all encodings
+  cargo course model long --only rope alibi ntk     three of them
+  cargo course model long --seeds 42 43 44          three times each
+  cargo course model long --text a.txt --out long   your text, in the folder long
+
+Exit codes:
+  0  all was trained and measured
+  2  wrong arguments, a text or a folder that can't be used")]
+pub struct LongArguments {
+    /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
+    #[arg(long, value_name = "FILE")]
+    pub text: Vec<PathBuf>,
+
+    /// The folder of the runs. It is made if it is not there.
+    ///
+    /// It gets a folder for each seed, and in it one for each encoding; long.json with all numbers, and the figures
+    /// long.svg and stretched.svg.
+    #[arg(long, value_name = "DIR", default_value = "target/model-long")]
+    pub out: PathBuf,
+
+    /// Steps of each encoding.
+    #[arg(long, default_value_t = 600)]
+    pub steps: usize,
+
+    /// Steps of a fine-tuning at the longer length.
+    #[arg(long, value_name = "STEPS", default_value_t = 60)]
+    pub tune: usize,
+
+    /// The seeds of the weights and of the order of the text, one or several.
+    #[arg(long, value_name = "SEED", num_args = 1.., default_values_t = [42])]
+    pub seeds: Vec<u64>,
+
+    /// These encodings alone [default: all].
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 1..,
+        value_parser = PossibleValuesParser::new(ENCODINGS.into_iter().chain(STRETCHED))
+    )]
+    pub only: Vec<String>,
+
+    /// Begin again, and replace the runs in the folder. Without this, they go on.
+    #[arg(long)]
+    pub anew: bool,
+
+    /// Models that are much too small, for tests.
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+}
