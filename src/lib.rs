@@ -15,6 +15,7 @@
 //! | --- | --- | --- |
 //! | [`Linear`](linear::Linear) | [`linear`] | the product with a matrix of weights |
 //! | [`GroupedQueryAttention`](attention::GroupedQueryAttention) | [`attention`] | what earlier tokens have to say, with a cache |
+//! | [`PositionEncoding`](position::PositionEncoding) | [`position`] | what a model knows of order, at tokens, queries and keys, or scores |
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |

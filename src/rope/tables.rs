@@ -108,6 +108,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             table.resize(rows * hd, unturned);
         }
         // ANCHOR: tables
+        // `turn` gives the angle, position times frequency, and a factor, which is 1 for plain RoPE.
         let fill = |row: usize, cos: &mut [f32], sin: &mut [f32]| {
             for plane in 0..planes {
                 let (angle, scale) = turn(row, plane);
