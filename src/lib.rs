@@ -137,13 +137,17 @@
 //! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
 //! `?` turns what dfdx's devices and optimizers report into [`Error`].
 
+pub mod absolute;
 pub mod attention;
+pub mod biases;
 pub mod checkpoint;
 mod checks;
 mod cpu;
 pub mod embedding;
 pub mod error;
 pub mod feedforward;
+pub mod frequencies;
+mod host;
 pub mod init;
 pub mod layernorm;
 pub mod linear;
@@ -153,6 +157,7 @@ pub mod norm;
 pub mod parallel;
 pub mod position;
 pub mod rope;
+pub mod rotations;
 pub mod training;
 pub mod weights;
 
@@ -185,9 +190,15 @@ pub mod functional {
 
     #[doc(inline)]
     pub use crate::{
+        absolute::{add_learned_positions, add_sinusoids, sinusoid_shift, sinusoids},
         attention::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward},
+        biases::{
+            alibi_bias, alibi_slopes, kerple_bias, relative_scores, relative_scores_direct,
+            t5_bias, t5_bucket,
+        },
         embedding::vocab_embedding,
         feedforward::{ffn_hidden_size, silu_mul},
+        frequencies::rotate_by_frequencies,
         layernorm::layer_norm,
         linear::linear,
         loss::{cross_entropy, mean_loss, next_tokens, perplexity},
@@ -197,8 +208,8 @@ pub mod functional {
         rope::{
             Layout, apply_rotary_pos_emb, apply_rotary_pos_emb_complex,
             apply_rotary_pos_emb_interleaved, half_split_to_interleaved, interleaved_to_half_split,
-            rotate_by_frequencies,
         },
+        rotations::{linear_attention, linear_attention_running},
     };
 }
 
@@ -243,15 +254,20 @@ pub mod vocab_emb {
 }
 
 pub mod pos_emb {
-    //! The rotations: [`rope`](crate::rope) without its rotation, which is in
-    //! [`functional`](crate::functional).
+    //! What turns queries and keys: [`rope`](crate::rope), [`frequencies`](crate::frequencies) and
+    //! [`rotations`](crate::rotations). The rotations themselves are in [`functional`](crate::functional).
 
     #[doc(inline)]
-    pub use crate::rope::{
-        AxialPlanes, AxialRope, AxialRopeConfig, DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig,
-        LearnableRope, LearnableRopeConfig, Llama3, LongRope, MAX_TABLE_POSITIONS, NtkAwareRope,
-        NtkAwareRopeConfig, PastCache, RotaryFrequencies, RotaryTables, ScaledRope,
-        ScaledRopeConfig, XPos, XPosConfig, Yarn, ntk_base, ratio_for_length, rotary_frequencies,
+    pub use crate::{
+        frequencies::{
+            DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig, LearnableRope, LearnableRopeConfig,
+            Llama3, LongRope, RotaryFrequencies, ScaledRope, ScaledRopeConfig, Yarn,
+        },
+        rope::{
+            MAX_TABLE_POSITIONS, NtkAwareRope, NtkAwareRopeConfig, PastCache, RotaryTables,
+            ntk_base, ratio_for_length, rotary_frequencies,
+        },
+        rotations::{AxialPlanes, AxialRope, AxialRopeConfig, XPos, XPosConfig},
     };
 }
 

@@ -5,17 +5,12 @@
 mod cache;
 mod formula;
 mod fused;
-mod linear;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
 use formula::Sizes;
 pub(crate) use formula::check_padding;
 pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
-pub use linear::{
-    LinearState, linear_attention, linear_attention_running, linear_denominators,
-    positive_features, weigh_linearly,
-};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};

@@ -1,36 +1,14 @@
 //! Where a model puts what it knows about the order of its tokens: at its embeddings, at queries and keys, at scores.
 //!
-//! What turns queries and keys is in [`rope`](crate::rope). Here are those that are added:
-//!
-//! | Encoding | File | It adds |
-//! | --- | --- | --- |
-//! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position, to tokens |
-//! | [`LearnedPositions`] | `learned.rs` | a row of a table, to tokens |
-//! | [`T5Bias`] | `t5.rs` | a learned number for each bucket of distances, to scores |
-//! | [`Alibi`] | `alibi.rs` | a slope times the distance, to scores |
-//! | [`Kerple`] | `kerple.rs` | a logarithm or a power of the distance, to scores |
-//! | [`TransformerXl`] | `transformer_xl.rs` | what a query has to say of each distance, to scores |
-//!
-//! A bias that knows the distance alone is a table by distance, `[nh, t]`, and never a matrix of queries and keys.
+//! Each room of encodings says what they are: [`absolute`](crate::absolute), [`biases`](crate::biases), and for rotations
+//! [`rope`](crate::rope), [`frequencies`](crate::frequencies) and [`rotations`](crate::rotations). Here stands what a model
+//! asks of all of them, [`PositionEncoding`], and what each answers.
 
-mod alibi;
 mod encodings;
-mod host;
-mod kerple;
-mod learned;
 mod rotations;
-mod sinusoidal;
-mod t5;
-mod transformer_xl;
 
-pub use alibi::{Alibi, alibi_bias, alibi_slopes};
-pub use kerple::{Kerple, KerpleConfig, KerpleKernel, kerple_bias};
-pub use learned::{LearnedPositions, LearnedPositionsConfig, add_learned_positions};
-pub use sinusoidal::{Sinusoidal, add_sinusoids, sinusoid_shift, sinusoids};
-pub use t5::{T5Bias, T5BiasConfig, t5_bias, t5_bias_between, t5_bucket};
-pub use transformer_xl::{
-    TransformerXl, TransformerXlConfig, add_to_heads, relative_scores, relative_scores_direct,
-};
+#[doc(inline)]
+pub use crate::{absolute::*, biases::*};
 
 use crate::checks::same_shape;
 use crate::error::{Error, Result};

@@ -2,7 +2,9 @@
 
 use super::{Heads, PositionEncoding};
 use crate::error::{Error, Result};
-use crate::rope::{DynamicNtkRope, LearnableRope, NtkAwareRope, PastCache, ScaledRope, XPos};
+use crate::frequencies::{DynamicNtkRope, LearnableRope, ScaledRope};
+use crate::rope::{NtkAwareRope, PastCache};
+use crate::rotations::XPos;
 use crate::tensor::*;
 
 impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NtkAwareRope<HD, D> {

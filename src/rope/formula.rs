@@ -64,7 +64,7 @@ pub fn apply_rotary_pos_emb_interleaved<
     apply_rotary(x, cos, sin, pairs)
 }
 
-pub(super) fn apply_rotary<
+pub(crate) fn apply_rotary<
     B: Dim,
     S: Dim,
     N: Dim,
@@ -128,14 +128,14 @@ fn rotate_backward<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
 
 /// Whether to turn, or to turn back.
 #[derive(Clone, Copy)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Forward,
     Backward,
 }
 
 /// Turns the part of each head that turns, the first `r`, and leaves the rest as it is, bit for bit. There is no tape
 /// here, so dfdx's gradient of a slice is not used.
-pub(super) fn rotate_part<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+pub(crate) fn rotate_part<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     way: Way,
     x: Tensor<(B, S, N, H), W, D>,
     cos: &Tensor<(usize, H), W, D>,
@@ -164,7 +164,7 @@ pub(super) fn rotate_part<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>
 // ANCHOR: quarter_turn
 /// Turns each pair by 90 degrees, `(a, b)` to `(-b, a)`: swaps partners, then the first changes
 /// its sign. In the half-split layout this is the well-known `rotate_half`.
-pub(super) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+pub(crate) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     x: Tensor<(B, S, N, H), W, D>,
     layout: Layout,
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
@@ -197,7 +197,7 @@ fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     table.try_broadcast_like::<_, Axes2<0, 2>>(shape)
 }
 
-pub(super) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(
+pub(crate) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(
     x: &(B, S, N, H),
     cos: &(usize, H),
     sin: &(usize, H),

@@ -8,7 +8,7 @@ use crate::tensor::*;
 /// are. `None` on other devices. All must be contiguous.
 ///
 /// Kept for the backward pass: the tables, shared.
-pub(super) fn apply_rotary<
+pub(crate) fn apply_rotary<
     B: Dim,
     S: Dim,
     N: Dim,

@@ -16,7 +16,7 @@ pub enum Layout {
 
 /// Which dimensions of a head turn, and which two of them together: the first `rotary_dim`, in a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     pub layout: Layout,
     pub rotary_dim: usize,
 }
@@ -92,7 +92,7 @@ where
         .try_reshape_like(&(b, s, n, h))
 }
 
-pub(super) fn check_heads<B: Dim, S: Dim, N: Dim, H: Dim>(x: &(B, S, N, H)) -> Result<usize> {
+pub(crate) fn check_heads<B: Dim, S: Dim, N: Dim, H: Dim>(x: &(B, S, N, H)) -> Result<usize> {
     check_size("x", x)?;
     check_head_dim(x.3.size())
 }

@@ -3,31 +3,19 @@
 //!
 //! It does not know about queries, keys or attention; a caller rotates both with the same module.
 
-mod axial;
 pub mod builder;
 mod complex;
-mod dynamic;
-mod formula;
-mod frequencies;
-mod fused;
-mod layouts;
-mod learnable;
-mod scaled;
-mod scaling;
+pub(crate) mod formula;
+pub(crate) mod frequencies;
+pub(crate) mod fused;
+pub(crate) mod layouts;
 mod tables;
-mod xpos;
 
-pub use axial::{AxialPlanes, AxialRope, AxialRopeConfig};
 pub use complex::apply_rotary_pos_emb_complex;
-pub use dynamic::{DynamicNtkRope, DynamicNtkRopeConfig};
 pub use formula::{apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved};
 pub use frequencies::{ntk_base, ratio_for_length, rotary_frequencies};
 pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
-pub use learnable::{LearnableRope, LearnableRopeConfig, rotate_by_frequencies};
-pub use scaled::{ScaledRope, ScaledRopeConfig};
-pub use scaling::{DynamicNtk, Llama3, LongRope, RotaryFrequencies, Yarn};
 pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
-pub use xpos::{XPos, XPosConfig};
 
 use crate::checks::{check_size, require};
 use crate::error::{Error, Number, Result};
@@ -151,11 +139,11 @@ pub struct NtkAwareRope<const HD: usize, D: Storage<f32>> {
 
 /// dfdx visits a module's fields; this one has no tensors in it.
 #[derive(Debug, Default, Clone, Copy)]
-struct NoWeights;
+pub(crate) struct NoWeights;
 
 impl ZeroSizedModule for NoWeights {}
 
-const fn assert_head(head_dim: usize) {
+pub(crate) const fn assert_head(head_dim: usize) {
     if head_dim % 2 != 0 || head_dim < 4 {
         concat_panic!(
             "head size ",
@@ -258,7 +246,7 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 }
 
 /// `offset + s`, of an input that has rows.
-fn end_position<S: Shape>(x: &S, offset: usize) -> Result<usize> {
+pub(crate) fn end_position<S: Shape>(x: &S, offset: usize) -> Result<usize> {
     check_size("x", x)?;
     let length = x.concrete()[1];
     offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })

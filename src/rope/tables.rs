@@ -8,7 +8,6 @@ use super::formula::apply_rotary;
 use super::frequencies::check_head_dim;
 use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};
-use super::scaling::RotaryFrequencies;
 use crate::checks::{check_size, require, same_shape};
 use crate::cpu::{each, rows_of_a_piece};
 use crate::error::{Error, Result};
@@ -51,23 +50,8 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         Self::at_positions(dev, head_dim, (frequencies, 1.0), positions, layout)
     }
 
-    /// Tables of scaled frequencies. If they are fewer than `hd / 2`, the first elements of a head turn, two for each
-    /// frequency; the others stay as they are, bit for bit. Sources: Black et al. 2022, "GPT-NeoX-20B"; Phi.
-    ///
-    /// # Errors
-    /// As for [`new`](Self::new); more frequencies than `hd / 2`.
-    pub fn of_frequencies(
-        dev: &D,
-        head_dim: H,
-        frequencies: &RotaryFrequencies,
-        positions: Range<usize>,
-        layout: Layout,
-    ) -> Result<Self> {
-        let turns = (frequencies.frequencies(), frequencies.scale());
-        Self::at_positions(dev, head_dim, turns, positions, layout)
-    }
-
-    fn at_positions(
+    /// `cos` and `sin` of `position * frequency`, times the scale. With fewer frequencies than `hd / 2`, the elements behind stay.
+    pub(crate) fn at_positions(
         dev: &D,
         head_dim: H,
         (frequencies, scale): (&[f64], f64),
@@ -184,7 +168,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
 
     /// As [`rotate`](Self::rotate), with row `first + t` for row `t` of `x`. A CPU reads the rows where they are, so
     /// a call in a long table costs what it costs in a short one.
-    pub(super) fn rotate_from<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+    pub(crate) fn rotate_from<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
         x: Tensor<(B, S, N, H), F, D, T>,
         first: usize,

@@ -7,12 +7,12 @@
 mod oracle;
 mod support;
 
+#[path = "29_absolute.rs"]
+mod absolute;
 #[path = "25_attention.rs"]
 mod attention;
 #[path = "30_biases.rs"]
 mod biases;
-#[path = "30_biases_in_attention.rs"]
-mod biases_in_attention;
 #[path = "15_book.rs"]
 mod book;
 #[path = "24_checkpoints.rs"]
@@ -31,6 +31,8 @@ mod embedding;
 mod feedforward;
 #[path = "19_for_builders.rs"]
 mod for_builders;
+#[path = "27_frequencies.rs"]
+mod frequencies;
 #[path = "21_fused.rs"]
 mod fused;
 #[path = "08_half_precision.rs"]
@@ -40,10 +42,6 @@ mod half_precision;
 mod init;
 #[path = "20_layernorm.rs"]
 mod layernorm;
-#[path = "28_learnable_frequencies.rs"]
-mod learnable_frequencies;
-#[path = "30_linear_attention.rs"]
-mod linear_attention;
 #[path = "26_loss.rs"]
 mod loss;
 #[path = "23_model.rs"]
@@ -57,8 +55,6 @@ mod norm;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;
-#[path = "29_positions.rs"]
-mod positions;
 #[path = "10_pytorch/mod.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]
@@ -67,9 +63,7 @@ mod refusals;
 mod rope;
 #[path = "06_rope_calls.rs"]
 mod rope_calls;
-#[path = "28_rotation_modules.rs"]
-mod rotation_modules;
-#[path = "27_rotations.rs"]
+#[path = "28_rotations.rs"]
 mod rotations;
 #[path = "16_saving.rs"]
 mod saving;
@@ -81,7 +75,3 @@ mod snapshots;
 mod strides;
 #[path = "25_training.rs"]
 mod training;
-#[path = "30_transformer_xl.rs"]
-mod transformer_xl;
-#[path = "28_xpos_and_axes.rs"]
-mod xpos_and_axes;

@@ -1,8 +1,8 @@
 //! Attention whose encoding is no rotation alone.
 
 use super::*;
-use quadrivium::attention::{LinearState, linear_attention, linear_attention_running};
 use quadrivium::rope::RotaryTables;
+use quadrivium::rotations::{LinearState, linear_attention, linear_attention_running};
 
 /// Linear attention with RoPE in the numerator. The tables are `f32`, all else is `f64`.
 ///

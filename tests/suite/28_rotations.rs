@@ -1,5 +1,8 @@
 //! xPos, and positions of two and three numbers.
 
+#[path = "28_rotations/linear_attention.rs"]
+mod linear_attention;
+
 use crate::support::*;
 use proptest::prelude::*;
 use quadrivium::functional::*;

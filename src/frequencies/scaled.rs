@@ -1,15 +1,34 @@
 //! The module of scaled frequencies: one table, for a number of positions that is known before.
 
-use super::layouts::Layout;
-use super::scaling::RotaryFrequencies;
-use super::tables::{MAX_TABLE_POSITIONS, RotaryTables};
-use super::{NoWeights, assert_head, end_position};
+use super::RotaryFrequencies;
 use crate::checks::{require, same_shape};
 use crate::error::{Error, Number, Result};
+use crate::rope::Layout;
+use crate::rope::{MAX_TABLE_POSITIONS, RotaryTables};
+use crate::rope::{NoWeights, assert_head, end_position};
 use crate::tensor::*;
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::sync::OnceLock;
+
+impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
+    /// Tables of scaled frequencies. If they are fewer than `hd / 2`, the first elements of a head turn, two for each
+    /// frequency; the others stay as they are, bit for bit. Sources: Black et al. 2022, "GPT-NeoX-20B"; Phi.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); more frequencies than `hd / 2`.
+    pub fn of_frequencies(
+        dev: &D,
+        head_dim: H,
+        frequencies: &RotaryFrequencies,
+        positions: Range<usize>,
+        layout: Layout,
+    ) -> Result<Self> {
+        let turns = (frequencies.frequencies(), frequencies.scale());
+        Self::at_positions(dev, head_dim, turns, positions, layout)
+    }
+}
 
 /// Settings of a [`ScaledRope`].
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +121,7 @@ impl<const HD: usize, D: Device<f32>> ScaledRope<HD, D> {
 }
 
 /// `rotary_dim`, or all of a head, is even, in the head, and twice the number of planes.
-pub(super) fn check_rotary_dim(hd: usize, rotary_dim: Option<usize>, planes: usize) -> Result<()> {
+pub(crate) fn check_rotary_dim(hd: usize, rotary_dim: Option<usize>, planes: usize) -> Result<()> {
     let rotary_dim = rotary_dim.unwrap_or(hd);
     if rotary_dim == 0 || rotary_dim % 2 != 0 || rotary_dim > hd {
         return Err(Error::RotaryDim { rotary_dim, head_dim: hd });
@@ -110,7 +129,7 @@ pub(super) fn check_rotary_dim(hd: usize, rotary_dim: Option<usize>, planes: usi
     same_shape("frequencies", &[rotary_dim / 2], &[planes])
 }
 
-pub(super) fn check_max_position(max_position: usize) -> Result<()> {
+pub(crate) fn check_max_position(max_position: usize) -> Result<()> {
     require(max_position >= 1, "max_position", "at least 1", 0.0)?;
     let limit = MAX_TABLE_POSITIONS;
     if max_position > limit {
@@ -120,7 +139,7 @@ pub(super) fn check_max_position(max_position: usize) -> Result<()> {
 }
 
 /// The end of a call in a table of so many positions.
-pub(super) fn end_in_table<S: Shape>(x: &S, offset: usize, cached_len: usize) -> Result<usize> {
+pub(crate) fn end_in_table<S: Shape>(x: &S, offset: usize, cached_len: usize) -> Result<usize> {
     let end = end_position(x, offset)?;
     if end <= cached_len { Ok(end) } else { Err(Error::PastCache { end, cached_len }) }
 }
@@ -197,7 +216,7 @@ impl<const HD: usize, D: Storage<f32>> fmt::Display for ScaledRope<HD, D> {
 }
 
 /// What most modules do not have, and then it is not named.
-pub(super) fn write_unusual(
+pub(crate) fn write_unusual(
     f: &mut fmt::Formatter<'_>,
     head_dim: usize,
     rotary_dim: usize,

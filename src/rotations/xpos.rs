@@ -1,12 +1,12 @@
 //! xPos: beside the rotation, queries shrink and keys grow with their position, so scores decay with the distance.
 
-use super::frequencies::rotary_frequencies;
-use super::layouts::Layout;
-use super::scaled::{check_max_position, end_in_table, write_unusual};
-use super::tables::RotaryTables;
-use super::{NoWeights, assert_head};
 use crate::checks::require;
 use crate::error::{Number, Result};
+use crate::frequencies::scaled::{check_max_position, end_in_table, write_unusual};
+use crate::rope::Layout;
+use crate::rope::RotaryTables;
+use crate::rope::rotary_frequencies;
+use crate::rope::{NoWeights, assert_head};
 use crate::tensor::*;
 use std::cell::Cell;
 use std::fmt;
@@ -130,7 +130,7 @@ impl<const HD: usize, D: Device<f32>> XPos<HD, D> {
     ///
     /// # Errors
     /// A `base` that is not finite or not above 1; a `gamma` or `scale_base` that is not finite or not above 0; a
-    /// `max_position` of 0, above [`MAX_TABLE_POSITIONS`](super::MAX_TABLE_POSITIONS), or so far from `center` that a
+    /// `max_position` of 0, above [`MAX_TABLE_POSITIONS`](crate::rope::MAX_TABLE_POSITIONS), or so far from `center` that a
     /// scale is no normal `f32`; what the device reports.
     pub fn new(dev: &D, config: XPosConfig) -> Result<Self> {
         config.check(HD)?;

@@ -10,12 +10,12 @@ use std::ops::Range;
 
 /// dfdx visits a module's fields; some modules here have no tensors in them.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct NoWeights;
+pub(crate) struct NoWeights;
 
 impl ZeroSizedModule for NoWeights {}
 
 /// The positions of an input `[b, s, ..]`, whose first row is at `offset`.
-pub(super) fn positions_of<S: Shape>(x: &S, offset: usize) -> Result<Range<usize>> {
+pub(crate) fn positions_of<S: Shape>(x: &S, offset: usize) -> Result<Range<usize>> {
     check_size("x", x)?;
     let length = x.concrete()[1];
     let end = offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })?;
@@ -23,19 +23,19 @@ pub(super) fn positions_of<S: Shape>(x: &S, offset: usize) -> Result<Range<usize
 }
 
 /// The shape of a table by distance: that of head `n` at the distances `0 .. positions`.
-pub(super) fn table_shape(num_heads: usize, positions: usize) -> Result<(usize, usize)> {
+pub(crate) fn table_shape(num_heads: usize, positions: usize) -> Result<(usize, usize)> {
     let shape = (num_heads, positions);
     check_size("the table by distance", &shape)?;
     Ok(shape)
 }
 
 /// The elements in `f64`, which holds all of them exactly.
-pub(super) fn to_host<S: Shape, F: Float, D: Device<F>>(tensor: &Tensor<S, F, D>) -> Vec<f64> {
+pub(crate) fn to_host<S: Shape, F: Float, D: Device<F>>(tensor: &Tensor<S, F, D>) -> Vec<f64> {
     tensor.as_vec().into_iter().map(|x| x.to_f64().unwrap_or(f64::NAN)).collect()
 }
 
 /// A tensor of these values, each rounded once.
-pub(super) fn from_host<S: Shape, F: Float, D: Device<F>>(
+pub(crate) fn from_host<S: Shape, F: Float, D: Device<F>>(
     dev: &D,
     values: &[f64],
     shape: S,
@@ -46,7 +46,7 @@ pub(super) fn from_host<S: Shape, F: Float, D: Device<F>>(
 
 /// Adds `rows`, `[s, h]`, to each text of `x`, `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows`
 /// gets it for the rows.
-pub(super) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
+pub(crate) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
     rows: Tensor<(S, H), F::Wide, D>,
     of_rows: impl FnOnce(&Tensor<(B, S, H), F, D>, &mut Gradients<F, D>) -> Raw<(), D> + 'static,

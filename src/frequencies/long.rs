@@ -1,6 +1,6 @@
 //! LongRoPE: a factor of its own for each plane, found by a search.
 
-use super::{RotaryFrequencies, check_factor};
+use super::formula::{RotaryFrequencies, check_factor};
 use crate::checks::{require, same_shape};
 use crate::error::Result;
 use crate::rope::frequencies::rotary_frequencies;

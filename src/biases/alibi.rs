@@ -1,8 +1,8 @@
 //! ALiBi: attention with linear biases. Nothing is learned.
 
-use super::host::{from_host, table_shape};
 use crate::checks::require;
 use crate::error::{Error, Result};
+use crate::host::{from_host, table_shape};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::fmt;
@@ -53,7 +53,7 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
 
 /// Attention with linear biases, for `NH` heads: each head takes from a score its own slope times the distance.
 ///
-/// There are no weights. In a model it stands with [`NoPosition`](super::NoPosition) on the heads, or
+/// There are no weights. In a model it stands with [`NoPosition`](crate::position::NoPosition) on the heads, or
 /// together with a rotation.
 ///
 /// ```

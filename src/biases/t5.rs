@@ -1,8 +1,8 @@
 //! T5's relative biases: distances fall into buckets, and each bucket has a learned number for each head.
 
-use super::host::{from_host, table_shape, to_host};
 use crate::checks::{MAX_ELEMENTS, check_size, require};
 use crate::error::{Error, Result};
+use crate::host::{from_host, table_shape, to_host};
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;

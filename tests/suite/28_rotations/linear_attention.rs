@@ -2,12 +2,12 @@
 
 use crate::support::*;
 use quadrivium::Error;
-use quadrivium::attention::{
+use quadrivium::functional::Layout;
+use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
+use quadrivium::rotations::{
     LinearState, linear_attention, linear_attention_running, linear_denominators,
     positive_features, weigh_linearly,
 };
-use quadrivium::functional::Layout;
-use quadrivium::pos_emb::{RotaryTables, rotary_frequencies};
 use quadrivium::tensor::*;
 use std::ops::Range;
 

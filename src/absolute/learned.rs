@@ -1,9 +1,9 @@
 //! Learned positions: a row of a table that is added to tokens.
 
-use super::host::{add_rows, from_host, positions_of, to_host};
 use crate::checks::{check_size, same_shape};
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
+use crate::host::{add_rows, from_host, positions_of, to_host};
 use crate::tensor::*;
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! KERPLE: a bias that falls with the logarithm of the distance, or with a power of it.
 
-use super::host::{from_host, table_shape, to_host};
 use crate::checks::{MAX_ELEMENTS, same_shape};
 use crate::error::{Error, Result};
+use crate::host::{from_host, table_shape, to_host};
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;

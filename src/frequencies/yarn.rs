@@ -1,6 +1,6 @@
 //! YaRN: planes that turn often stay, those that do not turn once are interpolated, and attention is warmed.
 
-use super::{RotaryFrequencies, check_factor, check_trained, mix};
+use super::formula::{RotaryFrequencies, check_factor, check_trained, mix};
 use crate::checks::require;
 use crate::error::Result;
 use crate::rope::frequencies::rotary_frequencies;

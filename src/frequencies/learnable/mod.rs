@@ -5,11 +5,11 @@ mod fused;
 
 pub use formula::rotate_by_frequencies;
 
-use super::assert_head;
-use super::frequencies::rotary_frequencies;
-use super::layouts::Layout;
-use super::scaled::write_unusual;
 use crate::error::{Error, Number, Result};
+use crate::frequencies::scaled::write_unusual;
+use crate::rope::Layout;
+use crate::rope::assert_head;
+use crate::rope::rotary_frequencies;
 use crate::tensor::*;
 use std::cell::Cell;
 use std::fmt;

@@ -1,5 +1,10 @@
 //! Frequencies for longer texts: each rule beside its formula, and what it promises.
 
+#[path = "27_frequencies/learnable.rs"]
+mod learnable;
+#[path = "27_frequencies/modules.rs"]
+mod modules;
+
 use crate::support::*;
 use proptest::prelude::*;
 use quadrivium::pos_emb::*;

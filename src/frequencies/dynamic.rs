@@ -1,12 +1,12 @@
 //! The dynamic rule of Hugging Face: the frequencies of each call are those of its length.
 
-use super::frequencies::check_head_dim;
-use super::layouts::Layout;
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
-use super::scaling::{DynamicNtk, RotaryFrequencies};
-use super::tables::RotaryTables;
-use super::{NoWeights, assert_head, end_position};
+use super::{DynamicNtk, RotaryFrequencies};
 use crate::error::{Error, Number, Result};
+use crate::rope::Layout;
+use crate::rope::RotaryTables;
+use crate::rope::frequencies::check_head_dim;
+use crate::rope::{NoWeights, assert_head, end_position};
 use crate::tensor::*;
 use std::cell::Cell;
 use std::fmt;
@@ -79,7 +79,7 @@ impl<const HD: usize, D: Device<f32>> DynamicNtkRope<HD, D> {
     ///
     /// # Errors
     /// Settings that [`RotaryFrequencies::dynamic_ntk`] refuses; a trained length above
-    /// [`MAX_TABLE_POSITIONS`](super::MAX_TABLE_POSITIONS); a `rotary_dim` above `HD`; what the device reports.
+    /// [`MAX_TABLE_POSITIONS`](crate::rope::MAX_TABLE_POSITIONS); a `rotary_dim` above `HD`; what the device reports.
     pub fn new(dev: &D, config: DynamicNtkRopeConfig) -> Result<Self> {
         let rope = Self::unbuilt(config);
         let rotary_dim = check_head_dim(config.rotary_dim.unwrap_or(HD))?;

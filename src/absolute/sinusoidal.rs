@@ -1,9 +1,9 @@
 //! Sinusoidal positions: sines and cosines that are added to tokens. Nothing is learned.
 
-use super::host::{NoWeights, add_rows, from_host, positions_of};
 use crate::checks::{MAX_ELEMENTS, check_size, require};
 use crate::cpu::{each, rows_of_a_piece};
 use crate::error::{Error, Number, Result};
+use crate::host::{NoWeights, add_rows, from_host, positions_of};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;

@@ -3,10 +3,10 @@
 //! A score is `(q + u) . k + (q + v) . (W_r R_j)`, where `R_j` are the sinusoids of the distance `j`. The first
 //! product is attention's own, once `u` was added to the queries. The second is a bias.
 
+use crate::absolute::sinusoids;
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
-use crate::position::host::from_host;
-use crate::position::sinusoids;
+use crate::host::from_host;
 use crate::tensor::*;
 
 // ANCHOR: add_to_heads

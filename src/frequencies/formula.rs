@@ -4,15 +4,9 @@
 //! the planes, each in its own way. All of them leave a plane between its own frequency and that divided by `s`, but
 //! for LongRoPE, whose factors were searched for.
 
-mod long;
-mod yarn;
-
-pub use long::LongRope;
-pub use yarn::Yarn;
-
-use super::frequencies::{check_head_dim, rotary_frequencies};
 use crate::checks::require;
 use crate::error::{Error, Result};
+use crate::rope::frequencies::{check_head_dim, rotary_frequencies};
 use std::f64::consts::TAU;
 
 /// The frequency of each plane that turns, in radians per position, and the scale of queries and keys.
@@ -70,6 +64,7 @@ impl Default for Llama3 {
     }
 }
 
+// The rules of the papers that need more than a line have files of their own: `yarn.rs` and `long.rs`.
 impl RotaryFrequencies {
     /// Any frequencies, one for each plane that turns, and a scale.
     ///
@@ -98,7 +93,7 @@ impl RotaryFrequencies {
     }
 
     /// As [`plain`](Self::plain) with base 10,000, for a head size that the compiler has checked.
-    pub(super) fn of_checked(head_dim: usize) -> Self {
+    pub(crate) fn of_checked(head_dim: usize) -> Self {
         let d = head_dim as f64;
         let theta = |i| 10_000.0f64.powf(-2.0 * i as f64 / d);
         Self { frequencies: (0..head_dim / 2).map(theta).collect(), scale: 1.0 }
@@ -119,11 +114,11 @@ impl RotaryFrequencies {
     }
     // ANCHOR_END: interpolated
 
-    /// NTK-aware: a larger base, [`ntk_base`](super::ntk_base). The slowest plane is slowed by `factor`, the fastest
+    /// NTK-aware: a larger base, [`ntk_base`](crate::rope::ntk_base). The slowest plane is slowed by `factor`, the fastest
     /// not at all. Source: bloc97 2023, "NTK-Aware Scaled RoPE".
     ///
     /// # Errors
-    /// As for [`ntk_base`](super::ntk_base).
+    /// As for [`ntk_base`](crate::rope::ntk_base).
     pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Result<Self> {
         Self::new(rotary_frequencies(rotary_dim, base, factor)?, 1.0)
     }
@@ -136,7 +131,7 @@ impl RotaryFrequencies {
     /// has the rule of this course: the smallest even ratio that reaches.
     ///
     /// # Errors
-    /// As for [`ntk_base`](super::ntk_base); a `factor` that is not finite or below 1; `max_seq_len = 0`.
+    /// As for [`ntk_base`](crate::rope::ntk_base); a `factor` that is not finite or below 1; `max_seq_len = 0`.
     pub fn dynamic_ntk(
         rotary_dim: usize,
         base: f64,
@@ -193,15 +188,15 @@ impl RotaryFrequencies {
 }
 
 /// Between interpolation, at `share = 0`, and the frequency itself, at 1. Exact at both ends, and where `factor` is 1.
-fn mix(theta: f64, factor: f64, share: f64) -> f64 {
+pub(super) fn mix(theta: f64, factor: f64, share: f64) -> f64 {
     let slow = theta / factor;
     if share == 1.0 { theta } else { (slow + (theta - slow) * share).min(theta) }
 }
 
-fn check_factor(factor: f64) -> Result<()> {
+pub(super) fn check_factor(factor: f64) -> Result<()> {
     require(factor.is_finite() && factor >= 1.0, "factor", "finite and at least 1", factor)
 }
 
-fn check_trained(max_seq_len: usize) -> Result<()> {
+pub(super) fn check_trained(max_seq_len: usize) -> Result<()> {
     require(max_seq_len >= 1, "max_seq_len", "at least 1", max_seq_len as f64)
 }

@@ -1,12 +1,12 @@
 //! Positions of more than one number: rows and columns of an image, times of a film.
 
-use super::layouts::{Layout, check_heads};
-use super::scaled::write_unusual;
-use super::scaling::RotaryFrequencies;
-use super::tables::RotaryTables;
-use super::{NoWeights, assert_head};
 use crate::checks::{require, same_shape};
 use crate::error::{Error, Result};
+use crate::frequencies::RotaryFrequencies;
+use crate::frequencies::scaled::write_unusual;
+use crate::rope::RotaryTables;
+use crate::rope::layouts::{Layout, check_heads};
+use crate::rope::{NoWeights, assert_head};
 use crate::tensor::*;
 use std::cell::RefCell;
 use std::fmt;
@@ -163,7 +163,7 @@ impl<const HD: usize, const AXES: usize, D: Device<f32>> AxialRope<HD, AXES, D> 
     /// The table of these coordinates, a row for each.
     ///
     /// # Errors
-    /// No coordinates, or more than [`MAX_TABLE_POSITIONS`](super::MAX_TABLE_POSITIONS); a number past `2^53`, or one
+    /// No coordinates, or more than [`MAX_TABLE_POSITIONS`](crate::rope::MAX_TABLE_POSITIONS); a number past `2^53`, or one
     /// whose angle is not finite; what the device reports.
     pub fn tables(
         &self,

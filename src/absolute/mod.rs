@@ -1,0 +1,13 @@
+//! Positions that are added to tokens: each position is a vector of its own, so the scores know where a token stands,
+//! and not only how far away it is.
+//!
+//! | Encoding | File | It adds |
+//! | --- | --- | --- |
+//! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position |
+//! | [`LearnedPositions`] | `learned.rs` | a row of a table |
+
+mod learned;
+mod sinusoidal;
+
+pub use learned::{LearnedPositions, LearnedPositionsConfig, add_learned_positions};
+pub use sinusoidal::{Sinusoidal, add_sinusoids, sinusoid_shift, sinusoids};
