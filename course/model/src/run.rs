@@ -11,6 +11,7 @@ use crate::error::{Error, Result, shown};
 use crate::network::{Network, OPTIMIZER};
 use crate::sizes::{LONGER, Size};
 use crate::tokens::Tokens;
+use course::arguments::MOVED;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -42,10 +43,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `b` and `s` of a batch: those of the size, or one longer text where a model is tuned.
+    /// `b` and `s` of a batch: those of the size, or one longer text where a model is tuned to longer ones.
     pub fn shape(&self) -> (usize, usize) {
         let (b, s) = self.size.batch();
-        if self.tuned_from.is_some() { (1, LONGER * s) } else { (b, s) }
+        let moved = self.encoding.as_deref().is_some_and(|name| MOVED.contains(&name));
+        if self.tuned_from.is_some() && !moved { (1, LONGER * s) } else { (b, s) }
     }
 }
 

@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 
 /// The encodings that a model is trained with, each from its beginning.
-pub const ENCODINGS: [&str; 12] = [
+pub const ENCODINGS: [&str; 13] = [
     "none",
     "sinusoidal",
     "learned",
@@ -18,6 +18,7 @@ pub const ENCODINGS: [&str; 12] = [
     "xpos",
     "partial",
     "rope+alibi",
+    "linear",
 ];
 
 /// What is made of the model that was trained with RoPE: other frequencies, and some steps at the longer length.
@@ -31,11 +32,19 @@ pub const STRETCHED: [&str; 7] = [
     "yarn-tuned",
 ];
 
+/// What goes on from the model that was trained with sinusoids: with sinusoids, and with RoPE in their place, as RoFormer did.
+pub const MOVED: [&str; 2] = ["sinusoidal-on", "sinusoidal-to-rope"];
+
+/// All of them, in the order in which they are shown.
+pub fn all_encodings() -> impl Iterator<Item = &'static str> {
+    ENCODINGS.into_iter().chain(STRETCHED).chain(MOVED)
+}
+
 /// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained at.
 ///
 /// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up to
 /// 1,024. Of the one with RoPE, longer ones are made by other frequencies: interpolation, NTK, YaRN, at once and after some
-/// steps at 1,024 positions. A run that was ended at any moment goes on with the same command, and ends with the same bits.
+/// steps at 1,024 positions. The one with sinusoids goes on with them and with RoPE. A run that was ended at any moment goes on with the same command, and ends with the same bits.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -55,7 +64,7 @@ pub struct LongArguments {
     /// The folder of the runs. It is made if it is not there.
     ///
     /// It gets a folder for each seed, and in it one for each encoding; long.json with all numbers, and the figures
-    /// long.svg and stretched.svg.
+    /// long.svg, stretched.svg and moved.svg.
     #[arg(long, value_name = "DIR", default_value = "target/model-long")]
     pub out: PathBuf,
 
@@ -63,7 +72,7 @@ pub struct LongArguments {
     #[arg(long, default_value_t = 600)]
     pub steps: usize,
 
-    /// Steps of a fine-tuning at the longer length.
+    /// Steps of a model that goes on from another.
     #[arg(long, value_name = "STEPS", default_value_t = 60)]
     pub tune: usize,
 
@@ -76,7 +85,7 @@ pub struct LongArguments {
         long,
         value_name = "NAME",
         num_args = 1..,
-        value_parser = PossibleValuesParser::new(ENCODINGS.into_iter().chain(STRETCHED))
+        value_parser = PossibleValuesParser::new(all_encodings())
     )]
     pub only: Vec<String>,
 

@@ -7,7 +7,7 @@ mod grade;
 mod long;
 
 pub use grade::{Format, GradeArguments, Package, SandboxLines};
-pub use long::{ENCODINGS, LongArguments, STRETCHED};
+pub use long::{LongArguments, MOVED, STRETCHED, all_encodings};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};

@@ -4,6 +4,7 @@
 //! those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned positions, and
 //! Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
 
+use super::linear::Linearly;
 use crate::error::Result;
 use crate::network::{Library, Llama, Network, Other, Trainee};
 use crate::sizes::{self, INIT_STD, LONGER, SMALL_VOCAB, Size, TINY_VOCAB};
@@ -40,8 +41,12 @@ fn frequencies(name: &str, hd: usize, ms: usize) -> quadrivium::error::Result<Ro
 
 /// Sinusoids as they were published: on tokens that were multiplied by the root of the hidden size. Without that, they
 /// would drown the tokens. Source: Vaswani et al. 2017, sections 3.4 and 3.5.
+///
+/// A model that was trained so and goes on with RoPE keeps the multiplication, and has no sinusoids.
 #[derive(Debug, Default, Clone, Copy)]
-struct OnScaledTokens;
+struct OnScaledTokens {
+    without: bool,
+}
 
 impl ZeroSizedModule for OnScaledTokens {}
 
@@ -52,6 +57,9 @@ impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for OnScaledTokens {
         offset: usize,
     ) -> quadrivium::error::Result<Tensor<(B, S, Const<H>), f32, Cpu, T>> {
         let scaled = tokens.try_mul((H as f64).sqrt() as f32)?; //            [b, s, h]
+        if self.without {
+            return Ok(scaled);
+        }
         Sinusoidal::default().try_forward((scaled, offset)) //                [b, s, h]
     }
 }
@@ -82,8 +90,21 @@ macro_rules! models {
             let none = |_| Ok(NoPosition);
             match name {
                 "none" => named::<$v, _>(of, model.with_position(none, NoPosition)?, |_| Ok(())),
-                "sinusoidal" => {
-                    named::<$v, _>(of, model.with_position(none, OnScaledTokens)?, |_| Ok(()))
+                "sinusoidal" | "sinusoidal-on" => {
+                    let shared = OnScaledTokens { without: false };
+                    named::<$v, _>(of, model.with_position(none, shared)?, |_| Ok(()))
+                }
+                "sinusoidal-to-rope" => {
+                    let (rope, shared) = (rope()?, OnScaledTokens { without: true });
+                    let model = model.with_position(|_| Ok(rope.clone()), shared)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                "linear" => {
+                    let model = model.with_position(none, NoPosition)?;
+                    let plain = frequencies(name, $hd, $ms)?;
+                    let plain = plain.frequencies();
+                    let model = Linearly::new(&dev, model, plain, LONGER * $ms)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
                 }
                 "learned" => {
                     let config = LearnedPositionsConfig { init_std: INIT_STD, init_seed: own(0) };

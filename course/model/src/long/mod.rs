@@ -4,6 +4,7 @@
 //! held-out text at up to 1,024. Source: Press et al. 2022, "Train Short, Test Long".
 
 pub mod encodings;
+mod linear;
 pub mod measure;
 pub mod report;
 
@@ -17,18 +18,21 @@ use crate::show::Show;
 use crate::sizes::{LONGER, Size};
 use crate::text::Text;
 use crate::train::Training;
-use course::arguments::{ENCODINGS, LongArguments, STRETCHED};
+use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings};
 use kit::plot::thousands;
 use report::{Measured, Report};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The highest learning rate, as `train` has it.
-const RATE: f64 = 0.004;
-/// The highest learning rate of a fine-tuning.
+pub const RATE: f64 = 0.004;
+/// The highest learning rate of a model that goes on from another.
 const TUNING_RATE: f64 = 0.001;
 /// Checkpoints of a run.
 const CHECKPOINTS: usize = 4;
+/// Steps whose losses are kept in the numbers, bit for bit.
+const BEGINNING: usize = 8;
 /// What was measured, in the folder of an encoding.
 const MEASURED: &str = "measured.json";
 
@@ -46,9 +50,9 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
     if let Some(seed) = (1..seeds.len()).find(|nth| seeds[..*nth].contains(&seeds[*nth])) {
         return refused("--seeds", "different numbers", format!("{} twice", seeds[seed]));
     }
-    let all = ENCODINGS.into_iter().chain(STRETCHED);
-    let names: Vec<&str> =
-        all.filter(|name| only.is_empty() || only.iter().any(|asked| asked == name)).collect();
+    let names: Vec<&str> = all_encodings()
+        .filter(|name| only.is_empty() || only.iter().any(|asked| asked == name))
+        .collect();
 
     let text = Text::read(text)?;
     let config = size.config();
@@ -85,7 +89,7 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
             folder,
             settings: (size, *seed, *steps, *tune),
             anew: *anew,
-            rope: None,
+            trained: BTreeMap::new(),
         };
         let mut measured = Vec::new();
         for name in &names {
@@ -125,6 +129,12 @@ fn long_enough(text: &Text, corpus: &Corpus, s: usize) -> Result<()> {
     Ok(())
 }
 
+/// A model, and the losses of its first steps, if it has made some.
+struct Trained {
+    network: Box<dyn Network>,
+    began: Vec<f32>,
+}
+
 /// The runs of a seed.
 struct Runs<'c> {
     corpus: &'c Corpus,
@@ -133,40 +143,46 @@ struct Runs<'c> {
     /// Size, seed, steps, and steps of a fine-tuning.
     settings: (Size, u64, usize, usize),
     anew: bool,
-    /// The checkpoint of the model with RoPE, once it is trained.
-    rope: Option<PathBuf>,
+    /// The checkpoints of the models that others go on from, once they are trained.
+    trained: BTreeMap<&'static str, PathBuf>,
 }
 
 impl Runs<'_> {
     /// The losses of one encoding, whose model is trained before, if it is not yet.
     fn one(&mut self, name: &str, show: &mut Show) -> Result<Measured> {
         let folder = self.folder.join(name);
-        if !STRETCHED.contains(&name) {
-            let (network, checkpoint) = self.trained(name, None, show)?;
-            return self.measured(name, network.as_ref(), &checkpoint, show);
+        let (moved, stretched) = (MOVED.contains(&name), STRETCHED.contains(&name));
+        if !moved && !stretched {
+            let (training, checkpoint) = self.trained(name, None, show)?;
+            return self.measured(name, &training, &checkpoint, show);
         }
-        let rope = match &self.rope {
-            Some(rope) => rope.clone(),
-            None => self.trained("rope", None, show)?.1,
+        let older = if moved { "sinusoidal" } else { "rope" };
+        let from = match self.trained.get(older) {
+            Some(from) => from.clone(),
+            None => {
+                let (_, checkpoint) = self.trained(older, None, show)?;
+                self.trained.entry(older).or_insert(checkpoint).clone()
+            }
         };
-        if name.ends_with("-tuned") {
-            let (network, checkpoint) = self.trained(name, Some(&rope), show)?;
-            return self.measured(name, network.as_ref(), &checkpoint, show);
+        if moved || name.ends_with("-tuned") {
+            let (training, checkpoint) = self.trained(name, Some(&from), show)?;
+            return self.measured(name, &training, &checkpoint, show);
         }
         let (size, seed, ..) = self.settings;
         let mut network = encodings::network(name, size, seed)?;
-        network.take_weights(&rope)?;
+        network.take_weights(&from)?;
         std::fs::create_dir_all(&folder).map_err(|e| Error::write(&folder, e))?;
-        self.measured(name, network.as_ref(), &rope, show)
+        let untrained = Trained { network, began: Vec::new() };
+        self.measured(name, &untrained, &from, show)
     }
 
-    /// A model at the end of its run, and its checkpoint. If it is tuned, it begins with the weights of another.
+    /// A model at the end of its run, and its checkpoint. If it goes on from another, it begins with those weights.
     fn trained(
         &mut self,
         name: &str,
         from: Option<&Path>,
         show: &mut Show,
-    ) -> Result<(Box<dyn Network>, PathBuf)> {
+    ) -> Result<(Trained, PathBuf)> {
         let (size, seed, steps, tune) = self.settings;
         let (steps, rate) = if from.is_some() { (tune, TUNING_RATE) } else { (steps, RATE) };
         let settings = Settings {
@@ -194,17 +210,15 @@ impl Runs<'_> {
         training.go_on(show)?;
         let checkpoint =
             run::newest(&folder).ok_or_else(|| Error::NoModel { path: shown(&folder) })?;
-        if name == "rope" {
-            self.rope = Some(checkpoint.clone());
-        }
-        Ok((training.network, checkpoint))
+        let began = training.state.losses.iter().copied().take(BEGINNING).collect();
+        Ok((Trained { network: training.network, began }, checkpoint))
     }
 
     /// What was measured of these weights before, or what is measured now.
     fn measured(
         &self,
         name: &str,
-        network: &dyn Network,
+        Trained { network, began }: &Trained,
         checkpoint: &Path,
         show: &mut Show,
     ) -> Result<Measured> {
@@ -217,6 +231,7 @@ impl Runs<'_> {
             return Ok(known);
         }
         let (_, s) = self.settings.0.batch();
+        let network = network.as_ref();
         show.doing(format!("{name} is asked at up to {} positions", thousands(LONGER * s)));
         let tokens = &self.corpus.held_out;
         let end = measure::end(network, tokens, s)?;
@@ -225,7 +240,8 @@ impl Runs<'_> {
             (_, None) => measure::by_position(network, tokens, s, LONGER)?,
             (_, Some(_)) => measure::by_position(network, tokens, s, 1)?,
         };
-        let measured = Measured { weights, text: self.text.clone(), end, losses };
+        let (began, text) = (began.clone(), self.text.clone());
+        let measured = Measured { weights, text, began, end, losses };
         let json = serde_json::to_string(&measured).map_err(|e| Error::write(&file, e))?;
         figures::write_text(&file, &format!("{json}\n"))?;
         show.end();

@@ -5,7 +5,7 @@ use crate::corpus::mean;
 use crate::error::Result;
 use crate::figures;
 use crate::show::Show;
-use course::arguments::STRETCHED;
+use course::arguments::{MOVED, STRETCHED};
 use kit::long::Line;
 use kit::plot::thousands;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ pub struct Measured {
     pub weights: String,
     /// A number that belongs to the tokens of the text.
     pub text: String,
+    /// The losses of its first steps. None if it is another model, asked in another way.
+    pub began: Vec<f32>,
     /// Why there is no longer text, if there is none.
     pub end: Option<String>,
     /// The mean loss at each position.
@@ -101,7 +103,7 @@ impl Report {
         Ok(())
     }
 
-    /// Writes the figures: the encodings that were trained, and what was made of RoPE. Returns their files.
+    /// Writes the figures: the encodings that were trained, what was made of RoPE, and of sinusoids. Returns their files.
     ///
     /// # Errors
     /// A file that can't be written.
@@ -115,7 +117,9 @@ impl Report {
             means.iter().filter(|(name, _)| wanted(name)).map(line).collect()
         };
         let stretched = |name: &str| STRETCHED.contains(&name);
-        let trained = lines(&|name| !stretched(name));
+        let moved = |name: &str| MOVED.contains(&name);
+        let trained = lines(&|name| !stretched(name) && !moved(name));
+        let gone_on = lines(&|name| moved(name) || ["sinusoidal", "rope"].contains(&name));
         let made = lines(&|name| stretched(name) || name == "rope");
         let mut written = Vec::new();
         let mut draw = |name: &str, question: &str, lines: &[Line]| -> Result<()> {
@@ -130,6 +134,9 @@ impl Report {
         if made.iter().any(|line| stretched(&line.name)) {
             draw("stretched.svg", "How far does a trained RoPE stretch?", &made)?;
         }
+        if gone_on.iter().any(|line| moved(&line.name)) {
+            draw("moved.svg", "Can a model change from sinusoids to RoPE?", &gone_on)?;
+        }
         Ok(written)
     }
 
@@ -141,8 +148,11 @@ impl Report {
         let encoding = |(name, measured): &(String, Measured)| {
             let bands = list(&mut bands(&measured.losses, self.s).into_iter());
             let curve = list(&mut curve(&measured.losses, self.s).into_iter().map(|(_, y)| y));
+            // The shortest digits that are this `f32` and no other.
+            let began: Vec<String> = measured.began.iter().map(f32::to_string).collect();
+            let began = began.join(", ");
             format!(
-                "        {{ \"name\": \"{name}\", \"bands\": [{bands}],\n          \"curve\": [{curve}] }}"
+                "        {{ \"name\": \"{name}\", \"began\": [{began}], \"bands\": [{bands}],\n          \"curve\": [{curve}] }}"
             )
         };
         let seed = |(seed, encodings): &(u64, Vec<(String, Measured)>)| {

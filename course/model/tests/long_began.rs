@@ -1,0 +1,55 @@
+//! The committed curves of `cargo course model long` can be made again: each model's first losses, bit for bit.
+
+use course::arguments::{MOVED, STRETCHED, all_encodings};
+use model::batches::{Batches, Position};
+use model::corpus::Corpus;
+use model::long::{RATE, encodings};
+use model::run::Settings;
+use model::sizes::Size;
+use model::text::Text;
+use model::train::schedule;
+use serde_json::Value;
+
+const COMMITTED: &str = include_str!("../../../book/src/measured/long.json");
+
+#[test]
+fn each_curve_begins_as_it_was_measured() {
+    let committed: Value = serde_json::from_str(COMMITTED).unwrap();
+    let steps = committed["steps"].as_u64().unwrap() as usize;
+    let size = Size::Small;
+    let corpus = Corpus::new(&Text::book(), size.batch(), size.config().vocab_size).unwrap();
+    let first = &committed["seeds"][0];
+    let seed = first["seed"].as_u64().unwrap();
+    for name in all_encodings().filter(|name| !STRETCHED.contains(name) && !MOVED.contains(name)) {
+        let of = |encoding: &&Value| encoding["name"] == name;
+        let encoding = first["encodings"].as_array().unwrap().iter().find(of).unwrap();
+        let began: Vec<f32> = serde_json::from_value(encoding["began"].clone()).unwrap();
+        assert!(!began.is_empty(), "{name}");
+        let settings = Settings {
+            size,
+            mine: false,
+            seed,
+            steps,
+            rate: RATE,
+            text: corpus.fingerprint().unwrap(),
+            encoding: Some(name.to_string()),
+            tuned_from: None,
+        };
+        let schedule = schedule(&settings);
+        let mut network = encodings::network(name, size, seed).unwrap();
+        let mut batches = Batches::new(&corpus.trained, seed, settings.shape());
+        let mut position = Position::default();
+        for (nth, was) in began.iter().enumerate() {
+            let (batch, next) = batches.at(position);
+            let seen = network.look(&batch).unwrap();
+            assert_eq!(
+                seen.loss.to_bits(),
+                was.to_bits(),
+                "{name}, step {nth}: {} is not {was}",
+                seen.loss
+            );
+            network.update(schedule.rate(nth)).unwrap();
+            position = next;
+        }
+    }
+}
