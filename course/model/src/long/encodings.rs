@@ -151,8 +151,10 @@ macro_rules! models {
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
                 "rope+alibi" => {
+                    // ANCHOR: with_position
                     let rope = rope()?; // the blocks share its table
                     let model = model.with_position(|_| Ok(rope.clone()), Alibi::<$nh>)?;
+                    // ANCHOR_END: with_position
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
                 "dynamic-ntk" => {

@@ -11,6 +11,7 @@ pub mod encodings;
 pub mod feedforward;
 pub mod kinds;
 pub mod layernorm;
+pub mod long;
 pub mod loss;
 pub mod norm;
 pub mod parallel;
@@ -34,6 +35,7 @@ pub static CHAPTERS: &[&Made] = &[
     &feedforward::MADE,
     &loss::MADE,
     &encodings::MADE,
+    &long::MADE,
     &testing::MADE,
     &training::MADE,
     &claims::MADE,
