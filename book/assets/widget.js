@@ -54,6 +54,19 @@ const widget = {
         return input;
     },
 
+    // A list to choose from, with its label. Returns the element.
+    choice(panel, { label, options }, changed) {
+        const list = document.createElement("select");
+        for (const option of options) list.append(new Option(option, option));
+        const line = document.createElement("label");
+        const name = document.createElement("span");
+        name.textContent = label;
+        line.append(name, list);
+        panel.append(line);
+        list.addEventListener("change", changed);
+        return list;
+    },
+
     // A line of text that is read out when it changes.
     says(panel) {
         const line = document.createElement("p");

@@ -7,8 +7,11 @@ use author::book::serve::Server;
 use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{self, Emulation, Log, Network, Runtime};
 use headless_chrome::{Browser, LaunchOptions, Tab};
-use quadrivium::functional::{Layout, apply_rotary_pos_emb};
-use quadrivium::rope::{RotaryTables, rotary_frequencies};
+use quadrivium::functional::{Layout, alibi_slopes, kerple_bias};
+use quadrivium::pos_emb::{
+    RotaryFrequencies, RotaryTables, XPos, XPosConfig, Yarn, rotary_frequencies,
+};
+use quadrivium::position::KerpleKernel;
 use quadrivium::tensor::*;
 use serde_json::Value;
 use std::f64::consts::TAU;
@@ -326,6 +329,84 @@ fn the_clocks_show_what_the_library_computes() {
     reader.no_faults();
 }
 
+/// What the page computes in `f64`, beside the library's modules.
+#[test]
+fn the_distances_show_what_the_library_computes() {
+    let reader = Reader::open();
+    reader.go("long.html");
+    let vector = |name: &str| -> Vec<f32> {
+        let place = format!("document.querySelector('[data-widget=distances]').dataset.{name}");
+        let list = reader.ask(&place);
+        list.as_str().unwrap().split(',').map(|x| x.parse().unwrap()).collect()
+    };
+    let (q, k) = (vector("q"), vector("k"));
+    let choose = |name: &str| {
+        reader.ask(&format!(
+            "{{ const list = document.querySelector('[data-widget=distances] select'); \
+             list.value = '{name}'; list.dispatchEvent(new Event('change')); true }}"
+        ));
+        let place = "document.querySelector('[data-widget=distances]').dataset.encoding";
+        assert_eq!(reader.ask(place), name);
+    };
+    let plain = |d: usize| RotaryFrequencies::plain(d, 1e4).unwrap();
+    let yarn = Yarn { factor: 8.0, max_seq_len: 128, ..Yarn::default() };
+    let rotations = [
+        ("RoPE", plain(8)),
+        ("interpolation", RotaryFrequencies::interpolated(8, 1e4, 8.0).unwrap()),
+        ("NTK", RotaryFrequencies::ntk(8, 1e4, 8.0).unwrap()),
+        ("YaRN", RotaryFrequencies::yarn(8, 1e4, yarn).unwrap()),
+        ("partial RoPE", plain(4)),
+    ];
+    let dev = Cpu::default();
+    let root = 8f64.sqrt();
+    for distance in [0, 1, 127, 300, 1024] {
+        reader.slide("distances", 0, distance);
+        let holds = |name: &str, want: f64| {
+            choose(name);
+            let got = reader.shows("distances", "score");
+            // The library turns in f32: |q||k| is below 5, and the scale of YaRN below 1.5.
+            assert!((got - want).abs() < 1e-5, "{name} at {distance}: {got}, not {want}");
+        };
+        for (name, frequencies) in &rotations {
+            let want = scaled_product(&q, &k, frequencies, distance) / root;
+            holds(name, want);
+        }
+        let alone: f64 = q.iter().zip(&k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum();
+        let slope = alibi_slopes(4).unwrap()[3];
+        let (j, turned) = (distance as f64, scaled_product(&q, &k, &plain(8), distance));
+        holds("none", alone / root);
+        holds("ALiBi", alone / root - slope * j);
+        holds("RoPE and ALiBi", turned / root - slope * j);
+        for (name, kernel) in [
+            ("KERPLE, logarithm", KerpleKernel::Logarithmic),
+            ("KERPLE, power", KerpleKernel::Power),
+        ] {
+            let r = |value: f64| dev.tensor([value]);
+            let bias =
+                kerple_bias::<_, _, _, NoneTape>(kernel, &r(1.0), &r(0.5), distance + 1).unwrap();
+            holds(name, alone / root + bias.as_vec()[distance]);
+        }
+        let xpos = XPosConfig { max_position: 1025, ..Default::default() };
+        let xpos = XPos::<8, Cpu>::new(&dev, xpos).unwrap();
+        let heads = |x: &[f32]| {
+            dev.tensor_from_vec(x.to_vec(), (Const::<1>, Const::<1>, Const::<1>, Const::<8>))
+        };
+        let (turned_q, turned_k) = (xpos.queries(heads(&q), distance), xpos.keys(heads(&k), 0));
+        let (turned_q, turned_k) = (turned_q.unwrap().as_vec(), turned_k.unwrap().as_vec());
+        let sum: f64 = turned_q.iter().zip(&turned_k).map(|(q, k)| f64::from(q * k)).sum();
+        holds("xPos", sum / root);
+    }
+    // Within the trained distances every angle was seen. Far out, those of slow planes were not.
+    reader.slide("distances", 0, 127);
+    choose("RoPE");
+    assert_eq!(reader.shows("distances", "unseen"), 0.0);
+    reader.slide("distances", 0, 1000);
+    assert_eq!(reader.shows("distances", "unseen"), 2.0);
+    choose("interpolation");
+    assert_eq!(reader.shows("distances", "unseen"), 0.0);
+    reader.no_faults();
+}
+
 #[test]
 fn without_javascript_figures_stand_for_widgets() {
     let reader = Reader::open();
@@ -343,22 +424,27 @@ fn without_javascript_figures_stand_for_widgets() {
 
 /// `<R_m q, R_n k>` by the library, for head_dim 8.
 fn product(q: &[f32], k: &[f32], m: usize, n: usize) -> f64 {
+    let frequencies = RotaryFrequencies::plain(8, 1e4).unwrap();
+    let turned = |x: &[f32], position: usize| turned(x, &frequencies, position);
+    dot(&turned(q, m), &turned(k, n))
+}
+
+/// The same of a query at `distance` and a key at 0, with any frequencies.
+fn scaled_product(q: &[f32], k: &[f32], frequencies: &RotaryFrequencies, distance: usize) -> f64 {
+    dot(&turned(q, frequencies, distance), &turned(k, frequencies, 0))
+}
+
+fn dot(q: &[f32], k: &[f32]) -> f64 {
+    q.iter().zip(k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+}
+
+/// A head of 8 elements at a position.
+fn turned(x: &[f32], frequencies: &RotaryFrequencies, position: usize) -> Vec<f32> {
     let dev = Cpu::default();
-    let frequencies = rotary_frequencies(8, 1e4, 1.0).unwrap();
-    let turned = |x: &[f32], position: usize| -> Vec<f32> {
-        let x = dev.tensor_from_vec(x.to_vec(), (1usize, 1usize, 1usize, Const::<8>));
-        let tables = RotaryTables::new(
-            &dev,
-            Const::<8>,
-            &frequencies,
-            position..position + 1,
-            Layout::HalfSplit,
-        );
-        let tables = tables.unwrap();
-        apply_rotary_pos_emb(x, &tables.cos, &tables.sin).unwrap().as_vec()
-    };
-    let (q, k) = (turned(q, m), turned(k, n));
-    q.iter().zip(&k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    let x = dev.tensor_from_vec(x.to_vec(), (1usize, 1usize, 1usize, Const::<8>));
+    let (of, at) = (Const::<8>, position..position + 1);
+    let tables = RotaryTables::of_frequencies(&dev, of, frequencies, at, Layout::HalfSplit);
+    tables.unwrap().rotate(x).unwrap().as_vec()
 }
 
 #[test]

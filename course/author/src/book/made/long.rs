@@ -2,10 +2,16 @@
 //! `long.json`, which is kept in `book/src/measured`.
 
 use super::kinds::{Figure, Listing, Made, Numbers};
-use crate::error::Result;
-use crate::figures::write;
+use crate::error::{Error, Result};
+use crate::figures::{BLUE, GREEN, INK, ORANGE, VERMILLION, chart, whole, write};
+use kit::chart::{Axis, Mark, Series, tenths};
 use kit::long::{Line, figure};
 use kit::plot::thousands;
+use plotters::prelude::SeriesLabelPosition;
+use quadrivium::pos_emb::{RotaryFrequencies, RotaryTables, XPos, XPosConfig, Yarn};
+use quadrivium::position::alibi_slopes;
+use quadrivium::rope::Layout;
+use quadrivium::tensor::*;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -13,6 +19,7 @@ use std::path::Path;
 /// All of it.
 pub static MADE: Made = Made {
     figures: &[
+        Figure { name: "long-distances", draw: distances },
         Figure {
             name: "long-trained",
             draw: |out| draw(out, "Which encoding goes on past its training?", TRAINED),
@@ -128,6 +135,69 @@ fn draw(out: &Path, question: &str, names: &[&str]) -> Result<()> {
     };
     let lines: Vec<Line> = names.iter().map(line).collect();
     write(out, &figure(question, &lines, recorded.trained_at)?)
+}
+
+/// The score of one query and one key, as the page's widget has them, by the library's own modules.
+fn distances(out: &Path) -> Result<()> {
+    let score = |position: &dyn Fn(usize) -> Result<f64>| -> Result<Vec<(f64, f64)>> {
+        (0..=1024).step_by(2).map(|j| Ok((j as f64, position(j)?))).collect()
+    };
+    let rotated = |frequencies: &RotaryFrequencies| score(&|j| rotated_score(frequencies, j));
+    let plain = RotaryFrequencies::plain(HEAD_DIM, BASE).map_err(Error::from)?;
+    let yarn = Yarn { factor: 8.0, max_seq_len: 128, ..Yarn::default() };
+    let yarn = RotaryFrequencies::yarn(HEAD_DIM, BASE, yarn).map_err(Error::from)?;
+    let xpos = XPosConfig { max_position: 1025, ..Default::default() };
+    let xpos = XPos::<HEAD_DIM, Cpu>::new(&Cpu::default(), xpos).map_err(Error::from)?;
+    let slope = alibi_slopes(4).map_err(Error::from)?[3];
+    let with_alibi = |j: usize| Ok(rotated_score(&plain, j)? - slope * j as f64);
+    chart(
+        out,
+        "What is a distance to an encoding?",
+        (
+            Axis { name: "distance", range: 0.0..1024.0, labels: 9, label: whole },
+            Axis { name: "score", range: -5.5..3.0, labels: 9, label: tenths },
+        ),
+        &[
+            Series::new("RoPE", BLUE, Mark::Line, rotated(&plain)?),
+            Series::new("YaRN", GREEN, Mark::Dashed, rotated(&yarn)?),
+            Series::new("xPos", ORANGE, Mark::Dotted, score(&|j| xpos_score(&xpos, j))?),
+            Series::new("RoPE and ALiBi", VERMILLION, Mark::Line, score(&with_alibi)?),
+            Series::new("", INK, Mark::Dotted, [(128.0, -5.5), (128.0, 3.0)]),
+        ],
+        SeriesLabelPosition::LowerLeft,
+    )
+}
+
+const HEAD_DIM: usize = 8;
+const BASE: f64 = 10_000.0;
+/// The query and the key of the page's widgets.
+const Q: [f32; HEAD_DIM] = [1.0, 0.9, -0.5, 0.8, 0.3, -0.6, 0.9, 0.4];
+const K: [f32; HEAD_DIM] = [0.8, -0.4, 0.7, 0.9, -0.6, 0.9, 0.5, -0.2];
+
+type One = Tensor<Rank4<1, 1, 1, HEAD_DIM>, f32, Cpu>;
+
+fn score_of(q: One, k: One) -> f64 {
+    let sum: f64 = q.as_vec().iter().zip(k.as_vec()).map(|(q, k)| f64::from(q * k)).sum();
+    sum / (HEAD_DIM as f64).sqrt()
+}
+
+/// The query at position `distance`, the key at 0.
+fn rotated_score(frequencies: &RotaryFrequencies, distance: usize) -> Result<f64> {
+    let dev = Cpu::default();
+    let turned = |x: [f32; HEAD_DIM], position: usize| {
+        let (of, at) = (Const::<HEAD_DIM>, position..position + 1);
+        RotaryTables::of_frequencies(&dev, of, frequencies, at, Layout::HalfSplit)
+            .and_then(|tables| tables.rotate(dev.tensor([[[x]]])))
+            .map_err(Error::from)
+    };
+    Ok(score_of(turned(Q, distance)?, turned(K, 0)?))
+}
+
+fn xpos_score(xpos: &XPos<HEAD_DIM, Cpu>, distance: usize) -> Result<f64> {
+    let dev = Cpu::default();
+    let q = xpos.queries(dev.tensor([[[Q]]]), distance).map_err(Error::from)?;
+    let k = xpos.keys(dev.tensor([[[K]]]), 0).map_err(Error::from)?;
+    Ok(score_of(q, k))
 }
 
 /// The bands that a table shows: up to once, twice, four and eight times the trained length.
