@@ -52,6 +52,8 @@ mod model_fused;
 mod modules;
 #[path = "02_norm.rs"]
 mod norm;
+#[path = "31_own_encoding.rs"]
+mod own_encoding;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;
