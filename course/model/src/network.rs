@@ -153,6 +153,18 @@ pub struct Trainee<const V: usize, M, C = Library> {
     adam: AdamW<f32, Cpu>,
     grads: Option<Gradients<f32, Cpu>>,
     other: Option<Other<M>>,
+    /// The last field, so that all tensors are gone before it.
+    _memory: Memory,
+}
+
+/// A device whose kept memory goes back to the system with the model. dfdx leaves that to its users: without it, each model
+/// of a long run would leave behind what it took.
+struct Memory(Cpu);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let _ = self.0.try_empty_cache();
+    }
 }
 
 /// What a model has that is not the Llama of a `config.json`.
@@ -170,12 +182,14 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Trainee<V
     /// What the library refuses.
     pub fn new(dev: &Cpu, model: M, computes: C, config: CheckpointConfig) -> Result<Self> {
         let adam = AdamW::new(AdamWConfig::default())?;
-        Ok(Self { model, computes, config, dev: dev.clone(), adam, grads: None, other: None })
+        let (dev, memory) = (dev.clone(), Memory(dev.clone()));
+        Ok(Self { model, computes, config, dev, adam, grads: None, other: None, _memory: memory })
     }
 
     /// The same model, if it is no Llama as Hugging Face has it.
-    pub fn with(self, other: Other<M>) -> Self {
-        Self { other: Some(other), ..self }
+    pub fn with(mut self, other: Other<M>) -> Self {
+        self.other = Some(other);
+        self
     }
 
     fn tensor(&self, ids: &[usize], shape: (usize, usize)) -> Result<Ids> {
