@@ -236,7 +236,8 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     // Each number of the text: which encoding, at which of eight bands.
     for (name, bands) in [
         ("none", &[1, 8][..]),
-        ("sinusoidal", &[1, 2, 8]),
+        ("learned", &[1]),
+        ("sinusoidal", &[1, 2]),
         ("t5", &[1, 8]),
         ("alibi", &[1, 8]),
         ("kerple-log", &[1, 8]),
@@ -247,7 +248,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         ("partial", &[1, 8]),
         ("rope+alibi", &[1, 8]),
         ("linear", &[1, 8]),
-        ("interpolation", &[1, 8]),
+        ("interpolation", &[1]),
         ("ntk", &[1, 2, 8]),
         ("dynamic-ntk", &[2, 8]),
         ("yarn", &[1, 8]),
