@@ -1,6 +1,6 @@
 """Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
 
-    python3 benches/peers/run.py [--model] [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
+    python3 benches/peers/run.py [--model | --encodings] [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
 
 The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. A party that
 can't be installed, or that computes something else than quadrivium, is named and left out.
@@ -11,6 +11,7 @@ What is the same for all parties:
   that are not timed, for 50 ms, and one that is; its results are dropped inside the timing.
 - The number of threads, and allocators that keep their memory (below).
 
+With --encodings it measures position encodings beside PyTorch and the functions of transformers.
 With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
 of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
 """
@@ -43,6 +44,8 @@ WORKS = ["64 step 128 8", "256 step 128 4", "256 step 512 1", "256 step 2048 1",
 WORKS += [f"{h} prefill {s} 1" for h, s in [(256, 512), (768, 128), (768, 2048)]]
 WORKS += [f"{h} decode {s} 1" for h in [64, 256, 768] for s in [128, 2048]]
 MODEL = [f"model-{work}" for work in WORKS]
+ENCODED = ["yarn", "partial", "xpos", "axial", "learnable", "sinusoidal", "learned", "alibi", "t5", "kerple", "linear"]
+ENCODINGS = [f"encoding-{name} {mode}" for name in ENCODED for mode in PASSES]
 TOLERANCE = 1e-3
 PAUSE = 0.02  # seconds between turns, until the last party's threads sleep
 
@@ -233,6 +236,7 @@ def milliseconds(times, _):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--model", action="store_true", help="a whole model, beside PyTorch")
+    options.add_argument("--encodings", action="store_true", help="position encodings, beside PyTorch and transformers")
     options.add_argument("--python", type=pathlib.Path, help="a Python that has PyTorch; none is installed then")
     options.add_argument("--rounds", type=int, default=21)
     options.add_argument("--only", default="", metavar="NAME", help="only the operations whose name has this in it")
@@ -241,7 +245,9 @@ def main():
     options.add_argument("--date", default=datetime.date.today().isoformat(), help="the date to write there")
     options.add_argument("--fresh-memory", action="store_true", help="allocators as they come: they give memory back")
     options = options.parse_args()
-    every, parties_of = (MODEL, [OURS, "torch-eager"]) if options.model else (OPERATIONS, PARTIES)
+    every, parties_of = (OPERATIONS, PARTIES)
+    if options.model or options.encodings:
+        every, parties_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
     operations = [operation for operation in every if options.only in operation]
     if not operations:
         sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")

@@ -62,7 +62,14 @@ def make(name, compiled):
         return torch_model.make(name.removeprefix("model-"), compiled)
     operation, _, mode = name.partition(" ")
     ids = (places(0, SEQ) * 2_654_435_761 % VOCAB).view(1, SEQ)
-    if operation.startswith("norm"):
+    if operation.startswith("encoding-"):
+        import torch_encodings  # here, for it needs transformers
+
+        made = torch_encodings.make(operation.removeprefix("encoding-"), values)
+        if made is None:
+            return None
+        (run, trained), fixed = made, []
+    elif operation.startswith("norm"):
         run = norm_groups if operation == "norm-128" else norm_whole
         trained, fixed = [values(0, 1, SEQ, HIDDEN), torch.ones(HIDDEN)], []
     elif operation == "rope":

@@ -29,7 +29,8 @@ fn measure<
 ) {
     let mut cache = LlamaCache::new(PROMPT + 2 * DECODED);
     let id = |place: usize| place * 7919 % V;
-    let prompt = |first| dev.tensor_from_vec((first..first + PROMPT).map(id).collect(), (1, PROMPT));
+    let prompt =
+        |first| dev.tensor_from_vec((first..first + PROMPT).map(id).collect(), (1, PROMPT));
     drop(model.try_decode(prompt(0), &mut cache).expect("logits")); // memory is fetched
     cache.truncate(0).expect("fewer positions");
     let start = Instant::now();
@@ -63,7 +64,9 @@ fn resident() -> Option<f64> {
 fn main() {
     let dev = Cpu::default();
     dev.enable_cache();
-    println!("| Size | Weights, billions | Memory, GiB | Prompt, tokens a second | Decoded, tokens a second |");
+    println!(
+        "| Size | Weights, billions | Memory, GiB | Prompt, tokens a second | Decoded, tokens a second |"
+    );
     println!("| --- | ---: | ---: | ---: | ---: |");
     let config = LlamaConfig::default;
     let smol = SmolLm135M::<f32, Cpu>::tied(&dev, config()).expect("a model");

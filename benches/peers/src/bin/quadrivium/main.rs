@@ -1,5 +1,6 @@
 //! The party `quadrivium`. Its device's allocation cache is on, as it would be in training.
 
+mod encodings;
 mod model;
 
 use peers::*;
@@ -15,6 +16,9 @@ fn make(name: &str) -> Option<Call> {
     dev.enable_cache();
     if let Some(work) = name.strip_prefix("model-") {
         return model::make(&dev, work);
+    }
+    if let Some(encoding) = name.strip_prefix("encoding-") {
+        return encodings::make(&dev, encoding);
     }
     let hidden = Rank3::<1, SEQ, HIDDEN>::default();
     let ids = || dev.tensor_from_vec(ids(), Rank2::<1, SEQ>::default());
