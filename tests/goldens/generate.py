@@ -655,6 +655,50 @@ def make_model(case):
     return out | {f"{name}64": value for name, value in zip(names, double)}
 
 
+# ---------------------------------------------------------------- absolute
+
+def absolute_cases():
+    """The list of AbsolutePositions cases. TO DO: what each is for."""
+    return []
+
+
+def make_absolute(case):
+    raise NotImplementedError("TO DO: absolute with PyTorch's own operations")
+
+
+# ---------------------------------------------------------------- frequencies
+
+def frequencies_cases():
+    """The list of StretchedRope cases. TO DO: what each is for."""
+    return []
+
+
+def make_frequencies(case):
+    raise NotImplementedError("TO DO: frequencies with PyTorch's own operations")
+
+
+# ---------------------------------------------------------------- biases
+
+def biases_cases():
+    """The list of ScoreBiases cases. TO DO: what each is for."""
+    return []
+
+
+def make_biases(case):
+    raise NotImplementedError("TO DO: biases with PyTorch's own operations")
+
+
+# ---------------------------------------------------------------- rotations
+
+def rotations_cases():
+    """The list of Rotations cases. TO DO: what each is for."""
+    return []
+
+
+def make_rotations(case):
+    raise NotImplementedError("TO DO: rotations with PyTorch's own operations")
+
+
 # ---------------------------------------------------------------- files
 
 FILES = {
@@ -668,6 +712,10 @@ FILES = {
     "loss": (loss_cases, make_loss),
     "attention": (attention_cases, make_attention),
     "model": (model_cases, make_model),
+    "absolute": (absolute_cases, make_absolute),
+    "frequencies": (frequencies_cases, make_frequencies),
+    "biases": (biases_cases, make_biases),
+    "rotations": (rotations_cases, make_rotations),
 }
 
 

@@ -479,6 +479,38 @@ def model_train(q):
     return torch.cat([loss.view(1), *[weight.flatten() for weight in weights]])
 
 
+# AbsolutePositions: TO DO: which of PyTorch's operations.
+
+
+@call
+def absolute_forward(q):
+    raise NotImplementedError("TO DO: absolute with PyTorch's own operations")
+
+
+# StretchedRope: TO DO: which of PyTorch's operations.
+
+
+@call
+def frequencies_forward(q):
+    raise NotImplementedError("TO DO: frequencies with PyTorch's own operations")
+
+
+# ScoreBiases: TO DO: which of PyTorch's operations.
+
+
+@call
+def biases_forward(q):
+    raise NotImplementedError("TO DO: biases with PyTorch's own operations")
+
+
+# Rotations: TO DO: which of PyTorch's operations.
+
+
+@call
+def rotations_forward(q):
+    raise NotImplementedError("TO DO: rotations with PyTorch's own operations")
+
+
 def plain(value):
     """A number that JSON has, or its name."""
     return value if math.isfinite(value) else str(value)

@@ -3,10 +3,13 @@
 //! `tests/goldens/generate.py` and `encodings.py` wrote the numbers; the README says what they are. Reading them
 //! needs no Python.
 
+mod absolute;
 mod attention;
+mod biases;
 mod embedding;
 mod encodings;
 mod feedforward;
+mod frequencies;
 mod init;
 mod layernorm;
 mod loss;
@@ -14,6 +17,7 @@ mod model;
 mod norm;
 mod parallel;
 mod rope;
+mod rotations;
 
 use crate::oracle;
 use crate::support::*;

@@ -1,0 +1,1 @@
+//! absolute beside PyTorch. TO DO.

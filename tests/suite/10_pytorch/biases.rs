@@ -1,0 +1,1 @@
+//! biases beside PyTorch. TO DO.

@@ -1,0 +1,1 @@
+//! frequencies beside PyTorch. TO DO.

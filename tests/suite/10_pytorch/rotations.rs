@@ -1,0 +1,1 @@
+//! rotations beside PyTorch. TO DO.
