@@ -52,8 +52,8 @@ seams! {
     model: "../../src/model", menu;
     /// Absolute positions.
     absolute: "../../src/absolute", menu;
-    /// Biases in the scores.
-    biases: "../../src/biases", menu;
+    /// Biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
+    biases: "../../src/biases";
     /// Stretched RoPE.
     frequencies: "../../src/frequencies", menu;
     /// More rotations.
