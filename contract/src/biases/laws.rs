@@ -22,7 +22,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#slopes",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some("The numbers that can be done by hand."),
         check: slopes_of_powers,
     },
     Invariant {
@@ -93,7 +93,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#alibi",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: a text in pieces is the same text."),
         check: alibi_decoding,
     },
     Invariant {
@@ -124,7 +124,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#buckets",
         aspect: Aspect::Range,
         weight: 2,
-        stays: None,
+        stays: Some("The numbers by which a trained table is read."),
         check: bucket_edges,
     },
     Invariant {
@@ -134,7 +134,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#buckets",
         aspect: Aspect::Range,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle, for any rule."),
         check: bucket_never_decreases,
     },
     Invariant {
@@ -144,7 +144,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#buckets",
         aspect: Aspect::Mask,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: both directions have one rule."),
         check: bucket_halves,
     },
     Invariant {
@@ -154,7 +154,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#buckets",
         aspect: Aspect::Mask,
         weight: 1,
-        stays: None,
+        stays: Some("What tells one direction from two."),
         check: bucket_of_later_keys,
     },
     Invariant {
@@ -174,7 +174,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#t5",
         aspect: Aspect::Lookup,
         weight: 1,
-        stays: None,
+        stays: Some("The plainest question to a table."),
         check: t5_reads_its_bucket,
     },
     Invariant {
@@ -206,7 +206,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#t5",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: a text in pieces is the same text."),
         check: t5_decoding,
     },
     Invariant {
@@ -226,7 +226,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#t5-gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("The gradient by hand: who counts right adds up right."),
         check: t5_gradient_counts,
     },
     Invariant {
@@ -258,7 +258,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#kerple",
         aspect: Aspect::Statistics,
         weight: 1,
-        stays: None,
+        stays: Some("The value that is known before anything is learned."),
         check: kerple_nothing_at_0,
     },
     Invariant {
@@ -289,7 +289,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#kerple",
         aspect: Aspect::Range,
         weight: 2,
-        stays: None,
+        stays: Some("The bounds themselves, at the numbers that cross them."),
         check: kerple_bounds,
     },
     Invariant {
@@ -322,7 +322,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#kerple",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: Some("A law without an oracle."),
+        stays: None,
         check: kerple_gradient_differences,
     },
     Invariant {
@@ -372,7 +372,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#transformer-xl",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: a text in pieces is the same text."),
         check: xl_decoding,
     },
     Invariant {
@@ -382,7 +382,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         chapter: "biases#transformer-xl",
         aspect: Aspect::Mask,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: what the shift leaves behind must be hidden."),
         check: xl_no_future,
     },
     Invariant {
@@ -1289,18 +1289,7 @@ mod tests {
         for (num_buckets, max_distance, bidirectional) in RULES {
             let n = if bidirectional { num_buckets / 2 } else { num_buckets };
             let (e, more) = (n / 2, (n - n / 2) as u32);
-            let whole = |x: usize, power: u32| num(x).pow(power);
-            fn num(x: usize) -> f64 {
-                x as f64
-            }
-            trait Pow {
-                fn pow(self, power: u32) -> f64;
-            }
-            impl Pow for f64 {
-                fn pow(self, power: u32) -> f64 {
-                    self.powi(power as i32)
-                }
-            }
+            let whole = |x: usize, power: u32| (x as f64).powi(power as i32);
             for distance in e..max_distance + 3 {
                 let passed = |k: &u32| {
                     let (left, right) = (

@@ -371,6 +371,19 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         }),
     },
     Bug {
+        id: "biases/t5-by-key-position",
+        misconception: "takes the position of the key for the distance",
+        story: "A bucket for each key was computed once and used for all queries. For the last query it is the right table \
+                turned around.",
+        source: None,
+        named_by: "biases/t5-relative",
+        party: bug!(T5ByKeyPosition {
+            fn relative(&self, _: usize, n: usize) -> i64 {
+                -(n as i64)
+            }
+        }),
+    },
+    Bug {
         id: "biases/t5-table-turned",
         misconception: "reads the table as heads by buckets",
         story: "Both shapes have the same number of elements, and a flat index does not tell them apart.",
@@ -492,7 +505,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         misconception: "keeps the factor in the logarithm below 2 as well",
         story: "One class for both kernels, and one pair of bounds.",
         source: None,
-        named_by: "biases/kerple-bounds",
+        named_by: "biases/kerple-by-numbers",
         party: bug!(KerpleFactorBelow2 {
             fn kept_r2(&self, _: Kernel, r2: f64) -> f64 {
                 Oracle.kept_r2(Kernel::Power, r2)
