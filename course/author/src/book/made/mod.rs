@@ -5,6 +5,7 @@
 //! the text, with its name in a comment behind it; the build compares the two.
 
 pub mod attention;
+pub mod biases;
 pub mod claims;
 pub mod embedding;
 pub mod encodings;
@@ -34,6 +35,7 @@ pub static CHAPTERS: &[&Made] = &[
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &biases::MADE,
     &encodings::MADE,
     &long::MADE,
     &testing::MADE,
