@@ -570,6 +570,19 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         }),
     },
     Bug {
+        id: "frequencies/llama3-ramp-not-cut",
+        misconception: "does not cut the ramp off at the limits",
+        story: "Three cases became one line. Planes above the high limit get faster than they were, and those below the low \
+                one slower than interpolated.",
+        source: None,
+        named_by: "frequencies/llama3-three-bands",
+        party: bug!(Llama3RampNotCut {
+            fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
+                (turns - low) / (high - low)
+            }
+        }),
+    },
+    Bug {
         id: "frequencies/llama3-divides-twice",
         misconception: "divides by the factor once more between the limits",
         story: "The list that was mixed had been divided already.",

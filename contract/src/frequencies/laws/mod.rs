@@ -53,7 +53,9 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#ntk",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "Dynamic NTK has the same power and shows the same bugs. Who writes NTK alone is told here.",
+        ),
         check: ntk_ends,
     },
     Invariant {
@@ -83,7 +85,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#dynamic",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some("It asks short calls alone. After a longer one, another law asks the same."),
         check: dynamic_short_is_plain,
     },
     Invariant {
@@ -173,7 +175,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#yarn",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some("It counts turns and knows no planes, so it can be checked by hand."),
         check: yarn_ends,
     },
     Invariant {
@@ -253,7 +255,9 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#llama3",
         aspect: Aspect::Frequencies,
         weight: 1,
-        stays: None,
+        stays: Some(
+            "It knows no formula of the ramp: whoever writes another one without a jump keeps it.",
+        ),
         check: llama3_no_jump,
     },
     Invariant {
@@ -283,7 +287,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         aspect: Aspect::Rotation,
         weight: 2,
-        stays: None,
+        stays: Some("By numbers: it tells which way a plane turns, and which two elements it has."),
         check: turn_first_step,
     },
     Invariant {
@@ -293,7 +297,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         aspect: Aspect::Rotation,
         weight: 2,
-        stays: None,
+        stays: Some("It is exact: what stays may not even be rounded."),
         check: rest_of_a_head_stays,
     },
     Invariant {
@@ -313,7 +317,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         aspect: Aspect::Rotation,
         weight: 2,
-        stays: None,
+        stays: Some("It needs no angle, so it tells the scale from the turn."),
         check: length_times_scale,
     },
     Invariant {
@@ -323,7 +327,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("It is what RoPE is for, and it knows neither cosines nor frequencies."),
         check: scores_by_distance,
     },
     Invariant {
@@ -333,7 +337,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("It is what a cache of keys needs, and compares a party with itself."),
         check: pieces_are_the_whole,
     },
     Invariant {
@@ -363,7 +367,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("It can be checked by hand."),
         check: theta_by_hand,
     },
     Invariant {
@@ -373,7 +377,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("It compares a party with itself, and tells a sum that is not one."),
         check: theta_adds_up,
     },
     Invariant {

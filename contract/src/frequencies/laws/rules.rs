@@ -139,7 +139,7 @@ pub(super) fn interpolation_any(party: &Any, run: &Run) -> Verdict {
 
 pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
     for (rule, d, head_dim) in [
-        (Stretch::Interpolated { factor: 2.0 }, 4, 8),
+        (Stretch::Ntk { factor: 2.0 }, 4, 8),
         (Stretch::Ntk { factor: 4.0 }, 6, 8),
         (Stretch::Ntk { factor: 1.5 }, 4, 64),
     ] {
@@ -208,8 +208,10 @@ pub(super) fn dynamic_short_is_plain(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn dynamic_slowest_plane(party: &Any, _: &Run) -> Verdict {
-    for (factor, ms) in [(2.0, 17), (8.0, 101), (1.0, 65)] {
+pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
+    // A length of its own for each run: who keeps the longest call is another law's to tell.
+    let more = (run.seed % 997) as usize;
+    for (factor, ms) in [(2.0, 17 + more), (8.0, 101 + more), (1.0, 65 + more)] {
         for past in [1, ms / 2, ms, 5 * ms] {
             let case = call(dynamic(factor, ms), 6, 500.0, ms + past);
             let slowest = ask(party, &case)?.frequencies[2];
@@ -225,21 +227,21 @@ pub(super) fn dynamic_slowest_plane(party: &Any, _: &Run) -> Verdict {
 
 pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(2.0, 19), (4.0, 99)] {
-        let ask = |length| ask(party, &call(dynamic(factor, ms), 8, 10_000.0, length));
-        for length in [ms / 2, ms + 3] {
-            let before = ask(length)?;
-            ask(7 * ms)?;
-            let case = call(dynamic(factor, ms), 8, 10_000.0, length);
-            same(&case, &ask(length)?, &before, "what it was before a longer call")?;
+        let call = |length| call(dynamic(factor, ms), 8, 10_000.0, length);
+        for length in [ms / 2, ms] {
+            ask(party, &call(7 * ms))?;
+            let got = ask(party, &call(length))?.frequencies;
+            let what = "plain RoPE, also after a call of 7 ms: this one is no longer than ms";
+            expect(&call(length), &got, &plain(8, 10_000.0), 1.0, what)?;
         }
     }
     Ok(None)
 }
 
 pub(super) fn length_from_the_start(party: &Any, _: &Run) -> Verdict {
-    for rule in [dynamic(2.0, 23), longrope(4.0, 23)] {
+    for factor in [2.0, 1.0] {
         for length in [23, 24, 40] {
-            let whole = call(rule.clone(), 8, 10_000.0, length);
+            let whole = call(dynamic(factor, 23), 8, 10_000.0, length);
             let expected = ask(party, &whole)?;
             for seq_len in [1, 2, length - 1] {
                 let case = FrequenciesCase { offset: length - seq_len, seq_len, ..whole.clone() };
@@ -487,8 +489,9 @@ pub(super) fn llama3_no_jump(party: &Any, _: &Run) -> Verdict {
                 [turns - inside * width, turns + (1.0 - inside) * width]
             })?;
             let expected = [theta / 5.0 + kept * (theta - theta / 5.0)];
-            let off = off(&case)[i] + 1e-3 * theta;
-            let why = format!("what the next band has, and a thousandth of θ. {FREQUENCY_WHY}");
+            // A ramp of frequencies climbs by less than θ, and one of wavelengths by s·θ at its steepest.
+            let off = off(&case)[i] + 5e-3 * theta;
+            let why = format!("what the next band has, and s thousandths of θ. {FREQUENCY_WHY}");
             within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
                 .map_err(|breach| breach.on(format!("{case}; plane {i}")))?;
         }

@@ -269,13 +269,16 @@ pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
 
 pub(super) fn gradient_turns_back(party: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, dy }| {
-        let (y, dx) = (forward(party, case)?, backward(party, case, dy)?.dx);
-        let bound = |off: Vec<f64>, other: &[f32]| -> f64 {
-            off.iter().zip(other).map(|(off, value)| off * f64::from(value.abs())).sum()
-        };
-        let off = bound(of_turn(case, &case.x), dy) + bound(of_turn(case, dy), &case.x);
-        let why = format!("Σ dy·y, where Σ dx·x is compared. {TURN_WHY}, times the other vector");
-        within_f64("backward (dx)", &[1], &[score(&dx, &case.x)], &[score(dy, &y)], |_| off, &why)
+        let dx = widen(&backward(party, case, dy)?.dx);
+        let pairs =
+            |a: &[f64], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| a * f64::from(*b)).sum() };
+        // The loops' y. Another task asks for the party's own.
+        let expected = pairs(&Oracle.forward(case), dy);
+        let sizes: Vec<f32> = case.x.iter().map(|x| x.abs()).collect();
+        let off = pairs(&of_turn(case, dy), &sizes);
+        let why = format!("Σ dy·y, where Σ dx·x is compared. {TURN_WHY}, times |x|");
+        let got = [pairs(&dx, &case.x)];
+        within_f64("backward (dx)", &[1], &got, &[expected], |_| off, &why)
     })?;
     Ok(None)
 }
