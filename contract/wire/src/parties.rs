@@ -48,6 +48,8 @@ plain!(
     SwiGluGrads,
     Pairs,
     Trained,
+    Frequencies,
+    StretchedRopeGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -204,6 +206,13 @@ calls! {
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;
+    }
+    frequencies: StretchedRope {
+        frequencies(by case: FrequenciesCase) -> Frequencies;
+        forward(by case: StretchedRopeCase) -> Vec<f32>;
+        backward(by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
+        forward_in(val manner: Manner, by case: StretchedRopeCase) -> Vec<f32>;
+        backward_in(val manner: Manner, by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
     }
 }
 

@@ -226,7 +226,7 @@ pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
-    for (factor, ms) in [(2.0, 19), (4.0, 99)] {
+    for (factor, ms) in [(3.0, 19), (5.0, 99)] {
         let call = |length| call(dynamic(factor, ms), 8, 10_000.0, length);
         for length in [ms / 2, ms] {
             ask(party, &call(7 * ms))?;
@@ -239,7 +239,7 @@ pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn length_from_the_start(party: &Any, _: &Run) -> Verdict {
-    for factor in [2.0, 1.0] {
+    for factor in [2.5, 1.5] {
         for length in [23, 24, 40] {
             let whole = call(dynamic(factor, 23), 8, 10_000.0, length);
             let expected = ask(party, &whole)?;

@@ -9,6 +9,7 @@ pub mod claims;
 pub mod embedding;
 pub mod encodings;
 pub mod feedforward;
+pub mod frequencies;
 pub mod kinds;
 pub mod layernorm;
 pub mod loss;
@@ -33,6 +34,7 @@ pub static CHAPTERS: &[&Made] = &[
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &frequencies::MADE,
     &encodings::MADE,
     &testing::MADE,
     &training::MADE,
