@@ -4,9 +4,9 @@ use super::*;
 use crate::parties::{Seat, seat};
 use contract::party::*;
 use contract::with_frequencies_size;
+use quadrivium::functional::rotate_by_frequencies;
 use quadrivium::pos_emb::{
     DynamicNtk, Llama3, LongRope, RotaryFrequencies, ScaledRope, ScaledRopeConfig, Yarn,
-    rotate_by_frequencies,
 };
 use quadrivium::rope::{Layout, RotaryTables};
 
