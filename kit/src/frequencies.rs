@@ -1,23 +1,30 @@
-//! StretchedRope in a notebook.
+//! Stretched RoPE in a notebook.
 
-use crate::check::{Verdict, check};
-use contract::party::{Reply, StretchedRope, StretchedRopeCase};
+use crate::check::{Verdict, check, not_asked};
+use contract::party::*;
 
-/// A learner's forward pass: `x` is `[b, s, h]` in one row, and so is the result.
-pub type Forward = fn(x: &[f32], shape: [usize; 3]) -> Vec<f32>;
+/// A learner's NTK: a base, a rotary_dim and a factor make the frequencies of the planes.
+pub type Ntk = fn(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64>;
 
-/// Grades it by the invariants of the task `frequencies/forward`.
-pub fn check_forward(forward: Forward) -> Verdict {
-    check::<dyn StretchedRope>("frequencies/forward", &Lines { forward })
+/// Grades it by the invariants of the task `frequencies/ntk`.
+pub fn check_ntk(ntk: Ntk) -> Verdict {
+    check::<dyn StretchedRope>("frequencies/ntk", &Lines(ntk))
 }
 
-struct Lines {
-    forward: Forward,
-}
+struct Lines(Ntk);
 
 impl StretchedRope for Lines {
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
-        Ok((self.forward)(&case.x, case.shape))
+    fn frequencies(&self, case: &FrequenciesCase) -> Reply<Frequencies> {
+        let Stretch::Ntk { factor } = case.rule else { return Err(not_asked()) };
+        Ok(Frequencies { frequencies: (self.0)(case.rotary_dim, case.base, factor), scale: 1.0 })
+    }
+
+    fn forward(&self, _: &StretchedRopeCase) -> Reply<Vec<f32>> {
+        Err(not_asked())
+    }
+
+    fn backward(&self, _: &StretchedRopeCase, _: &[f32]) -> Reply<StretchedRopeGrads> {
+        Err(not_asked())
     }
 }
 
@@ -25,18 +32,22 @@ impl StretchedRope for Lines {
 mod tests {
     use super::*;
 
+    fn of_base(d: usize, base: f64) -> Vec<f64> {
+        (0..d / 2).map(|i| base.powf(-2.0 * i as f64 / d as f64)).collect()
+    }
+
     #[test]
     fn right_lines_pass() {
-        let verdict = check_forward(|x, shape| {
-            todo!("the formula as a learner would write it, for x of {shape:?}, {x:?}")
+        let verdict = check_ntk(|d, base, factor| {
+            of_base(d, base * factor.powf(d as f64 / (d as f64 - 2.0)))
         });
         assert!(verdict.passed, "{verdict}");
     }
 
     #[test]
     fn wrong_lines_are_named() {
-        let verdict = check_forward(|x, _| x.to_vec());
+        let verdict = check_ntk(|d, base, factor| of_base(d, base * factor));
         assert!(!verdict.passed);
-        assert!(verdict.to_string().contains("returns its input"), "{verdict}");
+        assert!(verdict.to_string().contains("without its power"), "{verdict}");
     }
 }

@@ -5,7 +5,8 @@
 A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {"ok": values} or
 {"refused": words}. The numbers come from PyTorch's own operations, written as a PyTorch user would
 write them: torch.nn.functional.rms_norm, layer_norm, embedding, scaled_dot_product_attention, silu and cross_entropy,
-torch.nn.init, autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models.
+torch.nn.init, autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models; for stretched
+RoPE transformers' own functions.
 
 `tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
 """
@@ -487,12 +488,72 @@ def absolute_forward(q):
     raise NotImplementedError("TO DO: absolute with PyTorch's own operations")
 
 
-# StretchedRope: TO DO: which of PyTorch's operations.
+# Stretched RoPE: the functions of transformers, in float32 as its models call them. NTK with a fixed factor is not among them.
+# The rotation is that of GPT-NeoX in transformers, which turns a part of a head; gradients by autograd.
+
+
+def rope_parameters(q):
+    rule = q["rule"]
+    if rule == "Plain":
+        return "default", {}
+    ((name, settings),) = rule.items()
+    settings = dict(settings)
+    trained = settings.pop("max_seq_len", None)
+    kind = {"Interpolated": "linear", "DynamicNtk": "dynamic", "LongRope": "longrope"}.get(name, name.lower())
+    if kind in ("yarn", "llama3", "longrope"):
+        settings["original_max_position_embeddings"] = trained
+    return kind, settings
+
+
+@call
+def frequencies_rule(q):
+    # Here and not above: it takes seconds, and only these questions need it.
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    d, base, (kind, parameters) = q["rotary_dim"], float(q["base"]), rope_parameters(q)
+    if kind in ("default", "ntk"):
+        base *= parameters.get("factor", 1.0) ** (d / (d - 2))
+        return torch.cat([1.0 / base ** (torch.arange(0, d, 2, dtype=torch.float32) / d), torch.ones(1)])
+    trained = next(iter(q["rule"].values())).get("max_seq_len", 2048)
+    config = LlamaConfig(
+        hidden_size=q["head_dim"],
+        num_attention_heads=1,
+        head_dim=q["head_dim"],
+        max_position_embeddings=trained,
+        rope_parameters={
+            "rope_type": kind,
+            "rope_theta": base,
+            "partial_rotary_factor": d / q["head_dim"],
+            **parameters,
+        },
+    )
+    inverse, scale = ROPE_INIT_FUNCTIONS[kind](config, seq_len=q["offset"] + q["seq_len"])
+    return [*inverse.tolist(), scale]
+
+
+def stretched(x, theta, q):
+    from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
+
+    positions = torch.arange(q["offset"], q["offset"] + q["shape"][1], dtype=torch.float32)
+    angles = torch.outer(positions, theta)
+    angles = torch.cat([angles, angles], dim=-1)[None]
+    cos, sin = angles.cos() * q["scale"], angles.sin() * q["scale"]
+    return apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=2)[0]
 
 
 @call
 def frequencies_forward(q):
-    raise NotImplementedError("TO DO: frequencies with PyTorch's own operations")
+    return stretched(floats(q["x"], q["shape"]), floats(q["frequencies"], -1), q)
+
+
+@call
+def frequencies_backward(q):
+    x, theta = floats(q["x"], q["shape"], grad=True), floats(q["frequencies"], -1, grad=True)
+    stretched(x, theta, q).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([x.grad.flatten(), theta.grad])
 
 
 # ScoreBiases: slopes and keys' biases as BLOOM has them, buckets and their table as T5 has them, KERPLE's two formulas with

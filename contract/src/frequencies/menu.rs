@@ -1,13 +1,13 @@
-//! The sizes of StretchedRope that checks use where a party has them in its types.
+//! The head sizes of stretched RoPE that checks use where a party has them in its types.
 
-/// `h`.
-pub const HIDDEN: [usize; 4] = [1, 2, 5, 8];
+/// `hd`.
+pub const HEAD_DIM: [usize; 3] = [4, 6, 8];
 
-/// Calls `$body` with `H` as a constant, for a size of [`HIDDEN`]; else `$other`.
+/// Calls `$body` with `HD` as a constant, for a size of [`HEAD_DIM`]; else `$other`.
 #[macro_export]
 macro_rules! with_frequencies_size {
-    ($size:expr, |$H:ident| $body:expr, _ => $other:expr) => {
-        $crate::with_sizes!(($size,), [$H], $body, $other, (1,)(2,)(5,)(8,))
+    ($size:expr, |$HD:ident| $body:expr, _ => $other:expr) => {
+        $crate::with_sizes!(($size,), [$HD], $body, $other, (4,)(6,)(8,))
     };
 }
 
@@ -17,8 +17,8 @@ mod tests {
 
     #[test]
     fn the_macro_lists_the_same_sizes() {
-        for size in HIDDEN {
-            assert!(with_frequencies_size!(size, |H| H == size, _ => false));
+        for size in HEAD_DIM {
+            assert!(with_frequencies_size!(size, |HD| HD == size, _ => false));
         }
     }
 }

@@ -1,8 +1,9 @@
-//! StretchedRope: what it promises, and who keeps it.
+//! Stretched RoPE: what it promises, and who keeps it.
 //!
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
-//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - [`laws`]: the invariants, with their names and formulas.
+//! - `tolerance`: how far an answer may be off, step by step.
 //! - [`ladder`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
@@ -20,6 +21,7 @@ pub mod oracle;
 pub mod probes;
 mod repairs;
 pub mod tasks;
+mod tolerance;
 pub mod variants;
 
 pub use seams::frequencies::{menu, party};

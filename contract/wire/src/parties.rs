@@ -49,6 +49,8 @@ plain!(
     Pairs,
     Trained,
     KerpleGrads,
+    Frequencies,
+    StretchedRopeGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -220,6 +222,13 @@ calls! {
         kerple_in(val manner: Manner, by case: KerpleCase) -> Vec<f32>;
         kerple_backward_in(val manner: Manner, by case: KerpleCase, list dy: f32) -> KerpleGrads;
         transformer_xl_in(val manner: Manner, by case: XlCase) -> Vec<f32>;
+    }
+    frequencies: StretchedRope {
+        frequencies(by case: FrequenciesCase) -> Frequencies;
+        forward(by case: StretchedRopeCase) -> Vec<f32>;
+        backward(by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
+        forward_in(val manner: Manner, by case: StretchedRopeCase) -> Vec<f32>;
+        backward_in(val manner: Manner, by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
     }
 }
 

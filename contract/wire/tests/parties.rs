@@ -83,6 +83,7 @@ components! {
     loss: CrossEntropy,
     model: Llama,
     biases: ScoreBiases,
+    frequencies: StretchedRope,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

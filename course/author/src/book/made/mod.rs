@@ -10,6 +10,7 @@ pub mod claims;
 pub mod embedding;
 pub mod encodings;
 pub mod feedforward;
+pub mod frequencies;
 pub mod kinds;
 pub mod layernorm;
 pub mod long;
@@ -36,6 +37,7 @@ pub static CHAPTERS: &[&Made] = &[
     &feedforward::MADE,
     &loss::MADE,
     &biases::MADE,
+    &frequencies::MADE,
     &encodings::MADE,
     &long::MADE,
     &testing::MADE,
