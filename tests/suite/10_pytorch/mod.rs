@@ -1,6 +1,6 @@
 //! Equal to PyTorch 2.15: initial values, outputs and gradients.
 //!
-//! `tests/goldens/generate.py` and `encodings.py` wrote the numbers; the README says what they are. Reading them
+//! `tests/goldens/generate.py` wrote the numbers; the README says what they are. Reading them
 //! needs no Python.
 
 mod absolute;
