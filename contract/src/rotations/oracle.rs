@@ -341,9 +341,8 @@ fn xpos(loops: &dyn RotationsLoops, case: &XPosCase) -> [Vec<f64>; 2] {
 #[inline(never)]
 fn axial(loops: &dyn RotationsLoops, case: &AxialCase, x: &[f32], back: bool) -> Vec<f64> {
     let [_, s, n, hd] = case.shape;
-    let angles: Vec<f64> = (0..s * (hd / 2))
-        .map(|at| loops.axial_angle(case, at / (hd / 2), at % (hd / 2)))
-        .collect();
+    let angles: Vec<f64> =
+        (0..s * (hd / 2)).map(|at| loops.axial_angle(case, at / (hd / 2), at % (hd / 2))).collect();
     let mut y = vec![0.0; x.len()];
     for (token, (x, y)) in x.chunks(hd).zip(y.chunks_mut(hd)).enumerate() {
         let row = token / n % s;
@@ -439,9 +438,8 @@ fn linear(loops: &dyn RotationsLoops, case: &LinearCase, dy: &[f32]) -> LinearPa
     // Through the rotation, which is turned back, and through phi.
     let through = |list: &[f32], dturned: &[f64], dplain: &[f64]| -> Vec<f64> {
         let heads = dturned.chunks(hd).enumerate();
-        let back = heads.flat_map(|(token, head)| {
-            loops.turned(case, head, -(position(token / n % s) as f64))
-        });
+        let back = heads
+            .flat_map(|(token, head)| loops.turned(case, head, -(position(token / n % s) as f64)));
         let both = back.zip(dplain).zip(list);
         both.map(|((turned, plain), x)| (turned + plain) * loops.slope(f64::from(*x))).collect()
     };
