@@ -93,7 +93,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the same as a state that runs",
         place: "rotations/running",
         chapter: "rotations#running",
-        library: At { file: "src/rotations/formula.rs", mark: "ANCHOR: linear_step" },
+        library: At { file: "src/rotations/running.rs", mark: "ANCHOR: linear_attention_running" },
         grading: Grading::Invariants {
             ids: &[
                 "rotations/running-own-token",

@@ -48,6 +48,8 @@ plain!(
     SwiGluGrads,
     Pairs,
     Trained,
+    TurnedPair,
+    LinearGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -204,6 +206,19 @@ calls! {
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;
+    }
+    rotations: Rotations {
+        xpos(by case: XPosCase) -> TurnedPair;
+        axial(by case: AxialCase) -> Vec<f32>;
+        axial_backward(by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear(by case: LinearCase) -> Vec<f32>;
+        linear_backward(by case: LinearCase, list dy: f32) -> LinearGrads;
+        running(by case: LinearCase, list pieces: usize) -> Vec<f32>;
+        xpos_in(val manner: Manner, by case: XPosCase) -> TurnedPair;
+        axial_in(val manner: Manner, by case: AxialCase) -> Vec<f32>;
+        axial_backward_in(val manner: Manner, by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear_in(val manner: Manner, by case: LinearCase) -> Vec<f32>;
+        linear_backward_in(val manner: Manner, by case: LinearCase, list dy: f32) -> LinearGrads;
     }
 }
 

@@ -327,7 +327,7 @@ fn loss(case: &LinearCase, dy: &[f32], moved: (usize, usize, f64)) -> f64 {
                 let (sin, cos) = ((m - n) as f64 * base.powf(-(i as f64) / 2.0)).sin_cos();
                 let [a, b] = [q[4 * m + i], q[4 * m + i + 2]].map(phi);
                 let [c, d] = [k[4 * n + i], k[4 * n + i + 2]].map(phi);
-                weight += (a * c + b * d) * cos + (b * c - a * d) * sin;
+                weight += (a * c + b * d) * cos + (a * d - b * c) * sin;
                 denominator += a * c + b * d;
             }
             (0..4).for_each(|j| numerator[j] += weight * v[4 * n + j]);
