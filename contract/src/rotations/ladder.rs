@@ -2,7 +2,7 @@
 
 use crate::aspect::Aspect;
 use crate::breach::Step;
-use crate::ladder::{Draw, Rung, edges, is_short, many, mixtures, sizes};
+use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
 use crate::rotations::checks::axial::{AxialAsked, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
     LinearAsked, matches_dk, matches_dq, matches_dv, matches_linear, matches_running,
@@ -157,18 +157,18 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, ..full });
         add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, sections: Sections::OneList, ..full });
     }
+    let one = Plan { heads: 1, ..full };
     for n in sizes(run) {
-        let one = Plan { heads: 1, ..full };
         add(Aspect::Extent, Plan { tokens: [1, n], cut: Cut::Twos, ..one });
-        add(Aspect::Extent, Plan { tokens: [n, 1], ..one });
-        add(Aspect::Extent, Plan { tokens: [1, 2], heads: n, cut: Cut::Ones, ..full });
     }
     for n in edges(run).into_iter().filter(|n| *n > 1) {
+        add(Aspect::Extent, Plan { tokens: [n, 1], ..one });
+        add(Aspect::Extent, Plan { tokens: [1, 2], heads: n, cut: Cut::Ones, ..full });
         // A piece of any length, after one of another.
-        add(Aspect::Extent, Plan { tokens: [2, 2 * n + 1], cut: Cut::Middle, heads: 1, ..full });
+        add(Aspect::Extent, Plan { tokens: [2, 2 * n + 1], cut: Cut::Middle, ..one });
     }
     for tokens in many(run) {
-        add(Aspect::Extent, Plan { tokens, heads: 1, cut: Cut::Middle, ..full });
+        add(Aspect::Extent, Plan { tokens, cut: Cut::Middle, ..one });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
@@ -272,9 +272,12 @@ impl Plan {
         self.manner != Manner::Traced
     }
 
-    /// Whether all pairs of tokens are few enough, for gradients.
-    fn has_few_pairs(self) -> bool {
-        self.tokens[1] < 100
+    /// Whether it is asked of linear attention, where all pairs of tokens count. Its gradients are dearest: of the
+    /// lengths, they are asked at the edges.
+    fn has_few_pairs(self, is_gradient: bool) -> bool {
+        let [b, s] = self.tokens;
+        let is_edge = b > 1 || s < 10 || EDGES.contains(&s);
+        b * s < 140 && !(is_gradient && (s > 70 || !is_edge))
     }
 }
 
@@ -305,10 +308,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
         for (call, judge) in JUDGES {
             let is_gradient = call.contains("backward");
             let asked = if is_gradient { plan.has_gradient() } else { plan.has_values() };
-            let is_linear = call.starts_with("linear_backward");
+            let is_linear = call.starts_with("linear") || call == "running";
             // It takes lists, and there is no way back.
             let is_running = call == "running" && plan.manner != Manner::Plain;
-            if !asked || is_running || (is_linear && !plan.has_few_pairs()) {
+            if !asked || is_running || (is_linear && !plan.has_few_pairs(is_gradient)) {
                 continue;
             }
             let aspect = if is_gradient { aspect.of_gradient() } else { aspect };

@@ -14,7 +14,9 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#xpos",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "Numbers that can be computed by hand, and the point at which the constants of the paper are seen.",
+        ),
         check: xpos_by_numbers,
     },
     Invariant {
@@ -34,7 +36,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#xpos",
         aspect: Aspect::Rotation,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: what keeps a score of near tokens that of RoPE."),
         check: xpos_scales_cancel,
     },
     Invariant {
@@ -54,7 +56,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#xpos",
         aspect: Aspect::Rotation,
         weight: 2,
-        stays: None,
+        stays: Some("What xPos is for, in one number a plane."),
         check: xpos_fades,
     },
     Invariant {
@@ -74,7 +76,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Offset,
         weight: 1,
-        stays: None,
+        stays: Some("It can be checked by hand, and has no tolerance."),
         check: axial_origin,
     },
     Invariant {
@@ -84,7 +86,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some("Numbers that are known by heart, one for each plane."),
         check: axial_anew,
     },
     Invariant {
@@ -94,7 +96,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Frequencies,
         weight: 2,
-        stays: None,
+        stays: Some("The same numbers for the other kind of sections."),
         check: axial_one_list,
     },
     Invariant {
@@ -104,7 +106,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Order,
         weight: 2,
-        stays: None,
+        stays: Some("Why a model of text can go on with pictures: without a tolerance."),
         check: axial_text,
     },
     Invariant {
@@ -114,7 +116,9 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Order,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "A law without an oracle and without a tolerance: which planes belong to which coordinate.",
+        ),
         check: axial_separate,
     },
     Invariant {
@@ -124,7 +128,9 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Order,
         weight: 1,
-        stays: None,
+        stays: Some(
+            "A law without an oracle and without a tolerance: no coordinate is better than another.",
+        ),
         check: axial_swap,
     },
     Invariant {
@@ -134,7 +140,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Rotation,
         weight: 1,
-        stays: None,
+        stays: Some("What makes it a rotation, whatever turns it."),
         check: axial_keeps_lengths,
     },
     Invariant {
@@ -144,7 +150,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#axial",
         aspect: Aspect::Offset,
         weight: 2,
-        stays: None,
+        stays: Some("What it is for, without an oracle."),
         check: axial_relative,
     },
     Invariant {
@@ -184,7 +190,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Wiring,
         weight: 2,
-        stays: None,
+        stays: Some("Numbers by hand, without RoPE in the way."),
         check: phi_by_numbers,
     },
     Invariant {
@@ -194,7 +200,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Mask,
         weight: 1,
-        stays: None,
+        stays: Some("It can be checked by hand: one weight, and its own sum."),
         check: first_token,
     },
     Invariant {
@@ -204,7 +210,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Wiring,
         weight: 1,
-        stays: None,
+        stays: Some("It holds without RoPE alone, and its opposite is the law that follows."),
         check: constant_values,
     },
     Invariant {
@@ -214,7 +220,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Rotation,
         weight: 3,
-        stays: None,
+        stays: Some("The counter-example in one line: the sum that could be no denominator."),
         check: numerator_alone,
     },
     Invariant {
@@ -224,7 +230,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Mask,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle and without a tolerance."),
         check: causal,
     },
     Invariant {
@@ -234,7 +240,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Offset,
         weight: 1,
-        stays: None,
+        stays: Some("What RoPE promises, for attention without a softmax."),
         check: linear_relative,
     },
     Invariant {
@@ -244,7 +250,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#linear",
         aspect: Aspect::Order,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle and without a tolerance."),
         check: heads_are_apart,
     },
     Invariant {
@@ -264,7 +270,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle: a gradient that forgets the denominator breaks it."),
         check: gradient_of_scale,
     },
     Invariant {
@@ -274,7 +280,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#gradient",
         aspect: Aspect::Gradient,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle, for the gradient of the values."),
         check: gradient_of_constants,
     },
     Invariant {
@@ -284,7 +290,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("The slope of the loss, with a formula that is written in another way."),
         check: gradient_differences,
     },
     Invariant {
@@ -324,7 +330,9 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#running",
         aspect: Aspect::State,
         weight: 1,
-        stays: None,
+        stays: Some(
+            "It can be checked by hand, and says in which order a token goes in and reads.",
+        ),
         check: running_own_token,
     },
     Invariant {
@@ -334,7 +342,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         chapter: "rotations#running",
         aspect: Aspect::State,
         weight: 2,
-        stays: None,
+        stays: Some("Why the sums may be carried along at all."),
         check: running_is_all_pairs,
     },
     Invariant {

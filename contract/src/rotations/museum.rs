@@ -352,6 +352,21 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         }),
     },
     Bug {
+        id: "rotations/axial-scaled-to-the-picture",
+        misconception: "measures coordinates in 16ths of the largest one",
+        story: "Each picture is brought to one size, so that large ones turn no further than small ones. \
+                Some models are trained so. But a patch that comes later changes all angles, and a score \
+                depends on where the picture ends.",
+        source: None,
+        named_by: "rotations/axial-relative",
+        party: bug!(AxialScaledToThePicture {
+            fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
+                let largest = case.coordinates.iter().copied().max().unwrap_or(0).max(1);
+                Oracle.coordinate(case, row, axis) * 16.0 / largest as f64
+            }
+        }),
+    },
+    Bug {
         id: "rotations/axial-gradient-turns-on",
         misconception: "turns the gradient in the direction of the forward pass",
         story: "Forward is right, lengths are right, and training is slow.",

@@ -135,21 +135,25 @@ pub(in crate::rotations) fn xpos_relative(party: &Any, run: &Run) -> Verdict {
             + Near::product_off(&q_later[row.clone()], &k_later[before.clone()]);
         let why = "what q and k may be off, times the other, in both calls";
         one("xpos", got, expected, may, why)?;
-        // A call of one row, whose keys are those of a cache.
-        let alone = XPosCase { offset: later.offset + 1, ..first_row(&later) };
-        let new = asked(party, &alone)?;
+        // Each row in a call of its own: keys of a cache, and a new query.
+        let [key, query] = [0, 1].map(|row| one_row(&later, row));
+        let [old, new] = [asked(party, &key)?, asked(party, &query)?];
+        let [of_key, of_query] = [&key, &query].map(tolerance::xpos);
         let got = score(&new.q[..4], &there.k[before.clone()]);
-        let near = tolerance::xpos(&alone);
-        let may = may + Near::product_off(&near[0][..4], &k_later[before]);
-        one("xpos", got, expected, may, why)
+        let here = may + Near::product_off(&of_query[0][..4], &k_later[before]);
+        one("xpos", got, expected, here, why)?;
+        let got = score(&there.q[row.clone()], &old.k[..4]);
+        let here = may + Near::product_off(&q_later[row], &of_key[1][..4]);
+        one("xpos", got, expected, here, why)
     })?;
     Ok(None)
 }
 
-/// A call of one row, with the values of row 1.
-fn first_row(case: &XPosCase) -> XPosCase {
-    let (q, k) = (case.q[8..].to_vec(), case.k[8..].to_vec());
-    XPosCase { shape: [1, 1, 2, 4], q, k, ..case.clone() }
+/// A call of one row of the two, at its position.
+fn one_row(case: &XPosCase, row: usize) -> XPosCase {
+    let of = |list: &[f32]| list[8 * row..][..8].to_vec();
+    let (q, k, offset) = (of(&case.q), of(&case.k), case.offset + row);
+    XPosCase { shape: [1, 1, 2, 4], offset, q, k, ..case.clone() }
 }
 
 #[derive(Debug)]

@@ -15,6 +15,7 @@ pub mod loss;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
+pub mod rotations;
 pub mod shapes;
 pub mod testing;
 pub mod training;
@@ -33,6 +34,7 @@ pub static CHAPTERS: &[&Made] = &[
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &rotations::MADE,
     &encodings::MADE,
     &testing::MADE,
     &training::MADE,
