@@ -160,7 +160,7 @@ impl<const HD: usize, const T: usize, const H: usize, const W: usize> Sections<H
 /// [`turned`] is `R`: give it your features and `angles`. The denominator has the features as they are. A gradient must
 /// reach `q`, `k` and `v`, also through the denominator, and the slope of `φ` at 0 is 1. All three have tapes of one type;
 /// `with_empty_tape` copies a tensor whose tape goes on elsewhere.
-pub fn linear_attention<D: Device<f32>, T: Tape<f32, D> + Merge<T>>(
+pub fn linear_attention<D: Device<f32>, T: Tape<f32, D>>(
     q: Heads<D, T>,
     k: Heads<D, T>,
     v: Heads<D, T>,
