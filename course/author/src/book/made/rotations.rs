@@ -214,7 +214,6 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     let grown = Oracle.key_scale(Oracle.zeta(0, HEAD_DIM), Oracle.exponent(&far(4096), 0));
     add("key-at-4096", thousands(grown.round() as usize));
     let (map, line) = (by_rows_and_columns(), by_number());
-    add("patch-below", format!("{:.2}", map[MIDDLE + 1][MIDDLE]));
     add("patch-beside", format!("{:.2}", map[MIDDLE][MIDDLE + 1]));
     add("number-below", format!("{:.2}", line[MIDDLE + 1][MIDDLE]));
     add("number-beside", format!("{:.2}", line[MIDDLE][MIDDLE + 1]));
