@@ -58,4 +58,5 @@ pub use seams::{menu, panics, party, seam};
 pub use seams::{
     with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_frequencies_size,
     with_head_dim, with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,
+    with_rotations_size,
 };

@@ -665,12 +665,95 @@ def biases_transformer_xl(q):
     return causal_weights((content + place) / math.sqrt(hd))
 
 
-# Rotations: TO DO: which of PyTorch's operations.
+# More rotations: tables in float64, rounded once, and the rotation as the Hugging Face models write it; elu, cumsum and
+# autograd for linear attention.
+
+
+def rotations_turned(x, angles, scale=None):
+    """`x` [b, s, nh, hd], half-split, turned by `angles` [s, hd / 2], and multiplied by `scale` of the same shape."""
+    scale = torch.ones_like(angles) if scale is None else scale
+    cos, sin = ((table * scale).repeat(1, 2).float()[:, None] for table in (angles.cos(), angles.sin()))
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+def rotations_theta(planes, base):
+    return base ** (-torch.arange(planes, dtype=torch.float64) / planes)
 
 
 @call
-def rotations_forward(q):
-    raise NotImplementedError("TO DO: rotations with PyTorch's own operations")
+def rotations_xpos(q):
+    _, s, _, hd = q["shape"]
+    positions = torch.arange(q["offset"], q["offset"] + s, dtype=torch.float64)
+    angles = torch.outer(positions, rotations_theta(hd // 2, q["base"]))
+    zeta = (torch.arange(0, hd, 2, dtype=torch.float64) / hd + 0.4) / 1.4
+    power = (positions[:, None] - q["center"]) / q["scale_base"]
+    queries = rotations_turned(floats(q["q"], q["shape"]), angles, zeta**power)
+    return torch.cat([queries, rotations_turned(floats(q["k"], q["shape"]), angles, zeta**-power)])
+
+
+def rotations_axial_turned(x, q):
+    planes, hd = torch.tensor(q["planes"]), q["shape"][3]
+    theta = rotations_theta(hd // 2, q["base"])
+    if q["sections"] == "Anew":
+        theta = torch.cat([rotations_theta(p, q["base"]) for p in q["planes"]])
+    coordinates = torch.tensor(q["coordinates"], dtype=torch.float64).view(-1, len(planes))
+    return rotations_turned(x, coordinates.repeat_interleave(planes, dim=1) * theta)
+
+
+@call
+def rotations_axial(q):
+    return rotations_axial_turned(floats(q["x"], q["shape"]), q)
+
+
+@call
+def rotations_axial_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    rotations_axial_turned(x, q).backward(floats(q["dy"], q["shape"]))
+    return x.grad
+
+
+def rotations_features(q, start, x):
+    """Plain and turned, [b, s, nh, hd] each; row 0 is at position `start`."""
+    features = F.elu(x) + 1
+    if q["base"] is None:
+        return features, features
+    positions = torch.arange(start, start + x.shape[1], dtype=torch.float64)
+    return features, rotations_turned(features, torch.outer(positions, rotations_theta(x.shape[3] // 2, q["base"])))
+
+
+def rotations_attention(q, queries, keys, values):
+    (queries, turned_q), (keys, turned_k) = (rotations_features(q, q["offset"], x) for x in (queries, keys))
+    seen = torch.ones(q["shape"][1], q["shape"][1]).tril()
+    weights = torch.einsum("bmnd,btnd->bnmt", turned_q, turned_k) * seen
+    numerators = torch.einsum("bnmt,btnd->bmnd", weights, values)
+    return numerators / (queries * keys.cumsum(1)).sum(-1, keepdim=True)
+
+
+@call
+def rotations_linear(q):
+    return rotations_attention(q, *(floats(q[name], q["shape"]) for name in "qkv"))
+
+
+@call
+def rotations_linear_backward(q):
+    leaves = [floats(q[name], q["shape"], grad=True) for name in "qkv"]
+    rotations_attention(q, *leaves).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([leaf.grad for leaf in leaves])
+
+
+@call
+def rotations_running(q):
+    sums, total, start, out = 0, 0, q["offset"], []
+    pieces = zip(*(floats(q[name], q["shape"]).split(q["pieces"], dim=1) for name in "qkv"))
+    for queries, keys, values in pieces:
+        (queries, turned_q), (keys, turned_k) = (rotations_features(q, start, x) for x in (queries, keys))
+        sums = sums + (turned_k[..., None] * values[..., None, :]).cumsum(1)  # [b, s, nh, hd, hd]
+        total = total + keys.cumsum(1)
+        numerators = torch.einsum("bsnd,bsnde->bsne", turned_q, sums)
+        out.append(numerators / (queries * total).sum(-1, keepdim=True))
+        sums, total, start = sums[:, -1:], total[:, -1:], start + queries.shape[1]
+    return torch.cat(out, dim=1)
 
 
 def plain(value):

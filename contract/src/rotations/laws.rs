@@ -1,45 +1,368 @@
-//! What Rotations promises.
+//! What more rotations promise.
 
+use super::checks::{axial::*, linear::*, xpos::*};
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
-use crate::ladder::climb;
-use crate::laws::U;
-use crate::oracle::Oracle;
-use crate::rotations::oracle::RotationsLoops;
-use crate::rotations::party::{Rotations, RotationsCase};
-use crate::run::Run;
+use crate::rotations::party::Rotations;
 
-type Any = dyn Rotations;
-
-/// All of them, the most telling first. TO DO: at least 5, and above this one those that need no oracle.
-pub static INVARIANTS: &[Invariant<Any>] = &[Invariant {
-    id: "rotations/forward-any-input",
-    sentence: "On any input, the result is what plain f64 loops give.",
-    formula: "TO DO: y = …, and how near: |y − y₆₄| ≤ …",
-    chapter: "rotations#definition",
-    aspect: Aspect::Statistics,
-    weight: 3,
-    stays: Some(NET),
-    check: forward_any_input,
-}];
-
-/// How far a result may be from `expected`, and why.
-fn tolerance(expected: f64) -> f64 {
-    todo!("the bound for {expected}: count the roundings of the formula, {U} each")
-}
-const WHY: &str = "TO DO: which roundings were counted";
-
-fn forward_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "forward")
-}
-
-/// What the result must be.
-pub(super) fn matches_y(party: &dyn Rotations, case: &RotationsCase) -> Step {
-    let expected: Vec<f64> = (0..case.x.len()).map(|i| Oracle.element(case, i)).collect();
-    answer("forward", || party.forward(case))
-        .and_then(|got| {
-            within("forward", &case.shape, &got, &expected, |i| tolerance(expected[i]), WHY)
-        })
-        .map_err(|breach| breach.on(case))
-}
+/// All of them, kind by kind, in each kind the most telling first.
+pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
+    Invariant {
+        id: "rotations/xpos-by-numbers",
+        sentence: "In a head of 4, at position 512, queries of the two planes are 2/7 and 9/14 as long, and keys as much longer.",
+        formula: "ζ₀ = 0.4/1.4,  ζ₁ = 0.9/1.4;  |q′| = ζ·|q|,  |k′| = |k|/ζ",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Frequencies,
+        weight: 2,
+        stays: Some(
+            "Numbers that can be computed by hand, and the point at which the constants of the paper are seen.",
+        ),
+        check: xpos_by_numbers,
+    },
+    Invariant {
+        id: "rotations/xpos-center",
+        sentence: "At the center, both scales are 1, wherever it is.",
+        formula: "m = center  ⇒  |q′| = |q|,  |k′| = |k|",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Offset,
+        weight: 1,
+        stays: None,
+        check: xpos_center,
+    },
+    Invariant {
+        id: "rotations/xpos-scales-cancel",
+        sentence: "At distance 0 the scales cancel: the score is that of the plain vectors.",
+        formula: "q′ₘ · k′ₘ = q · k",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Rotation,
+        weight: 2,
+        stays: Some("A law without an oracle: what keeps a score of near tokens that of RoPE."),
+        check: xpos_scales_cancel,
+    },
+    Invariant {
+        id: "rotations/xpos-relative",
+        sentence: "A score depends on the distance alone, also of keys from another call.",
+        formula: "q′ₘ₊ₐ · k′ₙ₊ₐ = q′ₘ · k′ₙ",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Offset,
+        weight: 2,
+        stays: None,
+        check: xpos_relative,
+    },
+    Invariant {
+        id: "rotations/xpos-fades",
+        sentence: "With each 512 positions of distance, plane i of a score shrinks by its ζ, the first plane fastest.",
+        formula: "|q′ₘ|·|k′ₙ| = ζᵢ^((m−n)/512)",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Rotation,
+        weight: 2,
+        stays: Some("What xPos is for, in one number a plane."),
+        check: xpos_fades,
+    },
+    Invariant {
+        id: "rotations/xpos-any-input",
+        sentence: "On any input, queries and keys are what plain f64 loops give.",
+        formula: "q′ = ζ^((m−c)/S)·R(m)q,  k′ = ζ^(−(n−c)/S)·R(n)k",
+        chapter: "rotations#xpos",
+        aspect: Aspect::Rotation,
+        weight: 3,
+        stays: Some(NET),
+        check: xpos_any_input,
+    },
+    Invariant {
+        id: "rotations/axial-origin",
+        sentence: "A token whose coordinates are all 0 stays as it is, bit for bit.",
+        formula: "all coordinates 0  ⇒  y = x, exactly",
+        chapter: "rotations#axial",
+        aspect: Aspect::Offset,
+        weight: 1,
+        stays: Some("It can be checked by hand, and has no tolerance."),
+        check: axial_origin,
+    },
+    Invariant {
+        id: "rotations/axial-sections-start-anew",
+        sentence: "In a direct sum each section has its own frequencies, from 1 down: with 2 planes and base 100 they are 1 and 0.1 for rows, and 1 and 0.1 for columns.",
+        formula: "θ = base^(−i/p),  i = 0 .. p−1, in each section",
+        chapter: "rotations#axial",
+        aspect: Aspect::Frequencies,
+        weight: 2,
+        stays: Some("Numbers that are known by heart, one for each plane."),
+        check: axial_anew,
+    },
+    Invariant {
+        id: "rotations/axial-one-list",
+        sentence: "With one list, plane i has frequency i, whatever coordinate turns it.",
+        formula: "θᵢ = base^(−2i/d)",
+        chapter: "rotations#axial",
+        aspect: Aspect::Frequencies,
+        weight: 2,
+        stays: Some("The same numbers for the other kind of sections."),
+        check: axial_one_list,
+    },
+    Invariant {
+        id: "rotations/axial-text-is-rope",
+        sentence: "Where all coordinates of a token are one number, sections of one list are RoPE in one dimension, bit for bit.",
+        formula: "t = h = w = m  ⇒  y = R(m)x, exactly",
+        chapter: "rotations#axial",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: Some("Why a model of text can go on with pictures: without a tolerance."),
+        check: axial_text,
+    },
+    Invariant {
+        id: "rotations/axial-rows-and-columns",
+        sentence: "A coordinate turns the planes of its section, all of them, and no others.",
+        formula: "only row changes  ⇒  planes of columns unchanged, planes of rows turned",
+        chapter: "rotations#axial",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: Some(
+            "A law without an oracle and without a tolerance: which planes belong to which coordinate.",
+        ),
+        check: axial_separate,
+    },
+    Invariant {
+        id: "rotations/axial-swap",
+        sentence: "In a direct sum of two equal sections, exchanging the coordinates is exchanging the sections.",
+        formula: "y(c, r; P·x) = P·y(r, c; x), exactly",
+        chapter: "rotations#axial",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some(
+            "A law without an oracle and without a tolerance: no coordinate is better than another.",
+        ),
+        check: axial_swap,
+    },
+    Invariant {
+        id: "rotations/axial-keeps-lengths",
+        sentence: "Each plane keeps its length.",
+        formula: "yᵢ² + yᵢ₊ₚ² = xᵢ² + xᵢ₊ₚ²",
+        chapter: "rotations#axial",
+        aspect: Aspect::Rotation,
+        weight: 1,
+        stays: Some("What makes it a rotation, whatever turns it."),
+        check: axial_keeps_lengths,
+    },
+    Invariant {
+        id: "rotations/axial-relative",
+        sentence: "A score depends on the difference of each coordinate alone.",
+        formula: "q(r+a, c+b) · k(r′+a, c′+b) = q(r, c) · k(r′, c′)",
+        chapter: "rotations#axial",
+        aspect: Aspect::Offset,
+        weight: 2,
+        stays: Some("What it is for, without an oracle."),
+        check: axial_relative,
+    },
+    Invariant {
+        id: "rotations/axial-any-input",
+        sentence: "On any input, y is what plain f64 loops give.",
+        formula: "plane i turned by coordinate · θᵢ",
+        chapter: "rotations#axial",
+        aspect: Aspect::Rotation,
+        weight: 3,
+        stays: Some(NET),
+        check: axial_any_input,
+    },
+    Invariant {
+        id: "rotations/axial-gradient-turns-back",
+        sentence: "The gradient turns back: of what was turned it gives the input.",
+        formula: "dx(dy = y(x)) = x",
+        chapter: "rotations#axial",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: None,
+        check: axial_turns_back,
+    },
+    Invariant {
+        id: "rotations/axial-gradient-any-input",
+        sentence: "On any input, the gradient is what plain f64 loops give.",
+        formula: "dx = Rᵀdy",
+        chapter: "rotations#axial",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: axial_gradient,
+    },
+    Invariant {
+        id: "rotations/linear-phi-by-numbers",
+        sentence: "The feature of 1 is 2, of 0 it is 1, of −ln 2 it is 1/2: they can be read from the weights.",
+        formula: "φ(x) = elu(x) + 1",
+        chapter: "rotations#linear",
+        aspect: Aspect::Wiring,
+        weight: 2,
+        stays: Some("Numbers by hand, without RoPE in the way."),
+        check: phi_by_numbers,
+    },
+    Invariant {
+        id: "rotations/linear-first-token",
+        sentence: "The first token sees itself alone: it gets its own value.",
+        formula: "y₀ = v₀",
+        chapter: "rotations#linear",
+        aspect: Aspect::Mask,
+        weight: 1,
+        stays: Some("It can be checked by hand: one weight, and its own sum."),
+        check: first_token,
+    },
+    Invariant {
+        id: "rotations/linear-constant-values",
+        sentence: "Where nothing turns, the weights of a query add up to 1: equal values come out as they are.",
+        formula: "no RoPE, v = c  ⇒  y = c",
+        chapter: "rotations#linear",
+        aspect: Aspect::Wiring,
+        weight: 1,
+        stays: Some("It holds without RoPE alone, and its opposite is the law that follows."),
+        check: constant_values,
+    },
+    Invariant {
+        id: "rotations/linear-numerator-alone",
+        sentence: "RoPE turns the numerator alone. Then weights need not add up to 1: of 5 equal tokens the last one's are below 0 together, so their sum could be no denominator.",
+        formula: "φ = (4, 0, ..), v = 1  ⇒  yₘ = Σ cos(j) / (m+1),  j = 0 .. m;  y₄ < 0",
+        chapter: "rotations#linear",
+        aspect: Aspect::Rotation,
+        weight: 3,
+        stays: Some("The counter-example in one line: the sum that could be no denominator."),
+        check: numerator_alone,
+    },
+    Invariant {
+        id: "rotations/linear-causal",
+        sentence: "What comes later changes nothing, bit for bit.",
+        formula: "kₙ, vₙ changed for n > m  ⇒  yₘ unchanged",
+        chapter: "rotations#linear",
+        aspect: Aspect::Mask,
+        weight: 2,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: causal,
+    },
+    Invariant {
+        id: "rotations/linear-relative",
+        sentence: "The offset of a call changes nothing: only distances are in it.",
+        formula: "y(offset + a) = y(offset)",
+        chapter: "rotations#linear",
+        aspect: Aspect::Offset,
+        weight: 1,
+        stays: Some("What RoPE promises, for attention without a softmax."),
+        check: linear_relative,
+    },
+    Invariant {
+        id: "rotations/linear-heads-are-apart",
+        sentence: "A head, and a batch row, does not know of the others.",
+        formula: "one head changed  ⇒  all others unchanged, bit for bit",
+        chapter: "rotations#linear",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some("A law without an oracle and without a tolerance."),
+        check: heads_are_apart,
+    },
+    Invariant {
+        id: "rotations/linear-any-input",
+        sentence: "On any input, y is what plain f64 loops over all pairs give.",
+        formula: "yₘ = Σ (Rₘφ(qₘ) · Rₙφ(kₙ))·vₙ / Σ φ(qₘ) · φ(kₙ),  n ≤ m",
+        chapter: "rotations#linear",
+        aspect: Aspect::Wiring,
+        weight: 3,
+        stays: Some(NET),
+        check: linear_any_input,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-of-scale",
+        sentence: "Query features that are all larger by one factor give the same result, and so do key features: along them the gradient is 0.",
+        formula: "Σ dq·φ(q)/φ′(q) = 0,  Σ dk·φ(k)/φ′(k) = 0",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some("A law without an oracle: a gradient that forgets the denominator breaks it."),
+        check: gradient_of_scale,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-of-constants",
+        sentence: "Where nothing turns, the weights add up to 1, and so the gradients of the values add up to those of the results.",
+        formula: "no RoPE  ⇒  Σ dvₙ = Σ dyₘ",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: Some("A law without an oracle, for the gradient of the values."),
+        check: gradient_of_constants,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-differences",
+        sentence: "The gradients are the slopes of the loss.",
+        formula: "dq ≈ (8·(L(+δ) − L(−δ)) − (L(+2δ) − L(−2δ))) / 12δ",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some("The slope of the loss, with a formula that is written in another way."),
+        check: gradient_differences,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-of-queries",
+        sentence: "On any input, dq is what plain f64 loops give.",
+        formula: "dq = (Rₘᵀ Σ dw·Rₙφ(kₙ) + Σ dD·φ(kₙ)) ⊙ φ′(q)",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: gradient_of_queries,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-of-keys",
+        sentence: "On any input, dk is what plain f64 loops give.",
+        formula: "dk = (Rₙᵀ Σ dw·Rₘφ(qₘ) + Σ dD·φ(qₘ)) ⊙ φ′(k)",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: gradient_of_keys,
+    },
+    Invariant {
+        id: "rotations/linear-gradient-of-values",
+        sentence: "On any input, dv is what plain f64 loops give.",
+        formula: "dvₙ = Σ wₘₙ·dyₘ / Dₘ,  m ≥ n",
+        chapter: "rotations#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: gradient_of_values,
+    },
+    Invariant {
+        id: "rotations/running-own-token",
+        sentence: "A token's own key and value are in the state when its query reads: the first gets its own value.",
+        formula: "y₀ = v₀",
+        chapter: "rotations#running",
+        aspect: Aspect::State,
+        weight: 1,
+        stays: Some(
+            "It can be checked by hand, and says in which order a token goes in and reads.",
+        ),
+        check: running_own_token,
+    },
+    Invariant {
+        id: "rotations/running-is-all-pairs",
+        sentence: "The sums that run give what the sums over all pairs give.",
+        formula: "q·Σ(k vᵀ) = Σ(q·k)v",
+        chapter: "rotations#running",
+        aspect: Aspect::State,
+        weight: 2,
+        stays: Some("Why the sums may be carried along at all."),
+        check: running_is_all_pairs,
+    },
+    Invariant {
+        id: "rotations/running-cut-anywhere",
+        sentence: "A text may be cut into two pieces anywhere, or into single tokens: the state carries all that is needed.",
+        formula: "y(a, s−a) = y(s)",
+        chapter: "rotations#running",
+        aspect: Aspect::State,
+        weight: 3,
+        stays: None,
+        check: running_cut,
+    },
+    Invariant {
+        id: "rotations/running-any-input",
+        sentence: "On any input and for any pieces, y is what plain f64 loops over all pairs give.",
+        formula: "S += Rₙφ(kₙ)·vₙᵀ,  z += φ(kₙ),  y = Sᵀ·Rₘφ(qₘ) / (z·φ(qₘ))",
+        chapter: "rotations#running",
+        aspect: Aspect::State,
+        weight: 3,
+        stays: Some(NET),
+        check: running_any_input,
+    },
+];

@@ -1,8 +1,10 @@
-//! Rotations: what it promises, and who keeps it.
+//! More rotations: what it promises, and who keeps it.
 //!
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
-//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - [`laws`]: the invariants, with their names and formulas.
+//! - `checks`: how each of them is checked.
+//! - `tolerance`: how far a right answer may be off.
 //! - [`ladder`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
@@ -12,6 +14,7 @@
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
 
+mod checks;
 pub mod ladder;
 pub mod laws;
 pub mod museum;
@@ -20,6 +23,7 @@ pub mod oracle;
 pub mod probes;
 mod repairs;
 pub mod tasks;
+mod tolerance;
 pub mod variants;
 
 pub use seams::rotations::{menu, party};

@@ -51,6 +51,8 @@ plain!(
     KerpleGrads,
     Frequencies,
     StretchedRopeGrads,
+    TurnedPair,
+    LinearGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -229,6 +231,19 @@ calls! {
         backward(by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
         forward_in(val manner: Manner, by case: StretchedRopeCase) -> Vec<f32>;
         backward_in(val manner: Manner, by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
+    }
+    rotations: Rotations {
+        xpos(by case: XPosCase) -> TurnedPair;
+        axial(by case: AxialCase) -> Vec<f32>;
+        axial_backward(by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear(by case: LinearCase) -> Vec<f32>;
+        linear_backward(by case: LinearCase, list dy: f32) -> LinearGrads;
+        running(by case: LinearCase, list pieces: usize) -> Vec<f32>;
+        xpos_in(val manner: Manner, by case: XPosCase) -> TurnedPair;
+        axial_in(val manner: Manner, by case: AxialCase) -> Vec<f32>;
+        axial_backward_in(val manner: Manner, by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear_in(val manner: Manner, by case: LinearCase) -> Vec<f32>;
+        linear_backward_in(val manner: Manner, by case: LinearCase, list dy: f32) -> LinearGrads;
     }
 }
 

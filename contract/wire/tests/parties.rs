@@ -84,6 +84,7 @@ components! {
     model: Llama,
     biases: ScoreBiases,
     frequencies: StretchedRope,
+    rotations: Rotations,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

@@ -18,6 +18,7 @@ pub mod loss;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
+pub mod rotations;
 pub mod shapes;
 pub mod testing;
 pub mod training;
@@ -38,6 +39,7 @@ pub static CHAPTERS: &[&Made] = &[
     &loss::MADE,
     &biases::MADE,
     &frequencies::MADE,
+    &rotations::MADE,
     &encodings::MADE,
     &long::MADE,
     &testing::MADE,

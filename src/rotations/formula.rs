@@ -1,13 +1,62 @@
-//! Linear attention: weights that are inner products of positive features, without a softmax. So the sum over earlier
-//! tokens is a matrix that can be carried along, and a token costs the same wherever it stands.
+//! The formulas as free functions: how xPos scales a plane, which coordinate turns a plane and how fast, and linear
+//! attention over all pairs, forward and backward side by side.
 //!
-//! RoPE turns the features in the numerator only. The denominator must be positive, and turned features can have an
-//! inner product below 0.
+//! Linear attention has weights that are inner products of positive features, without a softmax. RoPE turns the features
+//! in the numerator only. The denominator must be positive, and turned features can have an inner product below 0.
 
-use crate::checks::{check_size, same_shape};
+use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::rope::RotaryTables;
 use crate::tensor::*;
+
+// ANCHOR: xpos_scale
+/// `zeta_i^((m - center) / scale_base)` of xPos: what multiplies plane `i` of a query at `m`, and divides that of a key.
+///
+/// `zeta_i = (2i/d + gamma) / (1 + gamma)`; `from_center` is `m - center`. Source: Sun et al. 2022, "A
+/// Length-Extrapolatable Transformer".
+pub(super) fn xpos_scale(
+    plane: usize,
+    head_dim: usize,
+    gamma: f64,
+    from_center: f64,
+    scale_base: f64,
+) -> f64 {
+    let share = 2.0 * plane as f64 / head_dim as f64;
+    let zeta = (share + gamma) / (1.0 + gamma);
+    zeta.powf(from_center / scale_base)
+}
+// ANCHOR_END: xpos_scale
+
+// ANCHOR: axial_planes
+/// The planes of a direct sum: for each, its coordinate and its frequency. The first planes turn by coordinate 0, as a
+/// RoPE of their own, the next by coordinate 1, and so on. Each section of `p` planes has all frequencies, from 1 down:
+/// `theta_i = base^(-i / p)`.
+pub(super) fn planes_of_each(sections: &[usize], base: f64) -> Vec<(usize, f64)> {
+    let of = |(axis, &p): (usize, &usize)| {
+        (0..p).map(move |i| (axis, base.powf(-(i as f64) / p as f64)))
+    };
+    sections.iter().enumerate().flat_map(of).collect()
+}
+
+/// The planes of one list, cut into sections: plane `i` has frequency `i`, whatever coordinate turns it.
+pub(super) fn planes_of_one_list(sections: &[usize], frequencies: &[f64]) -> Vec<(usize, f64)> {
+    let axes = sections.iter().enumerate().flat_map(|(axis, &p)| (0..p).map(move |_| axis));
+    axes.zip(frequencies.iter().copied()).collect()
+}
+// ANCHOR_END: axial_planes
+
+/// How many planes there are in all.
+///
+/// # Errors
+/// No sections, one without planes, or more than 32,768 planes.
+pub(super) fn check_sections(sections: &[usize]) -> Result<usize> {
+    let most = 1 << 15;
+    let planes = sections.iter().fold(0usize, |sum, section| sum.saturating_add(*section));
+    require(planes <= most, "sections", "at most 32768 planes in all", planes as f64)?;
+    require(!sections.contains(&0), "every section", "at least 1 plane", 0.0)?;
+    require(planes > 0, "sections", "at least 1", 0.0)?;
+    Ok(planes)
+}
 
 // ANCHOR: positive_features
 /// `phi(x) = elu(x) + 1`: `x + 1` above 0, `exp(x)` from 0 down. It is positive, and so is its slope, `min(phi(x), 1)`.
@@ -38,7 +87,7 @@ pub fn positive_features<S: Shape, F: Float, D: Backend<F>, T: Tape<F, D>>(
 // ANCHOR_END: positive_features
 
 /// Queries, keys or values, `[b, s, n, hd]`.
-type Heads<B, S, N, H, F, D, T = NoneTape> = Tensor<(B, S, N, H), F, D, T>;
+pub(super) type Heads<B, S, N, H, F, D, T = NoneTape> = Tensor<(B, S, N, H), F, D, T>;
 /// The same with the heads in front, `[b, n, s, hd]`.
 type InHeads<B, S, N, H, W, D> = Tensor<(B, N, S, H), W, D>;
 /// A number for each query and key, `[b, n, s, s]`.
@@ -50,7 +99,7 @@ type Scores<B, S, N, W, D> = Tensor<(B, N, S, S), W, D>;
 /// `y_m = sum over n <= m of (R_m phi(q_m) . R_n phi(k_n)) v_n / sum over n <= m of phi(q_m) . phi(k_n)`
 ///
 /// Shapes: `q`, `k`, `v` and the result `[b, s, n, hd]`; `tables` `[s, hd]`, or `None` for no rotation. All pairs are
-/// computed, as in attention with a softmax; [`linear_attention_running`] does without. With a rotation a weight may
+/// computed, as in attention with a softmax; [`linear_attention_running`](super::linear_attention_running) does without. With a rotation a weight may
 /// be below 0, and the weights of a query no longer have the sum 1: so it is in the paper.
 ///
 /// Source: Katharopoulos et al. 2020; with RoPE: Su et al. 2021, "RoFormer", section 3.3.
@@ -231,90 +280,6 @@ pub fn linear_denominators<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<
     };
     run().map_err(Error::device)
 }
-
-/// What linear attention keeps of the tokens before, in `f64`: for each text and head the sum of `R_n phi(k_n) v_n^T`,
-/// `[hd, hd]`, and that of `phi(k_n)`, `[hd]`. It does not grow.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct LinearState {
-    /// `[b, n, hd]`; none before the first call.
-    shape: Option<[usize; 3]>,
-    of_values: Vec<f64>,
-    of_keys: Vec<f64>,
-    positions: usize,
-}
-
-impl LinearState {
-    /// That of no tokens.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The tokens that it has taken in.
-    pub fn positions(&self) -> usize {
-        self.positions
-    }
-}
-
-// ANCHOR: linear_attention_running
-/// What [`linear_attention`] computes, token after token, with sums that are carried along: the cost of a token does
-/// not depend on how many were before. For inference: no tape.
-///
-/// Shapes: `q`, `k`, `v` and the result `[b, s, n, hd]`. `tables`, `[s, hd]`, are for the positions of this call, from
-/// [`LinearState::positions`] on. The sums are in `f64`, on the host.
-///
-/// # Errors
-/// As for [`linear_attention`]; another batch, number of heads or head size than in the calls before. Then the state
-/// is as it was.
-pub fn linear_attention_running<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>>(
-    q: Heads<B, S, N, H, F, D>,
-    k: Heads<B, S, N, H, F, D>,
-    v: Heads<B, S, N, H, F, D>,
-    tables: Option<&RotaryTables<H, D>>,
-    state: &mut LinearState,
-) -> Result<Heads<B, S, N, H, F, D>> {
-    let shape = *q.shape();
-    check_size("q", &shape)?;
-    same_shape("k", &shape.concrete(), &k.shape().concrete())?;
-    same_shape("v", &shape.concrete(), &v.shape().concrete())?;
-    let [b, s, n, hd] = shape.concrete();
-    if let Some(before) = state.shape {
-        same_shape("q without its positions", &before, &[b, n, hd])?;
-    }
-    let (q, k) = (positive_features(q)?, positive_features(k)?); //           [b, s, n, hd]
-    let turned = |x: &Heads<B, S, N, H, F, D>| match tables {
-        Some(tables) => tables.rotate(x.clone()),
-        None => Ok(x.clone()),
-    };
-    let lists = [&turned(&q)?, &turned(&k)?, &q, &k, &v].map(|x| {
-        x.as_vec().into_iter().map(|x| x.to_f64().unwrap_or(f64::NAN)).collect::<Vec<_>>()
-    });
-    let [turned_q, turned_k, q, k, values] = &lists;
-    let mut after = state.clone();
-    after.of_values.resize(b * n * hd * hd, 0.0);
-    after.of_keys.resize(b * n * hd, 0.0);
-    after.shape = Some([b, n, hd]);
-    after.positions += s;
-    let mut y = vec![F::zero(); b * s * n * hd];
-    for (row, y) in y.chunks_mut(hd).enumerate() {
-        let head = row / (s * n) * n + row % n; // of all texts
-        let at = |list: &'_ [f64], j: usize| list[row * hd + j];
-        let sums = &mut after.of_values[head * hd * hd..][..hd * hd];
-        let total = &mut after.of_keys[head * hd..][..hd];
-        for i in 0..hd {
-            total[i] += at(k, i);
-            (0..hd).for_each(|j| sums[i * hd + j] += at(turned_k, i) * at(values, j));
-        }
-        let denominator: f64 = (0..hd).map(|i| at(q, i) * total[i]).sum();
-        for (j, y) in y.iter_mut().enumerate() {
-            let numerator: f64 = (0..hd).map(|i| at(turned_q, i) * sums[i * hd + j]).sum();
-            *y = F::nearest(numerator / denominator);
-        }
-    }
-    let y = v.device().try_tensor_from_vec(y, shape).map_err(Error::device)?;
-    *state = after; // last, so that a call that fails changes nothing
-    Ok(y)
-}
-// ANCHOR_END: linear_attention_running
 
 fn check_scores<B: Dim, S: Dim, N: Dim, H: Dim>(shape: &(B, S, N, H)) -> Result<()> {
     check_size("v", shape)?;
