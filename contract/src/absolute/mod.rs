@@ -1,4 +1,4 @@
-//! AbsolutePositions: what it promises, and who keeps it.
+//! Absolute positions: what it promises, and who keeps it.
 //!
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
@@ -10,7 +10,6 @@
 //! - [`probes`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
-//! - [`menu`]: the sizes that are compiled.
 
 pub mod ladder;
 pub mod laws;
@@ -22,7 +21,7 @@ mod repairs;
 pub mod tasks;
 pub mod variants;
 
-pub use seams::absolute::{menu, party};
+pub use seams::absolute::party;
 
 use crate::component::component;
 
@@ -30,5 +29,5 @@ component!(AbsolutePositions {
     slug: "absolute",
     name: "Absolute positions",
     title: "Absolute positions",
-    about: "adds a vector for each position to the tokens"
+    about: "adds a vector for each position to the tokens: sinusoids, or a row of a learned table"
 });
