@@ -6,8 +6,10 @@
 //! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position |
 //! | [`LearnedPositions`] | `learned.rs` | a row of a table |
 
+mod formula;
 mod learned;
 mod sinusoidal;
 
-pub use learned::{LearnedPositions, LearnedPositionsConfig, add_learned_positions};
-pub use sinusoidal::{Sinusoidal, add_sinusoids, sinusoid_shift, sinusoids};
+pub use formula::{add_learned_positions, add_sinusoids, sinusoid_shift, sinusoids};
+pub use learned::{LearnedPositions, LearnedPositionsConfig};
+pub use sinusoidal::Sinusoidal;

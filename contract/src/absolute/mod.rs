@@ -3,6 +3,7 @@
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
 //! - [`ladder`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
@@ -19,6 +20,7 @@ pub mod oracle;
 pub mod probes;
 mod repairs;
 pub mod tasks;
+mod tolerance;
 pub mod variants;
 
 pub use seams::absolute::party;

@@ -48,6 +48,7 @@ plain!(
     SwiGluGrads,
     Pairs,
     Trained,
+    LearnedGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -204,6 +205,18 @@ calls! {
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;
+    }
+    absolute: AbsolutePositions {
+        table(val hidden_size: usize, val base: f64, val positions: Range<usize>) -> Vec<f32>;
+        shift(val hidden_size: usize, val base: f64, val steps: usize) -> Vec<f32>;
+        add_sinusoids(by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward(by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned(by case: LearnedCase) -> Vec<f32>;
+        learned_backward(by case: LearnedCase, list dy: f32) -> LearnedGrads;
+        add_sinusoids_in(val manner: Manner, by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
+        learned_backward_in(val manner: Manner, by case: LearnedCase, list dy: f32) -> LearnedGrads;
     }
 }
 
