@@ -71,8 +71,7 @@ laws! {
         Some("The table, the shift and the sum have the same settings, and each must look at them."), sinusoids_refuse:
         "An odd hidden size and a base that is not above 1 are refused.",
         "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused";
-    "absolute/shift-moves", Rotation, 3, "absolute#shift",
-        Some("The property that the paper chose sinusoids for: one matrix for all positions."), shift_moves:
+    "absolute/shift-moves", Rotation, 3, "absolute#shift", None, shift_moves:
         "One matrix takes the row of every position to the row k positions on.",
         "P[m + k] = S(k)·P[m], for every m";
     "absolute/shift-composes", Rotation, 1, "absolute#shift",
@@ -97,7 +96,7 @@ laws! {
     "absolute/same-for-each-text", Offset, 1, "absolute#adding", None, same_for_each_text:
         "Every text of a batch gets the same rows.",
         "x = 0  ⇒  y[b] = y[0]";
-    "absolute/additive", Wiring, 1, "absolute#adding", None, additive:
+    "absolute/additive", Wiring, 1, "absolute#adding", Some("A law without an oracle: what is added is the same for all tokens."), additive:
         "What is added does not depend on the tokens.",
         "y(x) − x = y(0)";
     "absolute/not-relative", Offset, 2, "absolute#not-relative",
@@ -119,7 +118,7 @@ laws! {
         Some("The last row is a row."), whole_table:
         "A text may be as long as the table.",
         "offset + s = ms  ⇒  answered";
-    "absolute/past-the-table", Refusal, 2, "absolute#learned", None, past_the_table:
+    "absolute/past-the-table", Refusal, 2, "absolute#learned", Some("Refusing at all, whatever the words are."), past_the_table:
         "There is nothing past the last row: a text that ends there is refused.",
         "offset + s > ms  ⇒  refused";
     "absolute/refusal-names-the-rows", Refusal, 1, "absolute#learned", None, refusal_names_the_rows:
@@ -131,15 +130,13 @@ laws! {
     "absolute/learned-any-input", Lookup, 2, "absolute#learned", Some(NET), learned_any_input:
         "On any input, the sum is what plain f64 loops give.",
         "y[b,t] = x[b,t] + T[offset + t]";
-    "absolute/gradient-passes", Gradient, 1, "absolute#gradient",
-        Some("A sum lets its gradient pass as it is."), gradient_passes:
+    "absolute/gradient-passes", Gradient, 1, "absolute#gradient", None, gradient_passes:
         "The gradient of the tokens is that of the sum, bit for bit, for both tables.",
         "dx = dy";
     "absolute/unseen-rows-stay", Gradient, 1, "absolute#gradient", None, unseen_rows_stay:
         "A row that no token used has no gradient.",
         "m < offset or m ≥ offset + s  ⇒  dT[m] = 0";
-    "absolute/gradient-counts-texts", Gradient, 2, "absolute#gradient",
-        Some("The sum by hand: with a gradient of ones it counts."), gradient_counts_texts:
+    "absolute/gradient-counts-texts", Gradient, 2, "absolute#gradient", None, gradient_counts_texts:
         "With a gradient of ones, a row that was used gets the number of texts.",
         "dy = 1  ⇒  dT[m] = b";
     "absolute/sinusoids-gradient", Gradient, 1, "absolute#gradient", Some(NET), sinusoids_gradient:

@@ -3,6 +3,8 @@
 use crate::absolute::oracle::{PositionLoops, check_rows, party};
 use crate::absolute::party::*;
 use crate::component::Bug;
+use crate::oracle::Oracle;
+use std::ops::Range;
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
@@ -169,7 +171,19 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         named_by: "absolute/position-zero",
         party: bug!(StartsAtOne {
             fn row(&self, m: usize, h: usize, base: f64) -> Vec<f64> {
-                crate::oracle::Oracle.row(m.saturating_add(1), h, base)
+                Oracle.row(m.saturating_add(1), h, base)
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/table-from-zero",
+        misconception: "begins each table at position 0",
+        story: "The length of the range was taken, and its start was not. Whole texts are right.",
+        source: None,
+        named_by: "absolute/rows-are-a-slice",
+        party: bug!(TableFromZero {
+            fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Vec<f64> {
+                Oracle.table(h, base, 0..positions.len())
             }
         }),
     },
@@ -445,7 +459,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         named_by: "absolute/unseen-rows-stay",
         party: bug!(GradientOfAllRows {
             fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
-                let sums = crate::oracle::Oracle.dtable(case, dy);
+                let sums = Oracle.dtable(case, dy);
                 let decay = case.table.iter().map(|&weight| 0.01 * f64::from(weight));
                 sums.into_iter().zip(decay).map(|(sum, decay)| sum + decay).collect()
             }

@@ -4,6 +4,7 @@
 //! can be read without building anything; a test makes them again and compares. A number stands in
 //! the text, with its name in a comment behind it; the build compares the two.
 
+pub mod absolute;
 pub mod attention;
 pub mod claims;
 pub mod embedding;
@@ -33,6 +34,7 @@ pub static CHAPTERS: &[&Made] = &[
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &absolute::MADE,
     &encodings::MADE,
     &testing::MADE,
     &training::MADE,
