@@ -5,6 +5,8 @@
 //! | --- | --- | --- |
 //! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position |
 //! | [`LearnedPositions`] | `learned.rs` | a row of a table |
+//!
+//! The formulas stand in `formula.rs`, with sizes that are known at run time.
 
 mod formula;
 mod learned;
