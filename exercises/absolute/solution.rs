@@ -95,7 +95,8 @@ pub fn add_learned<B: Dim, S: Dim, H: Dim, D: Device<f32>, T: Tape<f32, D>>(
     if end > rows {
         return Err(format!("positions {offset}..{end} are not in a table of {rows} rows"));
     }
-    let taken = table.retaped::<T>().slice((offset..end, ..)); //           [s, h]
+    // The gradient of a slice is written, not added: a copy of its own, for a table that is used twice.
+    let taken = (table.retaped::<T>() * 1.0).slice((offset..end, ..)); //   [s, h]
     let taken = taken.reshape_like(&(shape.1, shape.2));
     Ok(x + taken.broadcast_like::<_, Axis<0>>(&shape)) //                   [b, s, h]
     // task absolute/learned: end
