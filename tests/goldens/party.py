@@ -480,12 +480,63 @@ def model_train(q):
     return torch.cat([loss.view(1), *[weight.flatten() for weight in weights]])
 
 
-# AbsolutePositions: TO DO: which of PyTorch's operations.
+# Absolute positions: sine and cosine of float64 angles, and PyTorch's embedding for a learned table.
+
+
+def sinusoids(h, base, positions):
+    base = float(base)
+    if h < 2 or h % 2 or not (math.isfinite(base) and base > 1):
+        raise ValueError("these have no sinusoids")
+    angles = torch.outer(positions.double(), base ** (-torch.arange(0, h, 2, dtype=torch.float64) / h))
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
 
 
 @call
-def absolute_forward(q):
-    raise NotImplementedError("TO DO: absolute with PyTorch's own operations")
+def absolute_table(q):
+    return sinusoids(q["hidden_size"], q["base"], torch.arange(q["start"], q["end"]))
+
+
+@call
+def absolute_shift(q):
+    sin, cos = sinusoids(q["hidden_size"], q["base"], torch.tensor([q["steps"]])).view(-1, 2).unbind(-1)
+    return torch.block_diag(*torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2))
+
+
+def with_sinusoids(x, q):
+    _, s, h = q["shape"]
+    return x + sinusoids(h, q["base"], torch.arange(q["offset"], q["offset"] + s))
+
+
+@call
+def absolute_add_sinusoids(q):
+    return with_sinusoids(floats(q["x"], q["shape"]), q)
+
+
+@call
+def absolute_sinusoids_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    with_sinusoids(x, q).backward(floats(q["dy"], q["shape"]))
+    return x.grad
+
+
+def with_learned(x, table, q):
+    _, s, _ = q["shape"]
+    if q["offset"] + s > 2**63:
+        raise IndexError("index out of range in self")
+    return x + F.embedding(torch.arange(q["offset"], q["offset"] + s), table)
+
+
+@call
+def absolute_add_learned(q):
+    return with_learned(floats(q["x"], q["shape"]), floats(q["table"], (q["max_seq_len"], q["shape"][2])), q)
+
+
+@call
+def absolute_learned_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    table = floats(q["table"], (q["max_seq_len"], q["shape"][2]), grad=True)
+    with_learned(x, table, q).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([x.grad.flatten(), table.grad.flatten()])
 
 
 # Stretched RoPE: the functions of transformers, in float32 as its models call them. NTK with a fixed factor is not among them.

@@ -51,7 +51,7 @@ seams! {
     /// The Llama decoder.
     model: "../../src/model", menu;
     /// Absolute positions.
-    absolute: "../../src/absolute", menu;
+    absolute: "../../src/absolute";
     /// Biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
     biases: "../../src/biases";
     /// Stretched RoPE.

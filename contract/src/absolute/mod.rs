@@ -1,8 +1,9 @@
-//! AbsolutePositions: what it promises, and who keeps it.
+//! Absolute positions: what it promises, and who keeps it.
 //!
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
 //! - [`ladder`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
@@ -10,7 +11,6 @@
 //! - [`probes`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
-//! - [`menu`]: the sizes that are compiled.
 
 pub mod ladder;
 pub mod laws;
@@ -20,9 +20,10 @@ pub mod oracle;
 pub mod probes;
 mod repairs;
 pub mod tasks;
+mod tolerance;
 pub mod variants;
 
-pub use seams::absolute::{menu, party};
+pub use seams::absolute::party;
 
 use crate::component::component;
 
@@ -30,5 +31,5 @@ component!(AbsolutePositions {
     slug: "absolute",
     name: "Absolute positions",
     title: "Absolute positions",
-    about: "adds a vector for each position to the tokens"
+    about: "adds a vector for each position to the tokens: sinusoids, or a row of a learned table"
 });

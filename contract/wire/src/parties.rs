@@ -53,6 +53,7 @@ plain!(
     StretchedRopeGrads,
     TurnedPair,
     LinearGrads,
+    LearnedGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -244,6 +245,18 @@ calls! {
         axial_backward_in(val manner: Manner, by case: AxialCase, list dy: f32) -> Vec<f32>;
         linear_in(val manner: Manner, by case: LinearCase) -> Vec<f32>;
         linear_backward_in(val manner: Manner, by case: LinearCase, list dy: f32) -> LinearGrads;
+    }
+    absolute: AbsolutePositions {
+        table(val hidden_size: usize, val base: f64, val positions: Range<usize>) -> Vec<f32>;
+        shift(val hidden_size: usize, val base: f64, val steps: usize) -> Vec<f32>;
+        add_sinusoids(by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward(by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned(by case: LearnedCase) -> Vec<f32>;
+        learned_backward(by case: LearnedCase, list dy: f32) -> LearnedGrads;
+        add_sinusoids_in(val manner: Manner, by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
+        learned_backward_in(val manner: Manner, by case: LearnedCase, list dy: f32) -> LearnedGrads;
     }
 }
 

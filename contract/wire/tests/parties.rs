@@ -85,6 +85,7 @@ components! {
     biases: ScoreBiases,
     frequencies: StretchedRope,
     rotations: Rotations,
+    absolute: AbsolutePositions,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

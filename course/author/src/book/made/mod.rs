@@ -4,6 +4,7 @@
 //! can be read without building anything; a test makes them again and compares. A number stands in
 //! the text, with its name in a comment behind it; the build compares the two.
 
+pub mod absolute;
 pub mod attention;
 pub mod biases;
 pub mod claims;
@@ -40,6 +41,7 @@ pub static CHAPTERS: &[&Made] = &[
     &biases::MADE,
     &frequencies::MADE,
     &rotations::MADE,
+    &absolute::MADE,
     &encodings::MADE,
     &long::MADE,
     &testing::MADE,
