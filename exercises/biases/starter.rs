@@ -68,7 +68,12 @@ pub fn t5_bucket(
 ///
 /// `dy` is the gradient of the bias, `[nh, s * t]`. `buckets` has the bucket of each pair of a query and a key, `[s * t]`; the
 /// autograder finds them with your `t5_bucket`, so write that first. Add up in `f64`.
-pub fn t5_backward(dy: &[f32], buckets: &[usize], num_buckets: usize, num_heads: usize) -> Vec<f32> {
+pub fn t5_backward(
+    dy: &[f32],
+    buckets: &[usize],
+    num_buckets: usize,
+    num_heads: usize,
+) -> Vec<f32> {
     // task biases/t5-backward: begin
     todo!("task biases/t5-backward")
     // task biases/t5-backward: end

@@ -104,10 +104,18 @@ fn maps(out: &Path) -> Result<()> {
     save(out, question, (960, 1380), |area| {
         let (first, rest) = area.split_vertically(460);
         let (second, third) = rest.split_vertically(460);
-        heat_maps(&first, "bias", [("ALiBi, slope 1/4", &alibi_map), ("T5, a made-up table", &t5_map)], &[])?;
+        heat_maps(
+            &first,
+            "bias",
+            [("ALiBi, slope 1/4", &alibi_map), ("T5, a made-up table", &t5_map)],
+            &[],
+        )?;
         let maps = [("KERPLE, −ln(1 + j)", &logarithm[..]), ("KERPLE, −0.25 √j", &power[..])];
         heat_maps(&second, "bias", maps, &[])?;
-        let maps = [("Transformer-XL, made-up queries", &places[..]), ("Weights with ALiBi, q = 0", &seen[..])];
+        let maps = [
+            ("Transformer-XL, made-up queries", &places[..]),
+            ("Weights with ALiBi, q = 0", &seen[..]),
+        ];
         heat_maps(&third, "value", maps, &[])
     })
 }
@@ -152,13 +160,13 @@ fn by_hand_text() -> Result<String> {
     let (logarithm, power) =
         (kerple(Kernel::Logarithmic, 1.0, 1.0), kerple(Kernel::Power, 0.25, 0.5));
     for j in [0, 1, 2, 7, 8, 15, 16, 18, 19, 64, 112, 113, 127, 128, 1000] {
-        let (of_one, [earlier, later]) =
-            (bucket(-(j as i64), false), [-(j as i64), j as i64].map(|relative| bucket(relative, true)));
-        let [a, l, p] = [alibi(j), logarithm(j), power(j)].map(|x| if x == 0.0 { 0.0 } else { x }); // no -0
-        let _ = writeln!(
-            text,
-            "{j:8} {a:11.2} {l:12.3} {p:10.3} {of_one:23} {earlier:18} {later:16}"
+        let (of_one, [earlier, later]) = (
+            bucket(-(j as i64), false),
+            [-(j as i64), j as i64].map(|relative| bucket(relative, true)),
         );
+        let [a, l, p] = [alibi(j), logarithm(j), power(j)].map(|x| if x == 0.0 { 0.0 } else { x }); // no -0
+        let _ =
+            writeln!(text, "{j:8} {a:11.2} {l:12.3} {p:10.3} {of_one:23} {earlier:18} {later:16}");
     }
     Ok(text)
 }
@@ -168,8 +176,10 @@ fn shift_text() -> Result<String> {
     let (s, t) = (3, 4);
     let row = |i: usize| (0..t).rev().map(move |j| format!("{i}:{j}"));
     let rows: Vec<Vec<String>> = (0..s).map(|i| row(i).collect()).collect();
-    let padded: Vec<String> =
-        rows.iter().flat_map(|row| std::iter::once("0".to_string()).chain(row.iter().cloned())).collect();
+    let padded: Vec<String> = rows
+        .iter()
+        .flat_map(|row| std::iter::once("0".to_string()).chain(row.iter().cloned()))
+        .collect();
     let mut text = String::new();
     let mut table = |title: &str, rows: &mut dyn Iterator<Item = &[String]>| {
         let _ = writeln!(text, "{title}");
@@ -193,7 +203,10 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     let pairs = |from: i64| (length - from) * (length - from + 1) / 2;
     add("pairs-of-512", thousands(pairs(0) as usize));
     add("pairs-in-the-last", thousands(pairs(last) as usize));
-    add("log-at-1000", format!("{:.1}", kerple(Kernel::Logarithmic, 1.0, 1.0)(1000)).replace('-', "−"));
+    add(
+        "log-at-1000",
+        format!("{:.1}", kerple(Kernel::Logarithmic, 1.0, 1.0)(1000)).replace('-', "−"),
+    );
     add("alibi-at-1000", format!("{:.0}", alibi(1000)).replace('-', "−"));
     let x = [1.0, -4.0, 6.0, -4.0, 1.0];
     let form = |bias: &dyn Fn(usize) -> f64| -> f64 {
