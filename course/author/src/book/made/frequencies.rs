@@ -33,7 +33,7 @@ fn rules(d: usize, base: f64, factor: f64, max_seq_len: usize) -> Result<[Vec<f6
     let yarn = Yarn { factor, max_seq_len, ..Yarn::default() };
     let llama3 = Llama3 { factor, max_seq_len, ..Llama3::default() };
     let all = || {
-        Ok([
+        Ok::<_, quadrivium::Error>([
             RotaryFrequencies::plain(d, base)?,
             RotaryFrequencies::interpolated(d, base, factor)?,
             RotaryFrequencies::ntk(d, base, factor)?,
