@@ -127,7 +127,11 @@ static TYPES: Rule = Rule {
                 .map(|hd| vec![hd, t, h, w])
         };
         let more = [[16, 24, 24], [24, 20, 20], [1, 1, 30], [11, 11, 10]];
-        small.chain(more).flat_map(near).collect()
+        let mut sizes: Vec<Vec<usize>> = small.chain(more).flat_map(near).collect();
+        // The compiler says of each type once that it is refused.
+        sizes.sort();
+        sizes.dedup();
+        sizes
     },
     fits: |sizes| match sizes {
         [hd, parts @ ..] => !parts.contains(&0) && 2 * parts.iter().sum::<usize>() == *hd,
