@@ -49,7 +49,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     Invariant {
         id: "biases/slopes-any",
         sentence: "For any number of heads, the slopes are those of the published rule.",
-        formula: "slopes of p heads, then every other one of 2p heads,  p = 2^⌊log₂ n⌋",
+        formula: "slopes of p heads, then every other one of 2p heads,  p ≤ n < 2p",
         chapter: "biases#slopes",
         aspect: Aspect::Frequencies,
         weight: 2,
@@ -308,7 +308,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     Invariant {
         id: "biases/kerple-any",
         sentence: "On any input, KERPLE's bias is what plain f64 loops give.",
-        formula: "bias = −r₁ ln(1 + r₂ j), or −r₁ j^r₂",
+        formula: "bias = −r₁ ln(1 + r₂ j), or −r₁ exp(r₂ ln j)",
         chapter: "biases#kerple",
         aspect: Aspect::Statistics,
         weight: 2,
@@ -338,7 +338,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     Invariant {
         id: "biases/kerple-gradient-any",
         sentence: "On any input, the gradients of r₁ and r₂ are what plain f64 loops give.",
-        formula: "dr₁ = −Σ dy ln(1 + r₂j),  dr₂ = −Σ dy r₁j / (1 + r₂j);  −Σ dy j^r₂,  −Σ dy r₁ j^r₂ ln j",
+        formula: "dr₁ = −Σ dy ln(1 + r₂j),  dr₂ = −Σ dy r₁j / (1 + r₂j);  or P = exp(r₂ ln j):  −Σ dy P,  −Σ dy r₁ P ln j",
         chapter: "biases#kerple",
         aspect: Aspect::Gradient,
         weight: 2,

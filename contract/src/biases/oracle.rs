@@ -209,7 +209,7 @@ pub trait BiasLoops: AsBiasLoops {
     /// Element `c` of the sinusoid of a distance.
     fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {
         let angle = j * base.powf(-((c / 2 * 2) as f64) / hidden_size as f64);
-        if c % 2 == 0 { angle.sin() } else { angle.cos() }
+        if c.is_multiple_of(2) { angle.sin() } else { angle.cos() }
     }
 
     /// One term of the product with a key.

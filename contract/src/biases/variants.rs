@@ -304,7 +304,9 @@ impl ScoreBiases for InF32 {
         let sinusoid = |j: usize| -> Vec<f32> {
             let angle =
                 |c: usize| j as f32 / (case.base as f32).powf((c / 2 * 2) as f32 / h as f32);
-            (0..h).map(|c| if c % 2 == 0 { angle(c).sin() } else { angle(c).cos() }).collect()
+            (0..h)
+                .map(|c| if c.is_multiple_of(2) { angle(c).sin() } else { angle(c).cos() })
+                .collect()
         };
         let of_distance = |j: usize| -> Vec<f32> {
             let sinusoid = sinusoid(j);

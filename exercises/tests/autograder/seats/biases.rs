@@ -112,7 +112,7 @@ impl ScoreBiases for Learner {
         let ([b, s, nh, hd], t, h) = (case.shape, case.keys, case.hidden_size);
         let sinusoid = |j: usize, c: usize| {
             let angle = j as f64 * case.base.powf(-((c / 2 * 2) as f64) / h as f64);
-            if c % 2 == 0 { angle.sin() as f32 } else { angle.cos() as f32 }
+            if c.is_multiple_of(2) { angle.sin() as f32 } else { angle.cos() as f32 }
         };
         let sinusoids: Vec<Vec<f32>> =
             (0..t).map(|j| (0..h).map(|c| sinusoid(j, c)).collect()).collect();

@@ -133,7 +133,12 @@ fn curves(out: &Path) -> Result<()> {
         Series::new("KERPLE, −0.25 √j", ORANGE, Mark::Triangles, points(&power, 4)),
     ];
     let x = Axis { name: "distance j", range: 0.0..128.0, labels: 9, label: whole };
-    let y = Axis { name: "added to the score", range: -9.0..4.0, labels: 7, label: whole };
+    let y = Axis {
+        name: "added to the score",
+        range: -9.0..4.0,
+        labels: 7,
+        label: |y| format!("{y:.0}"),
+    };
     let question = "How does each bias change with the distance?";
     chart(out, question, (x, y), &series, SeriesLabelPosition::UpperRight)
 }
@@ -142,7 +147,8 @@ fn curves(out: &Path) -> Result<()> {
 fn slopes_text() -> Result<String> {
     let mut text = String::from("heads   x of the slopes 2⁻ˣ, head by head\n");
     for num_heads in [1, 2, 4, 6, 8, 12] {
-        let exponents = Oracle.slopes(num_heads).into_iter().map(|slope| -slope.log2());
+        let exponents =
+            Oracle.slopes(num_heads).into_iter().map(|slope| (-slope.log2() * 4.0).round() / 4.0);
         let list = exponents.fold(String::new(), |text, x| text + &format!(" {x:4}"));
         let _ = writeln!(text, "{num_heads:5}  {list}");
     }
