@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::figures::write;
 use contract::oracle::Oracle;
 use contract::party::{AxialCase, LinearCase, Sections, XPosCase};
+use contract::rotations::museum::BUGS;
 use contract::rotations::oracle::RotationsLoops;
 use kit::chart::{Axis, Mark, Series, chart, tenths};
 use kit::plot::{
@@ -186,11 +187,14 @@ fn five() -> LinearCase {
 
 fn linear_text() -> Result<String> {
     let y = Oracle.linear(&five(), &[]).y;
+    // What the museum's bug gives, that turns both.
+    let bug = BUGS.iter().find(|bug| bug.id == "rotations/linear-denominator-turned");
+    let both = bug.and_then(|bug| (bug.party)().linear(&five()).ok()).unwrap_or_default();
     let mut text = String::from("m   turned sum   plain sum      y   if both were turned\n");
-    for m in 0..5 {
+    for (m, (y, both)) in y.chunks(4).zip(both.chunks(4)).enumerate() {
         let plain = 16.0 * (m + 1) as f64;
-        let (y, turned) = (y[4 * m], y[4 * m] * plain);
-        let _ = writeln!(text, "{m}  {turned:11.2} {plain:11.1} {y:6.3} {:21.3}", turned / turned);
+        let (y, turned, both) = (y[0], y[0] * plain, both[0]);
+        let _ = writeln!(text, "{m}  {turned:11.2} {plain:11.1} {y:6.3} {both:21.3}");
     }
     Ok(text)
 }
