@@ -32,7 +32,7 @@ pub static MADE: Made = Made {
 fn rules(d: usize, base: f64, factor: f64, max_seq_len: usize) -> Result<[Vec<f64>; 5]> {
     let yarn = Yarn { factor, max_seq_len, ..Yarn::default() };
     let llama3 = Llama3 { factor, max_seq_len, ..Llama3::default() };
-    let all = || {
+    let all = || -> std::result::Result<_, quadrivium::Error> {
         Ok([
             RotaryFrequencies::plain(d, base)?,
             RotaryFrequencies::interpolated(d, base, factor)?,
@@ -41,7 +41,7 @@ fn rules(d: usize, base: f64, factor: f64, max_seq_len: usize) -> Result<[Vec<f6
             RotaryFrequencies::llama3(d, base, llama3)?,
         ])
     };
-    Ok(all().map_err(Error::from)?.map(|rule: RotaryFrequencies| rule.frequencies().to_vec()))
+    Ok(all().map_err(Error::from)?.map(|rule| rule.frequencies().to_vec()))
 }
 
 fn wavelengths(out: &Path) -> Result<()> {
