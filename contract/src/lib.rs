@@ -40,14 +40,18 @@ pub mod run;
 pub mod task;
 pub mod types;
 
+pub mod absolute;
 pub mod attention;
+pub mod biases;
 pub mod embedding;
 pub mod feedforward;
+pub mod frequencies;
 pub mod loss;
 pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
+pub mod rotations;
 
 use seams::describe;
 pub use seams::{menu, panics, party, seam};

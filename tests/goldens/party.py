@@ -479,6 +479,139 @@ def model_train(q):
     return torch.cat([loss.view(1), *[weight.flatten() for weight in weights]])
 
 
+# AbsolutePositions: TO DO: which of PyTorch's operations.
+
+
+@call
+def absolute_forward(q):
+    raise NotImplementedError("TO DO: absolute with PyTorch's own operations")
+
+
+# StretchedRope: TO DO: which of PyTorch's operations.
+
+
+@call
+def frequencies_forward(q):
+    raise NotImplementedError("TO DO: frequencies with PyTorch's own operations")
+
+
+# ScoreBiases: slopes and keys' biases as BLOOM has them, buckets and their table as T5 has them, KERPLE's two formulas with
+# autograd, Transformer-XL's scores with XLNet's shift. transformers is imported where it is asked, since the other calls need none.
+
+
+def causal_weights(scores):
+    """[.., s, t], the softmax over what the last s of t positions see."""
+    s, t = scores.shape[-2:]
+    seen = torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+
+
+@call
+def biases_slopes(q):
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    # What the second key gets is the slope once.
+    return build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), q["num_heads"], torch.float32)[:, 0, 1]
+
+
+@call
+def biases_alibi(q):
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    s, t, nh, hd = q["shape"]
+    queries, keys = floats(q["q"], (s, nh, hd)).transpose(0, 1), floats(q["k"], (t, nh, hd)).transpose(0, 1)
+    alibi = build_alibi_tensor(torch.ones(1, t, dtype=torch.long), nh, torch.float32)  # [nh, 1, t]
+    return causal_weights(alibi.baddbmm(queries, keys.transpose(1, 2), beta=1.0, alpha=1 / math.sqrt(hd)))
+
+
+@call
+def biases_bucket(q):
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    sizes = {name: q[name] for name in ("bidirectional", "num_buckets", "max_distance")}
+    return T5Attention._relative_position_bucket(torch.tensor([q["relative"]]), **sizes)
+
+
+def t5_attention(q):
+    from transformers.models.t5.configuration_t5 import T5Config
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    config = T5Config(
+        num_heads=q["num_heads"],
+        d_model=8,
+        relative_attention_num_buckets=q["num_buckets"],
+        relative_attention_max_distance=q["max_distance"],
+    )
+    config.is_decoder = not q["bidirectional"]
+    attention = T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
+    table = floats(q["table"], (q["num_buckets"], q["num_heads"]))
+    attention.relative_attention_bias.weight = torch.nn.Parameter(table)
+    s, t = q["shape"]
+    return attention.compute_bias(s, t, past_seen_tokens=t - s)[0], attention.relative_attention_bias.weight
+
+
+@call
+def biases_t5(q):
+    return t5_attention(q)[0].detach()
+
+
+@call
+def biases_t5_backward(q):
+    bias, table = t5_attention(q)
+    bias.backward(floats(q["dy"], bias.shape))
+    return table.grad
+
+
+def kerple(q):
+    # As the authors keep them: moved to their bounds, and differentiated there.
+    r1, r2 = (floats(q[name], -1) for name in ("r1", "r2"))
+    r1 = r1.clamp(min=0.01).requires_grad_()
+    r2 = (r2.clamp(0.01, 2) if q["power"] else r2.clamp(min=0.01)).requires_grad_()
+    distance = torch.arange(q["positions"], dtype=torch.float32)
+    if q["power"]:
+        return -r1[:, None] * distance ** r2[:, None], r1, r2
+    return -r1[:, None] * torch.log(1 + r2[:, None] * distance), r1, r2
+
+
+@call
+def biases_kerple(q):
+    return kerple(q)[0].detach()
+
+
+@call
+def biases_kerple_backward(q):
+    bias, r1, r2 = kerple(q)
+    bias.backward(floats(q["dy"], bias.shape))
+    return torch.cat([r1.grad, r2.grad])
+
+
+@call
+def biases_transformer_xl(q):
+    from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
+
+    (b, s, nh, hd), t, h = q["shape"], q["keys"], q["hidden_size"]
+    queries, keys = floats(q["q"], (b, s, nh, hd)), floats(q["k"], (b, t, nh, hd))
+    u, v = floats(q["u"], (nh, hd)), floats(q["v"], (nh, hd))
+    # XLNet's shift wants the distances t .. 1 - s in a row.
+    distance = torch.arange(t, -s, -1.0)
+    inverse = 1 / (float(q["base"]) ** (torch.arange(0, h, 2.0) / h))
+    angles = torch.outer(distance, inverse)
+    sinusoids = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+    heads = F.linear(sinusoids, floats(q["weight"], (nh * hd, h))).view(-1, nh, hd)
+    place = torch.einsum("bsnd,jnd->bnsj", queries + v, heads)
+    place = XLNetRelativeAttention.rel_shift_bnij(place, klen=t)
+    content = torch.einsum("bsnd,btnd->bnst", queries + u, keys)
+    return causal_weights((content + place) / math.sqrt(hd))
+
+
+# Rotations: TO DO: which of PyTorch's operations.
+
+
+@call
+def rotations_forward(q):
+    raise NotImplementedError("TO DO: rotations with PyTorch's own operations")
+
+
 def plain(value):
     """A number that JSON has, or its name."""
     return value if math.isfinite(value) else str(value)

@@ -48,6 +48,7 @@ plain!(
     SwiGluGrads,
     Pairs,
     Trained,
+    KerpleGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -204,6 +205,21 @@ calls! {
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;
+    }
+    biases: ScoreBiases {
+        slopes(val num_heads: usize) -> Vec<f64>;
+        alibi(by case: AlibiCase) -> Vec<f32>;
+        bucket(by case: BucketCase) -> usize;
+        t5(by case: T5Case) -> Vec<f32>;
+        t5_backward(by case: T5Case, list dy: f32) -> Vec<f32>;
+        kerple(by case: KerpleCase) -> Vec<f32>;
+        kerple_backward(by case: KerpleCase, list dy: f32) -> KerpleGrads;
+        transformer_xl(by case: XlCase) -> Vec<f32>;
+        t5_in(val manner: Manner, by case: T5Case) -> Vec<f32>;
+        t5_backward_in(val manner: Manner, by case: T5Case, list dy: f32) -> Vec<f32>;
+        kerple_in(val manner: Manner, by case: KerpleCase) -> Vec<f32>;
+        kerple_backward_in(val manner: Manner, by case: KerpleCase, list dy: f32) -> KerpleGrads;
+        transformer_xl_in(val manner: Manner, by case: XlCase) -> Vec<f32>;
     }
 }
 

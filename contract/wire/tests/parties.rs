@@ -82,6 +82,7 @@ components! {
     feedforward: SwiGlu,
     loss: CrossEntropy,
     model: Llama,
+    biases: ScoreBiases,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

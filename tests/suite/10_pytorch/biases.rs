@@ -1,29 +1,19 @@
-//! What is added to tokens and to scores.
+//! What is added to scores, and attention with it, beside transformers and PyTorch.
 
+use super::encodings::*;
 use super::*;
+use quadrivium::attention::biased_attention;
 use quadrivium::position::{
-    KerpleKernel, add_to_heads, alibi_bias, alibi_slopes, kerple_bias, relative_scores, sinusoids,
+    KerpleKernel, ScoreBias, add_to_heads, alibi_bias, alibi_slopes, kerple_bias, relative_scores,
     t5_bias, t5_bias_between, t5_bucket,
 };
 
 type OnTape = OwnedTape<f64, Dev>;
 
-/// An angle is off by the rounding of its frequency and its own.
-#[test]
-fn sinusoidal() {
-    for case in Goldens::open("encodings").of_kind("sinusoidal") {
-        let (offset, s, h) = (case.size("offset"), case.size("s"), case.size("h"));
-        let got = sinusoids(offset..offset + s, h, 10_000.0).unwrap();
-        let far = (offset + s) as f64;
-        // The exponent's rounding, times ln 10000 < 10, and a few more.
-        assert_within(&got, &case.f64("table"), |_| 16.0 * far * U64);
-    }
-}
-
 /// Every distance up to 300, in both directions.
 #[test]
 fn buckets_of_t5() {
-    for case in Goldens::open("encodings").of_kind("buckets") {
+    for case in Goldens::open("biases").of_kind("buckets") {
         let (buckets, longest) = (case.size("buckets"), case.size("longest"));
         let two = case.settings["bidirectional"].as_bool().unwrap();
         let of = |relative| t5_bucket(relative, two, buckets, longest).unwrap();
@@ -36,7 +26,7 @@ fn buckets_of_t5() {
 /// Biases are copies. A gradient is a sum of at most `s t` terms, in two orders.
 #[test]
 fn biases_of_t5() {
-    for case in Goldens::open("encodings").of_kind("t5") {
+    for case in Goldens::open("biases").of_kind("t5") {
         let [nh, s, t, p, buckets] = ["nh", "s", "t", "p", "buckets"].map(|key| case.size(key));
         let two = case.settings["bidirectional"].as_bool().unwrap();
         let weight = tensor(&case.f64("weight"), (buckets, nh));
@@ -70,7 +60,7 @@ fn biases_of_t5() {
 /// Bloom raises a rounded number to the power of the head, up to `2 nh`. MPT divides 1 by a power of two.
 #[test]
 fn slopes_of_alibi() {
-    for case in Goldens::open("encodings").of_kind("alibi") {
+    for case in Goldens::open("biases").of_kind("alibi") {
         let nh = case.size("nh");
         let got = alibi_slopes(nh).unwrap();
         for (what, u, powers) in [("bloom", U32, 2 * nh), ("mpt", U32, 1)] {
@@ -94,7 +84,7 @@ fn slopes_of_alibi() {
 /// `t` of them.
 #[test]
 fn kernels_of_kerple() {
-    for case in Goldens::open("encodings").of_kind("kerple") {
+    for case in Goldens::open("biases").of_kind("kerple") {
         let (nh, t) = (case.size("nh"), case.size("t"));
         let log = case.settings["form"] == "log";
         let kernel = if log { KerpleKernel::Logarithmic } else { KerpleKernel::Power };
@@ -117,7 +107,7 @@ fn kernels_of_kerple() {
 /// A score sums `hd` products and `hd h` products; a gradient those of all scores.
 #[test]
 fn scores_of_transformer_xl() {
-    for case in Goldens::open("encodings").of_kind("transformer_xl") {
+    for case in Goldens::open("biases").of_kind("transformer_xl") {
         let [b, s, t, nh, hd, h] = ["b", "s", "t", "nh", "hd", "h"].map(|key| case.size(key));
         let q: Tensor<Four, f64, Dev> = tensor(&case.f64("q"), (b, s, nh, hd));
         let k: Tensor<Four, f64, Dev> = tensor(&case.f64("k"), (b, t, nh, hd));
@@ -159,6 +149,60 @@ fn scores_of_transformer_xl() {
         ];
         for (what, got) in got {
             assert_within(&got, &case.f64(what), |_| bound);
+        }
+    }
+}
+
+/// A score is that of attention and a bias; the roundings are counted as in `pytorch/attention.rs`. A bias by distance
+/// sums the gradients of up to `b s` scores.
+#[test]
+fn attention_with_a_bias() {
+    for case in Goldens::open("biases").of_kind("biased") {
+        let [b, s, p, nh, nkv, hd] = ["b", "s", "p", "nh", "nkv", "hd"].map(|key| case.size(key));
+        let t = p + s;
+        let q: Tensor<Four, f64, Dev> = tensor(&case.f64("q"), (b, s, nh, hd));
+        let [k, v] = ["k", "v"].map(|name| tensor(&case.f64(name), (b, t, nkv, hd)));
+        let near = tensor(&case.f64("by_distance"), (nh, t));
+        let each = tensor(&case.f64("by_score"), (b, nh, s, t));
+        let (by_distance, by_score) = (case.size("by_distance") == 1, case.size("by_score") == 1);
+        let bias = ScoreBias {
+            by_distance: by_distance.then(|| near.leaky_trace()),
+            by_score: by_score.then(|| each.leaky_trace()),
+        };
+        let on_tape = |x: &Tensor<Four, f64, Dev>| x.leaky_trace();
+        let y = biased_attention(on_tape(&q), on_tape(&k), on_tape(&v), bias, &[]).unwrap();
+
+        let [of_q, of_k, of_v, of_dy] = ["q", "k", "v", "dy"].map(|name| largest(&case.f64(name)));
+        let of_bias = largest(&case.f64("by_distance")) + largest(&case.f64("by_score"));
+        let (d, of_t, root) = (hd as f64, t as f64, (hd as f64).sqrt());
+        let readers = (s * nh / nkv) as f64;
+        let score = d * of_q * of_k / root + of_bias;
+        let weight = (2.0 * (d + 6.0) * score + 8.0 * score + 9.0 * of_t + 17.0) * U64;
+        let dscore = 2.0 * d * of_dy * of_v * (3.0 * weight + (d + 2.0 * of_t + 8.0) * U64);
+        let bound = |what: &str| match what {
+            "y" => (weight + of_t * U64) * of_v,
+            "dq" => dscore * of_k / root,
+            "dk" => readers * dscore * of_q / root,
+            "dv" => readers * (weight + readers * U64) * of_dy,
+            "dby_distance" => (b * s) as f64 * dscore,
+            _ => dscore,
+        };
+        let got_y = y.as_vec();
+        let grads = backward(y, &case.f64("dy"));
+        let mut got = vec![
+            ("y", got_y),
+            ("dq", grads.get(&q).as_vec()),
+            ("dk", grads.get(&k).as_vec()),
+            ("dv", grads.get(&v).as_vec()),
+        ];
+        if by_distance {
+            got.push(("dby_distance", grads.get(&near).as_vec()));
+        }
+        if by_score {
+            got.push(("dby_score", grads.get(&each).as_vec()));
+        }
+        for (what, got) in got {
+            assert_within(&got, &case.f64(what), |_| bound(what));
         }
     }
 }

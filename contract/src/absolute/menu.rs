@@ -1,0 +1,24 @@
+//! The sizes of AbsolutePositions that checks use where a party has them in its types.
+
+/// `h`.
+pub const HIDDEN: [usize; 4] = [1, 2, 5, 8];
+
+/// Calls `$body` with `H` as a constant, for a size of [`HIDDEN`]; else `$other`.
+#[macro_export]
+macro_rules! with_absolute_size {
+    ($size:expr, |$H:ident| $body:expr, _ => $other:expr) => {
+        $crate::with_sizes!(($size,), [$H], $body, $other, (1,)(2,)(5,)(8,))
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_macro_lists_the_same_sizes() {
+        for size in HIDDEN {
+            assert!(with_absolute_size!(size, |H| H == size, _ => false));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Mutants of Rotations.
+
+use crate::component::Probe;
+use crate::ladder::Draw;
+use crate::laws::widen;
+use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::rotations::party::{Reply, Rotations, RotationsCase};
+
+/// What their conditions are about.
+pub const AXES: Axes = Axes {
+    calls: &["forward"],
+    not_asked: &[],
+    parts: &["b", "s", "h"],
+    sizes: &["b", "s"],
+    types: &["h"],
+    quantities: &[],
+};
+
+impl Rotations for Mixed<dyn Rotations> {
+    fn forward(&self, case: &RotationsCase) -> Reply<Vec<f32>> {
+        let [b, s, h] = case.shape;
+        let axes = [("b", b), ("s", s), ("h", h)];
+        let turn = self.mixer.turn(&Call::of("forward", axes).with(&case.x));
+        turn.values(&axes, || self.right.forward(case), || self.wrong.forward(case))
+    }
+}
+
+/// Answers to random questions.
+pub fn roam(party: &dyn Rotations, mut draw: Draw) -> Vec<Probe> {
+    let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
+    let x = draw.values(shape.iter().product());
+    let case = RotationsCase { shape, x };
+    vec![Probe::ask("forward", || Ok(widen(&party.forward(&case)?)))]
+}
