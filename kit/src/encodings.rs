@@ -85,8 +85,9 @@ pub fn by_distance<P: PositionEncoding<HEAD_DIM, f64, Cpu>>(
 
 fn draw(scores: &[Vec<f64>], trained: usize) -> Result<Figure> {
     let all = || scores.iter().flatten().copied();
-    let least = all().fold(0.0, f64::min).floor();
-    let most = all().fold(1.0, f64::max) + 0.1 * (1.0 - least).min(5.0);
+    let least = all().fold(0.0, f64::min);
+    let most = all().fold(1.0, f64::max);
+    let most = most + 0.45 * (most - least); // room for the names
     let styles = [
         (BLUE, Mark::Line),
         (VERMILLION, Mark::Dashed),
@@ -104,7 +105,7 @@ fn draw(scores: &[Vec<f64>], trained: usize) -> Result<Figure> {
     let x = Axis { name: "distance", range: 0.0..end, labels: 9, label: whole };
     let y = Axis { name: "score", range: least..most, labels: 8, label: tenths };
     let question = "What does a distance do to a score?";
-    chart(question, (x, y), &series, SeriesLabelPosition::LowerLeft)
+    chart(question, (x, y), &series, SeriesLabelPosition::UpperRight)
 }
 
 #[cfg(test)]
