@@ -14,6 +14,7 @@ pub mod biases;
 pub mod chart;
 pub mod check;
 pub mod embedding;
+pub mod encodings;
 pub mod error;
 pub mod feedforward;
 pub mod frequencies;
