@@ -171,7 +171,7 @@ pub static TASKS: &[Spec] = &[
         subject: "heads that can't be turned must not compile",
         place: "rope/types",
         chapter: "shapes#const-assertions",
-        library: At { file: "src/rope/mod.rs", mark: "const fn assert_head(" },
+        library: At { file: "src/rope/mod.rs", mark: "pub(crate) const fn assert_head(" },
         grading: Grading::Types(&TYPES),
     },
     Spec {
