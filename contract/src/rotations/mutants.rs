@@ -27,11 +27,6 @@ pub const AXES: Axes = Axes {
             why: "it takes lists, and a state of its own",
         },
         NotAsked {
-            calls: &["xpos", "axial", "axial_backward", "linear", "linear_backward"],
-            ways: &[Way::Cloned],
-            why: "it is a function: there is nothing to clone",
-        },
-        NotAsked {
             calls: &["xpos", "axial", "linear"],
             ways: &[Way::UsedTwice, Way::Continued],
             why: OF_GRADIENTS,
