@@ -79,7 +79,7 @@ impl Setting {
             },
             Kind::LongRope => {
                 let list = |step: usize, by: f64| {
-                    (0..d / 2).map(|i| 0.75 + by * (i * step % 8) as f64).collect()
+                    (1..=d / 2).map(|i| 0.75 + by * (i * step % 8) as f64).collect()
                 };
                 let (short_factor, long_factor) = (list(3, 0.125), list(5, factor));
                 Stretch::LongRope { factor, max_seq_len, short_factor, long_factor }
@@ -130,6 +130,7 @@ fn settings(run: &Run) -> Vec<(Aspect, Setting)> {
     let every: Vec<usize> = if run.every_size { (2..=70).collect() } else { vec![2, 3, 16] };
     for d in every.into_iter().map(|half| 2 * half) {
         add(Aspect::Extent, Setting { d, head_dim: d, ..PLAIN });
+        add(Aspect::Extent, Setting { d, head_dim: d, seq_len: 500, ..PLAIN });
         add(Aspect::Extent, Setting { d, head_dim: d, ms: 300, truncate: false, ..PLAIN });
     }
     for mixture in mixtures(run).into_iter().step_by(3) {
@@ -228,6 +229,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     for n in edges(run) {
         add(Aspect::Extent, Plan { heads: [n, 2, 1], ..full });
         add(Aspect::Extent, Plan { heads: [1, 2, n], among: Among::Zeros, ..full });
+        add(Aspect::Extent, Plan { heads: [1, 2, n], scale: 1.25, offset: 1000, ..full });
         add(Aspect::Extent, Plan { heads: [1, 1, 2], hd: 2 * n + 2, planes: n + 1, ..full });
     }
     for [b, s] in many(run) {

@@ -129,6 +129,8 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         add(Aspect::State, Plan { cut, tokens: [1, 5], heads: 1, ..full });
         add(Aspect::State, Plan { cut, turns: false, ..full });
     }
+    // Far on, in pieces, and in two texts.
+    add(Aspect::State, Plan { cut: Cut::Twos, tokens: [2, 5], offset: 600, ..full });
     add(Aspect::Order, full);
     add(Aspect::Order, Plan { tokens: [2, 2], cut: Cut::Ones, ..full });
     for planes in SECTIONS.into_iter().filter(|_| run.every_size) {
