@@ -16,6 +16,10 @@
 //! | [`Linear`](linear::Linear) | [`linear`] | the product with a matrix of weights |
 //! | [`GroupedQueryAttention`](attention::GroupedQueryAttention) | [`attention`] | what earlier tokens have to say, with a cache |
 //! | [`PositionEncoding`](position::PositionEncoding) | [`position`] | what a model knows of order, at tokens, queries and keys, or scores |
+//! | [`Sinusoidal`](absolute::Sinusoidal) | [`absolute`] | a vector for each position, added to tokens |
+//! | [`Alibi`](biases::Alibi) | [`biases`] | a number for each distance, added to scores |
+//! | [`ScaledRope`](frequencies::ScaledRope) | [`frequencies`] | RoPE with other frequencies, for longer texts |
+//! | [`AxialRope`](rotations::AxialRope) | [`rotations`] | rotations that fade, turn by two numbers, or need no softmax |
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |

@@ -40,18 +40,23 @@ pub mod run;
 pub mod task;
 pub mod types;
 
+pub mod absolute;
 pub mod attention;
+pub mod biases;
 pub mod embedding;
 pub mod feedforward;
+pub mod frequencies;
 pub mod loss;
 pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
+pub mod rotations;
 
 use seams::describe;
 pub use seams::{menu, panics, party, seam};
 pub use seams::{
-    with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_head_dim,
-    with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,
+    with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_frequencies_size,
+    with_head_dim, with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,
+    with_rotations_size,
 };

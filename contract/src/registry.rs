@@ -53,6 +53,10 @@ components! {
     feedforward: SwiGlu,
     loss: CrossEntropy,
     model: Llama,
+    absolute: AbsolutePositions,
+    biases: ScoreBiases,
+    frequencies: StretchedRope,
+    rotations: Rotations,
 }
 
 /// All tasks, in their order.

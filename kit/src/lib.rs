@@ -8,12 +8,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod absolute;
 pub mod attention;
+pub mod biases;
 pub mod chart;
 pub mod check;
 pub mod embedding;
+pub mod encodings;
 pub mod error;
 pub mod feedforward;
+pub mod frequencies;
 pub mod heat;
 pub mod layernorm;
 pub mod long;
@@ -23,6 +27,7 @@ pub mod norm;
 pub mod parallel;
 pub mod plot;
 pub mod rope;
+pub mod rotations;
 pub mod text;
 pub mod training;
 

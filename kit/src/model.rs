@@ -1,5 +1,6 @@
 //! The model in a notebook.
 
+pub mod encoded;
 pub mod letters;
 
 use crate::check::{Verdict, check, not_asked};

@@ -1,65 +1,10 @@
 //! Learned positions: a row of a table that is added to tokens.
 
-use crate::checks::{check_size, same_shape};
+use super::formula::add_learned_positions;
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
-use crate::host::{add_rows, from_host, positions_of, to_host};
 use crate::tensor::*;
 use std::fmt;
-
-// ANCHOR: learned
-/// Adds to each token its position's row of a table: `y[b, t] = x[b, t] + table[offset + t]`, `[b, s, h]`.
-///
-/// Shapes: `x` `[b, s, h]`, `table` `[ms, h]`. The gradient of `x` is that of `y`; that of a row is the sum over the
-/// texts that have a token there, added up in `f64`. There is nothing past the last row, so a longer text is an
-/// error; it never begins again at row 0. Source: Devlin et al. 2019, "BERT"; Radford et al. 2019, GPT-2.
-///
-/// # Errors
-/// A text that ends past the last row; rows of another length than the tokens'; an empty input or table; what the
-/// device reports.
-pub fn add_learned_positions<
-    B: Dim,
-    S: Dim,
-    H: Dim,
-    M: Dim,
-    E: Dim,
-    F: Float,
-    D: Backend<F>,
-    T: Tape<F, D>,
->(
-    x: Tensor<(B, S, H), F, D, T>,
-    table: &Tensor<(M, E), F, D>,
-    offset: usize,
-) -> Result<Tensor<(B, S, H), F, D, T>> {
-    let positions = positions_of(x.shape(), offset)?;
-    let ((b, s, h), (rows, width)) = (*x.shape(), *table.shape());
-    check_size("the table of positions", table.shape())?;
-    same_shape("the table of positions", &[rows.size(), h.size()], &[rows.size(), width.size()])?;
-    if positions.end > rows.size() {
-        let (start, end) = (positions.start, positions.end);
-        return Err(Error::Rows { start, end, rows: rows.size() });
-    }
-    let run = || -> Raw<_, D> {
-        let (x, tape) = x.split_tape();
-        let (table, table_tape) = table.retaped::<T>().try_contiguous()?.split_tape();
-        let x = x.put_tape(tape.merge(table_tape));
-        let rows = table.clone().try_slice((positions, ..))?; //              [s, h]
-        let rows = cast::<F, F::Wide, _, _>(&rows)?.try_reshape_like(&(s, h))?;
-        add_rows(x, rows, move |dy, grads| {
-            let (first, row) = (offset * h.size(), s.size() * h.size());
-            let mut dtable = vec![0.0; table.shape().num_elements()]; //      [ms, h]
-            let dy = to_host(dy); //                                          [b, s, h]
-            for text in 0..b.size() {
-                let dy = &dy[text * row..][..row];
-                dtable[first..][..row].iter_mut().zip(dy).for_each(|(sum, dy)| *sum += dy);
-            }
-            let dtable = from_host(table.device(), &dtable, *table.shape())?;
-            add_gradient(grads, &table, dtable)
-        })
-    };
-    run().map_err(Error::device)
-}
-// ANCHOR_END: learned
 
 /// Settings of [`LearnedPositions`].
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,9 +5,14 @@
 //! | --- | --- | --- |
 //! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position |
 //! | [`LearnedPositions`] | `learned.rs` | a row of a table |
+//!
+//! The formulas stand in `formula.rs`, with sizes that are known at run time.
 
+mod formula;
+mod fused;
 mod learned;
 mod sinusoidal;
 
-pub use learned::{LearnedPositions, LearnedPositionsConfig, add_learned_positions};
-pub use sinusoidal::{Sinusoidal, add_sinusoids, sinusoid_shift, sinusoids};
+pub use formula::{add_learned_positions, add_sinusoids, sinusoid_shift, sinusoids};
+pub use learned::{LearnedPositions, LearnedPositionsConfig};
+pub use sinusoidal::Sinusoidal;

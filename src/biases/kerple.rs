@@ -1,106 +1,14 @@
 //! KERPLE: a bias that falls with the logarithm of the distance, or with a power of it.
 
-use crate::checks::{MAX_ELEMENTS, same_shape};
+use super::formula::{KerpleKernel, kerple_bias};
+use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
-use crate::host::{from_host, table_shape, to_host};
+use crate::host::to_host;
 use crate::init::{self, Init};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
 use std::fmt;
-
-// ANCHOR: kerple
-/// How a bias falls with the distance `j`. Each head has its own `r1` and `r2`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KerpleKernel {
-    /// `-r1 ln(1 + r2 j)`.
-    Logarithmic,
-    /// `-r1 j^r2`. With `r2 = 1` it is ALiBi, with slopes that are learned.
-    Power,
-}
-
-impl KerpleKernel {
-    /// The least `r1` and `r2`.
-    const LEAST: f64 = 0.01;
-
-    /// The largest `r2`. A power above 2 would be no conditionally positive definite kernel.
-    fn largest(self) -> f64 {
-        if self == Self::Power { 2.0 } else { f64::INFINITY }
-    }
-
-    /// What `r1` and `r2` count as.
-    fn clamped(self, [r1, r2]: [f64; 2]) -> [f64; 2] {
-        [r1.clamp(Self::LEAST, f64::INFINITY), r2.clamp(Self::LEAST, self.largest())] // NaN stays NaN
-    }
-
-    /// The bias at distance `j`.
-    fn bias(self, [r1, r2]: [f64; 2], j: f64) -> f64 {
-        match self {
-            Self::Logarithmic => 0.0 - r1 * (r2 * j).ln_1p(),
-            Self::Power => 0.0 - r1 * j.powf(r2),
-        }
-    }
-
-    /// Its slopes: d bias / d r1 and d bias / d r2.
-    fn slopes(self, [r1, r2]: [f64; 2], j: f64) -> [f64; 2] {
-        match self {
-            Self::Logarithmic => [-(r2 * j).ln_1p(), -r1 * j / (1.0 + r2 * j)],
-            Self::Power if j == 0.0 => [0.0, 0.0], // 0^r2 ln 0 is 0 in the limit
-            Self::Power => [-j.powf(r2), -r1 * j.powf(r2) * j.ln()],
-        }
-    }
-}
-
-/// The bias of each head at the distances `0 .. positions`, `[nh, t]`. Computed in `f64` and rounded once.
-///
-/// Shapes: `r1` and `r2` `[nh]`. Both are kept positive as in the authors' code: a number below 0.01 counts as 0.01,
-/// and with [`KerpleKernel::Power`] an `r2` above 2 counts as 2. The gradient passes there, as if the number stood at
-/// the bound: so an optimizer can bring it back. [`Kerple::clamp`] moves it there.
-///
-/// Source: Chi et al. 2022, "KERPLE"; the bounds are those of their code, `ParallelKerpleLog` and
-/// `ParallelKerplePower` in chijames/KERPLE.
-///
-/// # Errors
-/// An `r2` of another length; no positions, or more than memory has addresses; what the device reports.
-pub fn kerple_bias<N: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
-    kernel: KerpleKernel,
-    r1: &Tensor<(N,), F, D>,
-    r2: &Tensor<(N,), F, D>,
-    positions: usize,
-) -> Result<Tensor<(usize, usize), F, D, T>> {
-    let nh = r1.shape().0.size();
-    let shape = table_shape(nh, positions)?;
-    same_shape("r2", &[nh], &[r2.shape().0.size()])?;
-    let run = || -> Raw<_, D> {
-        let (r1, tape) = r1.retaped::<T>().try_contiguous()?.split_tape();
-        let (r2, r2_tape) = r2.retaped::<T>().try_contiguous()?.split_tape();
-        let mut tape = tape.merge(r2_tape);
-        let pairs = to_host(&r1).into_iter().zip(to_host(&r2));
-        let r: Vec<[f64; 2]> = pairs.map(|(r1, r2)| kernel.clamped([r1, r2])).collect();
-        let row = |&r: &[f64; 2]| (0..positions).map(move |j| kernel.bias(r, j as f64));
-        let table: Vec<f64> = r.iter().flat_map(row).collect();
-        let y = from_host(r1.device(), &table, shape)?; //                    [nh, t]
-        on_backward(&mut tape, &y, move |dy, grads| {
-            let (mut dr1, mut dr2) = (Vec::new(), Vec::new()); //             [nh]
-            for (dy, r) in to_host(&dy).chunks(positions).zip(r) {
-                let slopes = (0..positions).map(|j| kernel.slopes(r, j as f64));
-                let add = |sum: [f64; 2], (dy, slope): (&f64, [f64; 2])| {
-                    [sum[0] + dy * slope[0], sum[1] + dy * slope[1]]
-                };
-                let [of_r1, of_r2] = dy.iter().zip(slopes).fold([0.0; 2], add);
-                dr1.push(of_r1);
-                dr2.push(of_r2);
-            }
-            let dr1 = from_host(r1.device(), &dr1, *r1.shape())?;
-            add_gradient(grads, &r1, dr1)?;
-            let dr2 = from_host(r2.device(), &dr2, *r2.shape())?;
-            add_gradient(grads, &r2, dr2)
-        });
-        Ok(y.put_tape(tape))
-    };
-    run().map_err(Error::device)
-}
-// ANCHOR_END: kerple
 
 /// Settings of a [`Kerple`].
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,16 +7,22 @@
 //! | [`Kerple`] | `kerple.rs` | a logarithm or a power of the distance |
 //! | [`TransformerXl`] | `transformer_xl/` | what a query has to say of each distance |
 //!
+//! Their formulas stand in `formula.rs`, and that of Transformer-XL in a file of its own.
+//!
 //! A bias that knows the distance alone is a table by distance, `[nh, t]`, and never a matrix of queries and keys.
 
 mod alibi;
+mod formula;
 mod kerple;
 mod t5;
 mod transformer_xl;
 
-pub use alibi::{Alibi, alibi_bias, alibi_slopes};
-pub use kerple::{Kerple, KerpleConfig, KerpleKernel, kerple_bias};
-pub use t5::{T5Bias, T5BiasConfig, t5_bias, t5_bias_between, t5_bucket};
+pub use alibi::Alibi;
+pub use formula::{
+    KerpleKernel, alibi_bias, alibi_slopes, kerple_bias, t5_bias, t5_bias_between, t5_bucket,
+};
+pub use kerple::{Kerple, KerpleConfig};
+pub use t5::{T5Bias, T5BiasConfig};
 pub use transformer_xl::{
     TransformerXl, TransformerXlConfig, add_to_heads, relative_scores, relative_scores_direct,
 };

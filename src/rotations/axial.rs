@@ -1,5 +1,6 @@
 //! Positions of more than one number: rows and columns of an image, times of a film.
 
+use super::formula::{check_sections, planes_of_each, planes_of_one_list};
 use crate::checks::{require, same_shape};
 use crate::error::{Error, Result};
 use crate::frequencies::RotaryFrequencies;
@@ -30,7 +31,6 @@ impl AxialPlanes {
         Ok(Self { planes, scale })
     }
 
-    // ANCHOR: axial
     /// A direct sum: the first planes turn by coordinate 0, as a RoPE of their own, the next by coordinate 1, and so on.
     /// `sections` says how many planes each has; `[p, p]` is a half for the rows and a half for the columns.
     ///
@@ -42,14 +42,9 @@ impl AxialPlanes {
     pub fn direct_sum(sections: &[usize], base: f64) -> Result<Self> {
         check_sections(sections)?;
         require(base.is_finite() && base > 1.0, "base", "finite and above 1", base)?;
-        let of = |(axis, &p): (usize, &usize)| {
-            (0..p).map(move |i| (axis, base.powf(-(i as f64) / p as f64)))
-        };
-        Self::new(sections.iter().enumerate().flat_map(of).collect(), 1.0)
+        Self::new(planes_of_each(sections, base), 1.0)
     }
-    // ANCHOR_END: axial
 
-    // ANCHOR: mrope
     /// Sections of one list: plane `i` has frequency `i`, whatever coordinate turns it. So where all coordinates are
     /// the same number, as in text, it is RoPE in one dimension, bit for bit.
     ///
@@ -62,10 +57,8 @@ impl AxialPlanes {
         let planes = check_sections(sections)?;
         let thetas = frequencies.frequencies();
         same_shape("frequencies", &[planes], &[thetas.len()])?;
-        let axes = sections.iter().enumerate().flat_map(|(axis, &p)| (0..p).map(move |_| axis));
-        Self::new(axes.zip(thetas.iter().copied()).collect(), frequencies.scale())
+        Self::new(planes_of_one_list(sections, thetas), frequencies.scale())
     }
-    // ANCHOR_END: mrope
 
     /// For each plane its coordinate and its frequency.
     pub fn planes(&self) -> &[(usize, f64)] {
@@ -76,16 +69,6 @@ impl AxialPlanes {
     pub fn scale(&self) -> f64 {
         self.scale
     }
-}
-
-/// How many planes there are in all.
-fn check_sections(sections: &[usize]) -> Result<usize> {
-    let most = 1 << 15;
-    let planes = sections.iter().fold(0usize, |sum, section| sum.saturating_add(*section));
-    require(planes <= most, "sections", "at most 32768 planes in all", planes as f64)?;
-    require(!sections.contains(&0), "every section", "at least 1 plane", 0.0)?;
-    require(planes > 0, "sections", "at least 1", 0.0)?;
-    Ok(planes)
 }
 
 /// Settings of an [`AxialRope`].

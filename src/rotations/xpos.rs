@@ -1,5 +1,6 @@
 //! xPos: beside the rotation, queries shrink and keys grow with their position, so scores decay with the distance.
 
+use super::formula::xpos_scale;
 use crate::checks::require;
 use crate::error::{Number, Result};
 use crate::frequencies::scaled::{check_max_position, end_in_table, write_unusual};
@@ -43,14 +44,11 @@ impl Default for XPosConfig {
 }
 
 impl XPosConfig {
-    // ANCHOR: xpos
-    /// `zeta_i^((m - center) / scale_base)`: what multiplies a query at `m`, and divides a key.
+    /// What multiplies a query at `position`, and divides a key.
     fn scale(&self, head_dim: usize, plane: usize, position: usize) -> f64 {
-        let share = 2.0 * plane as f64 / head_dim as f64;
-        let zeta = (share + self.gamma) / (1.0 + self.gamma);
-        zeta.powf((position as f64 - self.center as f64) / self.scale_base)
+        let from_center = position as f64 - self.center as f64;
+        xpos_scale(plane, head_dim, self.gamma, from_center, self.scale_base)
     }
-    // ANCHOR_END: xpos
 
     fn check(&self, head_dim: usize) -> Result<()> {
         rotary_frequencies(head_dim, self.base, 1.0)?;

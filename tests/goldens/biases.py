@@ -1,29 +1,18 @@
-"""The goldens of embeddings, biases and attention, for `encodings.py`."""
+"""The cases of biases.safetensors: what is added to scores, and attention with it."""
 
 import math
 
-from float64 import F64, both, differentiate, drawn, heads, in_float64, rows, theta, turn
+from float64 import F64, both, differentiate, drawn, in_float64, theta
 from generate import randn
 
 import torch
 from transformers import T5Config
 from transformers.models.bloom import modeling_bloom as bloom
-from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
 from transformers.models.mpt.modeling_mpt import build_mpt_alibi_tensor
 from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
-# ---------------------------------------------------------------- embeddings and biases
-
-
-def make_sinusoidal(case):
-    s, h = case["s"], case["h"]
-    angles = torch.outer(rows(case), theta(h))
-    table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
-    # Marian has the sines first, then the cosines, from float64 and rounded once.
-    marian = MarianSinusoidalPositionalEmbedding(case["offset"] + s, h).create_weight()[case["offset"] :]
-    torch.testing.assert_close(marian.double(), torch.cat((table[:, 0::2], table[:, 1::2]), dim=-1), rtol=0, atol=6e-8)
-    return dict(table=table)
+# ---------------------------------------------------------------- biases
 
 
 def make_buckets(case):
@@ -121,22 +110,6 @@ def make_transformer_xl(case):
 # ---------------------------------------------------------------- attention
 
 
-def make_linear(case):
-    """Su et al. 2021, equation 19: phi(q), phi(k) are turned in the numerator only; phi = elu + 1."""
-    angles = torch.outer(rows(case), theta(case["hd"]))
-    seen = torch.ones(case["s"], case["s"], dtype=F64).tril()
-
-    def attention(q, k, v):
-        q, k = (torch.nn.functional.elu(x) + 1 for x in (q, k))
-        above = torch.einsum("bmnd,btnd->bnmt", turn(q, angles), turn(k, angles)) * seen
-        below = torch.einsum("bmnd,btnd->bnmt", q, k) * seen
-        return torch.einsum("bnmt,btnd->bmnd", above, v) / below.sum(-1).transpose(1, 2)[..., None]
-
-    q, k, v, dy = drawn(case, *[heads(case)] * 4)
-    names = ("y", "dq", "dk", "dv")
-    return dict(q=q, k=k, v=v, dy=dy) | dict(zip(names, differentiate(attention, [q, k, v], dy)))
-
-
 def make_biased(case):
     """Causal attention with a bias: by distance [nh, t], by score [b, nh, s, t], or both."""
     b, s, p, nh, nkv, hd = (case[key] for key in ("b", "s", "p", "nh", "nkv", "hd"))
@@ -158,7 +131,7 @@ def make_biased(case):
     return out | dict(zip(names, differentiate(attention, [q, k, v, near, each], dy)))
 
 
-def score_cases():
+def cases():
     def case(kind, name, seed, **settings):
         return dict(name=f"{kind}_{name}", kind=kind, seed=seed) | settings
 
@@ -166,8 +139,6 @@ def score_cases():
     # The published size, a smaller one, one whose logarithms are no round numbers, one with one exact step.
     sizes = [(32, 128), (16, 64), (32, 1000), (8, 20)]
     return [
-        case("sinusoidal", "small", 0, s=12, h=8, offset=0),
-        case("sinusoidal", "later", 0, s=5, h=64, offset=1000),
         *(
             case("buckets", f"{n}_{longest}_{'both' if two else 'causal'}", 0, buckets=n, longest=longest, bidirectional=two)
             for n, longest in sizes
@@ -180,9 +151,6 @@ def score_cases():
         *(case("kerple", form, 4, form=form, nh=4, t=20) for form in ("log", "power")),
         case("transformer_xl", "whole", 5, b=2, s=5, t=5, nh=2, hd=4, h=8),
         case("transformer_xl", "cached", 6, b=1, s=3, t=8, nh=3, hd=4, h=6),
-        case("linear", "causal", 7, b=2, s=6, nh=2, hd=8, offset=0),
-        case("linear", "later", 8, b=1, s=5, nh=3, hd=4, offset=50),
-        case("linear", "one_head", 9, b=2, s=9, nh=1, hd=8, offset=0),
         case("biased", "heads", 10, b=2, s=5, p=0, nh=3, nkv=3, hd=4, **biased),
         case("biased", "grouped", 11, b=2, s=4, p=0, nh=4, nkv=2, hd=8, **biased),
         case("biased", "cached", 12, b=1, s=3, p=6, nh=4, nkv=2, hd=8, **biased),

@@ -64,6 +64,21 @@ def turn(x, angles, scale=None, adjacent=False):
     return turned.flatten(-2) if adjacent else turned.transpose(-1, -2).flatten(-2)
 
 
+def rotated(case, rotate):
+    """x, dy, y, dx of a rotation that takes and gives [b, s, nh, hd]."""
+    x, dy = drawn(case, heads(case), heads(case))
+    with in_float64():
+        y, dx = differentiate(rotate, [x], dy)
+    return dict(x=x, dy=dy, y=y, dx=dx)
+
+
+def by_heads(apply, x, *tables):
+    """transformers' rotations take [b, nh, s, hd], queries and keys."""
+    q, k = apply(x.transpose(1, 2), x.transpose(1, 2), *tables)
+    assert torch.equal(q, k)
+    return q.transpose(1, 2)
+
+
 def theta(hd, base=10000.0):
     return base ** (-torch.arange(0, hd, 2, dtype=F64) / hd)
 

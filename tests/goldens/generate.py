@@ -4,6 +4,9 @@ python generate.py           rewrites the .safetensors files next to this script
 python generate.py norm      rewrites norm.safetensors only
 python generate.py --check   recomputes them, compares bit for bit, exits 1 on a difference
 
+The position encodings (absolute, frequencies, biases, rotations) need transformers beside PyTorch.
+Without it a run that names no file leaves them out, and says so.
+
 Every forward pass is written the way a PyTorch user writes it.
 Every gradient comes from autograd.
 Letters: b batch, s sequence length, h hidden size, gz elements per group, v vocabulary,
@@ -11,6 +14,7 @@ e embedding dim, w ranks, nh heads, hd head dim.
 """
 
 import argparse
+import importlib.util
 import json
 import math
 import os
@@ -655,6 +659,58 @@ def make_model(case):
     return out | {f"{name}64": value for name, value in zip(names, double)}
 
 
+# ---------------------------------------------------------------- position encodings, by transformers too
+
+# What makes these files, one module each, imports transformers. Without it the others are made all the same.
+ENCODINGS = ("absolute", "frequencies", "biases", "rotations")
+
+
+def encoding_cases(stem):
+    """The cases of a module. The tests read float64."""
+    return [case | dict(dtype="f64") for case in importlib.import_module(stem).cases()]
+
+
+def make_encoding(stem, case):
+    """Each kind of case has a function of its name."""
+    return getattr(importlib.import_module(stem), f"make_{case['kind']}")(case)
+
+
+def absolute_cases():
+    """Sinusoids: `absolute.py`."""
+    return encoding_cases("absolute")
+
+
+def make_absolute(case):
+    return make_encoding("absolute", case)
+
+
+def frequencies_cases():
+    """RoPE for longer texts: `frequencies.py`."""
+    return encoding_cases("frequencies")
+
+
+def make_frequencies(case):
+    return make_encoding("frequencies", case)
+
+
+def biases_cases():
+    """What is added to scores: `biases.py`."""
+    return encoding_cases("biases")
+
+
+def make_biases(case):
+    return make_encoding("biases", case)
+
+
+def rotations_cases():
+    """Other rotations, and linear attention: `rotations.py`."""
+    return encoding_cases("rotations")
+
+
+def make_rotations(case):
+    return make_encoding("rotations", case)
+
+
 # ---------------------------------------------------------------- files
 
 FILES = {
@@ -668,6 +724,10 @@ FILES = {
     "loss": (loss_cases, make_loss),
     "attention": (attention_cases, make_attention),
     "model": (model_cases, make_model),
+    "absolute": (absolute_cases, make_absolute),
+    "frequencies": (frequencies_cases, make_frequencies),
+    "biases": (biases_cases, make_biases),
+    "rotations": (rotations_cases, make_rotations),
 }
 
 
@@ -724,7 +784,10 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("file", nargs="*", help=f"of {', '.join(FILES)}; all, if none is named")
     arguments = parser.parse_args()
-    stems = arguments.file or FILES
+    stems = arguments.file or list(FILES)
+    if not arguments.file and importlib.util.find_spec("transformers") is None:
+        stems = [stem for stem in stems if stem not in ENCODINGS]
+        print(f"left out, because transformers is not here: {', '.join(ENCODINGS)}")
     for stem in stems:
         if stem not in FILES:
             parser.error(f"there is no file {stem}: choose of {', '.join(FILES)}")

@@ -5,7 +5,8 @@
 A request is {"call": "norm.forward", ...sizes and flat values...}. A reply is {"ok": values} or
 {"refused": words}. The numbers come from PyTorch's own operations, written as a PyTorch user would
 write them: torch.nn.functional.rms_norm, layer_norm, embedding, scaled_dot_product_attention, silu and cross_entropy,
-torch.nn.init, autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models.
+torch.nn.init, autograd for every gradient, and RoPE with float32 angles as in the Hugging Face models; for stretched
+RoPE transformers' own functions.
 
 `tests/suite/parties/pytorch/` asks, and keeps the replies in `party.json`.
 """
@@ -477,6 +478,333 @@ def model_train(q):
     loss.backward()
     torch.optim.SGD(weights, lr=q["rate"]).step()
     return torch.cat([loss.view(1), *[weight.flatten() for weight in weights]])
+
+
+# Absolute positions: sine and cosine of float64 angles, and PyTorch's embedding for a learned table.
+
+
+def sinusoids(h, base, positions):
+    base = float(base)
+    if h < 2 or h % 2 or not (math.isfinite(base) and base > 1):
+        raise ValueError("these have no sinusoids")
+    angles = torch.outer(positions.double(), base ** (-torch.arange(0, h, 2, dtype=torch.float64) / h))
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).float()
+
+
+@call
+def absolute_table(q):
+    return sinusoids(q["hidden_size"], q["base"], torch.arange(q["start"], q["end"]))
+
+
+@call
+def absolute_shift(q):
+    sin, cos = sinusoids(q["hidden_size"], q["base"], torch.tensor([q["steps"]])).view(-1, 2).unbind(-1)
+    return torch.block_diag(*torch.stack((cos, sin, -sin, cos), dim=-1).view(-1, 2, 2))
+
+
+def with_sinusoids(x, q):
+    _, s, h = q["shape"]
+    return x + sinusoids(h, q["base"], torch.arange(q["offset"], q["offset"] + s))
+
+
+@call
+def absolute_add_sinusoids(q):
+    return with_sinusoids(floats(q["x"], q["shape"]), q)
+
+
+@call
+def absolute_sinusoids_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    with_sinusoids(x, q).backward(floats(q["dy"], q["shape"]))
+    return x.grad
+
+
+def with_learned(x, table, q):
+    _, s, _ = q["shape"]
+    if q["offset"] + s > 2**63:
+        raise IndexError("index out of range in self")
+    return x + F.embedding(torch.arange(q["offset"], q["offset"] + s), table)
+
+
+@call
+def absolute_add_learned(q):
+    return with_learned(floats(q["x"], q["shape"]), floats(q["table"], (q["max_seq_len"], q["shape"][2])), q)
+
+
+@call
+def absolute_learned_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    table = floats(q["table"], (q["max_seq_len"], q["shape"][2]), grad=True)
+    with_learned(x, table, q).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([x.grad.flatten(), table.grad.flatten()])
+
+
+# Stretched RoPE: the functions of transformers, in float32 as its models call them. NTK with a fixed factor is not among them.
+# The rotation is that of GPT-NeoX in transformers, which turns a part of a head; gradients by autograd.
+
+
+def rope_parameters(q):
+    rule = q["rule"]
+    if rule == "Plain":
+        return "default", {}
+    ((name, settings),) = rule.items()
+    settings = dict(settings)
+    trained = settings.pop("max_seq_len", None)
+    kind = {"Interpolated": "linear", "DynamicNtk": "dynamic", "LongRope": "longrope"}.get(name, name.lower())
+    if kind in ("yarn", "llama3", "longrope"):
+        settings["original_max_position_embeddings"] = trained
+    return kind, settings
+
+
+@call
+def frequencies_rule(q):
+    # Here and not above: it takes seconds, and only these questions need it.
+    from transformers import LlamaConfig
+    from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    d, base, (kind, parameters) = q["rotary_dim"], float(q["base"]), rope_parameters(q)
+    if kind in ("default", "ntk"):
+        base *= parameters.get("factor", 1.0) ** (d / (d - 2))
+        return torch.cat([1.0 / base ** (torch.arange(0, d, 2, dtype=torch.float32) / d), torch.ones(1)])
+    trained = next(iter(q["rule"].values())).get("max_seq_len", 2048)
+    config = LlamaConfig(
+        hidden_size=q["head_dim"],
+        num_attention_heads=1,
+        head_dim=q["head_dim"],
+        max_position_embeddings=trained,
+        rope_parameters={
+            "rope_type": kind,
+            "rope_theta": base,
+            "partial_rotary_factor": d / q["head_dim"],
+            **parameters,
+        },
+    )
+    inverse, scale = ROPE_INIT_FUNCTIONS[kind](config, seq_len=q["offset"] + q["seq_len"])
+    return [*inverse.tolist(), scale]
+
+
+def stretched(x, theta, q):
+    from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
+
+    positions = torch.arange(q["offset"], q["offset"] + q["shape"][1], dtype=torch.float32)
+    angles = torch.outer(positions, theta)
+    angles = torch.cat([angles, angles], dim=-1)[None]
+    cos, sin = angles.cos() * q["scale"], angles.sin() * q["scale"]
+    return apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=2)[0]
+
+
+@call
+def frequencies_forward(q):
+    return stretched(floats(q["x"], q["shape"]), floats(q["frequencies"], -1), q)
+
+
+@call
+def frequencies_backward(q):
+    x, theta = floats(q["x"], q["shape"], grad=True), floats(q["frequencies"], -1, grad=True)
+    stretched(x, theta, q).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([x.grad.flatten(), theta.grad])
+
+
+# ScoreBiases: slopes and keys' biases as BLOOM has them, buckets and their table as T5 has them, KERPLE's two formulas with
+# autograd, Transformer-XL's scores with XLNet's shift. transformers is imported where it is asked, since the other calls need none.
+
+
+def causal_weights(scores):
+    """[.., s, t], the softmax over what the last s of t positions see."""
+    s, t = scores.shape[-2:]
+    seen = torch.ones(s, t, dtype=torch.bool).tril(t - s)
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1)
+
+
+@call
+def biases_slopes(q):
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    # What the second key gets is the slope once.
+    return build_alibi_tensor(torch.ones(1, 2, dtype=torch.long), q["num_heads"], torch.float32)[:, 0, 1]
+
+
+@call
+def biases_alibi(q):
+    from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+
+    s, t, nh, hd = q["shape"]
+    queries, keys = floats(q["q"], (s, nh, hd)).transpose(0, 1), floats(q["k"], (t, nh, hd)).transpose(0, 1)
+    alibi = build_alibi_tensor(torch.ones(1, t, dtype=torch.long), nh, torch.float32)  # [nh, 1, t]
+    return causal_weights(alibi.baddbmm(queries, keys.transpose(1, 2), beta=1.0, alpha=1 / math.sqrt(hd)))
+
+
+@call
+def biases_bucket(q):
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    sizes = {name: q[name] for name in ("bidirectional", "num_buckets", "max_distance")}
+    return T5Attention._relative_position_bucket(torch.tensor([q["relative"]]), **sizes)
+
+
+def t5_attention(q):
+    from transformers.models.t5.configuration_t5 import T5Config
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    config = T5Config(
+        num_heads=q["num_heads"],
+        d_model=8,
+        relative_attention_num_buckets=q["num_buckets"],
+        relative_attention_max_distance=q["max_distance"],
+    )
+    config.is_decoder = not q["bidirectional"]
+    attention = T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
+    table = floats(q["table"], (q["num_buckets"], q["num_heads"]))
+    attention.relative_attention_bias.weight = torch.nn.Parameter(table)
+    s, t = q["shape"]
+    return attention.compute_bias(s, t, past_seen_tokens=t - s)[0], attention.relative_attention_bias.weight
+
+
+@call
+def biases_t5(q):
+    return t5_attention(q)[0].detach()
+
+
+@call
+def biases_t5_backward(q):
+    bias, table = t5_attention(q)
+    bias.backward(floats(q["dy"], bias.shape))
+    return table.grad
+
+
+def kerple(q):
+    # As the authors keep them: moved to their bounds, and differentiated there.
+    r1, r2 = (floats(q[name], -1) for name in ("r1", "r2"))
+    r1 = r1.clamp(min=0.01).requires_grad_()
+    r2 = (r2.clamp(0.01, 2) if q["power"] else r2.clamp(min=0.01)).requires_grad_()
+    distance = torch.arange(q["positions"], dtype=torch.float32)
+    if q["power"]:
+        return -r1[:, None] * distance ** r2[:, None], r1, r2
+    return -r1[:, None] * torch.log(1 + r2[:, None] * distance), r1, r2
+
+
+@call
+def biases_kerple(q):
+    return kerple(q)[0].detach()
+
+
+@call
+def biases_kerple_backward(q):
+    bias, r1, r2 = kerple(q)
+    bias.backward(floats(q["dy"], bias.shape))
+    return torch.cat([r1.grad, r2.grad])
+
+
+@call
+def biases_transformer_xl(q):
+    from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
+
+    (b, s, nh, hd), t, h = q["shape"], q["keys"], q["hidden_size"]
+    queries, keys = floats(q["q"], (b, s, nh, hd)), floats(q["k"], (b, t, nh, hd))
+    u, v = floats(q["u"], (nh, hd)), floats(q["v"], (nh, hd))
+    # XLNet's shift wants the distances t .. 1 - s in a row.
+    distance = torch.arange(t, -s, -1.0)
+    inverse = 1 / (float(q["base"]) ** (torch.arange(0, h, 2.0) / h))
+    angles = torch.outer(distance, inverse)
+    sinusoids = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)
+    heads = F.linear(sinusoids, floats(q["weight"], (nh * hd, h))).view(-1, nh, hd)
+    place = torch.einsum("bsnd,jnd->bnsj", queries + v, heads)
+    place = XLNetRelativeAttention.rel_shift_bnij(place, klen=t)
+    content = torch.einsum("bsnd,btnd->bnst", queries + u, keys)
+    return causal_weights((content + place) / math.sqrt(hd))
+
+
+# More rotations: tables in float64, rounded once, and the rotation as the Hugging Face models write it; elu, cumsum and
+# autograd for linear attention.
+
+
+def rotations_turned(x, angles, scale=None):
+    """`x` [b, s, nh, hd], half-split, turned by `angles` [s, hd / 2], and multiplied by `scale` of the same shape."""
+    scale = torch.ones_like(angles) if scale is None else scale
+    cos, sin = ((table * scale).repeat(1, 2).float()[:, None] for table in (angles.cos(), angles.sin()))
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat([-second, first], dim=-1) * sin
+
+
+def rotations_theta(planes, base):
+    return base ** (-torch.arange(planes, dtype=torch.float64) / planes)
+
+
+@call
+def rotations_xpos(q):
+    _, s, _, hd = q["shape"]
+    positions = torch.arange(q["offset"], q["offset"] + s, dtype=torch.float64)
+    angles = torch.outer(positions, rotations_theta(hd // 2, q["base"]))
+    zeta = (torch.arange(0, hd, 2, dtype=torch.float64) / hd + 0.4) / 1.4
+    power = (positions[:, None] - q["center"]) / q["scale_base"]
+    queries = rotations_turned(floats(q["q"], q["shape"]), angles, zeta**power)
+    return torch.cat([queries, rotations_turned(floats(q["k"], q["shape"]), angles, zeta**-power)])
+
+
+def rotations_axial_turned(x, q):
+    planes, hd = torch.tensor(q["planes"]), q["shape"][3]
+    theta = rotations_theta(hd // 2, q["base"])
+    if q["sections"] == "Anew":
+        theta = torch.cat([rotations_theta(p, q["base"]) for p in q["planes"]])
+    coordinates = torch.tensor(q["coordinates"], dtype=torch.float64).view(-1, len(planes))
+    return rotations_turned(x, coordinates.repeat_interleave(planes, dim=1) * theta)
+
+
+@call
+def rotations_axial(q):
+    return rotations_axial_turned(floats(q["x"], q["shape"]), q)
+
+
+@call
+def rotations_axial_backward(q):
+    x = floats(q["x"], q["shape"], grad=True)
+    rotations_axial_turned(x, q).backward(floats(q["dy"], q["shape"]))
+    return x.grad
+
+
+def rotations_features(q, start, x):
+    """Plain and turned, [b, s, nh, hd] each; row 0 is at position `start`."""
+    features = F.elu(x) + 1
+    if q["base"] is None:
+        return features, features
+    positions = torch.arange(start, start + x.shape[1], dtype=torch.float64)
+    return features, rotations_turned(features, torch.outer(positions, rotations_theta(x.shape[3] // 2, q["base"])))
+
+
+def rotations_attention(q, queries, keys, values):
+    (queries, turned_q), (keys, turned_k) = (rotations_features(q, q["offset"], x) for x in (queries, keys))
+    seen = torch.ones(q["shape"][1], q["shape"][1]).tril()
+    weights = torch.einsum("bmnd,btnd->bnmt", turned_q, turned_k) * seen
+    numerators = torch.einsum("bnmt,btnd->bmnd", weights, values)
+    return numerators / (queries * keys.cumsum(1)).sum(-1, keepdim=True)
+
+
+@call
+def rotations_linear(q):
+    return rotations_attention(q, *(floats(q[name], q["shape"]) for name in "qkv"))
+
+
+@call
+def rotations_linear_backward(q):
+    leaves = [floats(q[name], q["shape"], grad=True) for name in "qkv"]
+    rotations_attention(q, *leaves).backward(floats(q["dy"], q["shape"]))
+    return torch.cat([leaf.grad for leaf in leaves])
+
+
+@call
+def rotations_running(q):
+    sums, total, start, out = 0, 0, q["offset"], []
+    pieces = zip(*(floats(q[name], q["shape"]).split(q["pieces"], dim=1) for name in "qkv"))
+    for queries, keys, values in pieces:
+        (queries, turned_q), (keys, turned_k) = (rotations_features(q, start, x) for x in (queries, keys))
+        sums = sums + (turned_k[..., None] * values[..., None, :]).cumsum(1)  # [b, s, nh, hd, hd]
+        total = total + keys.cumsum(1)
+        numerators = torch.einsum("bsnd,bsnde->bsne", turned_q, sums)
+        out.append(numerators / (queries * total).sum(-1, keepdim=True))
+        sums, total, start = sums[:, -1:], total[:, -1:], start + queries.shape[1]
+    return torch.cat(out, dim=1)
 
 
 def plain(value):

@@ -263,3 +263,42 @@ fn halves_are_rounded_once() {
     let counts = grads.get(&positions.table.weight).as_vec();
     assert_eq!(counts, [half(0.0), half(3000.0)]);
 }
+
+/// One pass over memory and operation by operation: the same bits.
+#[test]
+fn fused_and_composed_agree() {
+    let learned = learned();
+    let module = Sinusoidal::default();
+    for (b, s) in [(1, 1), (3, 5), (40, 6)] {
+        let x = tokens(b, s, 0.7);
+        let run = || {
+            let y = module.try_forward((x.leaky_trace(), 3)).unwrap();
+            let values = y.as_vec();
+            let grads = (y * tokens(b, s, 0.3)).sum::<Rank0, _>().backward();
+            (values, grads.get(&x).as_vec())
+        };
+        assert_eq!(run(), quadrivium::composed(run));
+        let x = tokens(b, s.min(5), 0.7);
+        let table = &learned.table.weight;
+        let run = || {
+            let y = learned.try_forward((x.leaky_trace(), 1)).unwrap();
+            let values = y.as_vec();
+            let grads = y.square().sum::<Rank0, _>().backward();
+            (values, grads.get(&x).as_vec(), grads.get(table).as_vec())
+        };
+        assert_eq!(run(), quadrivium::composed(run));
+        assert_eq!(run(), quadrivium::in_threads(run));
+    }
+}
+
+/// Whatever was asked before, and by whichever clone, changes nothing.
+#[test]
+fn kept_rows_are_those_of_the_formula() {
+    let module = Sinusoidal::default();
+    let asked = [(0, 8), (3, 2), (6, 4), (100, 1), (0, 9), (5, 8), (1 << 40, 9)];
+    for (offset, s) in asked {
+        let zeros: Tokens<f64> = Dev::default().zeros_like(&(1, s, Const));
+        let got = module.clone().try_forward((zeros, offset)).unwrap().as_vec();
+        assert_eq!(got, sinusoids(offset..offset + s, 4, 10_000.0).unwrap());
+    }
+}

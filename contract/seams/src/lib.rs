@@ -50,4 +50,12 @@ seams! {
     loss: "../../src/loss";
     /// The Llama decoder.
     model: "../../src/model", menu;
+    /// Absolute positions.
+    absolute: "../../src/absolute";
+    /// Biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
+    biases: "../../src/biases";
+    /// Stretched RoPE.
+    frequencies: "../../src/frequencies", menu;
+    /// More rotations.
+    rotations: "../../src/rotations", menu;
 }

@@ -48,6 +48,12 @@ plain!(
     SwiGluGrads,
     Pairs,
     Trained,
+    KerpleGrads,
+    Frequencies,
+    StretchedRopeGrads,
+    TurnedPair,
+    LinearGrads,
+    LearnedGrads,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -204,6 +210,53 @@ calls! {
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;
+    }
+    biases: ScoreBiases {
+        slopes(val num_heads: usize) -> Vec<f64>;
+        alibi(by case: AlibiCase) -> Vec<f32>;
+        bucket(by case: BucketCase) -> usize;
+        t5(by case: T5Case) -> Vec<f32>;
+        t5_backward(by case: T5Case, list dy: f32) -> Vec<f32>;
+        kerple(by case: KerpleCase) -> Vec<f32>;
+        kerple_backward(by case: KerpleCase, list dy: f32) -> KerpleGrads;
+        transformer_xl(by case: XlCase) -> Vec<f32>;
+        t5_in(val manner: Manner, by case: T5Case) -> Vec<f32>;
+        t5_backward_in(val manner: Manner, by case: T5Case, list dy: f32) -> Vec<f32>;
+        kerple_in(val manner: Manner, by case: KerpleCase) -> Vec<f32>;
+        kerple_backward_in(val manner: Manner, by case: KerpleCase, list dy: f32) -> KerpleGrads;
+        transformer_xl_in(val manner: Manner, by case: XlCase) -> Vec<f32>;
+    }
+    frequencies: StretchedRope {
+        frequencies(by case: FrequenciesCase) -> Frequencies;
+        forward(by case: StretchedRopeCase) -> Vec<f32>;
+        backward(by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
+        forward_in(val manner: Manner, by case: StretchedRopeCase) -> Vec<f32>;
+        backward_in(val manner: Manner, by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
+    }
+    rotations: Rotations {
+        xpos(by case: XPosCase) -> TurnedPair;
+        axial(by case: AxialCase) -> Vec<f32>;
+        axial_backward(by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear(by case: LinearCase) -> Vec<f32>;
+        linear_backward(by case: LinearCase, list dy: f32) -> LinearGrads;
+        running(by case: LinearCase, list pieces: usize) -> Vec<f32>;
+        xpos_in(val manner: Manner, by case: XPosCase) -> TurnedPair;
+        axial_in(val manner: Manner, by case: AxialCase) -> Vec<f32>;
+        axial_backward_in(val manner: Manner, by case: AxialCase, list dy: f32) -> Vec<f32>;
+        linear_in(val manner: Manner, by case: LinearCase) -> Vec<f32>;
+        linear_backward_in(val manner: Manner, by case: LinearCase, list dy: f32) -> LinearGrads;
+    }
+    absolute: AbsolutePositions {
+        table(val hidden_size: usize, val base: f64, val positions: Range<usize>) -> Vec<f32>;
+        shift(val hidden_size: usize, val base: f64, val steps: usize) -> Vec<f32>;
+        add_sinusoids(by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward(by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned(by case: LearnedCase) -> Vec<f32>;
+        learned_backward(by case: LearnedCase, list dy: f32) -> LearnedGrads;
+        add_sinusoids_in(val manner: Manner, by case: SinusoidCase) -> Vec<f32>;
+        sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
+        add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
+        learned_backward_in(val manner: Manner, by case: LearnedCase, list dy: f32) -> LearnedGrads;
     }
 }
 

@@ -82,6 +82,10 @@ components! {
     feedforward: SwiGlu,
     loss: CrossEntropy,
     model: Llama,
+    biases: ScoreBiases,
+    frequencies: StretchedRope,
+    rotations: Rotations,
+    absolute: AbsolutePositions,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

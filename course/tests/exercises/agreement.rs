@@ -41,11 +41,12 @@ fn the_grade_that_counts_and_the_local_one_agree() {
         for entry in COMPONENTS {
             let of_entry: Vec<&Case> =
                 cases.iter().filter(|case| component(case) == entry.slug).collect();
-            let case = of_entry[(seed * 7919) % of_entry.len()];
+            // Some components have none yet.
+            let Some(case) = of_entry.get((seed * 7919) % of_entry.len().max(1)) else { continue };
             let text = with_lines(&scratch, case);
             scratch.write(&format!("exercises/src/{}.rs", entry.slug), &text);
             std::fs::write(files.join(format!("{}.rs", entry.slug)), text).unwrap();
-            strange.push(case);
+            strange.push(*case);
         }
 
         let json = scratch.file("grades.json");

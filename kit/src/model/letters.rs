@@ -11,15 +11,39 @@ use crate::text::visible;
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::{LlamaConfig, LlamaTransformer, Tied};
+use quadrivium::position::PositionEncoding;
 use quadrivium::tensor::*;
 use quadrivium::training::{AdamW, AdamWConfig, Schedule, clip_gradients};
-use quadrivium::{Error, NtkAwareRopeConfig, PastCache};
+use quadrivium::{Error, GroupRmsNorm, NtkAwareRopeConfig, PastCache, VocabEmbedding};
 
 /// `v`: the ids are those of ASCII.
 pub const VOCAB: usize = 128;
 
 /// Two blocks, 32 elements a token, 4 query heads over 2 key heads of 8 elements.
 pub type Model = LlamaTransformer<VOCAB, 32, 4, 2, 8, 96, 2, f64, Cpu, Tied>;
+
+/// The same with other encodings of positions: `P` in each block, and `X` once for all blocks.
+pub type Encoded<P, X> = LlamaTransformer<
+    VOCAB,
+    32,
+    4,
+    2,
+    8,
+    96,
+    2,
+    f64,
+    Cpu,
+    Tied,
+    VocabEmbedding<VOCAB, 32, f64, Cpu>,
+    GroupRmsNorm<32, 32, f64, Cpu>,
+    P,
+    X,
+>;
+
+/// An encoding that fits the model.
+pub(super) trait Fits: PositionEncoding<8, f64, Cpu> + TensorCollection<f64, Cpu> {}
+
+impl<P: PositionEncoding<8, f64, Cpu> + TensorCollection<f64, Cpu>> Fits for P {}
 
 /// `b`: windows of a step.
 pub const BATCH: usize = 8;
@@ -72,6 +96,14 @@ pub struct Lesson {
 /// # Errors
 /// What the library refuses.
 pub fn teach(model: &mut Model, text: &str, steps: usize) -> Result<Lesson> {
+    teach_any(model, text, steps)
+}
+
+pub(super) fn teach_any<P: Fits, X: Fits>(
+    model: &mut Encoded<P, X>,
+    text: &str,
+    steps: usize,
+) -> Result<Lesson> {
     let (ids, held_out) = split(&ids(text))?;
     let schedule = Schedule { peak: 0.01, warmup: (steps / 20).max(1), steps, end: 0.001 };
     let mut adam = AdamW::new(AdamWConfig::default())?;
@@ -98,7 +130,7 @@ pub fn teach(model: &mut Model, text: &str, steps: usize) -> Result<Lesson> {
 // ANCHOR_END: teach
 
 /// What is learned from, and what is held out.
-fn split(ids: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
+pub(super) fn split(ids: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
     if ids.len() < 4 * HELD_OUT {
         return Err(crate::Error::ShortText { least: 4 * HELD_OUT, letters: ids.len() });
     }
@@ -111,8 +143,8 @@ fn split(ids: &[usize]) -> Result<(Vec<usize>, Vec<usize>)> {
 type Ids = Tensor<(usize, usize), usize, Cpu>;
 
 /// Windows that begin at `starts`, and the letters that follow theirs, `[b, s]` each.
-fn windows(
-    model: &Model,
+fn windows<P, X>(
+    model: &Encoded<P, X>,
     ids: &[usize],
     starts: impl Iterator<Item = usize>,
 ) -> Result<(Ids, Ids)> {
@@ -127,7 +159,7 @@ fn windows(
 }
 
 /// The mean loss over a text's whole windows.
-fn loss(model: &Model, ids: &[usize]) -> Result<f64> {
+fn loss<P: Fits, X: Fits>(model: &Encoded<P, X>, ids: &[usize]) -> Result<f64> {
     let starts = (0..ids.len() - WINDOW).step_by(WINDOW);
     let (x, next) = windows(model, ids, starts)?; //                         [b, s] each
     Ok(cross_entropy(model.try_forward(x)?, &next)?.array())

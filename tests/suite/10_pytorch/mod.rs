@@ -1,12 +1,15 @@
 //! Equal to PyTorch 2.15: initial values, outputs and gradients.
 //!
-//! `tests/goldens/generate.py` and `encodings.py` wrote the numbers; the README says what they are. Reading them
+//! `tests/goldens/generate.py` wrote the numbers; the README says what they are. Reading them
 //! needs no Python.
 
+mod absolute;
 mod attention;
+mod biases;
 mod embedding;
 mod encodings;
 mod feedforward;
+mod frequencies;
 mod init;
 mod layernorm;
 mod loss;
@@ -14,6 +17,7 @@ mod model;
 mod norm;
 mod parallel;
 mod rope;
+mod rotations;
 
 use crate::oracle;
 use crate::support::*;

@@ -72,10 +72,8 @@ fn no_session_asks_for_more_reading_than_it_has_time_for() {
         .map(|(name, file)| (name, std::fs::read_to_string(file).unwrap()))
         .collect();
     let sessions = plan::sessions(&pages).unwrap();
-    assert_eq!(
-        sessions.iter().map(|(n, _)| *n).collect::<Vec<_>>(),
-        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
-    );
+    let numbers: Vec<usize> = sessions.iter().map(|(n, _)| *n).collect();
+    assert_eq!(numbers, (1..=13).collect::<Vec<_>>());
     for (session, load) in sessions {
         let minutes = load.minutes();
         assert!(minutes <= MOST_READING, "session {session}: {minutes} minutes, {load:?}");

@@ -98,16 +98,24 @@ fn the_students_lines_do_not_pass_yet() {
     }
 }
 
+/// The page that a notebook belongs to. It has the notebook's subject as its name, but for one: what the map of encodings
+/// lists is measured in the chapter after it.
+fn chapter_of(subject: &str) -> &str {
+    if subject == "encodings" { "long" } else { subject }
+}
+
 /// The book's test of links sees to it that the sections are there: the notebooks are pages of it.
 #[test]
 fn each_is_linked_from_its_chapter_and_back() {
     for name in &names() {
         let (_, subject) = name.split_once('-').unwrap();
-        let chapter = std::fs::read_to_string(home().root().join(format!("book/src/{subject}.md")));
+        let chapter = chapter_of(subject);
+        let page = format!("book/src/{chapter}.md");
+        let text = std::fs::read_to_string(home().root().join(page)).unwrap();
         let back = format!("](notebook-{subject}.md)");
-        assert!(chapter.unwrap().contains(&back), "the chapter {subject} has no link {back}");
+        assert!(text.contains(&back), "the chapter {chapter} has no link {back}");
         let first = notebook(name).cells[0].source.whole();
-        let there = format!("](../book/src/{subject}.md");
+        let there = format!("](../book/src/{chapter}.md");
         assert!(first.contains(&there), "the first cell of {name} has no link {there}");
         let page =
             std::fs::read_to_string(home().root().join(format!("book/src/notebook-{subject}.md")));

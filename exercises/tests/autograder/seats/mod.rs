@@ -5,15 +5,19 @@
 // A property is written for every lifetime of its party; a closure fits, the function itself does not.
 #![allow(clippy::redundant_closure)]
 
+mod absolute;
 mod attention;
+mod biases;
 mod embedding;
 mod feedforward;
+mod frequencies;
 mod layernorm;
 mod loss;
 mod model;
 mod norm;
 mod parallel;
 mod rope;
+mod rotations;
 
 use crate::seat::Seat;
 use exercises::prelude::{
@@ -33,6 +37,10 @@ pub static SEATS: &[Seat] = &[
     feedforward::SEAT,
     loss::SEAT,
     model::SEAT,
+    absolute::SEAT,
+    biases::SEAT,
+    frequencies::SEAT,
+    rotations::SEAT,
 ];
 
 /// The learner's code, as far as one task goes.

@@ -3,15 +3,19 @@
 //! The tests replay them and need no Python. A question that was never asked stops the test and says how
 //! to record anew.
 
+mod absolute;
 mod attention;
+mod biases;
 mod embedding;
 mod feedforward;
+mod frequencies;
 mod layernorm;
 mod loss;
 mod model;
 mod norm;
 mod parallel;
 mod rope;
+mod rotations;
 
 use crate::parties::Seat;
 use crate::support::root;
@@ -34,6 +38,10 @@ pub static SEATS: &[Seat<PyTorch>] = &[
     feedforward::SEAT,
     loss::SEAT,
     model::SEAT,
+    absolute::SEAT,
+    biases::SEAT,
+    frequencies::SEAT,
+    rotations::SEAT,
 ];
 
 /// PyTorch, live or as recorded.

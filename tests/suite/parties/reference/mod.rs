@@ -3,15 +3,19 @@
 //! The free functions have sizes at run time and are asked for all of them. The modules have sizes
 //! in their types; they are asked for the sizes of the contract's menu.
 
+mod absolute;
 mod attention;
+mod biases;
 mod embedding;
 mod feedforward;
+mod frequencies;
 mod layernorm;
 mod loss;
 mod model;
 mod norm;
 mod parallel;
 mod rope;
+mod rotations;
 
 use crate::parties::Seat;
 use crate::support::*;
@@ -30,6 +34,10 @@ pub static SEATS: &[Seat<Library>] = &[
     feedforward::SEAT,
     loss::SEAT,
     model::SEAT,
+    absolute::SEAT,
+    biases::SEAT,
+    frequencies::SEAT,
+    rotations::SEAT,
 ];
 
 /// The library.

@@ -4,11 +4,14 @@
 //! can be read without building anything; a test makes them again and compares. A number stands in
 //! the text, with its name in a comment behind it; the build compares the two.
 
+pub mod absolute;
 pub mod attention;
+pub mod biases;
 pub mod claims;
 pub mod embedding;
 pub mod encodings;
 pub mod feedforward;
+pub mod frequencies;
 pub mod kinds;
 pub mod layernorm;
 pub mod long;
@@ -16,6 +19,7 @@ pub mod loss;
 pub mod norm;
 pub mod parallel;
 pub mod rope;
+pub mod rotations;
 pub mod shapes;
 pub mod testing;
 pub mod training;
@@ -34,6 +38,10 @@ pub static CHAPTERS: &[&Made] = &[
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &biases::MADE,
+    &frequencies::MADE,
+    &rotations::MADE,
+    &absolute::MADE,
     &encodings::MADE,
     &long::MADE,
     &testing::MADE,

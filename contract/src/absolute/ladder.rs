@@ -1,0 +1,276 @@
+//! The ladder of absolute positions: what is asked, from the plainest question on.
+
+use crate::absolute::laws::*;
+use crate::absolute::party::*;
+use crate::aspect::Aspect;
+use crate::breach::Step;
+use crate::ladder::{Asked, Draw, Rung, is_short, many, mixtures, sizes};
+use crate::run::Run;
+
+type Positions = dyn AbsolutePositions;
+
+/// What stands among the values of the last token, and in `dy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Nothing,
+    Zeros,
+    Nan,
+    Outlier,
+}
+
+const AMONG: [Among; 5] = [Among::Nothing, Among::Zeros, Among::Nan, Among::Outlier, Among::Zeros];
+
+/// A question about tokens. [`PLAIN`] is one token of two elements at position 0.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// `b` and `s`.
+    tokens: [usize; 2],
+    h: usize,
+    base: f64,
+    offset: usize,
+    /// Rows of a learned table behind the text's last.
+    more: usize,
+    among: Among,
+    manner: Manner,
+}
+
+const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    h: 2,
+    base: 10_000.0,
+    offset: 0,
+    more: 0,
+    among: Among::Nothing,
+    manner: Manner::Plain,
+};
+
+fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let full = Plan { tokens: [2, 3], h: 6, offset: 4, more: 2, ..PLAIN };
+    add(Aspect::Wiring, PLAIN);
+    add(Aspect::Wiring, Plan { h: 4, ..PLAIN });
+    add(Aspect::Offset, Plan { tokens: [1, 4], h: 4, ..PLAIN });
+    add(Aspect::Offset, Plan { offset: 3, more: 2, ..PLAIN });
+    add(Aspect::Offset, Plan { offset: 5, tokens: [1, 4], h: 4, ..PLAIN });
+    add(Aspect::Offset, Plan { tokens: [3, 2], h: 4, ..PLAIN });
+    add(Aspect::Order, full);
+    for base in [100.0, 500_000.0] {
+        add(Aspect::Frequencies, Plan { base, ..full });
+    }
+    for among in AMONG {
+        add(Aspect::Special, Plan { among, ..full });
+    }
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Plan { manner, ..full });
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Plan { manner, ..full });
+    }
+    for among in [Among::Nothing, Among::Nan] {
+        add(Aspect::State, Plan { manner: Manner::Again, among, ..full });
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
+        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Zeros, ..full });
+        add(Aspect::Extent, Plan { h: 2 * n, ..full });
+        add(
+            Aspect::Extent,
+            Plan { h: 2 * n, tokens: [1, 2], offset: 1, more: 1, among: Among::Nan, ..full },
+        );
+        add(Aspect::Extent, Plan { offset: n, more: n % 3, ..full });
+        add(Aspect::Extent, Plan { more: n, offset: 0, among: Among::Zeros, ..full });
+    }
+    for n in [100, 129, 1000].into_iter().filter(|_| run.every_size) {
+        add(Aspect::Extent, Plan { offset: n, tokens: [1, 2], ..full });
+    }
+    for tokens in many(run) {
+        add(Aspect::Extent, Plan { tokens, h: 4, ..full });
+    }
+    for mixture in mixtures(run) {
+        let manner = mixture.pick(0, &Manner::ALL);
+        let manner = if manner == Manner::Cloned { Manner::Again } else { manner };
+        let among = match manner {
+            Manner::Broadcast => Among::Nothing, // rows that are broadcast are equal
+            _ => mixture.pick(1, &AMONG),
+        };
+        let h = mixture.pick(
+            2,
+            if is_short(mixture.tokens) { &[2, 4, 6, 18, 34, 66, 130] } else { &[2, 4, 10] },
+        );
+        let (offset, more) =
+            (mixture.pick(3, &[0, 1, 2, 3, 5, 9, 17, 65]), mixture.pick(4, &[0, 1, 2, 3, 9, 64]));
+        let base = mixture.pick(5, &[10_000.0, 100.0, 2.0]);
+        add(Aspect::Extent, Plan { tokens: mixture.tokens, h, base, offset, more, among, manner });
+    }
+    plans
+}
+
+impl Plan {
+    fn tokens(self, run: &Run, salt: u64) -> (Vec<f32>, Vec<f32>) {
+        let Self { tokens: [b, s], h, among, manner, .. } = self;
+        let mut draw = Draw::new(run, salt + (b * 1000 + s * 100 + h) as u64);
+        let (mut x, mut dy) = (draw.values(b * s * h), draw.values(b * s * h));
+        let last = x.len() - h;
+        match among {
+            Among::Nothing => {}
+            Among::Zeros => (x[last], dy[0]) = (0.0, 0.0),
+            Among::Nan => (x[last], dy[last + h - 1]) = (f32::NAN, f32::NAN),
+            Among::Outlier => (x[last], dy[last]) = (3000.0 * x[last], 3000.0 * dy[last]),
+        }
+        if manner == Manner::Broadcast {
+            (s * h..x.len()).for_each(|i| (x[i], dy[i]) = (x[i - s * h], dy[i - s * h]));
+        }
+        (x, dy)
+    }
+
+    fn sinusoids(self, run: &Run) -> AskedSinusoids {
+        let (x, dy) = self.tokens(run, 7);
+        let Self { tokens: [b, s], h, base, offset, manner, .. } = self;
+        Asked { manner, case: SinusoidCase { shape: [b, s, h], base, offset, x }, dy }
+    }
+
+    /// A learned table may be of any width: here it is odd now and then.
+    fn learned(self, run: &Run) -> AskedLearned {
+        let this = Self { h: self.h - usize::from(self.base < 1000.0 || self.h % 3 == 1), ..self };
+        let (x, dy) = this.tokens(run, 8);
+        let Self { tokens: [b, s], h, offset, more, manner, .. } = this;
+        let max_seq_len = offset + s + more;
+        let table = Draw::new(run, 9).values(max_seq_len * h);
+        Asked { manner, case: LearnedCase { shape: [b, s, h], max_seq_len, table, offset, x }, dy }
+    }
+
+    /// A text that ends `1 + more` rows past its table.
+    fn past(self, run: &Run) -> AskedLearned {
+        let mut asked = self.learned(run);
+        let case = &mut asked.case;
+        let end = case.offset + case.shape[1];
+        case.max_seq_len = end.saturating_sub(1 + self.more).max(1);
+        case.offset += usize::from(case.max_seq_len == end);
+        case.table.truncate(case.max_seq_len * case.shape[2]);
+        asked
+    }
+
+    fn has_gradient(self) -> bool {
+        self.manner != Manner::Traced
+    }
+
+    fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+}
+
+/// Questions about the table: position by position, size by size, far away.
+fn tables(run: &Run) -> Vec<(Aspect, Rows)> {
+    let mut all = Vec::new();
+    let mut add = |aspect, h, base, start: usize, n| {
+        all.push((aspect, Rows { h, base, positions: start..start + n }));
+    };
+    add(Aspect::Rotation, 2, 10_000.0, 0, 1);
+    add(Aspect::Rotation, 2, 10_000.0, 1, 1);
+    add(Aspect::Rotation, 2, 10_000.0, 0, 9);
+    add(Aspect::Order, 4, 10_000.0, 0, 1);
+    for (h, base) in [(4, 100.0), (4, 10_000.0), (8, 10_000.0), (6, 2.0), (16, 500_000.0)] {
+        add(Aspect::Frequencies, h, base, 1, 1);
+        add(Aspect::Frequencies, h, base, 0, 12);
+    }
+    for start in [3, 40, 127, 255] {
+        add(Aspect::Offset, 6, 10_000.0, start, 4);
+    }
+    for start in [1000, 65_535, 1 << 20] {
+        add(Aspect::Precision, 6, 10_000.0, start, 3);
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, 2 * n, 10_000.0, 1, 3);
+        add(Aspect::Extent, 6, 100.0, 2, n);
+        add(Aspect::Extent, 4, 10_000.0, n, 2);
+    }
+    for mixture in mixtures(run) {
+        let h = mixture.pick(0, &[2, 4, 6, 10, 18, 34, 66, 130]);
+        let start = mixture.pick(1, &[0, 1, 2, 9, 17, 64, 300, 5000, 70_000]);
+        add(
+            Aspect::Extent,
+            h,
+            mixture.pick(2, &[10_000.0, 100.0, 1.5, 1e6]),
+            start,
+            mixture.tokens[1] * mixture.tokens[0],
+        );
+    }
+    all
+}
+
+/// Questions about the shift.
+fn shifts(run: &Run) -> Vec<(Aspect, Steps)> {
+    let mut all = Vec::new();
+    let mut add = |aspect, h, base, steps| all.push((aspect, Steps { h, base, steps }));
+    for steps in [0, 1, 2, 3] {
+        add(Aspect::Rotation, 2, 10_000.0, steps);
+    }
+    add(Aspect::Order, 4, 10_000.0, 1);
+    for (h, base) in [(4, 100.0), (8, 10_000.0), (6, 2.0)] {
+        add(Aspect::Frequencies, h, base, 1);
+        add(Aspect::Frequencies, h, base, 10);
+    }
+    for steps in [1000, 65_535, 1 << 20] {
+        add(Aspect::Precision, 6, 10_000.0, steps);
+    }
+    for n in sizes(run) {
+        add(Aspect::Extent, 6, 100.0, n);
+        add(Aspect::Extent, 4, 10_000.0, n + 70);
+        if n <= 16 || n == 33 || n == 65 {
+            add(Aspect::Extent, 2 * n, 10_000.0, n);
+        }
+    }
+    for h in [18, 34, 66] {
+        for (steps, base) in [(0, 100.0), (1, 1.5), (9, 1e6), (300, 100.0), (70_000, 10_000.0)] {
+            add(Aspect::Extent, h, base, steps);
+        }
+    }
+    all
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
+    let mut rungs: Vec<Rung<Positions>> = Vec::new();
+    for (aspect, asked) in tables(run) {
+        rungs.push(Rung::new("table", aspect, move |party| matches_table(party, &asked)));
+    }
+    for (aspect, asked) in shifts(run) {
+        rungs.push(Rung::new("shift", aspect, move |party| matches_shift(party, &asked)));
+    }
+    let run = *run;
+    type OfSinusoids = fn(&Positions, &AskedSinusoids) -> Step;
+    type OfLearned = fn(&Positions, &AskedLearned) -> Step;
+    let sinusoids: [(_, OfSinusoids, bool); 2] =
+        [("add_sinusoids", matches_sum, false), ("sinusoids_backward", matches_sinusoids_dx, true)];
+    let learned: [(_, OfLearned, bool); 3] = [
+        ("add_learned", matches_learned, false),
+        ("learned_backward (dx)", matches_learned_dx, true),
+        ("learned_backward (dtable)", matches_dtable, true),
+    ];
+    for (aspect, plan) in plans(&run) {
+        let asked = |back: bool| if back { plan.has_gradient() } else { plan.has_values() };
+        let aspect_of = move |back: bool| match aspect {
+            Aspect::Wiring if back => Aspect::Gradient,
+            other if back => other.of_gradient(),
+            other => other,
+        };
+        for (call, judge, back) in sinusoids {
+            if asked(back) {
+                let judge = move |party: &Positions| judge(party, &plan.sinusoids(&run));
+                rungs.push(Rung::new(call, aspect_of(back), judge));
+            }
+        }
+        for (call, judge, back) in learned {
+            if asked(back) {
+                let judge = move |party: &Positions| judge(party, &plan.learned(&run));
+                rungs.push(Rung::new(call, aspect_of(back), judge));
+            }
+        }
+        if plan.has_values() {
+            let judge = move |party: &Positions| refused_in_words(party, &plan.past(&run));
+            rungs.push(Rung::new("refusal", Aspect::Refusal, judge));
+        }
+    }
+    rungs
+}

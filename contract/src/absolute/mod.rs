@@ -1,0 +1,35 @@
+//! Absolute positions: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+
+pub mod ladder;
+pub mod laws;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+pub use seams::absolute::party;
+
+use crate::component::component;
+
+component!(AbsolutePositions {
+    slug: "absolute",
+    name: "Absolute positions",
+    title: "Absolute positions",
+    about: "adds a vector for each position to the tokens: sinusoids, or a row of a learned table"
+});

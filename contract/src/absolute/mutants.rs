@@ -1,0 +1,196 @@
+//! Mutants of absolute positions.
+
+use crate::absolute::party::*;
+use crate::component::Probe;
+use crate::ladder::Draw;
+use crate::laws::widen;
+use crate::mutants::asked::{
+    BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+};
+use crate::mutants::mixer::{Axes, Call, Mixed};
+use std::ops::Range;
+
+type Positions = dyn AbsolutePositions;
+
+/// What their conditions are about.
+pub const AXES: Axes = Axes {
+    calls: &[
+        "table",
+        "shift",
+        "add_sinusoids",
+        "sinusoids_backward",
+        "add_learned",
+        "learned_backward",
+    ],
+    not_asked: &[
+        NotAsked {
+            calls: &["table", "shift"],
+            ways: &OF_TENSORS,
+            why: "it takes numbers, and keeps nothing",
+        },
+        NotAsked {
+            calls: &["table", "shift"],
+            ways: &[Way::Special, Way::Words, Way::AfterRefusal],
+            why: "it takes numbers, and keeps nothing; bad ones are refused, in any words",
+        },
+        NotAsked {
+            calls: &["add_sinusoids"],
+            ways: &[Way::Words],
+            why: "a bad size is refused, in any words",
+        },
+        NotAsked {
+            calls: &["add_sinusoids", "add_learned"],
+            ways: &[Way::UsedTwice, Way::Continued],
+            why: OF_GRADIENTS,
+        },
+        NotAsked {
+            calls: &["add_sinusoids", "sinusoids_backward", "add_learned", "learned_backward"],
+            ways: &[Way::Cloned, Way::AfterRefusal],
+            why: "it is a function: there is nothing to clone, and nothing is kept",
+        },
+        NotAsked {
+            calls: &["sinusoids_backward", "learned_backward"],
+            ways: &[Way::Traced],
+            why: BACK_TRACED,
+        },
+        NotAsked {
+            calls: &["sinusoids_backward", "learned_backward"],
+            ways: &[Way::Refusal, Way::Words],
+            why: FORWARD_REFUSES,
+        },
+    ],
+    parts: &["b", "s", "h", "r"],
+    sizes: &["b", "s", "h"],
+    types: &[],
+    quantities: &[
+        ("position", &[1, 2, 3, 4, 6]),
+        ("steps", &[1, 2, 3, 4, 6]),
+        ("rows", &[1, 2, 3, 6]),
+    ],
+};
+
+fn of_sinusoids(name: &'static str, case: &SinusoidCase) -> Call {
+    let [b, s, h] = case.shape;
+    Call::of(name, [("b", b), ("s", s), ("h", h), ("position", case.offset)]).with(&case.x)
+}
+
+fn of_learned(name: &'static str, case: &LearnedCase) -> Call {
+    let [b, s, h] = case.shape;
+    let sizes =
+        [("b", b), ("s", s), ("h", h), ("position", case.offset), ("rows", case.max_seq_len)];
+    Call::of(name, sizes).with(&case.x)
+}
+
+/// The axes of tokens.
+fn axes([b, s, h]: [usize; 3]) -> [(&'static str, usize); 3] {
+    [("b", b), ("s", s), ("h", h)]
+}
+
+impl AbsolutePositions for Mixed<Positions> {
+    fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Reply<Vec<f32>> {
+        let sizes = [("s", positions.len()), ("h", h), ("position", positions.start)];
+        let turn = self.mixer.turn(&Call::of("table", sizes));
+        let ask = |party: &Positions| party.table(h, base, positions.clone());
+        turn.values(&[("s", positions.len()), ("h", h)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn shift(&self, h: usize, base: f64, steps: usize) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&Call::of("shift", [("h", h), ("steps", steps)]));
+        let ask = |party: &Positions| party.shift(h, base, steps);
+        turn.values(&[("r", h), ("h", h)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        self.add_sinusoids_in(Manner::Plain, case)
+    }
+
+    fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&of_sinusoids("add_sinusoids", case).asked(manner));
+        let ask = |party: &Positions| party.add_sinusoids_in(manner, case);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.sinusoids_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn sinusoids_backward_in(
+        &self,
+        manner: Manner,
+        case: &SinusoidCase,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let turn =
+            self.mixer.turn(&of_sinusoids("sinusoids_backward", case).asked(manner).with(dy));
+        let ask = |party: &Positions| party.sinusoids_backward_in(manner, case, dy);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+        self.add_learned_in(Manner::Plain, case)
+    }
+
+    fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&of_learned("add_learned", case).asked(manner));
+        let ask = |party: &Positions| party.add_learned_in(manner, case);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+        self.learned_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn learned_backward_in(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        let turn = self.mixer.turn(&of_learned("learned_backward", case).asked(manner).with(dy));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|party| party.learned_backward_in(manner, case, dy));
+        let part = |axes: &[_], of: fn(LearnedGrads) -> Vec<f32>| {
+            turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
+        };
+        let of_table = [("r", case.max_seq_len), ("h", case.shape[2])];
+        Ok(LearnedGrads {
+            dx: part(&axes(case.shape), |grads| grads.dx)?,
+            dtable: part(&of_table, |grads| grads.dtable)?,
+        })
+    }
+}
+
+/// Answers to random questions.
+pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
+    let h = 2 * (1 + draw.below(40));
+    let shape = [1 + draw.below(5), 1 + draw.below(9), h];
+    let n: usize = shape.iter().product();
+    let base = [100.0, 10_000.0, 500_000.0][draw.below(3)];
+    let offset = draw.bits() as usize >> (64 - draw.below(12));
+    let steps = draw.bits() as usize >> (64 - draw.below(12));
+    let mut x = draw.values(n);
+    if draw.below(4) == 0 {
+        x[draw.below(n)] = [0.0, f32::NAN, 1e-40][draw.below(3)];
+    }
+    let dy = draw.values(n);
+    let manner = [Manner::Plain, Manner::Again][draw.below(2)];
+    let sinusoids = SinusoidCase { shape, base, offset, x: x.clone() };
+    let offset = draw.below(70);
+    let max_seq_len = offset + shape[1] + draw.below(9);
+    let table = draw.values(max_seq_len * h);
+    let good = LearnedCase { shape, max_seq_len, table, offset, x };
+    let bad = LearnedCase { offset: max_seq_len + draw.below(70), ..good.clone() };
+    let grads = || party.learned_backward_in(manner, &good, &dy);
+    vec![
+        Probe::ask("table", || Ok(widen(&party.table(h, base, steps..steps + 3)?))),
+        Probe::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))),
+        Probe::ask("add_sinusoids", || Ok(widen(&party.add_sinusoids_in(manner, &sinusoids)?))),
+        Probe::ask("sinusoids_backward", || {
+            Ok(widen(&party.sinusoids_backward_in(manner, &sinusoids, &dy)?))
+        }),
+        Probe::ask("add_learned", || Ok(widen(&party.add_learned_in(manner, &good)?))),
+        Probe::ask("refusal", || Ok(widen(&party.add_learned_in(manner, &bad)?))),
+        Probe::ask("learned_backward", || Ok(widen(&grads()?.dx))),
+        Probe::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
+    ]
+}

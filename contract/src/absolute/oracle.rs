@@ -1,0 +1,259 @@
+//! Absolute positions: `y[b, t] = x[b, t] + P[offset + t]`, where `P` is computed or learned.
+
+use crate::absolute::party::*;
+use crate::oracle::{Loops, Oracle};
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
+/// it is compiled once and not once a bug.
+pub trait AsPositionLoops {
+    /// Itself.
+    fn as_loops(&self) -> &dyn PositionLoops;
+}
+
+impl<L: PositionLoops> AsPositionLoops for L {
+    fn as_loops(&self) -> &dyn PositionLoops {
+        self
+    }
+}
+
+/// The steps. A bug writes one of them wrong.
+pub trait PositionLoops: AsPositionLoops {
+    /// Refuses settings that have no sinusoids.
+    fn check(&self, hidden_size: usize, base: f64) -> Reply<()> {
+        let even = hidden_size >= 2 && hidden_size.is_multiple_of(2);
+        require(even, &hidden_size, "an even hidden size of at least 2")?;
+        require(base.is_finite() && base > 1.0, &base, "a base above 1")
+    }
+
+    /// `w_i`, in radians per position.
+    fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
+        base.powf(-2.0 * i as f64 / h as f64)
+    }
+
+    /// How far plane `i` has turned at a position.
+    fn angle(&self, position: usize, w: f64) -> f64 {
+        position as f64 * w
+    }
+
+    /// What stands in a row for one angle.
+    fn pair(&self, angle: f64) -> [f64; 2] {
+        [angle.sin(), angle.cos()]
+    }
+
+    /// Where the pair of plane `i` stands in a row of `h`.
+    fn places(&self, i: usize, _h: usize) -> [usize; 2] {
+        [2 * i, 2 * i + 1]
+    }
+
+    /// One row of sinusoids.
+    fn row(&self, m: usize, h: usize, base: f64) -> Vec<f64> {
+        row(self.as_loops(), m, h, base)
+    }
+
+    /// The sinusoids of these positions.
+    fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Vec<f64> {
+        positions.flat_map(|m| self.row(m, h, base)).collect()
+    }
+
+    /// How far plane `i` is turned by a shift.
+    fn shift_angle(&self, steps: usize, w: f64) -> f64 {
+        steps as f64 * w
+    }
+
+    /// What a shift does to one pair.
+    fn block(&self, angle: f64) -> [[f64; 2]; 2] {
+        let (sin, cos) = angle.sin_cos();
+        [[cos, sin], [-sin, cos]]
+    }
+
+    /// Which columns the shift turns together for plane `i`.
+    fn shift_places(&self, i: usize, _h: usize) -> [usize; 2] {
+        [2 * i, 2 * i + 1]
+    }
+
+    /// The matrix of a shift, `[h, h]`.
+    fn shift(&self, h: usize, base: f64, steps: usize) -> Vec<f64> {
+        shift(self.as_loops(), h, base, steps)
+    }
+
+    /// The position of row `t` of text `b`, where sinusoids are added.
+    fn position(&self, case: &SinusoidCase, _b: usize, t: usize) -> usize {
+        case.offset + t
+    }
+
+    /// A token and its position.
+    fn sum(&self, x: f64, p: f64, _h: usize) -> f64 {
+        x + p
+    }
+
+    /// Refuses a text that ends past the table.
+    fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
+        check_rows(case, case.shape[1])
+    }
+
+    /// The row of the table for row `t` of text `b`.
+    fn learned_row(&self, case: &LearnedCase, _b: usize, t: usize) -> usize {
+        case.offset + t
+    }
+
+    /// A token and the element of its row.
+    fn learned_sum(&self, x: f64, p: f64) -> f64 {
+        x + p
+    }
+
+    /// One element of the gradient of `x`.
+    fn dx(&self, dy: f64) -> f64 {
+        dy
+    }
+
+    /// The row of the table's gradient for row `t` of a text.
+    fn gradient_row(&self, case: &LearnedCase, t: usize) -> usize {
+        case.offset + t
+    }
+
+    /// What one token does to an element of its row's gradient. There are `b` texts.
+    fn add(&self, sum: f64, dy: f64, _b: usize) -> f64 {
+        sum + dy
+    }
+
+    /// The gradient of the table, `[ms, h]`.
+    fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
+        dtable(self.as_loops(), case, dy)
+    }
+}
+
+impl PositionLoops for Oracle {}
+
+fn row(loops: &dyn PositionLoops, m: usize, h: usize, base: f64) -> Vec<f64> {
+    let mut row = vec![0.0; h];
+    for i in 0..h / 2 {
+        let pair = loops.pair(loops.angle(m, loops.frequency(i, h, base)));
+        loops.places(i, h).into_iter().zip(pair).for_each(|(place, value)| row[place] = value);
+    }
+    row
+}
+
+fn shift(loops: &dyn PositionLoops, h: usize, base: f64, steps: usize) -> Vec<f64> {
+    let mut matrix = vec![0.0; h * h];
+    for i in 0..h / 2 {
+        let block = loops.block(loops.shift_angle(steps, loops.frequency(i, h, base)));
+        let places = loops.shift_places(i, h);
+        for (row, values) in places.into_iter().zip(block) {
+            places.into_iter().zip(values).for_each(|(at, value)| matrix[row * h + at] = value);
+        }
+    }
+    matrix
+}
+
+fn add_sinusoids(loops: &dyn PositionLoops, case: &SinusoidCase) -> Vec<f64> {
+    let [b, s, h] = case.shape;
+    let mut y = Vec::with_capacity(case.x.len());
+    for (text, t) in (0..b).flat_map(|text| (0..s).map(move |t| (text, t))) {
+        let row = loops.row(loops.position(case, text, t), h, case.base);
+        let x = &case.x[(text * s + t) * h..][..h];
+        y.extend(x.iter().zip(row).map(|(&x, p)| loops.sum(f64::from(x), p, h)));
+    }
+    y
+}
+
+fn add_learned(loops: &dyn PositionLoops, case: &LearnedCase) -> Vec<f64> {
+    let [b, s, h] = case.shape;
+    let mut y = Vec::with_capacity(case.x.len());
+    for (text, t) in (0..b).flat_map(|text| (0..s).map(move |t| (text, t))) {
+        let row = loops.learned_row(case, text, t);
+        let x = &case.x[(text * s + t) * h..][..h];
+        let p = |j| f64::from(element(&case.table, h, row, j));
+        y.extend(x.iter().enumerate().map(|(j, &x)| loops.learned_sum(f64::from(x), p(j))));
+    }
+    y
+}
+
+fn dtable(loops: &dyn PositionLoops, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
+    let [b, s, h] = case.shape;
+    let mut sums = vec![0.0; case.max_seq_len * h];
+    for (token, dy) in dy.chunks(h).enumerate() {
+        let first = loops.gradient_row(case, token % s) * h;
+        // A bug may name a row that is not there.
+        for (sum, &dy) in sums.iter_mut().skip(first).zip(dy) {
+            *sum = loops.add(*sum, f64::from(dy), b);
+        }
+    }
+    sums
+}
+
+/// Element `j` of a row, or 0 where there is no such row. (A bug may ask for one.)
+fn element(table: &[f32], h: usize, row: usize, j: usize) -> f32 {
+    table.get(row.saturating_mul(h).saturating_add(j)).copied().unwrap_or(0.0)
+}
+
+/// Refuses a text whose `rows` rows end past the table, with the numbers.
+#[inline(never)]
+pub fn check_rows(case: &LearnedCase, rows: usize) -> Reply<()> {
+    let (start, ms) = (case.offset, case.max_seq_len);
+    let end = start.checked_add(rows).ok_or_else(|| Refusal::new("no such position"))?;
+    let words = || format!("positions {start}..{end} are not in a table of {ms} rows");
+    (end <= ms).then_some(()).ok_or_else(|| Refusal::new(words()))
+}
+
+#[inline(never)]
+fn require(good: bool, got: &dyn fmt::Display, rule: &str) -> Reply<()> {
+    if good { Ok(()) } else { Err(Refusal::new(format!("{got} is not {rule}"))) }
+}
+
+#[inline(never)]
+fn check_length(name: &str, shape: &[usize], got: usize) -> Reply<()> {
+    let words = || Refusal::new(format!("{name} has {got} values, not those of {shape:?}"));
+    (got == shape.iter().product::<usize>()).then_some(()).ok_or_else(words)
+}
+
+#[inline(never)]
+fn round(values: Vec<f64>) -> Vec<f32> {
+    values.into_iter().map(|value| value as f32).collect()
+}
+
+/// The party of some loops.
+pub fn party(loops: impl PositionLoops + 'static) -> Box<dyn AbsolutePositions> {
+    Box::new(Loops::<dyn PositionLoops>(Rc::new(loops)))
+}
+
+impl AbsolutePositions for Loops<dyn PositionLoops> {
+    fn table(&self, hidden_size: usize, base: f64, positions: Range<usize>) -> Reply<Vec<f32>> {
+        self.0.check(hidden_size, base)?;
+        Ok(round(self.0.table(hidden_size, base, positions)))
+    }
+
+    fn shift(&self, hidden_size: usize, base: f64, steps: usize) -> Reply<Vec<f32>> {
+        self.0.check(hidden_size, base)?;
+        Ok(round(self.0.shift(hidden_size, base, steps)))
+    }
+
+    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        self.0.check(case.shape[2], case.base)?;
+        check_length("x", &case.shape, case.x.len())?;
+        Ok(round(add_sinusoids(&*self.0, case)))
+    }
+
+    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.0.check(case.shape[2], case.base)?;
+        check_length("dy", &case.shape, dy.len())?;
+        Ok(dy.iter().map(|&dy| self.0.dx(f64::from(dy)) as f32).collect())
+    }
+
+    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+        check_length("x", &case.shape, case.x.len())?;
+        check_length("table", &[case.max_seq_len, case.shape[2]], case.table.len())?;
+        self.0.check_rows(case)?;
+        Ok(round(add_learned(&*self.0, case)))
+    }
+
+    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+        check_length("dy", &case.shape, dy.len())?;
+        // The gradient has no place for other rows, whatever the forward pass makes of them.
+        check_rows(case, case.shape[1])?;
+        let dx = dy.iter().map(|&dy| self.0.dx(f64::from(dy)) as f32).collect();
+        Ok(LearnedGrads { dx, dtable: round(self.0.dtable(case, dy)) })
+    }
+}

@@ -1,0 +1,382 @@
+//! The ladder of biases in the scores: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::biases::laws::*;
+use crate::biases::party::*;
+use crate::biases::tolerance::is_decided;
+use crate::ladder::{Draw, EDGES, Rung, edges, mixtures, sizes};
+use crate::run::Run;
+
+type Biases = dyn ScoreBiases;
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Biases>> {
+    let mut rungs = Vec::new();
+    slopes(run, &mut rungs);
+    alibi(*run, &mut rungs);
+    buckets(run, &mut rungs);
+    t5(*run, &mut rungs);
+    kerple(*run, &mut rungs);
+    transformer_xl(*run, &mut rungs);
+    rungs
+}
+
+fn slopes(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
+    rungs.push(Rung::typical("slopes", |party| matches_slopes(party, 12)));
+    let mut add = |aspect, num_heads| {
+        rungs.push(Rung::new("slopes", aspect, move |party| matches_slopes(party, num_heads)));
+    };
+    for num_heads in [8, 1, 2, 4, 16, 12, 6, 20] {
+        add(Aspect::Frequencies, num_heads);
+    }
+    for num_heads in sizes(run) {
+        add(Aspect::Extent, num_heads);
+    }
+    for num_heads in [96, 112, 128].into_iter().filter(|_| run.every_size) {
+        add(Aspect::Extent, num_heads);
+    }
+}
+
+/// What stands among the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Nothing,
+    /// Zeros and a subnormal.
+    Zeros,
+    /// A NaN.
+    Nan,
+}
+
+fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+    rungs.push(Rung::typical("alibi", move |party| {
+        matches_alibi(party, &alibi_text([3, 8, 4, 8], &run))
+    }));
+    let mut add = |aspect, shape, among| {
+        rungs.push(Rung::new("alibi", aspect, move |party| {
+            let mut case = alibi_text(shape, &run);
+            if among == Among::Zeros {
+                case.q[0] = 0.0;
+                case.k[0] = 1e-40;
+            }
+            matches_alibi(party, &case)
+        }));
+    };
+    add(Aspect::Statistics, [1, 2, 1, 1], Among::Nothing);
+    add(Aspect::Statistics, [1, 5, 1, 1], Among::Nothing);
+    add(Aspect::Order, [1, 4, 3, 1], Among::Nothing);
+    add(Aspect::Wiring, [1, 4, 2, 4], Among::Nothing);
+    add(Aspect::Offset, [2, 5, 2, 4], Among::Nothing);
+    add(Aspect::Mask, [4, 4, 2, 4], Among::Nothing);
+    add(Aspect::Special, [4, 6, 2, 4], Among::Zeros);
+    for n in sizes(&run) {
+        add(Aspect::Extent, [2, n + 2, 2, 2], Among::Nothing);
+        add(Aspect::Extent, [n, n + 2, 1, 2], Among::Nothing);
+        add(Aspect::Extent, [2, 4, n, 2], Among::Nothing);
+        // The last of a text, with heads that are no power of two.
+        add(Aspect::Extent, [1, n, 12, 1], Among::Nothing);
+    }
+    for n in edges(&run) {
+        add(Aspect::Extent, [2, 4, 2, n], Among::Nothing);
+        add(Aspect::Extent, [n, n, 2, 2], Among::Zeros);
+        add(Aspect::Extent, [1, 3, n, 1], Among::Nothing);
+    }
+    for mixture in mixtures(&run).into_iter().step_by(2) {
+        let [s, more] = mixture.tokens;
+        let shape = [
+            s,
+            s + mixture.pick(0, &[0, more, 1]),
+            mixture.pick(1, &[1, 2, 5, 12]),
+            mixture.pick(2, &[1, 4, 9]),
+        ];
+        add(Aspect::Extent, shape, mixture.pick(3, &[Among::Nothing, Among::Zeros]));
+    }
+}
+
+/// Every near distance in both directions, and far ones, by every rule.
+fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
+    let case = |(num_buckets, max_distance, bidirectional), relative| BucketCase {
+        relative,
+        bidirectional,
+        num_buckets,
+        max_distance,
+    };
+    rungs.push(Rung::typical("bucket", move |party| matches_bucket(party, &published(-40, false))));
+    let mut add = |aspect, case: BucketCase| {
+        if is_decided(&case) {
+            rungs.push(Rung::new("bucket", aspect, move |party| matches_bucket(party, &case)));
+        }
+    };
+    let near: Vec<i64> = match run.every_size {
+        true => (0..140).collect(),
+        false => vec![0, 1, 3, 7, 8, 15, 16, 19, 40, 90, 127, 128, 130],
+    };
+    for rule in RULES {
+        for &distance in &near {
+            let aspect = if rule.1 == 128 { Aspect::Range } else { Aspect::Extent };
+            add(aspect, case(rule, -distance));
+            add(Aspect::Mask, case(rule, distance));
+        }
+        for far in [1 << 10, 1 << 20, 1 << 31, 1 << 40] {
+            add(Aspect::Extent, case(rule, -far));
+            add(Aspect::Extent, case(rule, far));
+        }
+    }
+    // More buckets than 16 bits can count.
+    for buckets in [1usize << 18].into_iter().filter(|_| run.every_size) {
+        for relative in [buckets / 8, buckets, 5 * buckets].map(|d| -(d as i64)) {
+            add(Aspect::Extent, case((buckets, 40 * buckets, false), relative));
+            add(Aspect::Extent, case((buckets, 40 * buckets, true), relative));
+        }
+    }
+    // Any number of buckets, and longest distances.
+    for n in sizes(run) {
+        for (longest, both) in [(3 * n, false), (n + 1, false), (500, true)] {
+            if both && n < 4 {
+                continue;
+            }
+            for relative in [0, 1, 2, n / 4, n / 2, n, 2 * n, 5 * n].map(|d| -(d as i64)) {
+                add(Aspect::Extent, case((n, longest, both), relative));
+            }
+            add(Aspect::Extent, case((n, longest, both), n as i64));
+        }
+    }
+}
+
+/// Some table, and a gradient.
+fn t5_asked(
+    shape: [usize; 2],
+    num_heads: usize,
+    (num_buckets, max_distance, bidirectional): (usize, usize, bool),
+    (among, manner): (Among, Manner),
+    run: &Run,
+) -> Asked<T5Case> {
+    let [s, t] = shape;
+    let mut draw = Draw::new(run, (s * 7 + t * 11 + num_heads * 13 + num_buckets) as u64);
+    let (mut table, mut dy) =
+        (draw.values(num_buckets * num_heads), draw.values(num_heads * s * t));
+    match among {
+        Among::Nothing => {}
+        Among::Zeros => {
+            table[0] = 0.0;
+            table[num_heads] = 1e-40;
+            dy[0] = 0.0;
+        }
+        Among::Nan => {
+            table[0] = f32::NAN;
+            dy[0] = f32::NAN;
+        }
+    }
+    let case = T5Case { shape, num_heads, bidirectional, num_buckets, max_distance, table };
+    Asked { manner, case, dy }
+}
+
+fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+    // One distance is in another bucket if the longest is taken for one less.
+    const SMALL: (usize, usize, bool) = (6, 9, false);
+    const BOTH: (usize, usize, bool) = (12, 50, true);
+    let plain = (Among::Nothing, Manner::Plain);
+    let typical = move || t5_asked([4, 16], 2, SMALL, plain, &run);
+    rungs.push(Rung::typical("t5", move |party| matches_t5(party, &typical())));
+    rungs.push(Rung::typical("t5_backward", move |party| matches_dtable(party, &typical())));
+    let mut add =
+        |aspect: Aspect, shape: [usize; 2], num_heads, rule, how: (Among, Manner), sums: bool| {
+            let asked = move || t5_asked(shape, num_heads, rule, how, &run);
+            if !matches!(how.1, Manner::UsedTwice | Manner::Continued) {
+                rungs.push(Rung::new("t5", aspect, move |party| matches_t5(party, &asked())));
+            }
+            if sums && how.1 != Manner::Traced {
+                let aspect = aspect.of_gradient();
+                rungs.push(Rung::new("t5_backward", aspect, move |party| {
+                    matches_dtable(party, &asked())
+                }));
+            }
+        };
+    add(Aspect::Lookup, [1, 1], 1, SMALL, plain, true);
+    add(Aspect::Lookup, [1, 14], 1, SMALL, plain, true);
+    add(Aspect::Order, [1, 14], 3, SMALL, plain, true);
+    add(Aspect::Offset, [3, 9], 2, SMALL, plain, true);
+    add(Aspect::Mask, [9, 9], 2, SMALL, plain, true);
+    add(Aspect::Mask, [9, 9], 2, BOTH, plain, true);
+    for rule in RULES {
+        add(Aspect::Extent, [3, 60], 2, rule, plain, true);
+    }
+    add(Aspect::Extent, [2, 140], 1, RULES[0], plain, true);
+    for among in [Among::Zeros, Among::Nan] {
+        add(Aspect::Special, [3, 9], 2, SMALL, (among, Manner::Plain), true);
+        add(Aspect::Special, [5, 70], 3, BOTH, (among, Manner::Plain), true);
+    }
+    for manner in [Manner::Traced, Manner::Permuted, Manner::UsedTwice, Manner::Continued] {
+        let aspect = if manner == Manner::Permuted { Aspect::Order } else { Aspect::Gradient };
+        add(aspect, [3, 12], 2, SMALL, (Among::Nothing, manner), true);
+        add(aspect, [5, 20], 3, BOTH, (Among::Nothing, manner), true);
+    }
+    for n in sizes(&run) {
+        let sums = EDGES.contains(&n);
+        let rule = if n % 2 == 0 { (5, 9, true) } else { SMALL };
+        add(Aspect::Extent, [2, n + 12], 1, rule, plain, sums);
+        add(Aspect::Extent, [n, n + 12], 1, SMALL, plain, sums);
+        add(Aspect::Extent, [2, 15], n, SMALL, plain, sums);
+        if sums {
+            add(Aspect::Extent, [n, n + 12], 2, (5, 9, true), plain, true);
+            add(Aspect::Extent, [2, 15], n, BOTH, plain, true);
+            add(Aspect::Extent, [3, 14], 2, (2 * n.max(2), 6 * n.max(2) + 1, true), plain, true);
+        }
+        add(Aspect::Extent, [2, 14], 2, (n.max(4), 3 * n.max(4) + 1, n % 3 == 0), plain, sums);
+    }
+    for mixture in mixtures(&run).into_iter().step_by(2) {
+        let [s, more] = mixture.tokens;
+        let shape = [s, s + mixture.pick(0, &[0, more, 12])];
+        let manner = mixture
+            .pick(3, &[Manner::Plain, Manner::Permuted, Manner::UsedTwice, Manner::Continued]);
+        let among = mixture.pick(4, &[Among::Nothing, Among::Zeros, Among::Nan]);
+        let (heads, rule) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &RULES[2..]));
+        add(Aspect::Extent, shape, heads, rule, (among, manner), true);
+    }
+}
+
+/// Numbers within their bounds, on them and beyond them.
+fn kerple_asked(
+    kernel: Kernel,
+    num_heads: usize,
+    positions: usize,
+    (among, manner, beyond): (Among, Manner, bool),
+    run: &Run,
+) -> Asked<KerpleCase> {
+    let mut draw = Draw::new(run, (positions * 11 + num_heads * 13 + kernel as usize) as u64);
+    let mut number = |head: usize| {
+        let size = draw.value().abs();
+        match (beyond, head % 4) {
+            (true, 0) => -size,
+            (true, 1) => 2.0 + size,
+            (true, 2) => 0.0,
+            _ => size / 2.5,
+        }
+    };
+    let r1: Vec<f32> = (0..num_heads).map(|head| number(head + 2)).collect();
+    let r2: Vec<f32> = (0..num_heads).map(&mut number).collect();
+    let mut dy = draw.values(num_heads * positions);
+    let mut case = KerpleCase { kernel, r1, r2, positions };
+    match among {
+        Among::Nothing => {}
+        Among::Zeros => {
+            case.r1[num_heads - 1] = 0.0;
+            dy[0] = 0.0;
+        }
+        Among::Nan => {
+            // A gradient is asked of numbers that are some: what 0 times NaN is worth says nothing of it.
+            dy[num_heads * positions - 1] = f32::NAN;
+        }
+    }
+    Asked { manner, case, dy }
+}
+
+fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+    const PLAIN: (Among, Manner, bool) = (Among::Nothing, Manner::Plain, false);
+    let typical = move || kerple_asked(Kernel::Logarithmic, 4, 8, PLAIN, &run);
+    rungs.push(Rung::typical("kerple", move |party| matches_kerple(party, &typical())));
+    rungs.push(Rung::typical("kerple_backward", move |party| matches_dr(party, &typical())));
+    let mut add = |aspect: Aspect, kernel, num_heads, positions, how: (Among, Manner, bool)| {
+        let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
+        if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
+            rungs.push(Rung::new("kerple", aspect, move |party| matches_kerple(party, &asked())));
+        }
+        if how.1 != Manner::Traced {
+            rungs.push(Rung::new("kerple_backward", aspect, move |party| {
+                matches_dr(party, &asked())
+            }));
+        }
+    };
+    for kernel in [Kernel::Logarithmic, Kernel::Power] {
+        add(Aspect::Statistics, kernel, 1, 2, PLAIN);
+        add(Aspect::Statistics, kernel, 1, 5, PLAIN);
+        add(Aspect::Order, kernel, 3, 5, PLAIN);
+        add(Aspect::Range, kernel, 4, 5, (Among::Nothing, Manner::Plain, true));
+        for among in [Among::Zeros, Among::Nan] {
+            add(Aspect::Special, kernel, 4, 5, (among, Manner::Plain, false));
+            add(Aspect::Special, kernel, 5, 9, (among, Manner::Plain, true));
+        }
+        for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, false));
+            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, true));
+        }
+        for n in sizes(&run) {
+            add(Aspect::Extent, kernel, 4, n, (Among::Nothing, Manner::Plain, true));
+            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, true));
+        }
+        for positions in [300, 1000].into_iter().filter(|_| run.every_size) {
+            add(Aspect::Precision, kernel, 2, positions, PLAIN);
+        }
+        for mixture in mixtures(&run).into_iter().step_by(4) {
+            let [heads, positions] = mixture.tokens;
+            let manner = mixture.pick(0, &[Manner::Plain, Manner::UsedTwice, Manner::Continued]);
+            let among = mixture.pick(1, &[Among::Nothing, Among::Zeros, Among::Nan]);
+            add(
+                Aspect::Extent,
+                kernel,
+                heads,
+                positions,
+                (among, manner, mixture.pick(2, &[true, false])),
+            );
+        }
+    }
+}
+
+fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+    let typical = move || xl_text([2, 4, 2, 4], 8, 8, &run);
+    rungs.push(Rung::typical("transformer_xl", move |party| {
+        matches_xl(party, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
+    }));
+    let mut add =
+        |aspect, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
+            rungs.push(Rung::new("transformer_xl", aspect, move |party| {
+                let mut case = xl_text(shape, keys, hidden_size, &run);
+                case.base = base;
+                if among == Among::Zeros {
+                    case.q[0] = 0.0;
+                    case.k[0] = 1e-40;
+                    case.weight[0] = 0.0;
+                }
+                matches_xl(party, &Asked { manner, case, dy: Vec::new() })
+            }));
+        };
+    const BASE: f64 = 10_000.0;
+    let plain = (Among::Nothing, Manner::Plain);
+    add(Aspect::Wiring, [1, 1, 1, 1], 2, 2, plain, BASE);
+    add(Aspect::Wiring, [1, 1, 1, 4], 4, 2, plain, BASE);
+    add(Aspect::Frequencies, [1, 1, 1, 4], 5, 8, plain, BASE);
+    add(Aspect::Frequencies, [1, 2, 1, 2], 5, 6, plain, 100.0);
+    add(Aspect::Order, [1, 1, 3, 2], 5, 4, plain, BASE);
+    add(Aspect::Mask, [1, 4, 2, 2], 4, 4, plain, BASE);
+    add(Aspect::Offset, [1, 3, 2, 2], 7, 4, plain, BASE);
+    add(Aspect::Extent, [2, 3, 2, 2], 7, 4, plain, BASE);
+    add(Aspect::Special, [2, 3, 2, 2], 6, 4, (Among::Zeros, Manner::Plain), BASE);
+    for manner in [Manner::Traced, Manner::Permuted] {
+        let aspect = if manner == Manner::Permuted { Aspect::Order } else { Aspect::Gradient };
+        add(aspect, [2, 3, 2, 4], 5, 4, (Among::Nothing, manner), BASE);
+    }
+    for n in sizes(&run) {
+        add(Aspect::Extent, [1, n, 1, 1], n + 2, 2, plain, BASE);
+        add(Aspect::Extent, [1, 2, n, 2], 4, 4, plain, BASE);
+        add(Aspect::Extent, [1, 2, 2, 2], n + 2, 4, plain, BASE);
+        add(Aspect::Extent, [n, 2, 1, 1], 4, 4, plain, BASE);
+    }
+    for n in edges(&run) {
+        add(Aspect::Extent, [1, 2, 2, n], 4, 4, plain, BASE);
+        add(Aspect::Extent, [1, 2, 1, 2], 4, 2 * n, plain, BASE);
+    }
+    for mixture in mixtures(&run).into_iter().step_by(4) {
+        let [b, s] = mixture.tokens;
+        let (keys, nh) = (s + mixture.pick(0, &[0, 1, 4]), mixture.pick(1, &[1, 2, 3]));
+        let (hd, h) = (mixture.pick(2, &[1, 2, 4]), mixture.pick(3, &[2, 4, 6]));
+        let manner = mixture.pick(4, &[Manner::Plain, Manner::Permuted, Manner::Traced]);
+        let among = mixture.pick(5, &[Among::Nothing, Among::Zeros]);
+        add(
+            Aspect::Extent,
+            [b, s, nh, hd],
+            keys,
+            h,
+            (among, manner),
+            mixture.pick(6, &[BASE, 50.0]),
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! Biases in the scores: what they promise, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formulas as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names, formulas and tolerances.
+//! - `tolerance`: how far a right answer may be off.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+
+pub mod ladder;
+pub mod laws;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+pub use seams::biases::party;
+
+use crate::component::component;
+
+component!(ScoreBiases {
+    slug: "biases",
+    name: "Biases in the scores",
+    title: "Biases in the scores",
+    about: "adds to each score what the distance between query and key is worth"
+});

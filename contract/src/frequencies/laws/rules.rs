@@ -1,0 +1,520 @@
+//! The frequencies of each rule.
+
+use super::Any;
+use crate::breach::*;
+use crate::frequencies::oracle::StretchedRopeLoops;
+use crate::frequencies::party::*;
+use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
+use crate::ladder::climb;
+use crate::laws::U;
+use crate::oracle::Oracle;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::f64::consts::TAU;
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A call of so many rows from position 0, of a head all of which turns.
+fn call(rule: Stretch, d: usize, base: f64, seq_len: usize) -> FrequenciesCase {
+    FrequenciesCase { rule, head_dim: d, rotary_dim: d, base, offset: 0, seq_len }
+}
+
+/// `theta_i` of plain RoPE.
+fn plain(d: usize, base: f64) -> Vec<f64> {
+    (0..d / 2).map(|i| (-base.ln() * 2.0 * i as f64 / d as f64).exp()).collect()
+}
+
+/// Head sizes from the smallest to that of a large model, any base, factors with a fraction too.
+fn settings() -> impl Strategy<Value = (usize, f64, f64)> {
+    let d = prop::sample::select(vec![4usize, 6, 8, 10, 16, 64, 128]);
+    (d, 100.0..1e6f64, 1.0..16.0f64)
+        .prop_map(|(d, base, s)| (d, base.round(), (4.0 * s).round() / 4.0))
+}
+
+fn dynamic(factor: f64, max_seq_len: usize) -> Stretch {
+    Stretch::DynamicNtk { factor, max_seq_len }
+}
+
+fn yarn(factor: f64, max_seq_len: usize) -> Stretch {
+    Stretch::Yarn { factor, max_seq_len, beta_fast: 32.0, beta_slow: 1.0, truncate: true }
+}
+
+fn llama3(factor: f64, max_seq_len: usize, [low, high]: [f64; 2]) -> Stretch {
+    Stretch::Llama3 { factor, max_seq_len, low_freq_factor: low, high_freq_factor: high }
+}
+
+/// Divisors that fall and rise, and lie on both sides of 1.
+fn longrope(factor: f64, max_seq_len: usize) -> Stretch {
+    Stretch::LongRope {
+        factor,
+        max_seq_len,
+        short_factor: vec![1.0, 1.125, 1.5, 1.25],
+        long_factor: vec![1.0, 3.0, 2.5, 7.0],
+    }
+}
+
+// --- asking ---------------------------------------------------------------------------------
+
+/// The frequencies and the scale, as many as there must be.
+fn ask(party: &Any, case: &FrequenciesCase) -> Step<Frequencies> {
+    let got =
+        answer("frequencies", || party.frequencies(case)).map_err(|breach| breach.on(case))?;
+    let (planes, got_planes) = (case.rotary_dim / 2, got.frequencies.len());
+    if got_planes == planes {
+        return Ok(got);
+    }
+    let fault = Fault::Length { shape: vec![planes], got: got_planes };
+    Err(Breach::new("frequencies", fault).on(case))
+}
+
+/// How far each of a case's frequencies may be off.
+fn off(case: &FrequenciesCase) -> Vec<f64> {
+    of_frequencies(case, &Oracle.frequencies(case)).0
+}
+
+/// Compares frequencies with what they should be, `times` what one answer may be off.
+fn expect(case: &FrequenciesCase, got: &[f64], expected: &[f64], times: f64, what: &str) -> Step {
+    let off = off(case);
+    let why = format!("{what}. {FREQUENCY_WHY}");
+    within_f64("frequencies", &[expected.len()], got, expected, |i| times * off[i], &why)
+        .map_err(|breach| breach.on(case))
+}
+
+fn expect_scale(case: &FrequenciesCase, got: f64, expected: f64, what: &str) -> Step {
+    let why = format!("the scale is {what}. {SCALE_WHY}");
+    within_f64("frequencies", &[1], &[got], &[expected], |_| 4.0 * U * expected, &why)
+        .map_err(|breach| breach.on(case))
+}
+
+/// What a rule must give: the frequencies and the scale of the loops.
+pub(in crate::frequencies) fn matches_frequencies(party: &Any, case: &FrequenciesCase) -> Step {
+    let right = Oracle.frequencies(case);
+    let got = ask(party, case)?;
+    expect(case, &got.frequencies, &right.frequencies, 1.0, "what f64 loops give")?;
+    let (_, scale) = of_frequencies(case, &right);
+    within_f64("frequencies", &[1], &[got.scale], &[right.scale], |_| scale, SCALE_WHY)
+        .map_err(|breach| breach.on(case))
+}
+
+/// One answer, and another one that must be the same, bit for bit.
+fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: &str) -> Step {
+    let shape = [expected.frequencies.len()];
+    within_f64("frequencies", &shape, &got.frequencies, &expected.frequencies, |_| 0.0, why)
+        .and_then(|()| {
+            within_f64("frequencies", &[1], &[got.scale], &[expected.scale], |_| 0.0, why)
+        })
+        .map_err(|breach| breach.on(case))
+}
+
+// --- position interpolation -----------------------------------------------------------------
+
+pub(super) fn interpolation_at_a_multiple(party: &Any, run: &Run) -> Verdict {
+    run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
+        let case = call(Stretch::Interpolated { factor }, d, base, 8);
+        let slow = ask(party, &case)?.frequencies;
+        let times: Vec<f64> = slow.iter().map(|theta| theta * factor).collect();
+        let off = off(&case);
+        let why = format!("s times it is the plain frequency. {FREQUENCY_WHY}");
+        let tolerance = |i: usize| factor * off[i];
+        within_f64("frequencies", &[d / 2], &times, &plain(d, base), tolerance, &why)
+            .map_err(|breach| breach.on(&case))
+    })?;
+    Ok(None)
+}
+
+/// A size, a base and a factor.
+#[derive(Debug, Clone, Copy)]
+struct Sized((usize, f64, f64));
+
+impl std::fmt::Display for Sized {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self((d, base, factor)) = self;
+        write!(f, "rotary_dim {d}, base {base}, factor {factor}")
+    }
+}
+
+pub(super) fn interpolation_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (interpolated)")
+}
+
+pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
+    for (rule, d, head_dim) in [
+        (Stretch::Ntk { factor: 2.0 }, 4, 8),
+        (Stretch::Ntk { factor: 4.0 }, 6, 8),
+        (Stretch::Ntk { factor: 1.5 }, 4, 64),
+    ] {
+        let small = call(rule, d, 10_000.0, 8);
+        let part = FrequenciesCase { head_dim, ..small.clone() };
+        let (expected, got) = (ask(party, &small)?, ask(party, &part)?);
+        same(&part, &got, &expected, "what a head of rotary_dim elements has, all of which turn")?;
+    }
+    Ok(None)
+}
+
+// --- NTK ------------------------------------------------------------------------------------
+
+pub(super) fn ntk_ends(party: &Any, run: &Run) -> Verdict {
+    run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
+        let case = call(Stretch::Ntk { factor }, d, base, 8);
+        let got = ask(party, &case)?.frequencies;
+        let last = d / 2 - 1;
+        let expected = [1.0, plain(d, base)[last] / factor];
+        let off = off(&case);
+        let why = format!("1, and that of the slowest plane divided by s. {FREQUENCY_WHY}");
+        let tolerance = |i: usize| 2.0 * off[[0, last][i]];
+        within_f64("frequencies", &[2], &[got[0], got[last]], &expected, tolerance, &why)
+            .map_err(|breach| breach.on(format!("{case}; first and last plane")))
+    })?;
+    Ok(None)
+}
+
+pub(super) fn ntk_is_one_base(party: &Any, run: &Run) -> Verdict {
+    run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
+        let case = call(Stretch::Ntk { factor }, d, base, 8);
+        let theta = ask(party, &case)?.frequencies;
+        let quotients: Vec<f64> = theta.windows(2).map(|pair| pair[1] / pair[0]).collect();
+        // Both frequencies of a quotient may be off, and so may both of the first one.
+        let right = Oracle.frequencies(&case).frequencies;
+        let slowest = off(&case)[d / 2 - 1] / right[d / 2 - 1];
+        let expected = vec![quotients[0]; quotients.len()];
+        let tolerance = |_| 4.0 * slowest * quotients[0].abs();
+        let why = format!("the first quotient; four frequencies are in the two. {FREQUENCY_WHY}");
+        within_f64("frequencies", &[expected.len()], &quotients, &expected, tolerance, &why)
+            .map_err(|breach| breach.on(format!("{case}; quotients of neighbours")))
+    })?;
+    Ok(None)
+}
+
+pub(super) fn ntk_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (ntk)")
+}
+
+// --- dynamic NTK ----------------------------------------------------------------------------
+
+pub(super) fn dynamic_short_is_plain(party: &Any, _: &Run) -> Verdict {
+    for (factor, ms) in [(2.0, 16), (8.0, 100), (1.0, 64)] {
+        for length in [1, ms / 2, ms - 1, ms] {
+            let case = call(dynamic(factor, ms), 8, 10_000.0, length);
+            let got = ask(party, &case)?.frequencies;
+            expect(
+                &case,
+                &got,
+                &plain(8, 10_000.0),
+                1.0,
+                "plain RoPE: the call is no longer than ms",
+            )?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
+    // A length of its own for each run: who keeps the longest call is another law's to tell.
+    let more = (run.seed % 997) as usize;
+    for (factor, ms) in [(2.0, 17 + more), (8.0, 101 + more), (1.0, 65 + more)] {
+        for past in [1, ms / 2, ms, 5 * ms] {
+            let case = call(dynamic(factor, ms), 6, 500.0, ms + past);
+            let slowest = ask(party, &case)?.frequencies[2];
+            let ratio = 1.0 + factor * past as f64 / ms as f64;
+            let (expected, off) = ([plain(6, 500.0)[2] / ratio], off(&case)[2]);
+            let why = format!("plain, divided by 1 + f·(l − ms)/ms = {ratio}. {FREQUENCY_WHY}");
+            within_f64("frequencies", &[1], &[slowest], &expected, |_| 2.0 * off, &why)
+                .map_err(|breach| breach.on(format!("{case}; last plane")))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
+    for (factor, ms) in [(3.0, 19), (5.0, 99)] {
+        let call = |length| call(dynamic(factor, ms), 8, 10_000.0, length);
+        for length in [ms / 2, ms] {
+            ask(party, &call(7 * ms))?;
+            let got = ask(party, &call(length))?.frequencies;
+            let what = "plain RoPE, also after a call of 7 ms: this one is no longer than ms";
+            expect(&call(length), &got, &plain(8, 10_000.0), 1.0, what)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn length_from_the_start(party: &Any, _: &Run) -> Verdict {
+    for factor in [2.5, 1.5] {
+        for length in [23, 24, 40] {
+            let whole = call(dynamic(factor, 23), 8, 10_000.0, length);
+            let expected = ask(party, &whole)?;
+            for seq_len in [1, 2, length - 1] {
+                let case = FrequenciesCase { offset: length - seq_len, seq_len, ..whole.clone() };
+                let why = "what a call from position 0 to the same end has";
+                same(&case, &ask(party, &case)?, &expected, why)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn dynamic_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (dynamic)")
+}
+
+// --- LongRoPE -------------------------------------------------------------------------------
+
+pub(super) fn longrope_list_by_length(party: &Any, _: &Run) -> Verdict {
+    let rule = longrope(4.0, 32);
+    let Stretch::LongRope { short_factor, long_factor, .. } = &rule else { return Ok(None) };
+    for (length, divisors) in [
+        (1, short_factor),
+        (31, short_factor),
+        (32, short_factor),
+        (33, long_factor),
+        (128, long_factor),
+    ] {
+        let case = call(rule.clone(), 8, 10_000.0, length);
+        let got = ask(party, &case)?.frequencies;
+        let expected: Vec<f64> =
+            plain(8, 10_000.0).iter().zip(divisors).map(|(theta, by)| theta / by).collect();
+        let what = "plain, divided by the short list up to ms and by the long one beyond it";
+        expect(&case, &got, &expected, 1.0, what)?;
+    }
+    Ok(None)
+}
+
+pub(super) fn longrope_any_divisor(party: &Any, _: &Run) -> Verdict {
+    let divisors = vec![0.5, 16.0, 0.75, 32.0];
+    let rule = Stretch::LongRope {
+        factor: 4.0,
+        max_seq_len: 32,
+        short_factor: divisors.clone(),
+        long_factor: divisors.clone(),
+    };
+    for length in [32, 64] {
+        let case = call(rule.clone(), 8, 10_000.0, length);
+        let times: Vec<f64> = ask(party, &case)?
+            .frequencies
+            .iter()
+            .zip(&divisors)
+            .map(|(theta, by)| theta * by)
+            .collect();
+        let off = off(&case);
+        let why = format!("the divisor times it is the plain frequency. {FREQUENCY_WHY}");
+        let tolerance = |i: usize| off[i] * divisors[i];
+        within_f64("frequencies", &[4], &times, &plain(8, 10_000.0), tolerance, &why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn longrope_scale(party: &Any, _: &Run) -> Verdict {
+    // Scales that can be written down: ln s / ln ms is 1, 1/2, 3 and 0.
+    for (factor, ms, squared) in [(64.0, 64, 2.0), (8.0, 64, 1.5), (64.0, 4, 4.0), (1.0, 64, 1.0)] {
+        for length in [ms / 2, 3 * ms] {
+            let case = call(longrope(factor, ms), 8, 10_000.0, length);
+            let got = ask(party, &case)?.scale;
+            expect_scale(&case, got, f64::sqrt(squared), "the root of 1 + ln s / ln ms")?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn longrope_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (longrope)")
+}
+
+// --- YaRN -----------------------------------------------------------------------------------
+
+/// Head size, base and trained length of published models, and small ones. The ends of their ramps are far from whole
+/// numbers, so that no rounding moves them.
+const YARN: [(usize, f64, usize); 3] =
+    [(64, 10_000.0, 4096), (128, 1e6, 32_768), (32, 500.0, 1000)];
+
+/// The plane, not whole, that turns so often over `ms`.
+fn plane_that_turns(turns: f64, d: usize, base: f64, ms: usize) -> f64 {
+    d as f64 / 2.0 * (ms as f64 / TAU / turns).ln() / base.ln()
+}
+
+pub(super) fn yarn_ends(party: &Any, _: &Run) -> Verdict {
+    for (d, base, ms) in YARN {
+        for factor in [2.0, 16.0] {
+            let case = call(yarn(factor, ms), d, base, 8);
+            let (mut got, mut expected) = (ask(party, &case)?.frequencies, plain(d, base));
+            for (i, theta) in expected.iter_mut().enumerate() {
+                let turns = ms as f64 * *theta / TAU;
+                match turns {
+                    _ if turns > 32.0 => {}
+                    _ if turns < 1.0 => *theta /= factor,
+                    _ => (*theta, got[i]) = (0.0, 0.0), // on the ramp
+                }
+            }
+            let what = "plain for planes that turn more than 32 times over ms, divided by s for those that do not turn \
+                        once; those between are not compared";
+            expect(&case, &got, &expected, 1.0, what)?;
+        }
+    }
+    Ok(None)
+}
+
+/// The share of each plane that stays, as the answer tells: 1 is plain, 0 is interpolated.
+fn shares(case: &FrequenciesCase, got: &[f64], factor: f64) -> Vec<f64> {
+    let share = |(got, theta): (&f64, f64)| (got / theta - 1.0 / factor) / (1.0 - 1.0 / factor);
+    got.iter().zip(plain(case.rotary_dim, case.base)).map(share).collect()
+}
+
+/// How far such shares may be off.
+fn off_shares(case: &FrequenciesCase, factor: f64) -> Vec<f64> {
+    let (off, theta) = (off(case), plain(case.rotary_dim, case.base));
+    (0..off.len()).map(|i| off[i] / theta[i] / (1.0 - 1.0 / factor)).collect()
+}
+
+fn ramp(party: &Any, truncate: bool) -> Verdict {
+    for (d, base, ms) in YARN {
+        let factor = 4.0;
+        let rule =
+            Stretch::Yarn { factor, max_seq_len: ms, beta_fast: 32.0, beta_slow: 1.0, truncate };
+        let case = call(rule, d, base, 8);
+        let ends = [32.0, 1.0].map(|turns| plane_that_turns(turns, d, base, ms));
+        let [first, last] = if truncate { [ends[0].floor(), ends[1].ceil()] } else { ends };
+        let expected: Vec<f64> =
+            (0..d / 2).map(|i| ((last - i as f64) / (last - first)).clamp(0.0, 1.0)).collect();
+        let got = shares(&case, &ask(party, &case)?.frequencies, factor);
+        let off = off_shares(&case, factor);
+        let why = format!(
+            "the share that stays falls from 1 at plane {first} to 0 at plane {last}. {FREQUENCY_WHY}"
+        );
+        within_f64("frequencies", &[d / 2], &got, &expected, |i| off[i], &why)
+            .map_err(|breach| breach.on(format!("{case}; shares")))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn yarn_ramp(party: &Any, _: &Run) -> Verdict {
+    ramp(party, true)
+}
+
+pub(super) fn yarn_not_rounded(party: &Any, _: &Run) -> Verdict {
+    ramp(party, false)
+}
+
+pub(super) fn yarn_scale(party: &Any, _: &Run) -> Verdict {
+    for (factor, expected) in [(1.0, 1.0), (2.0, 1.069_314_718), (16.0, 1.277_258_872)] {
+        let case = call(yarn(factor, 4096), 64, 10_000.0, 8);
+        let got = ask(party, &case)?.scale;
+        expect_scale(&case, got, expected, "0.1·ln s + 1")?;
+    }
+    Ok(None)
+}
+
+pub(super) fn yarn_between(party: &Any, _: &Run) -> Verdict {
+    for (d, base, ms) in YARN {
+        let factor = 8.0;
+        let case = call(yarn(factor, ms), d, base, 8);
+        let (got, off) = (ask(party, &case)?.frequencies, off(&case));
+        for (i, theta) in plain(d, base).into_iter().enumerate() {
+            let between = (theta / factor - off[i]..=theta + off[i]).contains(&got[i]);
+            holds("frequencies", between, || {
+                format!(
+                    "plane {i} has {}, which is not between {} and {theta}",
+                    got[i],
+                    theta / factor
+                )
+            })
+            .map_err(|breach| breach.on(&case))?;
+            let falls = i == 0 || got[i] < got[i - 1];
+            holds("frequencies", falls, || format!("plane {i} is no slower than the one before"))
+                .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn yarn_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (yarn)")
+}
+
+// --- Llama 3 --------------------------------------------------------------------------------
+
+/// Head size, base, trained length: Llama 3's, and small ones.
+const LLAMA3: [(usize, f64, usize); 3] =
+    [(128, 500_000.0, 8192), (32, 10_000.0, 1024), (8, 100.0, 64)];
+
+pub(super) fn llama3_three_bands(party: &Any, _: &Run) -> Verdict {
+    for (d, base, ms) in LLAMA3 {
+        let factor = 8.0;
+        let case = call(llama3(factor, ms, [1.0, 4.0]), d, base, 8);
+        let (mut got, mut expected) = (ask(party, &case)?.frequencies, plain(d, base));
+        for (i, theta) in expected.iter_mut().enumerate() {
+            let turns = ms as f64 * *theta / TAU;
+            match turns {
+                _ if turns > 4.0 => {}
+                _ if turns < 1.0 => *theta /= factor,
+                _ => (*theta, got[i]) = (0.0, 0.0), // between
+            }
+        }
+        let what = "plain for planes that turn more than 4 times over ms, divided by s for those that do not turn once; those \
+                    between are not compared";
+        expect(&case, &got, &expected, 1.0, what)?;
+    }
+    Ok(None)
+}
+
+/// What plane `i` becomes, with limits that are made from how often it turns.
+fn plane_with(
+    party: &Any,
+    i: usize,
+    limits: impl Fn(f64) -> [f64; 2],
+) -> Step<(FrequenciesCase, f64, f64)> {
+    let (d, base, ms) = (16, 1000.0, 3000);
+    let theta = plain(d, base)[i];
+    let case = call(llama3(5.0, ms, limits(ms as f64 * theta / TAU)), d, base, 8);
+    let got = ask(party, &case)?.frequencies[i];
+    Ok((case, theta, got))
+}
+
+pub(super) fn llama3_a_quarter(party: &Any, _: &Run) -> Verdict {
+    for i in [0, 3, 7] {
+        let (case, theta, got) = plane_with(party, i, |turns| [0.75 * turns, 1.75 * turns])?;
+        let (expected, off) = ([0.25 * theta + 0.75 * theta / 5.0], off(&case)[i]);
+        let why = format!("a quarter of θ and three quarters of θ/s. {FREQUENCY_WHY}");
+        within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
+            .map_err(|breach| breach.on(format!("{case}; plane {i}")))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn llama3_no_jump(party: &Any, _: &Run) -> Verdict {
+    // A thousandth of the way inside an end, and outside it.
+    for (i, step) in [(0, 1e-3), (3, -1e-3), (7, 1e-3)] {
+        for (end, kept) in [(0.0, 0.0), (1.0, 1.0)] {
+            let (case, theta, got) = plane_with(party, i, |turns| {
+                let (width, inside) = (turns / 2.0, end + step);
+                [turns - inside * width, turns + (1.0 - inside) * width]
+            })?;
+            let expected = [theta / 5.0 + kept * (theta - theta / 5.0)];
+            // A ramp of frequencies climbs by less than θ, and one of wavelengths by s·θ at its steepest.
+            let off = off(&case)[i] + 5e-3 * theta;
+            let why = format!("what the next band has, and s thousandths of θ. {FREQUENCY_WHY}");
+            within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
+                .map_err(|breach| breach.on(format!("{case}; plane {i}")))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn llama3_turns_alone(party: &Any, _: &Run) -> Verdict {
+    for (d, base, ms) in LLAMA3 {
+        let case = |times: usize| {
+            let limits = [1.0, 4.0].map(|turns| turns * times as f64);
+            call(llama3(4.0, times * ms, limits), d, base, 8)
+        };
+        let once = ask(party, &case(1))?.frequencies;
+        for times in [2, 16] {
+            let case = case(times);
+            let got = ask(party, &case)?.frequencies;
+            expect(&case, &got, &once, 2.0, "with shorter texts and smaller limits it is this")?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn llama3_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "frequencies (llama3)")
+}

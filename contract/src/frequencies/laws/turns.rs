@@ -1,0 +1,362 @@
+//! The rotation by given frequencies, and its gradients.
+
+use super::Any;
+use crate::breach::*;
+use crate::describe::List;
+use crate::frequencies::oracle::StretchedRopeLoops;
+use crate::frequencies::party::*;
+use crate::frequencies::tolerance::{THETA_WHY, TURN_WHY, of_dtheta, of_turn};
+use crate::ladder::climb;
+use crate::laws::{U, values, widen};
+use crate::oracle::Oracle;
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+/// One question of the ladder.
+pub(in crate::frequencies) type Asked = crate::ladder::Asked<StretchedRopeCase>;
+
+// --- inputs ---------------------------------------------------------------------------------
+
+/// A call, and a gradient of the loss with respect to its result.
+#[derive(Debug, Clone)]
+struct Input {
+    case: StretchedRopeCase,
+    dy: Vec<f32>,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { case, dy } = self;
+        write!(f, "{case}\ndy = {}", List(dy))
+    }
+}
+
+/// Small heads, all or a part of which turns, at the first hundred positions; frequencies up to 1 that are numbers of `f32`.
+fn inputs(whole: bool) -> impl Strategy<Value = Input> {
+    let sizes = (1..=2usize, 1..=3usize, 1..=2usize, prop::sample::select(vec![4usize, 6, 8]));
+    (sizes, 2..=4usize, 0..100usize).prop_flat_map(move |((b, s, nh, hd), planes, offset)| {
+        let planes = if whole { hd / 2 } else { planes.min(hd / 2) };
+        let scale = if whole { Just(1.0).boxed() } else { (1.0..1.5f64).boxed() };
+        let theta = prop::collection::vec(0.001f32..1.0, planes);
+        let n = b * s * nh * hd;
+        (theta, scale, values(n), values(n)).prop_map(move |(theta, scale, x, dy)| Input {
+            case: StretchedRopeCase {
+                shape: [b, s, nh, hd],
+                offset,
+                frequencies: widen(&theta),
+                scale,
+                x,
+            },
+            dy,
+        })
+    })
+}
+
+/// Sizes that all differ, uneven values of both signs, frequencies that differ much.
+fn witness(planes: usize, hd: usize, offset: usize, scale: f64) -> StretchedRopeCase {
+    let shape = [2, 3, 5, hd];
+    let n = shape.iter().product::<usize>();
+    let x = (0..n).map(|i| ((i * 37 + 11) % 64) as f32 / 16.0 - 1.96875).collect();
+    let frequencies = (0..planes).map(|i| 0.75 * 0.25f64.powi(i as i32)).collect();
+    StretchedRopeCase { shape, offset, frequencies, scale, x }
+}
+
+/// One head of one token.
+fn single(position: usize, theta: f64, x: [f32; 4], scale: f64) -> StretchedRopeCase {
+    let frequencies = vec![theta, 0.125];
+    StretchedRopeCase { shape: [1, 1, 1, 4], offset: position, frequencies, scale, x: x.to_vec() }
+}
+
+// --- asking ---------------------------------------------------------------------------------
+
+fn forward(party: &Any, case: &StretchedRopeCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
+    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+}
+
+fn backward(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<StretchedRopeGrads> {
+    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    let grads = answer("backward", || party.backward(case, dy)).map_err(on)?;
+    if grads.dx.len() == dy.len() {
+        return Ok(grads);
+    }
+    let fault = Fault::Length { shape: case.shape.to_vec(), got: grads.dx.len() };
+    Err(on(Breach::new("backward (dx)", fault)))
+}
+
+/// `dtheta`, as long as it must be.
+fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
+    let got = backward(party, case, dy)?.dtheta;
+    let planes = case.frequencies.len();
+    let fault = Fault::Length { shape: vec![planes], got: got.len() };
+    if got.len() == planes {
+        Ok(got)
+    } else {
+        Err(Breach::new("backward (dtheta)", fault).on(case))
+    }
+}
+
+/// `y` must be what the loops give.
+pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
+    let Asked { manner, case, .. } = asked;
+    let (expected, off) = (Oracle.forward(case), of_turn(case, &case.x));
+    answer("forward", || party.forward_in(*manner, case))
+        .and_then(|y| within("forward", &case.shape, &y, &expected, |i| off[i], TURN_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+/// So must `dx`.
+pub(in crate::frequencies) fn matches_dx(party: &Any, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (expected, off) = (Oracle.backward(case, dy).0, of_turn(case, dy));
+    answer("backward (dx)", || party.backward_in(*manner, case, dy))
+        .and_then(|StretchedRopeGrads { dx, .. }| {
+            within("backward (dx)", &case.shape, &dx, &expected, |i| off[i], TURN_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// So must `dtheta`.
+pub(in crate::frequencies) fn matches_dtheta(party: &Any, asked: &Asked) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (expected, off) = (Oracle.backward(case, dy).1, of_dtheta(case, dy));
+    let shape = [expected.len()];
+    answer("backward (dtheta)", || party.backward_in(*manner, case, dy))
+        .and_then(|StretchedRopeGrads { dtheta, .. }| {
+            within("backward (dtheta)", &shape, &dtheta, &expected, |i| off[i], THETA_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+// --- forward --------------------------------------------------------------------------------
+
+pub(super) fn turn_first_step(party: &Any, _: &Run) -> Verdict {
+    for (theta, scale) in [(1.0, 1.0), (0.5, 1.25)] {
+        let case = single(1, theta, [1.0, 0.0, 0.0, 0.0], scale);
+        let expected = [scale * f64::cos(theta), 0.0, scale * f64::sin(theta), 0.0];
+        let off = of_turn(&case, &case.x);
+        within("forward", &case.shape, &forward(party, &case)?, &expected, |i| off[i], TURN_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+/// Which elements of a head stand behind the part that turns.
+fn behind(case: &StretchedRopeCase, values: &[f32]) -> Vec<f32> {
+    let (planes, hd) = (case.frequencies.len(), case.shape[3]);
+    values.chunks(hd).flat_map(|head| &head[2 * planes..]).copied().collect()
+}
+
+pub(super) fn rest_of_a_head_stays(party: &Any, _: &Run) -> Verdict {
+    for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
+        let mut case = witness(planes, hd, 7, 1.25);
+        case.x[hd - 1] = f32::NAN; // it stays where it is
+        let [b, s, nh, hd] = case.shape;
+        let (got, expected) = (behind(&case, &forward(party, &case)?), behind(&case, &case.x));
+        let shape = [b, s, nh, hd - 2 * planes];
+        same_values("forward", &shape, &got, &expected, "x behind the part that turns")
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn part_turns_as_a_small_head(party: &Any, _: &Run) -> Verdict {
+    for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
+        let case = witness(planes, hd, 7, 1.25);
+        let first = |values: &[f32]| -> Vec<f32> {
+            values.chunks(hd).flat_map(|head| &head[..2 * planes]).copied().collect()
+        };
+        let [b, s, nh, _] = case.shape;
+        let shape = [b, s, nh, 2 * planes];
+        let small = StretchedRopeCase { shape, x: first(&case.x), ..case.clone() };
+        let (got, expected) = (first(&forward(party, &case)?), widen(&forward(party, &small)?));
+        let off = of_turn(&small, &small.x);
+        let why = format!("what a head of that size becomes; both may be off. {TURN_WHY}");
+        within("forward", &shape, &got, &expected, |i| 2.0 * off[i], &why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+/// Lengths of all pairs, plane by plane.
+fn lengths(case: &StretchedRopeCase, values: &[f32]) -> Vec<f64> {
+    let (planes, hd) = (case.frequencies.len(), case.shape[3]);
+    let of_head = |head: &[f32]| -> Vec<f64> {
+        (0..planes).map(|i| f64::from(head[i]).hypot(f64::from(head[i + planes]))).collect()
+    };
+    values.chunks(hd).flat_map(of_head).collect()
+}
+
+pub(super) fn length_times_scale(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(false), |Input { case, .. }| {
+        let expected: Vec<f64> = lengths(case, &case.x).iter().map(|x| case.scale * x).collect();
+        let got = lengths(case, &forward(party, case)?);
+        let [b, s, nh, _] = case.shape;
+        // Each value of a pair is off by 6 roundings of |a| + |b|, which is √2 lengths at most; a wrong angle changes no length.
+        let why = "scale times the length before: 6·2⁻²⁴ of |a| + |b| in each of two values, so 12·2⁻²⁴ of the length";
+        let tolerance = |i: usize| 12.0 * U * expected[i];
+        within_f64("forward", &[b, s, nh, case.frequencies.len()], &got, &expected, tolerance, why)
+    })?;
+    Ok(None)
+}
+
+/// The inner product of two heads.
+fn score(q: &[f32], k: &[f32]) -> f64 {
+    q.iter().zip(k).map(|(&q, &k)| f64::from(q) * f64::from(k)).sum()
+}
+
+pub(super) fn scores_by_distance(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(false), |Input { case, dy: k }| {
+        let hd = case.shape[3];
+        let head = |x: &[f32], offset: usize| StretchedRopeCase {
+            shape: [1, 1, 1, hd],
+            offset,
+            x: x[..hd].to_vec(),
+            ..case.clone()
+        };
+        let (near, far) = (case.offset % 7, 40 + case.offset);
+        let at = |distance: usize, offset: usize| -> Step<(f64, f64)> {
+            let (q, k) = (head(&case.x, offset + distance), head(k, offset));
+            let (turned_q, turned_k) = (forward(party, &q)?, forward(party, &k)?);
+            let product = |(a, b): (f64, &f32)| a * f64::from(b.abs());
+            let off = of_turn(&q, &q.x).into_iter().zip(&turned_k).map(product).sum::<f64>()
+                + of_turn(&k, &k.x).into_iter().zip(&turned_q).map(product).sum::<f64>();
+            Ok((score(&turned_q, &turned_k), 2.0 * off))
+        };
+        for distance in [0, 1, 5] {
+            let ((expected, off), (got, far_off)) = (at(distance, near)?, at(distance, far)?);
+            let why = format!(
+                "the score at distance {distance}, from position {near} and from {far}. {TURN_WHY}, times the other vector"
+            );
+            within_f64("forward", &[1], &[got], &[expected], |_| off + far_off, &why)?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
+    for offset in [0, 60] {
+        let whole = witness(2, 6, offset, 1.25);
+        let [b, s, nh, hd] = whole.shape;
+        let y = forward(party, &whole)?;
+        let off = of_turn(&whole, &whole.x);
+        let row = nh * hd;
+        for t in 0..s {
+            let of_row =
+                |at: usize| (0..b).flat_map(move |i| (i * s + at) * row..(i * s + at + 1) * row);
+            let x = of_row(t).map(|i| whole.x[i]).collect();
+            let piece =
+                StretchedRopeCase { shape: [b, 1, nh, hd], offset: offset + t, x, ..whole.clone() };
+            let got = forward(party, &piece)?;
+            let expected: Vec<f64> = of_row(t).map(|i| f64::from(y[i])).collect();
+            let off: Vec<f64> = of_row(t).map(|i| off[i]).collect();
+            let why = format!("row {t} of the whole text; both may be off. {TURN_WHY}");
+            within("forward", &piece.shape, &got, &expected, |i| 2.0 * off[i], &why)
+                .map_err(|breach| breach.on(&piece))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "forward")
+}
+
+// --- backward -------------------------------------------------------------------------------
+
+pub(super) fn gradient_turns_back(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(false), |Input { case, dy }| {
+        let dx = widen(&backward(party, case, dy)?.dx);
+        let pairs =
+            |a: &[f64], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| a * f64::from(*b)).sum() };
+        // The loops' y. Another task asks for the party's own.
+        let expected = pairs(&Oracle.forward(case), dy);
+        let sizes: Vec<f32> = case.x.iter().map(|x| x.abs()).collect();
+        let off = pairs(&of_turn(case, dy), &sizes);
+        let why = format!("Σ dy·y, where Σ dx·x is compared. {TURN_WHY}, times |x|");
+        let got = [pairs(&dx, &case.x)];
+        within_f64("backward (dx)", &[1], &got, &[expected], |_| off, &why)
+    })?;
+    Ok(None)
+}
+
+pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
+    // x is 2 in the first element, so y is (2 cos, 2 sin), and dy is (0, 1) or (1, 0).
+    for (position, theta) in [(1, 0.5), (3, 0.25), (0, 0.75)] {
+        let case = single(position, theta, [2.0, 0.0, 0.0, 0.0], 1.0);
+        let (m, angle) = (position as f64, position as f64 * theta);
+        for (dy, slope) in [
+            ([0.0, 0.0, 1.0, 0.0], 2.0 * m * angle.cos()),
+            ([1.0, 0.0, 0.0, 0.0], -2.0 * m * angle.sin()),
+        ] {
+            let off = of_dtheta(&case, &dy);
+            let got = dtheta(party, &case, &dy)?;
+            let expected = [slope, 0.0];
+            within("backward (dtheta)", &[2], &got, &expected, |i| off[i], THETA_WHY)
+                .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.to_vec() }))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn theta_adds_up(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(true), |Input { case, dy }| {
+        let [_, s, nh, hd] = case.shape;
+        let mut expected = vec![0.0; hd / 2];
+        let mut off = of_dtheta(case, dy);
+        for (head, (x, dy)) in case.x.chunks(hd).zip(dy.chunks(hd)).enumerate() {
+            let offset = case.offset + head / nh % s;
+            let alone =
+                StretchedRopeCase { shape: [1, 1, 1, hd], offset, x: x.to_vec(), ..case.clone() };
+            let its_off = of_dtheta(&alone, dy);
+            for (i, part) in dtheta(party, &alone, dy)?.into_iter().enumerate() {
+                expected[i] += f64::from(part);
+                off[i] += its_off[i];
+            }
+        }
+        let why = format!("the sum over tokens and heads, each asked alone. {THETA_WHY}");
+        let got = dtheta(party, case, dy)?;
+        within("backward (dtheta)", &[hd / 2], &got, &expected, |i| off[i], &why)
+    })?;
+    Ok(None)
+}
+
+pub(super) fn theta_differences(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(true), |Input { case, dy }| {
+        let [_, s, _, hd] = case.shape;
+        let step = 1e-5;
+        let loss = |i: usize, by: f64| -> f64 {
+            let mut moved = case.clone();
+            moved.frequencies[i] += by;
+            Oracle.forward(&moved).iter().zip(dy).map(|(y, &dy)| y * f64::from(dy)).sum()
+        };
+        let slope = |i: usize| (loss(i, step) - loss(i, -step)) / (2.0 * step);
+        let expected: Vec<f64> = (0..hd / 2).map(slope).collect();
+        let (off, sizes) = (of_dtheta(case, dy), of_values(case, dy));
+        // A difference is off by the third derivative, m³·|y|·|dy|·ε²/6, and by the roundings of two losses in f64.
+        let position = (case.offset + s) as f64;
+        let size = sizes * case.x.len() as f64;
+        let by_step = size * (position.powi(3) * step * step / 6.0 + 1e-15 / step);
+        let why = format!("(L(θ + ε) − L(θ − ε)) / 2ε with ε = 10⁻⁵, from f64 loops. {THETA_WHY}");
+        let got = dtheta(party, case, dy)?;
+        within("backward (dtheta)", &[hd / 2], &got, &expected, |i| off[i] + by_step, &why)
+    })?;
+    Ok(None)
+}
+
+/// The largest product of a pair's size and its gradient's.
+fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
+    let largest = |values: &[f32]| values.iter().fold(0.0, |m: f64, v| m.max(f64::from(v.abs())));
+    4.0 * largest(&case.x) * largest(dy)
+}
+
+pub(super) fn dx_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "backward (dx)")
+}
+
+pub(super) fn dtheta_any(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "backward (dtheta)")
+}

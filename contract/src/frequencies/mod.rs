@@ -1,0 +1,36 @@
+//! Stretched RoPE: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names and formulas.
+//! - `tolerance`: how far an answer may be off, step by step.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the sizes that are compiled.
+
+pub mod ladder;
+pub mod laws;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+pub use seams::frequencies::{menu, party};
+
+use crate::component::component;
+
+component!(StretchedRope {
+    slug: "frequencies",
+    name: "Stretched RoPE",
+    title: "Stretched RoPE",
+    about: "slows the planes of RoPE for longer texts, each by a rule"
+});

@@ -1,0 +1,233 @@
+//! Checks of rotations by several coordinates.
+
+use super::{lengths, lengths_off, off, one, score};
+use crate::breach::*;
+use crate::ladder::climb;
+use crate::laws::values;
+use crate::oracle::Oracle;
+use crate::rotations::oracle::RotationsLoops;
+use crate::rotations::party::*;
+use crate::rotations::tolerance::{self, Near, TURNED_WHY};
+use crate::run::Run;
+use proptest::prelude::*;
+
+type Any = dyn Rotations;
+
+/// One question of the ladder.
+pub(in crate::rotations) type AxialAsked = crate::ladder::Asked<AxialCase>;
+
+fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
+    let y = answer("axial", || party.axial(case)).map_err(|breach| breach.on(case))?;
+    holds("axial", y.len() == case.x.len(), || {
+        format!("{} values came back for {}", y.len(), case.x.len())
+    })
+    .map_err(|breach| breach.on(case))?;
+    Ok(y)
+}
+
+/// `y` must be what the loops give.
+pub(in crate::rotations) fn matches_axial(party: &Any, asked: &AxialAsked) -> Step {
+    let AxialAsked { manner, case, .. } = asked;
+    let (expected, near) = (Oracle.axial(case), tolerance::axial(case, &case.x, false));
+    answer("axial", || party.axial_in(*manner, case))
+        .and_then(|y| within("axial", &case.shape, &y, &expected, off(&near), TURNED_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+/// So must `dx`.
+pub(in crate::rotations) fn matches_axial_dx(party: &Any, asked: &AxialAsked) -> Step {
+    let AxialAsked { manner, case, dy } = asked;
+    let (expected, near) = (Oracle.axial_backward(case, dy), tolerance::axial(case, dy, true));
+    answer("axial_backward", || party.axial_backward_in(*manner, case, dy))
+        .and_then(|dx| {
+            within("axial_backward", &case.shape, &dx, &expected, off(&near), TURNED_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// Two tokens of a head of 8, or of three coordinates, somewhere.
+fn inputs() -> impl Strategy<Value = AxialCase> {
+    let sections = prop_oneof![Just(Sections::Anew), Just(Sections::OneList)];
+    let planes = prop_oneof![Just(vec![2, 2]), Just(vec![1, 1, 2])];
+    (sections, planes, proptest::collection::vec(0usize..200, 6), values(16)).prop_map(
+        |(sections, planes, mut coordinates, x)| {
+            coordinates.truncate(2 * planes.len());
+            AxialCase { shape: [1, 2, 1, 8], planes, sections, base: 100.0, coordinates, x }
+        },
+    )
+}
+
+pub(in crate::rotations) fn axial_origin(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let mut case = case.clone();
+        case.coordinates.fill(0);
+        let why = "cos 0 is 1 and sin 0 is 0, so nothing is rounded";
+        same_values("axial", &case.shape, &turned(party, &case)?, &case.x, why)
+            .map_err(|breach| breach.on(&case))
+    })?;
+    Ok(None)
+}
+
+/// Ones in the first half of a head of 8: each plane then shows its cosine and its sine.
+fn by_numbers(party: &Any, sections: Sections, base: f64, angles: [f64; 4]) -> Step {
+    let x = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
+    let case = AxialCase {
+        shape: [1, 1, 1, 8],
+        planes: vec![2, 2],
+        sections,
+        base,
+        coordinates: vec![3, 5],
+        x,
+    };
+    let expected: Vec<f64> =
+        angles.iter().map(|a| a.cos()).chain(angles.iter().map(|a| a.sin())).collect();
+    let near = tolerance::axial(&case, &case.x, false);
+    within("axial", &case.shape, &turned(party, &case)?, &expected, off(&near), TURNED_WHY)
+        .map_err(|breach| breach.on(&case))
+}
+
+pub(in crate::rotations) fn axial_anew(party: &Any, _: &Run) -> Verdict {
+    by_numbers(party, Sections::Anew, 100.0, [3.0, 0.3, 5.0, 0.5])?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_one_list(party: &Any, _: &Run) -> Verdict {
+    by_numbers(party, Sections::OneList, 10_000.0, [3.0, 0.3, 0.05, 0.005])?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_text(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let axes = case.planes.len();
+        let mut text = AxialCase { sections: Sections::OneList, ..case.clone() };
+        for row in text.coordinates.chunks_mut(axes) {
+            row.fill(row[0]);
+        }
+        let positions = text.coordinates.iter().step_by(axes).copied().collect();
+        let rope = AxialCase { planes: vec![4], coordinates: positions, ..text.clone() };
+        let why = "the same text with one coordinate; the same planes turn by the same angles";
+        same_values("axial", &text.shape, &turned(party, &text)?, &turned(party, &rope)?, why)
+            .map_err(|breach| breach.on(&text))?;
+        // And they do turn by that coordinate.
+        let (expected, near) = (Oracle.axial(&rope), tolerance::axial(&rope, &rope.x, false));
+        within("axial", &rope.shape, &turned(party, &rope)?, &expected, off(&near), TURNED_WHY)
+            .map_err(|breach| breach.on(&rope))
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_separate(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let mut case = case.clone();
+        // Something to turn in each plane.
+        case.x.iter_mut().for_each(|x| *x = x.abs() + 1.0);
+        let y = turned(party, &case)?;
+        let (axes, mut first) = (case.planes.len(), 0);
+        for (axis, &planes) in case.planes.iter().enumerate() {
+            let mut moved = case.clone();
+            moved.coordinates[axes + axis] += 1; // of token 1
+            let again = turned(party, &moved)?;
+            let on = |breach: Box<Breach>| breach.on(&moved);
+            let why = format!("coordinate {axis} of token 1 alone was changed");
+            same_values("axial", &[8], &again[..8], &y[..8], &why).map_err(on)?;
+            for plane in 0..4 {
+                let own = (first..first + planes).contains(&plane);
+                let [before, after] = [&y, &again].map(|y| [y[8 + plane], y[12 + plane]]);
+                if own {
+                    holds("axial", before != after, || {
+                        format!("coordinate {axis} grew by 1, and its plane {plane} was not turned")
+                    })
+                    .map_err(on)?;
+                } else {
+                    let why = format!("coordinate {axis} was changed, plane {plane} is another's");
+                    same_values("axial", &[2], &after, &before, &why).map_err(on)?;
+                }
+            }
+            first += planes;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+/// The two halves of the planes exchanged, in both halves of a head of 8.
+fn exchanged(x: &[f32]) -> Vec<f32> {
+    x.chunks(4).flat_map(|half| [half[2], half[3], half[0], half[1]]).collect()
+}
+
+pub(in crate::rotations) fn axial_swap(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let coordinates = case.coordinates[..4].to_vec();
+        let case =
+            AxialCase { planes: vec![2, 2], sections: Sections::Anew, coordinates, ..case.clone() };
+        let mut swapped = AxialCase { x: exchanged(&case.x), ..case.clone() };
+        swapped.coordinates.chunks_mut(2).for_each(|row| row.swap(0, 1));
+        let expected = exchanged(&turned(party, &case)?);
+        let why = "rows and columns exchanged, and their planes: the same angles, elsewhere";
+        same_values("axial", &case.shape, &turned(party, &swapped)?, &expected, why)
+            .map_err(|breach| breach.on(&swapped))
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_keeps_lengths(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let y = turned(party, case)?;
+        let near = tolerance::axial(case, &case.x, false);
+        for at in [0, 8] {
+            let head = at..at + 8;
+            let may = lengths_off(&near[head.clone()]);
+            let (got, expected) = (lengths(&y[head.clone()]), lengths(&case.x[head]));
+            within_f64("axial", &[4], &got, &expected, |i| may[i], TURNED_WHY)?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let expected = turned(party, case)?;
+        let expected = score(&expected[..8], &expected[8..]);
+        let near = |case: &AxialCase| {
+            let near = tolerance::axial(case, &case.x, false);
+            Near::product_off(&near[..8], &near[8..])
+        };
+        let axes = case.planes.len();
+        for axis in 0..axes {
+            let mut moved = case.clone();
+            moved.coordinates.iter_mut().skip(axis).step_by(axes).for_each(|x| *x += 7);
+            let y = turned(party, &moved)?;
+            let why = "what both may be off, times the other, before and after";
+            one("axial", score(&y[..8], &y[8..]), expected, near(case) + near(&moved), why)
+                .map_err(|breach| breach.on(&moved))?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_any_input(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "axial")
+}
+
+pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |case| {
+        let y: Vec<f32> = Oracle.axial(case).iter().map(|y| *y as f32).collect();
+        let dx = answer("axial_backward", || party.axial_backward(case, &y))
+            .map_err(|breach| breach.on(case))?;
+        let expected: Vec<f64> = case.x.iter().map(|x| f64::from(*x)).collect();
+        let (near, forward) =
+            (tolerance::axial(case, &y, true), tolerance::axial(case, &case.x, false));
+        // y was rounded; a rotation brings that from both elements of a plane.
+        let may = |i: usize| near[i].off + forward[i].off + forward[i ^ 4].off;
+        let why = "what turning back may be off, and what was rounded before";
+        within("axial_backward", &case.shape, &dx, &expected, may, why)
+            .map_err(|breach| breach.on(case))
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn axial_gradient(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "axial_backward")
+}

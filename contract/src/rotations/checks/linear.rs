@@ -1,0 +1,409 @@
+//! Checks of linear attention, over all pairs and as a state that runs.
+
+use super::off;
+use crate::breach::*;
+use crate::ladder::climb;
+use crate::laws::{U, values, widen};
+use crate::oracle::Oracle;
+use crate::rotations::oracle::{LinearPasses, RotationsLoops};
+use crate::rotations::party::*;
+use crate::rotations::tolerance::{self, LINEAR_WHY, Near, Off};
+use crate::run::Run;
+use proptest::prelude::*;
+use std::fmt;
+
+type Any = dyn Rotations;
+
+/// One question of the ladder.
+pub(in crate::rotations) type LinearAsked = crate::ladder::Asked<LinearCase>;
+
+fn attended(party: &Any, case: &LinearCase) -> Step<Vec<f32>> {
+    full("linear", case, answer("linear", || party.linear(case)))
+}
+
+fn ran(party: &Any, case: &LinearCase, pieces: &[usize]) -> Step<Vec<f32>> {
+    full("running", case, answer("running", || party.running(case, pieces)))
+}
+
+fn full(call: &str, case: &LinearCase, y: Step<Vec<f32>>) -> Step<Vec<f32>> {
+    y.and_then(|y| {
+        let (got, expected) = (y.len(), case.v.len());
+        holds(call, got == expected, || format!("{got} values came back for {expected}"))?;
+        Ok(y)
+    })
+    .map_err(|breach| breach.on(case))
+}
+
+/// `y` must be what the loops over all pairs give.
+pub(in crate::rotations) fn matches_linear(party: &Any, asked: &LinearAsked) -> Step {
+    let LinearAsked { manner, case, .. } = asked;
+    let (expected, near) = (Oracle.linear(case, &[]).y, tolerance::linear(case, &[]).y);
+    answer("linear", || party.linear_in(*manner, case))
+        .and_then(|y| within("linear", &case.shape, &y, &expected, off(&near), LINEAR_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+/// So must what runs.
+pub(in crate::rotations) fn matches_running(
+    party: &Any,
+    case: &LinearCase,
+    pieces: &[usize],
+) -> Step {
+    let (expected, near) = (Oracle.linear(case, &[]).y, tolerance::linear(case, &[]).y);
+    answer("running", || party.running(case, pieces))
+        .and_then(|y| within("running", &case.shape, &y, &expected, off(&near), LINEAR_WHY))
+        .map_err(|breach| breach.on(format!("{case}\npieces {pieces:?}")))
+}
+
+/// So must a gradient.
+fn matches_gradient(
+    party: &Any,
+    asked: &LinearAsked,
+    call: &str,
+    got: fn(LinearGrads) -> Vec<f32>,
+    expected: fn(LinearPasses) -> Vec<f64>,
+    near: fn(Off) -> Vec<Near>,
+) -> Step {
+    let LinearAsked { manner, case, dy } = asked;
+    let (expected, near) = (expected(Oracle.linear(case, dy)), near(tolerance::linear(case, dy)));
+    answer("linear_backward", || party.linear_backward_in(*manner, case, dy))
+        .and_then(|grads| within(call, &case.shape, &got(grads), &expected, off(&near), LINEAR_WHY))
+        .map_err(|breach| breach.on(asked))
+}
+
+pub(in crate::rotations) fn matches_dq(party: &Any, asked: &LinearAsked) -> Step {
+    let call = "linear_backward (dq)";
+    matches_gradient(party, asked, call, |got| got.dq, |passes| passes.dq, |off| off.dq)
+}
+
+pub(in crate::rotations) fn matches_dk(party: &Any, asked: &LinearAsked) -> Step {
+    let call = "linear_backward (dk)";
+    matches_gradient(party, asked, call, |got| got.dk, |passes| passes.dk, |off| off.dk)
+}
+
+pub(in crate::rotations) fn matches_dv(party: &Any, asked: &LinearAsked) -> Step {
+    let call = "linear_backward (dv)";
+    matches_gradient(party, asked, call, |got| got.dv, |passes| passes.dv, |off| off.dv)
+}
+
+/// A case and the gradient that comes back.
+#[derive(Debug, Clone)]
+struct Input {
+    case: LinearCase,
+    dy: Vec<f32>,
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\ndy = {}", self.case, crate::describe::List(&self.dy))
+    }
+}
+
+/// Four tokens of one head of 4, or two of two heads, turned or not. Elements of q and k are below 2, so that no
+/// feature is near 0.
+fn inputs() -> impl Strategy<Value = Input> {
+    let shape = prop_oneof![Just([1, 4, 1, 4]), Just([1, 2, 2, 4])];
+    let base = prop_oneof![Just(None), Just(Some(100.0))];
+    let lists = (values(16), values(16), values(16), values(16));
+    (shape, base, 0usize..50, lists).prop_map(|(shape, base, offset, (q, k, v, dy))| {
+        let [q, k] = [q, k].map(|list| list.iter().map(|x| x / 2.0).collect());
+        Input { case: LinearCase { shape, base, offset, q, k, v }, dy }
+    })
+}
+
+// --- forward --------------------------------------------------------------------------------
+
+pub(in crate::rotations) fn phi_by_numbers(party: &Any, _: &Run) -> Verdict {
+    let ln2 = std::f64::consts::LN_2;
+    for (x, phi) in [(1.0, 2.0), (0.0, 1.0), (-ln2, 0.5), (3.0, 4.0), (-2.0 * ln2, 0.25)] {
+        // Two keys, of x and of 0; only the first has a value. Then y = phi(x) / (phi(x) + 1), whatever the query.
+        let mut k = vec![x as f32; 4];
+        k.extend([0.0; 4]);
+        let v = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
+        let q = vec![0.5, -1.0, 0.25, 0.0, 0.5, -1.0, 0.25, 0.0];
+        let case = LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q, k, v };
+        let y = attended(party, &case)?;
+        let near = tolerance::linear(&case, &[]).y;
+        // x itself is rounded.
+        let may = |i: usize| near[4 + i].off + U * x.abs();
+        within("linear", &[4], &y[4..], &[phi / (phi + 1.0); 4], may, LINEAR_WHY)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(in crate::rotations) fn first_token(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let y = attended(party, case)?;
+        let (n, near) = (4 * case.shape[2], tolerance::linear(case, &[]).y);
+        within("linear", &[n], &y[..n], &widen(&case.v[..n]), off(&near), LINEAR_WHY)
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn constant_values(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let case = LinearCase { base: None, v: vec![1.5; 16], ..case.clone() };
+        let (y, near) = (attended(party, &case)?, tolerance::linear(&case, &[]).y);
+        within("linear", &case.shape, &y, &[1.5; 16], off(&near), LINEAR_WHY)
+            .map_err(|breach| breach.on(&case))
+    })?;
+    Ok(None)
+}
+
+/// So small that its feature is as good as 0: `exp(-20)`.
+const NOTHING: f32 = -20.0;
+
+pub(in crate::rotations) fn numerator_alone(party: &Any, _: &Run) -> Verdict {
+    let head = [3.0, NOTHING, NOTHING, NOTHING];
+    let q: Vec<f32> = head.into_iter().cycle().take(20).collect();
+    let case = LinearCase {
+        shape: [1, 5, 1, 4],
+        base: Some(100.0),
+        offset: 0,
+        k: q.clone(),
+        q,
+        v: vec![1.0; 20],
+    };
+    let y = attended(party, &case)?;
+    let near = tolerance::linear(&case, &[]).y;
+    let mean = |m: usize| (0..=m).map(|j| (j as f64).cos()).sum::<f64>() / (m + 1) as f64;
+    let expected: Vec<f64> = (0..20).map(|at| mean(at / 4)).collect();
+    // Beside 16 cos(j), a weight has 2 products of 4 and such a feature; its denominator is 16.
+    let may = |i: usize| near[i].off + f64::from(NOTHING).exp();
+    let why = "the roundings, and what features of exp(-20) bring";
+    within("linear", &case.shape, &y, &expected, may, why).map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn causal(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let y = attended(party, case)?;
+        let row = case.shape[2] * 4;
+        for kept in 1..case.shape[1] {
+            let mut changed = case.clone();
+            for list in [&mut changed.q, &mut changed.k, &mut changed.v] {
+                list[kept * row..].iter_mut().for_each(|x| *x = 1.0 - *x);
+            }
+            let again = attended(party, &changed)?;
+            let why = format!("only tokens from the one in row {kept} on were changed");
+            let head = ..kept * row;
+            same_values("linear", &[kept * row], &again[head], &y[head], &why)
+                .map_err(|breach| breach.on(&changed))?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn linear_relative(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let case = LinearCase { base: Some(100.0), ..case.clone() };
+        let moved = LinearCase { offset: case.offset + 37, ..case.clone() };
+        let expected = widen(&attended(party, &case)?);
+        let [here, there] = [&case, &moved].map(|case| tolerance::linear(case, &[]).y);
+        let may = |i: usize| here[i].off + there[i].off;
+        let why = "what both calls may be off";
+        within("linear", &case.shape, &attended(party, &moved)?, &expected, may, why)
+            .map_err(|breach| breach.on(&moved))
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        for shape in [[1, 2, 2, 4], [2, 2, 1, 4]] {
+            let case = LinearCase { shape, ..case.clone() };
+            let y = attended(party, &case)?;
+            // Where the second head, or the second batch row, begins, and how long a part of it is.
+            let other = |i: usize| if shape[0] == 1 { i / 4 % 2 == 1 } else { i >= 8 };
+            for changes_other in [true, false] {
+                let mut changed = case.clone();
+                for list in [&mut changed.q, &mut changed.k, &mut changed.v] {
+                    let places = (0..16).filter(|i| other(*i) == changes_other);
+                    places.for_each(|i| list[i] = 1.0 - list[i]);
+                }
+                let again = attended(party, &changed)?;
+                let kept = |y: &[f32]| -> Vec<f32> {
+                    (0..16).filter(|i| other(*i) != changes_other).map(|i| y[i]).collect()
+                };
+                let why = "another head or batch row alone was changed";
+                same_values("linear", &[8], &kept(&again), &kept(&y), why)
+                    .map_err(|breach| breach.on(&changed))?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn linear_any_input(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "linear")
+}
+
+// --- the gradient ---------------------------------------------------------------------------
+
+fn gradients(party: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads> {
+    let grads = answer("linear_backward", || party.linear_backward(case, dy))
+        .map_err(|breach| breach.on(case))?;
+    let lengths = [grads.dq.len(), grads.dk.len(), grads.dv.len()];
+    holds("linear_backward", lengths == [case.v.len(); 3], || {
+        format!("{lengths:?} values came back for {} each", case.v.len())
+    })
+    .map_err(|breach| breach.on(case))?;
+    Ok(grads)
+}
+
+pub(in crate::rotations) fn gradient_of_scale(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let grads = gradients(party, case, dy)?;
+        let near = tolerance::linear(case, dy);
+        // phi / phi' is 1 below 0, and phi above.
+        let share = |x: f32| if x > 0.0 { f64::from(x) + 1.0 } else { 1.0 };
+        let along = |list: &[f32], d: &[f32], near: &[Near], places: &[usize]| {
+            let sum: f64 = places.iter().map(|&i| f64::from(d[i]) * share(list[i])).sum();
+            let off: f64 = places.iter().map(|&i| near[i].off * share(list[i])).sum();
+            (sum, off)
+        };
+        let why = "Σ of what the gradients may be off, times φ/φ′";
+        for head in 0..4 {
+            let places: Vec<usize> = (4 * head..4 * head + 4).collect();
+            let (sum, off) = along(&case.q, &grads.dq, &near.dq, &places);
+            super::one("linear_backward (dq)", sum, 0.0, off, why)?;
+        }
+        let heads = case.shape[2];
+        for head in 0..heads {
+            let places: Vec<usize> = (0..16).filter(|i| i / 4 % heads == head).collect();
+            let (sum, off) = along(&case.k, &grads.dk, &near.dk, &places);
+            super::one("linear_backward (dk)", sum, 0.0, off, why)?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn gradient_of_constants(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, dy }| {
+        let case = LinearCase { base: None, ..case.clone() };
+        let grads = gradients(party, &case, dy)?;
+        let near = tolerance::linear(&case, dy).dv;
+        let row = 4 * case.shape[2];
+        let sum =
+            |list: &dyn Fn(usize) -> f64, j: usize| -> f64 { (j..16).step_by(row).map(list).sum() };
+        let got: Vec<f64> = (0..row).map(|j| sum(&|i| f64::from(grads.dv[i]), j)).collect();
+        let expected: Vec<f64> = (0..row).map(|j| sum(&|i| f64::from(dy[i]), j)).collect();
+        let may = |j: usize| sum(&|i| near[i].off, j);
+        let why = "Σ of what the gradients of the values may be off";
+        within_f64("linear_backward (dv)", &[row], &got, &expected, may, why)
+            .map_err(|breach| breach.on(&case))
+    })?;
+    Ok(None)
+}
+
+/// Three tokens. No element is so near to 0, where phi is bent, that a step would cross it.
+fn witness() -> Input {
+    let list = |step: usize, shift: f32| -> Vec<f32> {
+        (0..12).map(|i| ((i * step % 11) as f32 - 5.0) / 4.0 + shift).collect()
+    };
+    let (q, k, v) = (list(3, 0.125), list(5, -0.125), list(7, 0.5));
+    let case = LinearCase { shape: [1, 3, 1, 4], base: Some(100.0), offset: 2, q, k, v };
+    Input { case, dy: list(4, 0.25) }
+}
+
+/// The loss with one element moved: its formula, written once more, and in one sum.
+fn loss(case: &LinearCase, dy: &[f32], moved: (usize, usize, f64)) -> f64 {
+    let mut lists = [&case.q, &case.k, &case.v].map(|list| widen(list));
+    lists[moved.0][moved.1] += moved.2;
+    let [q, k, v] = lists;
+    let phi = |x: f64| if x > 0.0 { x + 1.0 } else { x.exp() };
+    let base = case.base.unwrap_or(f64::INFINITY);
+    let mut sum = 0.0;
+    for m in 0..3 {
+        let (mut numerator, mut denominator) = ([0.0; 4], 0.0);
+        for n in 0..=m {
+            let mut weight = 0.0;
+            for i in 0..2 {
+                // The product of two turned planes depends on the distance alone.
+                let (sin, cos) = ((m - n) as f64 * base.powf(-(i as f64) / 2.0)).sin_cos();
+                let [a, b] = [q[4 * m + i], q[4 * m + i + 2]].map(phi);
+                let [c, d] = [k[4 * n + i], k[4 * n + i + 2]].map(phi);
+                weight += (a * c + b * d) * cos + (a * d - b * c) * sin;
+                denominator += a * c + b * d;
+            }
+            (0..4).for_each(|j| numerator[j] += weight * v[4 * n + j]);
+        }
+        sum += (0..4).map(|j| f64::from(dy[4 * m + j]) * numerator[j] / denominator).sum::<f64>();
+    }
+    sum
+}
+
+pub(in crate::rotations) fn gradient_differences(party: &Any, _: &Run) -> Verdict {
+    let Input { case, dy } = witness();
+    let LinearGrads { dq, dk, dv } = gradients(party, &case, &dy)?;
+    let near = tolerance::linear(&case, &dy);
+    let delta = 2f64.powi(-10);
+    let all = [("dq", dq, near.dq), ("dk", dk, near.dk), ("dv", dv, near.dv)];
+    for (list, (name, got, near)) in all.into_iter().enumerate() {
+        let at = |i: usize, steps: f64| loss(&case, &dy, (list, i, steps * delta));
+        let slope = |i: usize| {
+            (8.0 * (at(i, 1.0) - at(i, -1.0)) - (at(i, 2.0) - at(i, -2.0))) / (12.0 * delta)
+        };
+        let expected: Vec<f64> = (0..12).map(slope).collect();
+        // In f64 the differences are off by 2⁻⁵²·18/(12δ) and by δ⁴/30 of the fifth derivative: both are below 2⁻³⁴
+        // of losses as small as these.
+        let may = |i: usize| near[i].off + 2f64.powi(-34);
+        let why = "what a gradient may be off; the differences, in f64, are off by 2⁻³⁴";
+        within(&format!("linear_backward ({name})"), &case.shape, &got, &expected, may, why)
+            .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+    }
+    Ok(None)
+}
+
+pub(in crate::rotations) fn gradient_of_queries(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "linear_backward (dq)")
+}
+
+pub(in crate::rotations) fn gradient_of_keys(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "linear_backward (dk)")
+}
+
+pub(in crate::rotations) fn gradient_of_values(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "linear_backward (dv)")
+}
+
+// --- a state that runs ----------------------------------------------------------------------
+
+pub(in crate::rotations) fn running_own_token(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let y = ran(party, case, &[case.shape[1]])?;
+        let (n, near) = (4 * case.shape[2], tolerance::linear(case, &[]).y);
+        within("running", &[n], &y[..n], &widen(&case.v[..n]), off(&near), LINEAR_WHY)
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn running_is_all_pairs(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| matches_running(party, case, &[case.shape[1]]))?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn running_cut(party: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| {
+        let s = case.shape[1];
+        let expected = widen(&ran(party, case, &[s])?);
+        let near = tolerance::linear(case, &[]).y;
+        let cuts = (1..s).map(|a| vec![a, s - a]).chain([vec![1; s]]);
+        for pieces in cuts {
+            let why = "what either may be off: other pieces may have other roundings";
+            let may = |i: usize| 2.0 * near[i].off;
+            within("running", &case.shape, &ran(party, case, &pieces)?, &expected, may, why)
+                .map_err(|breach| breach.on(format!("{case}\npieces {pieces:?}")))?;
+        }
+        Ok(())
+    })?;
+    Ok(None)
+}
+
+pub(in crate::rotations) fn running_any_input(party: &Any, run: &Run) -> Verdict {
+    climb(party, run, "running")
+}

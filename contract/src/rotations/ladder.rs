@@ -1,0 +1,324 @@
+//! The ladder of more rotations: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::breach::Step;
+use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
+use crate::rotations::checks::axial::{AxialAsked, matches_axial, matches_axial_dx};
+use crate::rotations::checks::linear::{
+    LinearAsked, matches_dk, matches_dq, matches_dv, matches_linear, matches_running,
+};
+use crate::rotations::checks::xpos::{XPosAsked, matches_xpos};
+use crate::rotations::menu::{LARGE, SECTIONS};
+use crate::rotations::party::*;
+use crate::run::Run;
+
+/// What stands among the values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Nothing,
+    /// Zeros in the last token.
+    Zeros,
+    /// One NaN, in the last token; of linear attention, in its query. (Where all pairs are computed, a NaN in a key
+    /// meets weights of 0, and 0 times NaN is NaN: nobody promises more.)
+    Nan,
+}
+
+/// Into which pieces a text is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Whole,
+    Ones,
+    Middle,
+    /// The first token alone, and the others in twos.
+    Twos,
+}
+
+impl Cut {
+    fn pieces(self, s: usize) -> Vec<usize> {
+        match self {
+            Self::Whole => vec![s],
+            Self::Ones => vec![1; s],
+            Self::Middle if s > 1 => vec![s / 2, s - s / 2],
+            Self::Middle => vec![s],
+            Self::Twos => {
+                let pairs = std::iter::repeat_n(2, (s - 1) / 2);
+                let last = std::iter::repeat_n(1, (s - 1) % 2);
+                std::iter::once(1).chain(pairs).chain(last).collect()
+            }
+        }
+    }
+}
+
+/// What a rung asks. [`PLAIN`] is one head, that nothing turns.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// `b` and `s`.
+    tokens: [usize; 2],
+    heads: usize,
+    /// Of an axial rotation; twice their sum is `hd`.
+    planes: &'static [usize],
+    sections: Sections,
+    base: f64,
+    /// Whether linear attention turns anything.
+    turns: bool,
+    offset: usize,
+    scale_base: f64,
+    center: usize,
+    /// Coordinates are below this.
+    reach: usize,
+    /// How large values are.
+    scale: f32,
+    cut: Cut,
+    among: Among,
+    manner: Manner,
+}
+
+const PLAIN: Plan = Plan {
+    tokens: [1, 1],
+    heads: 1,
+    planes: &[1, 1],
+    sections: Sections::Anew,
+    base: 100.0,
+    turns: false,
+    offset: 0,
+    scale_base: 512.0,
+    center: 0,
+    reach: 1,
+    scale: 0.5,
+    cut: Cut::Whole,
+    among: Among::Nothing,
+    manner: Manner::Plain,
+};
+
+/// Something of all that the formulas have, in round sizes.
+const TYPICAL: Plan = Plan {
+    tokens: [2, 8],
+    heads: 2,
+    planes: &[2, 2],
+    base: 10_000.0,
+    turns: true,
+    offset: 8,
+    center: 4,
+    reach: 16,
+    cut: Cut::Middle,
+    ..PLAIN
+};
+
+/// What linear attention is of a size: planes of [`LARGE`].
+const LARGE_SECTIONS: &[usize] = &[8, LARGE / 2 - 8];
+
+fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let some = Plan { tokens: [1, 3], heads: 2, ..PLAIN };
+    let full = Plan { turns: true, offset: 3, reach: 9, center: 2, ..some };
+    // One token; then several that do not turn; then those that do, with all that says how far.
+    add(Aspect::Wiring, PLAIN);
+    add(Aspect::Wiring, Plan { scale: 1.0, ..PLAIN });
+    add(Aspect::Mask, Plan { tokens: [1, 2], ..PLAIN });
+    add(Aspect::Rotation, Plan { tokens: [1, 2], turns: true, reach: 2, ..PLAIN });
+    add(Aspect::Rotation, Plan { tokens: [1, 3], turns: true, reach: 4, ..PLAIN });
+    add(Aspect::Frequencies, Plan { sections: Sections::OneList, ..full });
+    add(Aspect::Frequencies, Plan { planes: &[2, 2], heads: 1, ..full });
+    add(Aspect::Frequencies, Plan { base: 10_000.0, ..full });
+    add(Aspect::Frequencies, Plan { scale_base: 8.0, ..full });
+    for (offset, center) in [(0, 0), (1, 0), (7, 3), (0, 9), (600, 0), (20, 600)] {
+        add(Aspect::Offset, Plan { offset, center, reach: offset + 3, ..full });
+    }
+    for cut in [Cut::Ones, Cut::Middle, Cut::Twos] {
+        add(Aspect::State, Plan { cut, tokens: [1, 5], heads: 1, ..full });
+        add(Aspect::State, Plan { cut, turns: false, ..full });
+    }
+    // Far on, in pieces, and in two texts.
+    add(Aspect::State, Plan { cut: Cut::Twos, tokens: [2, 5], offset: 600, ..full });
+    add(Aspect::Order, full);
+    add(Aspect::Order, Plan { tokens: [2, 2], cut: Cut::Ones, ..full });
+    for planes in SECTIONS.into_iter().filter(|_| run.every_size) {
+        for sections in [Sections::Anew, Sections::OneList] {
+            add(Aspect::Order, Plan { planes, sections, ..full });
+        }
+    }
+    add(Aspect::Order, Plan { planes: &[1, 1, 2], sections: Sections::OneList, heads: 1, ..full });
+    // Far away, where an angle in f32 has few digits left; and features near 0.
+    add(Aspect::Precision, Plan { offset: 4000, reach: 100_000, ..full });
+    add(Aspect::Precision, Plan { offset: 4000, center: 4000, base: 500_000.0, ..full });
+    for scale in [1.5, 1e-3] {
+        add(Aspect::Precision, Plan { scale, ..full });
+    }
+    for among in [Among::Zeros, Among::Nan] {
+        add(Aspect::Special, Plan { among, ..full });
+    }
+    for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
+        add(Aspect::Gradient, Plan { manner, ..full });
+    }
+    for manner in [Manner::Permuted, Manner::Broadcast] {
+        add(Aspect::Order, Plan { manner, tokens: [2, 3], ..full });
+    }
+    add(Aspect::State, Plan { manner: Manner::Again, ..full });
+    if run.every_size {
+        add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, ..full });
+        add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, sections: Sections::OneList, ..full });
+    }
+    let one = Plan { heads: 1, ..full };
+    for n in sizes(run) {
+        add(Aspect::Extent, Plan { tokens: [1, n], cut: Cut::Twos, ..one });
+    }
+    for n in edges(run).into_iter().filter(|n| *n > 1) {
+        add(Aspect::Extent, Plan { tokens: [n, 1], ..one });
+        add(Aspect::Extent, Plan { tokens: [1, 2], heads: n, cut: Cut::Ones, ..full });
+        // A piece of any length, after one of another.
+        add(Aspect::Extent, Plan { tokens: [2, 2 * n + 1], cut: Cut::Middle, ..one });
+    }
+    for tokens in many(run) {
+        add(Aspect::Extent, Plan { tokens, cut: Cut::Middle, ..one });
+    }
+    for mixture in mixtures(run) {
+        let manner = mixture.pick(0, &Manner::ALL);
+        let short = is_short(mixture.tokens);
+        let planes = mixture.pick(1, if short { &SECTIONS[..] } else { &SECTIONS[..4] });
+        // Rows that are broadcast are equal.
+        let among = match manner {
+            Manner::Broadcast => Among::Nothing,
+            _ => mixture.pick(2, &[Among::Zeros, Among::Nothing, Among::Nan]),
+        };
+        let plan = Plan {
+            tokens: mixture.tokens,
+            heads: mixture.pick(3, if short { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] }),
+            planes,
+            sections: mixture.pick(4, &[Sections::Anew, Sections::OneList]),
+            base: mixture.pick(5, &[100.0, 10_000.0]),
+            turns: mixture.pick(6, &[true, true, false]),
+            offset: mixture.pick(7, &[0, 1, 5, 40, 300]),
+            scale_base: mixture.pick(8, &[512.0, 512.0, 64.0]),
+            center: mixture.pick(9, &[0, 0, 7, 200]),
+            reach: mixture.pick(10, &[2, 5, 40, 700]),
+            scale: mixture.pick(11, &[0.5, 0.5, 0.1]),
+            cut: mixture.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
+            among,
+            manner,
+        };
+        add(Aspect::Extent, plan);
+    }
+    plans
+}
+
+impl Plan {
+    fn shape(self) -> [usize; 4] {
+        let ([b, s], hd) = (self.tokens, 2 * self.planes.iter().sum::<usize>());
+        [b, s, self.heads, hd]
+    }
+
+    fn draw(self, run: &Run) -> Draw {
+        let [b, s, n, hd] = self.shape();
+        Draw::new(run, (b * 1_000_000 + s * 10_000 + n * 100 + hd) as u64)
+    }
+
+    /// A list of values, with what stands among them if it is `special`.
+    fn values(self, draw: &mut Draw, special: bool) -> Vec<f32> {
+        let [b, s, n, hd] = self.shape();
+        let row = s * n * hd;
+        let mut values: Vec<f32> = Vec::with_capacity(b * row);
+        for i in 0..b * row {
+            let value = draw.value() * self.scale;
+            let again = self.manner == Manner::Broadcast && i >= row;
+            values.push(if again { values[i - row] } else { value });
+        }
+        let last = values.len() - hd;
+        match self.among {
+            Among::Nan if special => values[last] = f32::NAN,
+            Among::Zeros => values[last..last + 2].fill(0.0),
+            _ => {}
+        }
+        values
+    }
+
+    fn xpos(self, run: &Run) -> XPosAsked {
+        let Self { base, scale_base, center, offset, .. } = self;
+        let mut draw = self.draw(run);
+        let (q, k) = (self.values(&mut draw, true), self.values(&mut draw, false));
+        let case = XPosCase { shape: self.shape(), base, scale_base, center, offset, q, k };
+        XPosAsked { manner: self.manner, case, dy: Vec::new() }
+    }
+
+    fn axial(self, run: &Run) -> AxialAsked {
+        let mut draw = self.draw(run);
+        let (x, dy) = (self.values(&mut draw, true), self.values(&mut draw, true));
+        let coordinates = (0..self.tokens[1] * self.planes.len()).map(|_| draw.below(self.reach));
+        let case = AxialCase {
+            shape: self.shape(),
+            planes: self.planes.to_vec(),
+            sections: self.sections,
+            base: self.base,
+            coordinates: coordinates.collect(),
+            x,
+        };
+        AxialAsked { manner: self.manner, case, dy }
+    }
+
+    fn linear(self, run: &Run) -> LinearAsked {
+        let mut draw = self.draw(run);
+        let q = self.values(&mut draw, true);
+        let [k, v, dy] = [0, 1, 2].map(|_| self.values(&mut draw, false));
+        let base = self.turns.then_some(self.base);
+        let case = LinearCase { shape: self.shape(), base, offset: self.offset, q, k, v };
+        LinearAsked { manner: self.manner, case, dy }
+    }
+
+    /// Whether it can be asked of values.
+    fn has_values(self) -> bool {
+        !matches!(self.manner, Manner::UsedTwice | Manner::Continued)
+    }
+
+    /// Whether it can be asked of a gradient. There is a tape anyway.
+    fn has_gradient(self) -> bool {
+        self.manner != Manner::Traced
+    }
+
+    /// Whether it is asked of linear attention, where all pairs of tokens count. Its gradients are dearest: of the
+    /// lengths, they are asked at the edges.
+    fn has_few_pairs(self, is_gradient: bool) -> bool {
+        let [b, s] = self.tokens;
+        let is_edge = b > 1 || s < 10 || EDGES.contains(&s);
+        b * s < 140 && !(is_gradient && (s > 70 || !is_edge))
+    }
+}
+
+type Any = dyn Rotations;
+type Judge = fn(&Any, &Plan, &Run) -> Step;
+
+const JUDGES: [(&str, Judge); 8] = [
+    ("xpos", |party, plan, run| matches_xpos(party, &plan.xpos(run))),
+    ("axial", |party, plan, run| matches_axial(party, &plan.axial(run))),
+    ("axial_backward", |party, plan, run| matches_axial_dx(party, &plan.axial(run))),
+    ("linear", |party, plan, run| matches_linear(party, &plan.linear(run))),
+    ("linear_backward (dq)", |party, plan, run| matches_dq(party, &plan.linear(run))),
+    ("linear_backward (dk)", |party, plan, run| matches_dk(party, &plan.linear(run))),
+    ("linear_backward (dv)", |party, plan, run| matches_dv(party, &plan.linear(run))),
+    ("running", |party, plan, run| {
+        matches_running(party, &plan.linear(run).case, &plan.cut.pieces(plan.tokens[1]))
+    }),
+];
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
+    let run = *run;
+    let mut rungs: Vec<Rung<dyn Rotations>> = Vec::new();
+    for (call, judge) in JUDGES {
+        rungs.push(Rung::typical(call, move |party| judge(party, &TYPICAL, &run)));
+    }
+    for (aspect, plan) in plans(&run) {
+        for (call, judge) in JUDGES {
+            let is_gradient = call.contains("backward");
+            let asked = if is_gradient { plan.has_gradient() } else { plan.has_values() };
+            let is_linear = call.starts_with("linear") || call == "running";
+            // It takes lists, and there is no way back.
+            let is_running = call == "running" && plan.manner != Manner::Plain;
+            if !asked || is_running || (is_linear && !plan.has_few_pairs(is_gradient)) {
+                continue;
+            }
+            let aspect = if is_gradient { aspect.of_gradient() } else { aspect };
+            rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan, &run)));
+        }
+    }
+    rungs
+}

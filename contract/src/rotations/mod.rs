@@ -1,0 +1,38 @@
+//! More rotations: what it promises, and who keeps it.
+//!
+//! - [`party`]: the seam, a trait of plain values.
+//! - [`oracle`]: the formula as `f64` loops, in small steps.
+//! - [`laws`]: the invariants, with their names and formulas.
+//! - `checks`: how each of them is checked.
+//! - `tolerance`: how far a right answer may be off.
+//! - [`ladder`]: the questions, from the plainest on.
+//! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
+//! - `mutants`: the museum's bugs under conditions.
+//! - [`variants`]: correct implementations, written differently.
+//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - `repairs`: steps whose replacement explains wrong answers.
+//! - [`tasks`]: the exercises.
+//! - [`menu`]: the sizes that are compiled.
+
+mod checks;
+pub mod ladder;
+pub mod laws;
+pub mod museum;
+mod mutants;
+pub mod oracle;
+pub mod probes;
+mod repairs;
+pub mod tasks;
+mod tolerance;
+pub mod variants;
+
+pub use seams::rotations::{menu, party};
+
+use crate::component::component;
+
+component!(Rotations {
+    slug: "rotations",
+    name: "More rotations",
+    title: "More rotations",
+    about: "turns queries and keys by two numbers, with a decay, or for attention without a softmax"
+});

@@ -1,0 +1,66 @@
+//! Repairs of more rotations: steps whose value can be found from the answers.
+
+use crate::oracle::Oracle;
+use crate::repair::{Repair, number, same};
+use crate::rotations::oracle::RotationsLoops;
+use crate::rotations::party::{LinearCase, Rotations, XPosCase};
+
+type Any = dyn Rotations;
+
+/// They are tried in this order.
+pub static REPAIRS: &[Repair<Any>] =
+    &[Repair { call: "linear", explain: phi }, Repair { call: "xpos", explain: zeta }];
+
+/// What stands in phi's place, if all else is right: of two keys, of `x` and of 0, the weights show their quotient.
+fn phi(party: &Any) -> Option<String> {
+    let share = |x: f32, query: f32| {
+        let k = [[x; 4], [0.0; 4]].concat();
+        let v = [[1.0; 4], [0.0; 4]].concat();
+        let case =
+            LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q: vec![query; 8], k, v };
+        party.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
+    };
+    // If phi(0) is 1, a share of s belongs to a feature of s / (1 - s).
+    let mut wrong = None;
+    for x in [1.0, -1.0, 2.0, -0.5] {
+        let got = share(x, 0.5)?;
+        if !same(share(x, 2.0)?, got) {
+            return None;
+        }
+        let (got, right) = (got / (1.0 - got), Oracle.phi(f64::from(x)));
+        if wrong.is_none() && !same(got, right) {
+            wrong = Some(format!("φ({x}), {}, was taken as {}", number(right), number(got)));
+        }
+    }
+    wrong
+}
+
+/// What stands in zeta's place, if queries and keys are scaled by it and its inverse.
+fn zeta(party: &Any) -> Option<String> {
+    for plane in [0, 1] {
+        let mut x = vec![0.0; 4];
+        x[plane] = 1.0;
+        let (q, k) = (x.clone(), x);
+        let case = XPosCase {
+            shape: [1, 1, 1, 4],
+            base: 100.0,
+            scale_base: 512.0,
+            center: 0,
+            offset: 512,
+            q,
+            k,
+        };
+        let got = party.xpos(&case).ok().filter(|got| got.q.len() == 4 && got.k.len() == 4)?;
+        let [q, k] =
+            [&got.q, &got.k].map(|head| f64::from(head[plane]).hypot(f64::from(head[plane + 2])));
+        let right = Oracle.zeta(plane, 4);
+        if !same(q * k, 1.0) {
+            return None;
+        }
+        if !same(q, right) {
+            let (right, got) = (number(right), number(q));
+            return Some(format!("ζ of plane {plane} of 2, {right}, was taken as {got}"));
+        }
+    }
+    None
+}

@@ -1,0 +1,149 @@
+//! The tasks of biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
+//!
+//! Each tells a score how far its key is away. A query stands at position `m`, a key at `n`, and `j = m - n` is the distance.
+//! In a call there are `s` queries and `t` keys, and the queries are the LAST `s` of the `t` positions: query `i` stands at
+//! `m = t - s + i`. These are tables and sums, so all tasks are about plain lists of numbers, in row-major order.
+//!
+//! Sources: Press et al. 2022, "Train Short, Test Long"; Raffel et al. 2020, "T5"; Chi et al. 2022, "KERPLE"; Dai et al. 2019,
+//! "Transformer-XL".
+
+/// Task `biases/slopes`. ALiBi's slopes, `[nh]`.
+///
+/// ```text
+/// slope of head t = 2^(-8t / n),   t = 1 .. n        if n is a power of two
+/// ```
+///
+/// If it is none, let `p` be the largest power of two below it: first the slopes of `p` heads; then those of `2p` heads, every
+/// other one from the first on, as many as are left. There is at least one head.
+pub fn alibi_slopes(num_heads: usize) -> Vec<f64> {
+    // task biases/slopes: begin
+    let of_power = |n: usize| (1..=n).map(move |t| (-8.0 * t as f64 / n as f64).exp2());
+    let power = 1 << num_heads.ilog2();
+    let between = of_power(2 * power).step_by(2);
+    of_power(power).chain(between).take(num_heads).collect()
+    // task biases/slopes: end
+}
+
+/// Task `biases/scores`. The scores of one head with ALiBi, `[s, t]`.
+///
+/// ```text
+/// score = product / sqrt(hd) - slope · j        j = m - n, m = t - s + i
+/// ```
+///
+/// `products` are the products of queries and keys, `[s, t]`. A later key, `n > m`, has the score minus infinity. The
+/// autograder takes the softmax of each row.
+pub fn alibi_scores(products: &[f32], [s, t]: [usize; 2], head_dim: usize, slope: f64) -> Vec<f32> {
+    // task biases/scores: begin
+    let score = |at: usize| {
+        let (m, n) = (t - s + at / t, at % t);
+        match m.checked_sub(n) {
+            Some(j) => products[at] / (head_dim as f32).sqrt() - (slope * j as f64) as f32,
+            None => f32::NEG_INFINITY,
+        }
+    };
+    (0..s * t).map(score).collect()
+    // task biases/scores: end
+}
+
+/// Task `biases/bucket`. T5's bucket of a key that stands `relative` positions from its query: KEY minus QUERY, so an earlier key
+/// has a negative number.
+///
+/// ```text
+/// n = num_buckets                    half of it if bidirectional
+/// d = -relative, at least 0          its size if bidirectional
+/// e = n / 2                          in whole numbers
+/// bucket = d                                                  if d < e
+/// bucket = e + floor((n - e) · ln(d / e) / ln(max / e))       if not, and at most n - 1
+/// ```
+///
+/// If bidirectional, a later key has its bucket `n` places further on. Take the logarithms in `f64`, and take what is a whole
+/// number but for its last digits as that number: ln 2 / ln 16 · 8 is 2. The autograder reads T5's table with it.
+pub fn t5_bucket(
+    relative: i64,
+    bidirectional: bool,
+    num_buckets: usize,
+    max_distance: usize,
+) -> usize {
+    // task biases/bucket: begin
+    let count = if bidirectional { num_buckets / 2 } else { num_buckets };
+    let first = if bidirectional && relative > 0 { count } else { 0 };
+    let relative = if bidirectional { relative } else { relative.min(0) };
+    let (distance, exact) = (relative.unsigned_abs() as usize, count / 2);
+    if distance < exact {
+        return first + distance;
+    }
+    let logarithm = |d: usize| (d as f64 / exact as f64).ln();
+    let nth = logarithm(distance) / logarithm(max_distance) * (count - exact) as f64;
+    first + (exact + (nth + 1e-9) as usize).min(count - 1)
+    // task biases/bucket: end
+}
+
+/// Task `biases/t5-backward`. The gradient of T5's table, `[num_buckets, nh]`.
+///
+/// ```text
+/// bias[head][pair] = table[buckets[pair]][head]
+/// dtable[bucket][head] = sum of dy[head][pair] over the pairs in this bucket
+/// ```
+///
+/// `dy` is the gradient of the bias, `[nh, s * t]`. `buckets` has the bucket of each pair of a query and a key, `[s * t]`; the
+/// autograder finds them with your `t5_bucket`, so write that first. Add up in `f64`.
+pub fn t5_backward(
+    dy: &[f32],
+    buckets: &[usize],
+    num_buckets: usize,
+    num_heads: usize,
+) -> Vec<f32> {
+    // task biases/t5-backward: begin
+    let mut dtable = vec![0.0f64; num_buckets * num_heads];
+    for (head, dy) in dy.chunks(buckets.len()).enumerate() {
+        for (dy, bucket) in dy.iter().zip(buckets) {
+            dtable[bucket * num_heads + head] += f64::from(*dy);
+        }
+    }
+    dtable.into_iter().map(|sum| sum as f32).collect()
+    // task biases/t5-backward: end
+}
+
+/// Task `biases/kerple`. KERPLE's bias at distance `j`, and its slopes by `r1` and by `r2`.
+///
+/// ```text
+/// -r1 ln(1 + r2 j)        if not power
+/// -r1 j^r2                if power
+/// ```
+///
+/// A number below 0.01 counts as 0.01, and an exponent above 2 counts as 2. The slopes are those at the number that counts. At
+/// distance 0 the bias is 0, and so are its slopes.
+pub fn kerple(power: bool, [r1, r2]: [f64; 2], j: f64) -> (f64, [f64; 2]) {
+    // task biases/kerple: begin
+    let (r1, r2) = (r1.max(0.01), r2.max(0.01).min(if power { 2.0 } else { f64::INFINITY }));
+    if j == 0.0 {
+        return (0.0, [0.0, 0.0]);
+    }
+    let fallen = if power { j.powf(r2) } else { (r2 * j).ln_1p() };
+    let by_r2 = if power { fallen * j.ln() } else { j / (1.0 + r2 * j) };
+    (-r1 * fallen, [-fallen, -r1 * by_r2])
+    // task biases/kerple: end
+}
+
+/// Task `biases/transformer-xl`. The scores of one head of one text, `[s, t]`.
+///
+/// ```text
+/// score = ((q_i + u) · k_n + (q_i + v) · r_j) / sqrt(hd)        j = m - n, m = t - s + i
+/// ```
+///
+/// Shapes: `q` `[s, hd]`, `k` `[t, hd]`, `u` and `v` `[hd]`. `r` is `W_r R_j`, `[t, hd]`, the nearest distance first. A later
+/// key has the score minus infinity.
+pub fn relative_scores(q: &[f32], k: &[f32], [u, v]: [&[f32]; 2], r: &[f32]) -> Vec<f32> {
+    // task biases/transformer-xl: begin
+    let hd = u.len();
+    let (s, t) = (q.len() / hd, k.len() / hd);
+    let score = |at: usize| {
+        let (i, n) = (at / t, at % t);
+        let Some(j) = (t - s + i).checked_sub(n) else { return f32::NEG_INFINITY };
+        let (q, k, r) = (&q[i * hd..][..hd], &k[n * hd..][..hd], &r[j * hd..][..hd]);
+        let term = |d: usize| (q[d] + u[d]) * k[d] + (q[d] + v[d]) * r[d];
+        (0..hd).map(term).sum::<f32>() / (hd as f32).sqrt()
+    };
+    (0..s * t).map(score).collect()
+    // task biases/transformer-xl: end
+}

@@ -1,0 +1,159 @@
+//! The learner's absolute positions as a party to the contract.
+
+use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use crate::seat::{Seat, seat};
+use exercises::absolute;
+use exercises::prelude::{
+    Axes2, Axes3, Axis, BroadcastTo, Cpu, OwnedTape, PermuteTo, Tensor, Trace,
+};
+use seams::absolute::party::*;
+use std::ops::Range;
+
+/// The seat of absolute positions.
+pub const SEAT: Seat =
+    seat!("absolute", dyn AbsolutePositions, Some(|party| absolute::property(party)));
+
+type Tokens = (usize, usize, usize);
+
+/// `[b, s, h]` values, as a tensor that lies in memory as the manner says.
+fn tokens(values: &[f32], [b, s, h]: [usize; 3], manner: Manner) -> Tensor<Tokens, f32, Cpu> {
+    match manner {
+        Manner::Permuted => {
+            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * h + k);
+            let turned = (0..h).flat_map(|k| (0..s).flat_map(at(k)));
+            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
+            tensor(&turned, (h, s, b)).permute::<_, Axes3<2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            tensor(&values[..s * h], (s, h)).broadcast_like::<_, Axis<0>>(&(b, s, h))
+        }
+        _ => tensor(values, (b, s, h)),
+    }
+}
+
+/// The table, a view of its transpose where the manner says so.
+fn learned(case: &LearnedCase, manner: Manner) -> Tensor<(usize, usize), f32, Cpu> {
+    let (ms, h) = (case.max_seq_len, case.shape[2]);
+    if manner != Manner::Permuted {
+        return tensor(&case.table, (ms, h));
+    }
+    let columns = (0..h).flat_map(|k| case.table[k..].iter().step_by(h));
+    let columns: Vec<f32> = columns.copied().collect();
+    tensor(&columns, (h, ms)).permute::<_, Axes2<1, 0>>()
+}
+
+type Plain = Tensor<Tokens, f32, Cpu>;
+type Traced = Tensor<Tokens, f32, Cpu, OwnedTape<f32, Cpu>>;
+
+/// The sum, in a manner, with and without a tape.
+fn sum(
+    (values, shape, manner): (&[f32], [usize; 3], Manner),
+    add: impl Fn(Plain) -> Result<Plain, String>,
+    add_traced: impl Fn(Traced) -> Result<Traced, String>,
+) -> Reply<Vec<f32>> {
+    if manner == Manner::Again {
+        // What it says of another call does not matter here.
+        let _ = add(tokens(&reversed(values), shape, Manner::Plain));
+    }
+    let x = tokens(values, shape, manner);
+    if manner == Manner::Traced {
+        return Ok(add_traced(x.leaky_trace()).map_err(Refusal::new)?.as_vec());
+    }
+    Ok(add(x).map_err(Refusal::new)?.as_vec())
+}
+
+/// The gradients of the sum, in a manner: of the tokens, and of what `add` has besides.
+fn back(
+    (values, shape, manner): (&[f32], [usize; 3], Manner),
+    dy: &[f32],
+    table: Option<&Tensor<(usize, usize), f32, Cpu>>,
+    add: impl Fn(Traced) -> Result<Traced, String>,
+) -> Reply<(Vec<f32>, Vec<f32>)> {
+    // The gradient of a broadcast tensor is that of one row.
+    let manner = if manner == Manner::Broadcast { Manner::Plain } else { manner };
+    let leaf = tokens(values, shape, manner);
+    let y = |input: Traced| add(input).map_err(Refusal::new);
+    if manner == Manner::Again {
+        run_back(y(leaf.leaky_trace())?, &reversed(dy));
+    }
+    let mut grads = match manner {
+        Manner::Continued => run_back(y(continued(&leaf))?, dy),
+        Manner::UsedTwice => run_back_twice([y(leaf.leaky_trace())?, y(leaf.leaky_trace())?], dy),
+        _ => run_back(y(leaf.leaky_trace())?, dy),
+    };
+    let dtable = table.map(|table| gradient_of(&mut grads, table)).unwrap_or_default();
+    Ok((gradient_of(&mut grads, &leaf), dtable))
+}
+
+impl AbsolutePositions for Learner {
+    fn table(&self, hidden_size: usize, base: f64, positions: Range<usize>) -> Reply<Vec<f32>> {
+        self.may("table")?;
+        absolute::sinusoids(positions, hidden_size, base).map_err(Refusal::new)
+    }
+
+    fn shift(&self, hidden_size: usize, base: f64, steps: usize) -> Reply<Vec<f32>> {
+        self.may("shift")?;
+        absolute::shift(steps, hidden_size, base).map_err(Refusal::new)
+    }
+
+    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        self.add_sinusoids_in(Manner::Plain, case)
+    }
+
+    fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        self.may("add_sinusoids")?;
+        let SinusoidCase { shape, base, offset, x } = case;
+        sum(
+            (x, *shape, manner),
+            |x| absolute::add_sinusoids(x, *offset, *base),
+            |x| absolute::add_sinusoids(x, *offset, *base),
+        )
+    }
+
+    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.sinusoids_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn sinusoids_backward_in(
+        &self,
+        manner: Manner,
+        case: &SinusoidCase,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.may("sinusoids_backward")?;
+        let SinusoidCase { shape, base, offset, x } = case;
+        let add = |x: Traced| absolute::add_sinusoids(x, *offset, *base);
+        Ok(back((x, *shape, manner), dy, None, add)?.0)
+    }
+
+    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+        self.add_learned_in(Manner::Plain, case)
+    }
+
+    fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
+        self.may("add_learned")?;
+        let table = learned(case, manner);
+        sum(
+            (&case.x, case.shape, manner),
+            |x| absolute::add_learned(x, &table, case.offset),
+            |x| absolute::add_learned(x, &table, case.offset),
+        )
+    }
+
+    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+        self.learned_backward_in(Manner::Plain, case, dy)
+    }
+
+    fn learned_backward_in(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        self.may("learned_backward")?;
+        let table = learned(case, manner);
+        let add = |x: Traced| absolute::add_learned(x, &table, case.offset);
+        let (dx, dtable) = back((&case.x, case.shape, manner), dy, Some(&table), add)?;
+        Ok(LearnedGrads { dx, dtable })
+    }
+}
