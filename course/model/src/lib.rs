@@ -24,6 +24,7 @@ pub mod ngram;
 pub mod run;
 pub mod show;
 pub mod sizes;
+pub mod stop;
 pub mod text;
 pub mod tokens;
 pub mod train;

@@ -9,6 +9,7 @@ use crate::network::{Library, Network, Trainee};
 use crate::run::{self, Run, Settings, State};
 use crate::show::Show;
 use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
+use crate::stop;
 use crate::text::Text;
 use course::arguments::TrainArguments;
 use quadrivium::training::Schedule;
@@ -88,6 +89,7 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
         show.parts(&parts)?;
     }
     let begun = training.state.step;
+    stop::on_interrupt();
     show.begin(&training.state, goes_on, mean(&trigram))?;
     let start = Instant::now();
     let agrees = training.go_on(&mut show)?;

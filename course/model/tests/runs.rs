@@ -171,6 +171,38 @@ fn a_run_that_was_killed_before_its_second_checkpoint_goes_on() {
     same_bits(&whole, &killed);
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_c_says_how_to_go_on() {
+    let folder = folder("interrupted");
+    let text = folder.join("text.txt");
+    let [whole, stopped] = ["whole", "stopped"].map(|name| folder.join(name));
+    trained(&text, &whole, "120");
+    // A run may end before the signal arrives: then it is tried again.
+    let said = loop {
+        let _ = fs::remove_dir_all(&stopped);
+        let mut child = program()
+            .args(train(&text, &stopped, "120"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        lines.find(|line| line.as_ref().unwrap().contains("step       0")).unwrap().unwrap();
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        lines.for_each(drop);
+        let output = child.wait_with_output().unwrap();
+        if output.status.code() != Some(0) {
+            assert_eq!(output.status.code(), Some(130), "{output:?}");
+            break String::from_utf8(output.stderr).unwrap();
+        }
+    };
+    assert_eq!(said, "\n  Stopped. The same command goes on from the last checkpoint.\n");
+    trained(&text, &stopped, "120");
+    same_bits(&whole, &stopped);
+}
+
 #[test]
 fn what_a_killed_run_may_leave_is_not_taken_for_a_checkpoint() {
     let folder = folder("leftovers");

@@ -16,6 +16,7 @@ use crate::network::Network;
 use crate::run::{self, Settings};
 use crate::show::Show;
 use crate::sizes::{LONGER, Size};
+use crate::stop;
 use crate::text::Text;
 use crate::train::Training;
 use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings};
@@ -79,6 +80,7 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
         trigram,
         seeds: Vec::new(),
     };
+    stop::on_interrupt();
     for seed in seeds {
         report::head(&mut show, &format!("seed {seed}"), s, LONGER)?;
         let folder = out.join(format!("seed-{seed}"));
