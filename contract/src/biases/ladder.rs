@@ -92,6 +92,11 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     }
 }
 
+/// Buckets of one direction, the longest distance, and a distance that begins a bucket: ln(d / e) / ln(longest / e) · (n − e) is a
+/// whole number.
+const WHOLE: [(usize, usize, i64); 6] =
+    [(8, 16, 8), (16, 32, 16), (16, 512, 64), (32, 256, 64), (32, 256, 128), (32, 1024, 128)];
+
 /// Every near distance in both directions, and far ones, by every rule.
 fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
     let case = |(num_buckets, max_distance, bidirectional), relative| BucketCase {
@@ -121,6 +126,19 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
             add(Aspect::Extent, case(rule, far));
         }
     }
+    // Where the logarithms give a whole number, and their last digits one less. PyTorch's f32 gives it too.
+    for (n, longest, distance) in WHOLE {
+        for (n, both) in [(n, false), (2 * n, true)] {
+            let case = case((n, longest, both), -distance);
+            let judge = move |party: &Biases| matches_bucket(party, &case);
+            rungs.push(Rung::new("bucket", Aspect::Precision, judge));
+        }
+    }
+    let mut add = |aspect, case: BucketCase| {
+        if is_decided(&case) {
+            rungs.push(Rung::new("bucket", aspect, move |party| matches_bucket(party, &case)));
+        }
+    };
     // More buckets than 16 bits can count.
     for buckets in [1usize << 18].into_iter().filter(|_| run.every_size) {
         for relative in [buckets / 8, buckets, 5 * buckets].map(|d| -(d as i64)) {

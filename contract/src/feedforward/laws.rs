@@ -10,9 +10,11 @@ use crate::feedforward::party::*;
 use crate::ladder::climb;
 use crate::laws::{repeats, values, widen};
 use crate::oracle::Oracle;
+use crate::oracle::known::{Known, Question};
 use crate::run::Run;
 use proptest::prelude::*;
 use std::fmt;
+use std::rc::Rc;
 
 type Network = dyn SwiGlu;
 
@@ -278,15 +280,23 @@ fn backward(party: &Network, case: &SwiGluCase, dy: &[f32]) -> Step<SwiGluGrads>
 }
 
 /// The loops' values, and how far each may be off.
-fn loops(case: &SwiGluCase, dy: &[f32]) -> (Passes, Off) {
-    let passes = Oracle.passes(case, dy);
-    let off = off(case, dy, &passes);
-    (passes, off)
+fn loops(case: &SwiGluCase, dy: &[f32]) -> Rc<(Passes, Off)> {
+    thread_local!(static KNOWN: Known<(Passes, Off)> = Known::default());
+    let SwiGluCase { shape, ffn_hidden_size, x, gate, up, down } = case;
+    let sizes = Question::default().sizes(shape).sizes(&[*ffn_hidden_size]);
+    let question = sizes.values(x).values(gate).values(up).values(down).values(dy);
+    KNOWN.with(|known| {
+        known.get(question, || {
+            let passes = Oracle.passes(case, dy);
+            let off = off(case, dy, &passes);
+            (passes, off)
+        })
+    })
 }
 
 fn forward_loops(case: &SwiGluCase) -> (Vec<f64>, Vec<f64>) {
-    let (passes, off) = loops(case, &[]);
-    (passes.y, off.y)
+    let (passes, off) = &*loops(case, &[]);
+    (passes.y.clone(), off.y.clone())
 }
 
 /// One question of the ladder.
@@ -489,7 +499,7 @@ fn gradient_at_a_closed_gate(party: &Network, _: &Run) -> Verdict {
         })
     };
     let expected: Vec<f64> = (0..f * h).map(half).collect();
-    let tolerance = loops(&case, &dy).1.dgate;
+    let tolerance = &loops(&case, &dy).1.dgate;
     within("backward (dgate)", &[f, h], &grads.dgate, &expected, |i| tolerance[i], SIZE_WHY)
         .map_err(on)?;
     let why = "silu(0) is 0: nothing comes through";
@@ -509,7 +519,7 @@ fn gradient_along_the_weights(party: &Network, run: &Run) -> Verdict {
         let got = [along(&case.up, &dup), along(&case.down, &ddown)];
         let y = forward(party, case)?;
         let expected = [along(&y, dy); 2];
-        let off = loops(case, dy).1;
+        let (_, off) = &*loops(case, dy);
         let share = |values: &[f32], off: &[f64]| -> f64 {
             values.iter().zip(off).map(|(value, off)| f64::from(value.abs()) * off).sum()
         };
@@ -544,7 +554,7 @@ fn gradient_differences(party: &Network, _: &Run) -> Verdict {
         Ok((8.0 * near - far) / (12.0 * f64::from(delta)))
     };
     let expected: Vec<f64> = (0..6).map(slope).collect::<Step<_>>()?;
-    let (Passes { b, dz, .. }, off) = loops(&case, &dy);
+    let (Passes { b, dz, .. }, off) = &*loops(&case, &dy);
     let (h, f) = (case.shape[2], case.ffn_hidden_size);
     // The values are off by roundings, and 18 of them are divided by 12δ; the method leaves δ⁴/30 of the fifth
     // derivative.
@@ -573,7 +583,7 @@ fn gradient_of_x(party: &Network, run: &Run) -> Verdict {
 
 pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
-    let (expected, off) = loops(case, dy);
+    let (expected, off) = &*loops(case, dy);
     answer("backward", || party.backward_in(*manner, case, dy))
         .and_then(|SwiGluGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected.dx, |i| off.dx[i], SIZE_WHY)
@@ -595,19 +605,19 @@ fn gradient_of_down(party: &Network, run: &Run) -> Verdict {
 
 pub(super) fn matches_dgate(party: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
-    let (of, off) = (|all: &Passes| all.dgate.clone(), |off: Off| off.dgate);
+    let (of, off) = (|all: &Passes| all.dgate.clone(), |off: &Off| off.dgate.clone());
     matches_sum(party, asked, ("backward (dgate)", [f, h]), |grads| grads.dgate, of, off)
 }
 
 pub(super) fn matches_dup(party: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
-    let (of, off) = (|all: &Passes| all.dup.clone(), |off: Off| off.dup);
+    let (of, off) = (|all: &Passes| all.dup.clone(), |off: &Off| off.dup.clone());
     matches_sum(party, asked, ("backward (dup)", [f, h]), |grads| grads.dup, of, off)
 }
 
 pub(super) fn matches_ddown(party: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
-    let (of, off) = (|all: &Passes| all.ddown.clone(), |off: Off| off.ddown);
+    let (of, off) = (|all: &Passes| all.ddown.clone(), |off: &Off| off.ddown.clone());
     matches_sum(party, asked, ("backward (ddown)", [h, f]), |grads| grads.ddown, of, off)
 }
 
@@ -618,11 +628,11 @@ fn matches_sum(
     (call, shape): (&str, [usize; 2]),
     got: fn(SwiGluGrads) -> Vec<f32>,
     expected: fn(&Passes) -> Vec<f64>,
-    tolerance: fn(Off) -> Vec<f64>,
+    tolerance: fn(&Off) -> Vec<f64>,
 ) -> Step {
     let Asked { manner, case, dy } = asked;
-    let (passes, off) = loops(case, dy);
-    let (expected, tolerance) = (expected(&passes), tolerance(off));
+    let (passes, off) = &*loops(case, dy);
+    let (expected, tolerance) = (expected(passes), tolerance(off));
     let ask = || answer("backward", || party.backward_in(*manner, case, dy)).map(got);
     ask()
         .and_then(|got| {

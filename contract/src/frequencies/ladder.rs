@@ -290,9 +290,9 @@ impl Plan {
         Asked { manner, case, dy }
     }
 
-    /// Whether the frequencies have a gradient: they are trained where all of a head turns and nothing is scaled.
+    /// Whether the frequencies have a gradient: they are trained where all of a head turns.
     fn is_trained(self) -> bool {
-        2 * self.planes == self.hd && self.scale == 1.0
+        2 * self.planes == self.hd
     }
 
     /// Whether it is asked of the sums over tokens and heads. Many small ones say nothing new.

@@ -880,6 +880,18 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         }),
     },
     Bug {
+        id: "frequencies/theta-scaled-twice",
+        misconception: "multiplies the gradient of a frequency by the scale",
+        story: "The slope is made of y, and y is scaled already. Trained frequencies mostly stand without a scale, and there it is right.",
+        source: None,
+        named_by: "frequencies/theta-by-hand",
+        party: bug!(ThetaScaledTwice {
+        fn scale_of_theta(&self, scale: f64) -> f64 {
+        scale
+        }
+        }),
+    },
+    Bug {
         id: "frequencies/theta-half-of-the-pair",
         misconception: "counts the second element of a pair alone",
         story: "The table holds each frequency twice, and the gradient of one half was taken.",

@@ -138,7 +138,7 @@ pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
         x[draw.below(n)] = [0.0, f32::NAN, 1e-40][draw.below(3)];
     }
     let theta = (0..planes).map(|_| f64::from(draw.value().abs() / 4.0)).collect();
-    let scale = if 2 * planes == hd { 1.0 } else { 1.25 };
+    let scale = [1.0, 1.25][draw.below(2)];
     let offset = draw.below(100);
     let case = StretchedRopeCase { shape, offset, frequencies: theta, scale, x };
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
@@ -147,7 +147,7 @@ pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
         Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
         Probe::ask("backward (dx)", || Ok(widen(&party.backward_in(manner, &case, &dy)?.dx))),
     ];
-    if scale == 1.0 {
+    if 2 * planes == hd {
         let dtheta = || Ok(widen(&party.backward_in(manner, &case, &dy)?.dtheta));
         probes.push(Probe::ask("backward (dtheta)", dtheta));
     }

@@ -168,6 +168,11 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
         1.0
     }
 
+    /// What the slope of a plane is multiplied by: it has the scale already, since `y` has it.
+    fn scale_of_theta(&self, _scale: f64) -> f64 {
+        1.0
+    }
+
     /// A pair turned by an angle. The cosine and the sine are scaled.
     fn turn(&self, [a, b]: [f64; 2], [cos, sin]: [f64; 2]) -> [f64; 2] {
         [a * cos - b * sin, b * cos + a * sin]
@@ -305,7 +310,8 @@ fn backward(
             let turns = cos_sin(position * theta, loops.scales(case.scale));
             let slope = loops.dangle(x, loops.turn(x, turns), back);
             let per_theta = loops.angle_per_theta(case.offset, place[1]);
-            dtheta[i] += loops.counts(place, case.shape) * per_theta * slope;
+            let scaled = slope * loops.scale_of_theta(case.scale);
+            dtheta[i] += loops.counts(place, case.shape) * per_theta * scaled;
         }
     }
     (dx, dtheta)

@@ -126,8 +126,7 @@ pub struct StretchedRopeCase {
 pub struct StretchedRopeGrads {
     /// `[b, s, nh, hd]`.
     pub dx: Vec<f32>,
-    /// With respect to the frequencies, `[d / 2]`. It is asked for where all of a head turns and the scale is 1; elsewhere it may be
-    /// empty.
+    /// With respect to the frequencies, `[d / 2]`. It is asked for where all of a head turns; elsewhere it may be empty.
     pub dtheta: Vec<f32>,
 }
 

@@ -17,7 +17,7 @@ pub fn probes(party: &dyn StretchedRope) -> Vec<Probe> {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 1.5 - 0.375 * (i * 5 % 9) as f32).collect();
         let backward = || party.backward(&case, &dy);
         probes.push(Probe::ask("backward (dx)", || Ok(widen(&backward()?.dx))));
-        if case.scale == 1.0 && 2 * case.frequencies.len() == case.shape[3] {
+        if 2 * case.frequencies.len() == case.shape[3] {
             probes.push(Probe::ask("backward (dtheta)", || Ok(widen(&backward()?.dtheta))));
         }
     }

@@ -104,7 +104,8 @@ pub fn of_dtheta(case: &StretchedRopeCase, dy: &[f32]) -> Vec<f64> {
             let position = (case.offset + head / nh % s) as f64;
             let angle = position * case.frequencies[i].abs();
             let at = head * hd + i;
-            position * size(&case.x, at) * size(dy, at) * (2.0 * angle + 10.0 + n) * U
+            let sizes = case.scale * size(&case.x, at) * size(dy, at);
+            position * sizes * (2.0 * angle + 10.0 + n) * U
         };
         (0..b * s * nh).map(head).sum()
     };

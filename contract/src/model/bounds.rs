@@ -1,8 +1,8 @@
 //! How far the model's answers may be off in `f32`: the same model once more, exactly and with its roundings.
 
-use super::arithmetic::{At, Digits, Order, Tape};
 use crate::laws::U;
 use crate::model::party::*;
+use arithmetic::{At, Digits, Order, Tape};
 
 /// Tokens, each `[h]`.
 type Rows = Vec<Vec<At>>;

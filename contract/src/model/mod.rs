@@ -2,7 +2,7 @@
 //!
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the model as `f64` loops, in small steps.
-//! - [`bounds`], on [`arithmetic`]: the same once more, and how far `f32` may be off.
+//! - [`bounds`], on the crate [`arithmetic`]: the same once more, and how far `f32` may be off.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the bugs of the museum under conditions.
@@ -12,7 +12,6 @@
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
 
-pub mod arithmetic;
 pub mod bounds;
 pub mod ladder;
 pub mod laws;

@@ -5,6 +5,7 @@
 //! here is shared with any party that is judged.
 
 pub mod blocks;
+pub mod known;
 pub mod random;
 
 use std::rc::Rc;

@@ -68,6 +68,8 @@ struct Plan {
     reach: usize,
     /// How large values are.
     scale: f32,
+    /// What queries and keys of linear attention are lowered by.
+    low: f32,
     cut: Cut,
     among: Among,
     manner: Manner,
@@ -85,6 +87,7 @@ const PLAIN: Plan = Plan {
     center: 0,
     reach: 1,
     scale: 0.5,
+    low: 0.0,
     cut: Cut::Whole,
     among: Among::Nothing,
     manner: Manner::Plain,
@@ -145,6 +148,10 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     for scale in [1.5, 1e-3] {
         add(Aspect::Precision, Plan { scale, ..full });
     }
+    // Features of e⁻⁸: what is added to a sum of their products shows.
+    for turns in [false, true] {
+        add(Aspect::Precision, Plan { low: 8.0, turns, ..full });
+    }
     for among in [Among::Zeros, Among::Nan] {
         add(Aspect::Special, Plan { among, ..full });
     }
@@ -193,6 +200,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
             center: mixture.pick(9, &[0, 0, 7, 200]),
             reach: mixture.pick(10, &[2, 5, 40, 700]),
             scale: mixture.pick(11, &[0.5, 0.5, 0.1]),
+            low: 0.0,
             cut: mixture.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
             among,
             manner,
@@ -257,8 +265,9 @@ impl Plan {
 
     fn linear(self, run: &Run) -> LinearAsked {
         let mut draw = self.draw(run);
-        let q = self.values(&mut draw, true);
-        let [k, v, dy] = [0, 1, 2].map(|_| self.values(&mut draw, false));
+        let mut q = self.values(&mut draw, true);
+        let [mut k, v, dy] = [0, 1, 2].map(|_| self.values(&mut draw, false));
+        q.iter_mut().chain(&mut k).for_each(|x| *x -= self.low);
         let base = self.turns.then_some(self.base);
         let case = LinearCase { shape: self.shape(), base, offset: self.offset, q, k, v };
         LinearAsked { manner: self.manner, case, dy }

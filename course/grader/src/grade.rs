@@ -319,6 +319,7 @@ fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
     let mut files = Vec::new();
     for folder in [
         "contract/src",
+        "contract/arithmetic/src",
         "contract/wire/src",
         "contract/seams/src",
         "course/grader/src",

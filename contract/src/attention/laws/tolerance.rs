@@ -22,10 +22,14 @@ pub const BACK_WHY: &str = "what the weights are off, times the sizes of the ter
 /// score in it (4 times the score's size, in two places), exponential and quotient (17 in all), and the sum over
 /// `t` terms, which an online softmax rescales at every key (8 roundings each).
 pub fn tolerances(case: &AttendCase, dy: &[f32]) -> Passes {
+    tolerances_by(case, dy, &Oracle.passes(case, &[]).weights)
+}
+
+/// The same, where the weights are known, `[b, nh, s, t]`.
+pub fn tolerances_by(case: &AttendCase, dy: &[f32], weights: &[f64]) -> Passes {
     let sizes = case.sizes;
     let AttendSizes { batch, queries: s, keys: t, num_heads: nh, num_kv_heads: nkv, head_dim: hd } =
         sizes;
-    let weights = Oracle.passes(case, &[]).weights;
     let group = nh / nkv;
     let root = (hd as f64).sqrt();
     let (n, additions) = (t as f64, (s * group) as f64);

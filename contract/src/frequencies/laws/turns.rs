@@ -37,7 +37,7 @@ fn inputs(whole: bool) -> impl Strategy<Value = Input> {
     let sizes = (1..=2usize, 1..=3usize, 1..=2usize, prop::sample::select(vec![4usize, 6, 8]));
     (sizes, 2..=4usize, 0..100usize).prop_flat_map(move |((b, s, nh, hd), planes, offset)| {
         let planes = if whole { hd / 2 } else { planes.min(hd / 2) };
-        let scale = if whole { Just(1.0).boxed() } else { (1.0..1.5f64).boxed() };
+        let scale = 1.0..1.5f64;
         let theta = prop::collection::vec(0.001f32..1.0, planes);
         let n = b * s * nh * hd;
         (theta, scale, values(n), values(n)).prop_map(move |(theta, scale, x, dy)| Input {
@@ -284,13 +284,14 @@ pub(super) fn gradient_turns_back(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
-    // x is 2 in the first element, so y is (2 cos, 2 sin), and dy is (0, 1) or (1, 0).
-    for (position, theta) in [(1, 0.5), (3, 0.25), (0, 0.75)] {
-        let case = single(position, theta, [2.0, 0.0, 0.0, 0.0], 1.0);
+    // x is 2 in the first element, so y is scale · (2 cos, 2 sin), and dy is (0, 1) or (1, 0).
+    for (position, theta, scale) in [(1, 0.5, 1.0), (3, 0.25, 1.0), (0, 0.75, 1.0), (3, 0.25, 1.25)]
+    {
+        let case = single(position, theta, [2.0, 0.0, 0.0, 0.0], scale);
         let (m, angle) = (position as f64, position as f64 * theta);
         for (dy, slope) in [
-            ([0.0, 0.0, 1.0, 0.0], 2.0 * m * angle.cos()),
-            ([1.0, 0.0, 0.0, 0.0], -2.0 * m * angle.sin()),
+            ([0.0, 0.0, 1.0, 0.0], 2.0 * scale * m * angle.cos()),
+            ([1.0, 0.0, 0.0, 0.0], -2.0 * scale * m * angle.sin()),
         ] {
             let off = of_dtheta(&case, &dy);
             let got = dtheta(party, &case, &dy)?;

@@ -133,8 +133,8 @@ impl StretchedRope for Library {
     ) -> Reply<StretchedRopeGrads> {
         let x = heads(case.shape, &case.x, leaf_manner(manner));
         let planes = case.frequencies.len();
-        if 2 * planes != case.shape[3] || case.scale != 1.0 {
-            // Frequencies are trained where all of a head turns, and without a scale.
+        if 2 * planes != case.shape[3] {
+            // Frequencies are trained where all of a head turns.
             let mut grads = run_back(manner, dy, || turned(traced(&x, manner), case))?;
             return Ok(StretchedRopeGrads { dx: gradient(&mut grads, &x), dtheta: Vec::new() });
         }
@@ -142,7 +142,9 @@ impl StretchedRope for Library {
         let theta = tensor(&theta, (planes,));
         let layout = Layout::HalfSplit;
         let call = || {
-            rotate_by_frequencies(traced(&x, manner), &theta, case.offset, layout).map_err(refused)
+            let turned = rotate_by_frequencies(traced(&x, manner), &theta, case.offset, layout);
+            // Trained frequencies have no scale of their own: what is turned is scaled.
+            turned.and_then(|y| Ok(y.try_mul(case.scale as f32)?)).map_err(refused)
         };
         let mut grads = run_back(manner, dy, call)?;
         let dtheta = gradient(&mut grads, &theta);
