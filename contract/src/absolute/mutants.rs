@@ -166,8 +166,10 @@ pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
     let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let n: usize = shape.iter().product();
     let base = [100.0, 10_000.0, 500_000.0][draw.below(3)];
-    let offset = draw.bits() as usize >> (64 - draw.below(12));
-    let steps = draw.bits() as usize >> (64 - draw.below(12));
+    // Of any size up to 2¹¹: as many small ones as large ones.
+    let far = |draw: &mut Draw| draw.bits() as usize >> (63 - draw.below(11));
+    let offset = far(&mut draw);
+    let steps = far(&mut draw);
     let mut x = draw.values(n);
     if draw.below(4) == 0 {
         x[draw.below(n)] = [0.0, f32::NAN, 1e-40][draw.below(3)];
