@@ -63,7 +63,7 @@ pub fn add_sinusoids<B: Dim, S: Dim, H: Dim, D: Device<f32>, T: Tape<f32, D>>(
 /// the last row itself may be used. An `offset` may be as large as a `usize` can be.
 ///
 /// Both gradients come from the tape, so the table must be on it: that of a row is the sum over the texts, and that of a
-/// row that no token used is 0.
+/// row that no token used is 0, even where the others are NaN.
 pub fn add_learned<B: Dim, S: Dim, H: Dim, D: Device<f32>, T: Tape<f32, D>>(
     x: Tensor<(B, S, H), f32, D, T>,
     table: &Tensor<(usize, H), f32, D>,
