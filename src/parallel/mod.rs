@@ -6,6 +6,7 @@
 
 mod balance;
 pub mod builder;
+pub mod cost;
 mod formula;
 mod ownership;
 mod shards;
