@@ -1,7 +1,7 @@
 //! How evenly the tokens of a text fall on the ranks that own their rows.
 
 use super::ownership::Ownership;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The tokens of a text, by the ranks that own their rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,10 +50,6 @@ impl Ownership {
     /// # Errors
     /// More counts than there are ids.
     pub fn load(&self, counts: &[u64]) -> Result<TokenLoad> {
-        if counts.len() > self.vocab_size() {
-            let vocab_size = self.vocab_size();
-            return Err(Error::NoOwner { id: counts.len() - 1, vocab_size });
-        }
         let mut tokens = vec![0u64; self.world_size()];
         for (id, count) in counts.iter().enumerate() {
             let owner = &mut tokens[self.owner(id)?];

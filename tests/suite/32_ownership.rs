@@ -110,6 +110,22 @@ fn a_world_of_one_owns_all() {
     }
 }
 
+/// With `w` ids more, each striped shard has one row more, at its end, and no row has moved.
+#[test]
+fn a_striped_vocabulary_grows_without_a_move() {
+    fn law(rows: u8, world: u8) -> bool {
+        let (v, w) = (usize::from(rows) * usize::from(world), usize::from(world));
+        if v == 0 {
+            return true;
+        }
+        let [old, new] = [v, v + w].map(|v| Ownership::new(Sharing::Striped, v, w).unwrap());
+        let place = |shared: &Ownership, id| (shared.owner(id), shared.local_row(id));
+        (0..v).all(|id| place(&old, id) == place(&new, id))
+            && (v..v + w).all(|id| new.local_row(id) == Ok(v / w))
+    }
+    super::support::law(law as fn(u8, u8) -> bool);
+}
+
 /// Of 4000 seeds, each rank of 4 owns an id about 1000 times: a binomial with a standard deviation of
 /// `sqrt(4000 / 4 * 3 / 4) = 27.4`. Six of these are 165; by chance that happens once in 10^8.
 #[test]
@@ -147,34 +163,45 @@ fn what_is_no_number_below_the_size_stays() {
 
 // --- refusals ---------------------------------------------------------------------------------
 
+/// At every edge: the last that is there, the first that is not, and far behind.
 #[test]
 fn what_does_not_fit_is_refused() {
-    fn law(v: u8, w: u8, rank: u8, row: u8, id: u8) -> bool {
-        let [v, w, rank, row, id] = [v, w, rank, row, id].map(usize::from);
-        let mut kinds = ALL.into_iter();
-        kinds.all(|sharing| match Ownership::new(sharing, v, w) {
-            Err(Error::WorldSize { world_size, vocab_size }) => {
-                (world_size, vocab_size) == (w, v) && (w == 0 || v % w != 0)
+    forall(ownership(), |shared| {
+        let (v, w) = (shared.vocab_size(), shared.world_size());
+        let n = v / w;
+        let around = |size: usize| [0, size - 1, size, size + 1, usize::MAX];
+        for id in around(v) {
+            let refused = (id >= v).then_some(Error::NoOwner { id, vocab_size: v });
+            assert_eq!(shared.owner(id).err(), refused);
+            assert_eq!(shared.local_row(id).err(), refused);
+            assert_eq!(shared.position(id).err(), refused);
+        }
+        for rank in around(w) {
+            let refused = (rank >= w).then_some(Error::Rank { rank, world_size: w });
+            assert_eq!(shared.rows(rank).err(), refused);
+            assert_eq!(shared.owned_ids(rank).err(), refused);
+            for row in around(n) {
+                let no_row = (row >= n).then_some(Error::ShardRow { row, rows: n });
+                assert_eq!(shared.global_id(rank, row).err(), refused.clone().or(no_row));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_world_that_does_not_divide_is_refused() {
+    fn law(v: u8, w: u8) -> bool {
+        let [v, w] = [v % 64, w % 16].map(usize::from);
+        ALL.into_iter().all(|sharing| match Ownership::new(sharing, v, w) {
+            Err(error) if w == 0 || v % w != 0 => {
+                error == Error::WorldSize { world_size: w, vocab_size: v }
             }
             Err(Error::Setting { name: "vocab_size", .. }) => v == 0,
             Err(_) => false,
-            Ok(shared) => {
-                let n = v / w;
-                let no_owner = (id >= v).then_some(Error::NoOwner { id, vocab_size: v });
-                let no_row = (row >= n).then_some(Error::ShardRow { row, rows: n });
-                let no_rank = (rank >= w).then_some(Error::Rank { rank, world_size: w });
-                w > 0
-                    && v % w == 0
-                    && shared.owner(id).err() == no_owner
-                    && shared.local_row(id).err() == no_owner
-                    && shared.position(id).err() == no_owner
-                    && shared.rows(rank).err() == no_rank
-                    && shared.owned_ids(rank).err() == no_rank
-                    && shared.global_id(rank, row).err() == no_rank.or(no_row)
-            }
+            Ok(shared) => v > 0 && w > 0 && shared.rows(w - 1) == Ok(v / w),
         })
     }
-    super::support::law(law as fn(u8, u8, u8, u8, u8) -> bool);
+    super::support::law(law as fn(u8, u8) -> bool);
 }
 
 #[test]
