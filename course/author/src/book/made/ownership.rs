@@ -270,26 +270,29 @@ fn balance(numbers: &mut Numbers) -> Result<()> {
     for (text, counts) in texts() {
         let total: u64 = counts.iter().sum();
         let most = counts.iter().copied().max().unwrap_or(0);
-        let at = counts.iter().position(|count| *count == most).unwrap_or(0);
         let share = most as f64 / total as f64;
         numbers.add(&format!("ownership/{text}-most"), format!("{:.1}", 100.0 * share));
-        numbers.add(&format!("ownership/{text}-most-id"), at);
+        let blocks = loaded(Sharing::Contiguous, &counts, 8)?;
+        let share_of = |rank| percent(&blocks, rank).replace(" %", "");
+        numbers.add(&format!("ownership/{text}-contiguous-first-8"), share_of(0));
         // The most frequent token is on one rank, whoever owns it.
         numbers.add(&format!("ownership/{text}-floor-64"), format!("{:.1}", 64.0 * share));
         for (name, sharing) in SHARINGS {
-            for w in WORLDS {
-                let load = loaded(sharing, &counts, w)?;
-                let key = |what| format!("ownership/{text}-{name}-{what}-{w}");
-                numbers.add(&key("first"), percent(&load, 0).replace(" %", ""));
-                numbers.add(&key("ratio"), ratio(&load));
-            }
             let load = loaded(sharing, &counts, 64)?;
-            numbers.add(&format!("ownership/{text}-{name}-ratio-64"), ratio(&load));
+            if sharing != Sharing::Contiguous {
+                numbers.add(&format!("ownership/{text}-{name}-ratio-64"), ratio(&load));
+            }
         }
         if text == "book" {
             numbers.add("ownership/book-tokens", thousands(total as usize));
             let never = counts.iter().filter(|count| **count == 0).count();
             numbers.add("ownership/book-never", never);
+            let at = counts.iter().position(|count| *count == most).unwrap_or(0);
+            numbers.add("ownership/book-most-id", at);
+            let busiest = (0..8).max_by_key(|&rank| blocks.tokens()[rank]).unwrap_or(0);
+            numbers.add("ownership/book-busiest", busiest);
+            numbers.add("ownership/book-busiest-share", share_of(busiest));
+            numbers.add("ownership/book-rank-2", share_of(2));
             let bytes: u64 = counts[..256].iter().sum();
             numbers
                 .add("ownership/book-bytes", format!("{:.1}", 100.0 * bytes as f64 / total as f64));
@@ -312,17 +315,12 @@ fn time(numbers: &mut Numbers) -> Result<()> {
     numbers.add("ownership/ring-step-4096", ms(sum_ms(AllReduce::Ring, w, STEP)?));
     numbers.add("ownership/halving-step-4096", ms(sum_ms(AllReduce::HalvingDoubling, w, STEP)?));
     // The first power of two for which fewer messages are worth more bytes.
-    let crossed = |tokens| -> Result<usize> {
-        for level in 1..=12 {
-            let w = 1 << level;
-            if sum_ms(doubling, w, tokens)? < sum_ms(AllReduce::Ring, w, tokens)? {
-                return Ok(w);
-            }
-        }
-        Ok(0)
-    };
-    numbers.add("ownership/crossed-one", crossed(1.0)?);
-    numbers.add("ownership/crossed-step", thousands(crossed(STEP)?));
+    let mut worlds = (1..=12).map(|level| 1usize << level);
+    let crossed = worlds.find(|&w| {
+        let of = |way| sum_ms(way, w, STEP).unwrap_or(f64::NAN);
+        of(doubling) < of(AllReduce::Ring)
+    });
+    numbers.add("ownership/crossed-step", thousands(crossed.unwrap_or(0)));
     let looked_up = |rows| {
         let bytes = STEP * E as f64 * F16;
         lookup_seconds(&COSTS, AllReduce::Ring, 8, rows, bytes).map_err(Error::from)
