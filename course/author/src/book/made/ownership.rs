@@ -273,6 +273,19 @@ fn balance(numbers: &mut Numbers) -> Result<()> {
         let share = most as f64 / total as f64;
         numbers.add(&format!("ownership/{text}-most"), format!("{:.1}", 100.0 * share));
         let blocks = loaded(Sharing::Contiguous, &counts, 8)?;
+        if text == "zipf" {
+            let owned = owned(SHARINGS[2].1, counts.len(), 8)?;
+            let owners = [owned.owner(0), owned.owner(1)].map(|rank| rank.map_err(Error::from));
+            let [one, other] = owners;
+            let (one, other) = (one?, other?);
+            let alike = if one == other { "same" } else { "different" };
+            numbers.add("ownership/zipf-first-two", alike);
+            let load = owned.load(&counts).map_err(Error::from)?;
+            numbers.add("ownership/zipf-hashed-most", percent(&load, one).replace(" %", ""));
+            numbers.add("ownership/zipf-hashed-ratio", ratio(&load));
+            let stripes = loaded(Sharing::Striped, &counts, 8)?;
+            numbers.add("ownership/zipf-striped-ratio", ratio(&stripes));
+        }
         let share_of = |rank| percent(&blocks, rank).replace(" %", "");
         numbers.add(&format!("ownership/{text}-contiguous-first-8"), share_of(0));
         // The most frequent token is on one rank, whoever owns it.

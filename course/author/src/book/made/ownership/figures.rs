@@ -98,12 +98,12 @@ fn bars(area: &Area, name: &str, counts: &[u64]) -> Painted {
 pub(super) fn cost(out: &Path) -> Result<()> {
     save(out, "How long does the sum over the ranks take, on paper?", (900, 460), |area| {
         let (left, right) = area.split_horizontally(450);
-        times(&left, "1 token: 8 KiB", 1.0)?;
-        times(&right, "4096 tokens: 32 MiB", STEP)
+        times(&left, "1 token: 8 KiB", 1.0, SeriesLabelPosition::UpperLeft)?;
+        times(&right, "4096 tokens: 32 MiB", STEP, SeriesLabelPosition::LowerRight)
     })
 }
 
-fn times(area: &Area, name: &str, tokens: f64) -> Painted {
+fn times(area: &Area, name: &str, tokens: f64, legend_at: SeriesLabelPosition) -> Painted {
     let mut chart = ChartBuilder::on(area)
         .margin_right(20)
         .margin_top(30)
@@ -140,7 +140,7 @@ fn times(area: &Area, name: &str, tokens: f64) -> Painted {
                 .legend(move |(x, y)| Cross::new((x + 8, y), 5, color.stroke_width(2))),
         };
     }
-    legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft)).draw()?;
+    legend(chart.configure_series_labels().position(legend_at)).draw()?;
     let middle = area.dim_in_pixel().0 as i32 / 2 + 24;
     area.draw(&Text::new(name.to_string(), (middle, 16), centred()))?;
     Ok(())
