@@ -222,7 +222,7 @@ fn a_vocabulary_is_padded_to_what_fits() {
 
 // --- lookups ----------------------------------------------------------------------------------
 
-/// Values of all bits but NaN, and no -0, which a sum turns into 0.
+/// Values of all bits but NaN, and no 0: an owner is told from the others by its numbers, and a sum turns -0 into 0.
 fn any_table(v: usize, e: usize) -> impl Strategy<Value = Vec<f32>> {
     let value = any::<f32>().prop_map(|x| if x.is_nan() || x == 0.0 { 1.0 } else { x });
     proptest::collection::vec(value, v * e)
