@@ -242,13 +242,13 @@ mod tests {
             for step in 0..2 * (w - 1) {
                 let before = held.clone();
                 let adds = step < w - 1;
-                for rank in 0..w {
+                for (rank, mine) in held.iter_mut().enumerate() {
                     let from = (rank + w - 1) % w;
                     // In both rounds piece `r - 1 - step` comes; in the second it is finished.
                     let nth = (from + 2 * w - step) % w;
                     for at in nth * piece..(nth + 1) * piece {
-                        let old = if adds { held[rank][at] } else { 0 };
-                        held[rank][at] = old + before[from][at];
+                        let old = if adds { mine[at] } else { 0 };
+                        mine[at] = old + before[from][at];
                     }
                 }
                 ledger.step(piece, if adds { piece } else { 0 });
@@ -285,9 +285,9 @@ mod tests {
             let ledger = folded(w, 12, |held, ledger| {
                 for distance in (0..held.len().ilog2()).map(|level| 1 << level) {
                     let before = held.to_vec();
-                    for rank in 0..held.len() {
+                    for (rank, mine) in held.iter_mut().enumerate() {
                         let partner = &before[rank ^ distance];
-                        held[rank].iter_mut().zip(partner).for_each(|(x, y)| *x += *y);
+                        mine.iter_mut().zip(partner).for_each(|(x, y)| *x += *y);
                     }
                     ledger.step(12, 12);
                 }
@@ -304,24 +304,22 @@ mod tests {
                 let mut owned: Vec<_> = held.iter().map(|_| 0..32usize).collect();
                 for distance in (0..levels).rev().map(|level| 1 << level) {
                     let before = held.to_vec();
-                    for rank in 0..held.len() {
-                        let middle = (owned[rank].start + owned[rank].end) / 2;
+                    for (rank, (mine, range)) in held.iter_mut().zip(&mut owned).enumerate() {
+                        let middle = (range.start + range.end) / 2;
                         let upper = rank & distance != 0;
-                        let range = &mut owned[rank];
                         *range = if upper { middle..range.end } else { range.start..middle };
                         for at in range.clone() {
-                            held[rank][at] += before[rank ^ distance][at];
+                            mine[at] += before[rank ^ distance][at];
                         }
                     }
                     ledger.step(owned[0].len(), owned[0].len());
                 }
                 for distance in (0..levels).map(|level| 1 << level) {
                     let (before, parts) = (held.to_vec(), owned.clone());
-                    for rank in 0..held.len() {
+                    for (rank, (mine, own)) in held.iter_mut().zip(&mut owned).enumerate() {
                         let partner = rank ^ distance;
                         let other = parts[partner].clone();
-                        held[rank][other.clone()].copy_from_slice(&before[partner][other.clone()]);
-                        let own = &mut owned[rank];
+                        mine[other.clone()].copy_from_slice(&before[partner][other.clone()]);
                         *own = own.start.min(other.start)..own.end.max(other.end);
                     }
                     ledger.step(parts[0].len(), 0);
