@@ -72,6 +72,29 @@ pub enum Error {
         world_size: usize,
     },
 
+    /// An id that no rank owns.
+    #[error(
+        "id {id} has no owner: the ranks share the ids below {vocab_size}; use the tokenizer that the table was made \
+         for"
+    )]
+    NoOwner {
+        /// The id.
+        id: usize,
+        /// `v`, rows of the whole table.
+        vocab_size: usize,
+    },
+
+    /// A row that a shard does not have.
+    #[error(
+        "row {row} is not in a shard of {rows} rows: choose a row below {rows}, or another rank"
+    )]
+    ShardRow {
+        /// The row.
+        row: usize,
+        /// `n`, rows of a shard.
+        rows: usize,
+    },
+
     /// A table that the device can't address.
     #[error(
         "a table of {elements} elements is too large for this device: its addresses end at {limit}; \

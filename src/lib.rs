@@ -208,7 +208,7 @@ pub mod functional {
         loss::{cross_entropy, mean_loss, next_tokens, perplexity},
         model::pre_norm_block,
         norm::group_rms_norm,
-        parallel::vocab_shard_embedding,
+        parallel::{owned_shard_embedding, vocab_shard_embedding},
         rope::{
             Layout, apply_rotary_pos_emb, apply_rotary_pos_emb_complex,
             apply_rotary_pos_emb_interleaved, half_split_to_interleaved, interleaved_to_half_split,
@@ -252,7 +252,8 @@ pub mod vocab_emb {
     pub use crate::{
         embedding::{VocabEmbedding, VocabEmbeddingConfig},
         parallel::{
-            ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, padded_vocab_size, shard_range,
+            Ownership, ParallelVocabEmbedding, ParallelVocabEmbeddingConfig, Sharing, Shuffle,
+            TokenLoad, padded_vocab_size, shard_range,
         },
     };
 }

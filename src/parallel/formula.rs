@@ -4,8 +4,9 @@
 //! function. It takes ids with a tape or without. The lookup and its checks are those of
 //! [`crate::embedding`].
 
+use super::ownership::Ownership;
 use super::shards::check_rank;
-use crate::checks::check_size;
+use crate::checks::{check_size, same_shape};
 use crate::embedding::formula::{check_table, checked_ids, look_up};
 use crate::embedding::fused;
 use crate::error::{Error, Result};
@@ -69,3 +70,41 @@ pub fn vocab_shard_embedding<
     run().map_err(Error::device)
 }
 // ANCHOR_END: parallel
+
+// ANCHOR: owned
+/// Rank `rank`'s part of an embedding whose rows are shared as `ownership` says.
+///
+/// Shapes: `ids` `[b, s]`, `shard` `[n, e]`, result `[b, s, e]`. As [`vocab_shard_embedding`], which does the work:
+/// it is asked for the ids' positions in the shards, which are cut in their order. With
+/// [`Sharing::Contiguous`](super::Sharing::Contiguous) an id's position is the id.
+///
+/// # Errors
+/// What [`vocab_shard_embedding`] refuses, in the same words on every rank; a shard without the `n` rows that
+/// `ownership` gives to each rank.
+pub fn owned_shard_embedding<
+    B: Dim,
+    S: Dim,
+    N: Dim,
+    M: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    ids: Tensor<(B, S), usize, D, T>,
+    shard: &Tensor<(N, M), F, D>,
+    rank: usize,
+    ownership: &Ownership,
+) -> Result<Tensor<(B, S, M), F, D, T>> {
+    let (n, e) = *shard.shape();
+    let rows = ownership.rows(rank)?;
+    same_shape("shard", &[rows, e.size()], &[n.size(), e.size()])?;
+    let (ids, tape) = ids.split_tape();
+    // The ids are checked before they become positions, so that a refusal names the id that was given.
+    let checked = checked_ids(&ids, ownership.vocab_size())?;
+    let positions: Result<Vec<usize>> =
+        checked.into_iter().map(|id| ownership.position(id)).collect();
+    let positions = ids.device().try_tensor_from_vec(positions?, *ids.shape());
+    let positions = positions.map_err(Error::device)?; //                     [b, s]
+    vocab_shard_embedding(positions.put_tape(tape), shard, rank, ownership.world_size())
+}
+// ANCHOR_END: owned

@@ -4,12 +4,19 @@
 //! [`vocab_shard_embedding`]. Ranks do not talk to each other here: the sum over them is the
 //! caller's, in one process or by an all-reduce.
 
+mod balance;
 pub mod builder;
+pub mod cost;
 mod formula;
+mod ownership;
 mod shards;
+mod shuffle;
 
-pub use formula::vocab_shard_embedding;
+pub use balance::TokenLoad;
+pub use formula::{owned_shard_embedding, vocab_shard_embedding};
+pub use ownership::{Ownership, Sharing};
 pub use shards::{padded_vocab_size, shard_range};
+pub use shuffle::Shuffle;
 
 use crate::embedding::assert_table;
 use crate::error::{Error, Result};

@@ -172,6 +172,7 @@ fn messages() {
     let angles = |frequencies: &[f64], positions| {
         RotaryTables::new(&dev(), 4usize, frequencies, positions, Layout::HalfSplit).unwrap_err()
     };
+    let striped = vocab_emb::Ownership::new(vocab_emb::Sharing::Striped, 8, 2).unwrap();
     let endless = tensor(&[1.0f32], ()).broadcast_like::<_, Axes3<0, 1, 2>>(&(1 << 32, 1 << 32, 8));
     let errors = [
         group_rms_norm(x(), &gamma, 3, 1e-5).unwrap_err(),
@@ -187,6 +188,8 @@ fn messages() {
         vocab_emb::shard_range(7, 2, 0).unwrap_err(),
         vocab_emb::shard_range(8, 0, 0).unwrap_err(),
         vocab_emb::shard_range(0, 2, 1).unwrap_err(),
+        striped.owner(8).unwrap_err(),
+        striped.global_id(1, 4).unwrap_err(),
         ntk_base(10_000.0, 7, 1.0).unwrap_err(),
         rope(NtkAwareRopeConfig { base: 1.0, ..default }),
         rope(NtkAwareRopeConfig { ratio: 0, ..default }),

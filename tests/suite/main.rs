@@ -54,6 +54,8 @@ mod modules;
 mod norm;
 #[path = "31_own_encoding.rs"]
 mod own_encoding;
+#[path = "32_ownership.rs"]
+mod ownership;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;

@@ -17,6 +17,7 @@ pub mod layernorm;
 pub mod long;
 pub mod loss;
 pub mod norm;
+pub mod ownership;
 pub mod parallel;
 pub mod rope;
 pub mod rotations;
@@ -33,6 +34,7 @@ pub static CHAPTERS: &[&Made] = &[
     &norm::MADE,
     &embedding::MADE,
     &parallel::MADE,
+    &ownership::MADE,
     &rope::MADE,
     &layernorm::MADE,
     &attention::MADE,
