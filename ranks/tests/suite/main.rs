@@ -1,0 +1,16 @@
+//! Ranks in threads and in processes, held to one contract.
+//!
+//! Needs `mpirun`. One file for each question that could be asked:
+//!
+//! | File | Question |
+//! | --- | --- |
+//! | `invariants` | what every party must keep, with the bounds and their reasons |
+//! | `parties` | do all of them keep it: one table, threads, processes |
+//! | `museum` | is each known mistake caught |
+//! | `refusals` | is a refusal the same on every rank, and does nobody wait for ever |
+
+mod invariants;
+mod museum;
+mod parties;
+mod refusals;
+mod support;
