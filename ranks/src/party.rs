@@ -6,11 +6,10 @@ use crate::error::{Error, Refusal, Result};
 use crate::launch::{Ended, Launch, Started};
 use crate::link::threads::{PATIENCE, run_for};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use wire::Ends;
 
 /// What a party says: an answer, or what rank 0 refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,8 +90,7 @@ pub struct OfProcesses {
 
 struct AtWork {
     started: Started,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    ends: Ends,
 }
 
 impl OfProcesses {
@@ -107,7 +105,7 @@ impl OfProcesses {
         let Some((to, from)) = started.pipes() else {
             return Err(Error::Start { what: "mpirun".into(), reason: "it has no pipes".into() });
         };
-        let at_work = AtWork { started, to, from: BufReader::new(from) };
+        let at_work = AtWork { started, ends: Ends::new(from, to) };
         Ok(Self { ranks, at_work: at_work.into() })
     }
 }
@@ -121,13 +119,15 @@ impl Party for OfProcesses {
     }
 
     fn ask(&self, question: &Question) -> Result<Said> {
-        let AtWork { started, to, from } = &mut *self.at_work.borrow_mut();
-        let failed = |reason: String| Error::Start { what: "the ranks".into(), reason };
-        let line = serde_json::to_string(question).map_err(|e| failed(e.to_string()))?;
-        let written = writeln!(to, "{line}").and_then(|()| to.flush());
-        let mut reply = String::new();
-        if written.is_ok() && from.read_line(&mut reply).is_ok_and(|bytes| bytes > 0) {
-            return serde_json::from_str(&reply).map_err(|e| failed(format!("{e} in {reply:?}")));
+        let AtWork { started, ends } = &mut *self.at_work.borrow_mut();
+        if ends.send(question).is_ok()
+            && let Ok(reply) = ends.receive()
+        {
+            let failed = |e: std::io::Error| Error::Start {
+                what: "the ranks".into(),
+                reason: e.to_string(),
+            };
+            return wire::whole(&reply).map_err(failed);
         }
         Ok(match started.wait(END) {
             Ended::Badly(why) => Said::Failed(vec![why]),
@@ -138,41 +138,48 @@ impl Party for OfProcesses {
 
 /// The pause after which rank 0 says that there is no question.
 const REST: Duration = Duration::from_millis(500);
-/// No question is this line.
-const END_OF_QUESTIONS: &str = "end";
+/// What is no question, because it is no frame of this length: the pipe is closed.
+const CLOSED: &[u8] = b"";
+/// There is no question yet.
+const NOTHING: &[u8] = b"nothing";
 
-/// The lines of standard input, read by a thread.
-fn lines() -> Receiver<String> {
+/// The frames of standard input, read by a thread.
+fn frames() -> Receiver<Vec<u8>> {
     let (to, from) = channel();
     std::thread::spawn(move || {
-        let lines = std::io::stdin().lock().lines();
-        lines.map_while(std::io::Result::ok).try_for_each(|line| to.send(line))
+        let mut ends = Ends::new(std::io::stdin(), std::io::sink());
+        while let Ok(frame) = ends.receive() {
+            if to.send(frame).is_err() {
+                return;
+            }
+        }
     });
     from
 }
 
-/// What the program `party` does on each rank: rank 0 reads questions, a line each, and writes what all say.
+/// What the program `party` does on each rank: rank 0 reads questions, a frame each, and writes what all say.
 ///
 /// # Errors
 /// What can't be agreed on any more; then the ranks end.
 pub fn serve(comm: &dyn Communicator) -> Result<()> {
-    let lines = (comm.rank() == 0).then(lines);
+    let failed =
+        |e: std::io::Error| Error::Start { what: "the pipe".into(), reason: e.to_string() };
+    let frames = (comm.rank() == 0).then(frames);
+    let mut out = Ends::new(std::io::empty(), std::io::stdout());
     loop {
         // While there is no question, rank 0 says so: the others do not wait longer for it than for anybody.
-        let line = match lines.as_ref().map(|lines| lines.recv_timeout(REST)) {
-            Some(Ok(line)) => line,
-            Some(Err(RecvTimeoutError::Disconnected)) => END_OF_QUESTIONS.into(),
-            Some(Err(RecvTimeoutError::Timeout)) | None => String::new(),
+        let frame = match frames.as_ref().map(|frames| frames.recv_timeout(REST)) {
+            Some(Ok(frame)) => frame,
+            Some(Err(RecvTimeoutError::Timeout)) => NOTHING.to_vec(),
+            Some(Err(RecvTimeoutError::Disconnected)) | None => CLOSED.to_vec(),
         };
-        let line = comm.broadcast(0, line.as_bytes())?;
-        match line.as_slice() {
-            b"" => continue,
-            line if line == END_OF_QUESTIONS.as_bytes() => return Ok(()),
+        let frame = comm.broadcast(0, &frame)?;
+        match frame.as_slice() {
+            CLOSED => return Ok(()),
+            NOTHING => continue,
             _ => {}
         }
-        let question = serde_json::from_slice(&line);
-        let question: Question = question
-            .map_err(|e| Error::Start { what: "the question".into(), reason: e.to_string() })?;
+        let question: Question = wire::whole(&frame).map_err(failed)?;
         let mine = answer(comm, &question);
         let went_on = match &mine {
             Ok(_)
@@ -202,10 +209,7 @@ pub fn serve(comm: &dyn Communicator) -> Result<()> {
                 Err(Error::Refused { rank, why }) if alike => Said::Refused(rank, why),
                 _ => Said::Failed(words),
             };
-            let line = serde_json::to_string(&said)
-                .map_err(|e| Error::Start { what: "the answer".into(), reason: e.to_string() })?;
-            let mut out = std::io::stdout().lock();
-            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            out.send(&said).map_err(failed)?;
         }
     }
 }

@@ -63,8 +63,8 @@ fn within(what: &str, got: &[f32], expected: &[f64], bounds: &[f64]) -> Verdict 
 
 /// A vocabulary that 1, 2, 3, 4 and 8 ranks divide.
 const V: usize = 48;
-/// Rows that are added up together: 48 / 8 = 6.
-const BLOCK: usize = 6;
+/// Rows that are added up together. It divides every shard: 48, 24, 16, 12 and 6 rows.
+const BLOCK: usize = 2;
 
 fn lookup(seed: u64, v: usize, dy: bool, block: Option<usize>) -> (Vec<f32>, Vec<usize>, Question) {
     let (mut random, shape, width) = (Random::new(seed), [3, 7], 5);
