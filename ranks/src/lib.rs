@@ -20,7 +20,9 @@ pub mod group;
 pub mod launch;
 pub mod link;
 pub mod loss;
+pub mod model;
 pub mod party;
+pub mod train;
 pub mod watch;
 
 pub use error::{Error, Result};
