@@ -1,14 +1,17 @@
 //! What ranks can be asked from outside, and what they answer: the same in threads and in processes.
 
-use crate::communicator::{Communicator, Order};
+use crate::communicator::{Communicator, Order, digest};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
 use crate::loss::{parallel_cross_entropy, parallel_loss};
+use crate::train::{Batch, Grid, Named, Steps, Trainer};
 use ndarray::Array2;
 use quadrivium::loss::IGNORE;
+use quadrivium::model::LlamaConfig;
 use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
 use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 
 /// A question to all ranks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,6 +52,19 @@ pub enum Question {
         logits: Vec<f32>,
         /// `[t]`; `None` where nothing is asked.
         targets: Vec<Option<usize>>,
+    },
+    /// Steps of the tiny model of [`tiny`], on a grid of ranks.
+    Train {
+        /// `w`, ranks that share a model; the others have copies.
+        world_size: usize,
+        /// How many.
+        steps: usize,
+        /// Of the weights and of the text.
+        seed: u64,
+        /// Whether all copies read the same.
+        same_text: bool,
+        /// The rows of a block, if the sums have the order of the vocabulary.
+        block: Option<usize>,
     },
     /// The same question, which one rank hears with another id, 0 by the first.
     Altered {
@@ -111,7 +127,8 @@ fn own_rows(comm: &dyn Communicator, table: &[f32], width: usize, fill: f32) -> 
 ///
 /// # Errors
 /// What the formulas report.
-pub fn answer(comm: &dyn Communicator, question: &Question) -> Result<Answer> {
+pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Answer> {
+    let comm = comm_rc.as_ref();
     let before = comm.sent();
     let (y, dtable, dx, v) = match question {
         Question::Lookup { shape, width, table, ids, dy, block } => {
@@ -167,12 +184,27 @@ pub fn answer(comm: &dyn Communicator, question: &Question) -> Result<Answer> {
             let loss = parallel_cross_entropy(comm, Order::Any, &mut own, targets)?;
             (vec![loss as f32], own.t().iter().copied().collect(), Vec::new(), v * t)
         }
+        Question::Train { world_size, steps, seed, same_text, block } => {
+            let grid = Grid::new(comm_rc, *world_size)?;
+            let copy = if *same_text { 0 } else { grid.copy() };
+            let mut model = tiny(grid, *seed, order(*block))?;
+            let (mut losses, mut in_order) = (Vec::new(), Vec::new());
+            for step in 0..*steps {
+                let batch = tiny_batch(*seed, step, copy);
+                // The same weights, with sums in the order of the vocabulary.
+                in_order.push(model.loss(&batch, Order::Fixed { block: TINY_BLOCK })?);
+                losses.push(model.step(&batch, RATE)?.loss);
+            }
+            let (table, blocks) = parts(model.as_mut())?;
+            in_order.extend(blocks); // alike on every rank, too
+            (losses, table, in_order, TINY_VOCAB * 16)
+        }
         Question::Altered { rank, place, id, question } => {
             let mut altered = question.as_ref().clone();
             if comm.rank() == *rank {
                 alter(&mut altered, *place, *id);
             }
-            return answer(comm, &altered);
+            return answer(comm_rc, &altered);
         }
         Question::Absent { rank, question } => {
             if comm.rank() == *rank {
@@ -180,17 +212,75 @@ pub fn answer(comm: &dyn Communicator, question: &Question) -> Result<Answer> {
                     std::thread::sleep(std::time::Duration::from_secs(3600));
                 }
             }
-            return answer(comm, question);
+            return answer(comm_rc, question);
         }
         Question::UnderCondition { but, question } => {
             if comm.rank() != *but {
                 crate::communicator::sum(comm, Order::Any, &mut [0.0f32; 3])?;
             }
-            return answer(comm, question);
+            return answer(comm_rc, question);
         }
     };
     let sent = comm.sent() - before;
     together(comm, y, dtable, dx, v, sent)
+}
+
+/// `v` of the tiny model.
+pub const TINY_VOCAB: usize = 48;
+/// Rows that are added up together, whatever its shards are.
+pub const TINY_BLOCK: usize = 2;
+/// Its learning rate.
+pub const RATE: f64 = 0.01;
+
+/// A model for tests: 2 blocks of 16 elements, 48 ids. The ranks of the grid's rows share it.
+///
+/// # Errors
+/// A world size that is not 1, 2, 3, 4, 6 or 8; what [`Trainer::new`] refuses.
+pub fn tiny(grid: Grid, seed: u64, order: Order) -> Result<Box<dyn Steps>> {
+    let config = tiny_config(seed);
+    let world_size = grid.shards.world_size();
+    Ok(match world_size {
+        1 => Box::new(Trainer::<48, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        2 => Box::new(Trainer::<24, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        3 => Box::new(Trainer::<16, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        4 => Box::new(Trainer::<12, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        6 => Box::new(Trainer::<8, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        8 => Box::new(Trainer::<6, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        _ => return Err(quadrivium::Error::WorldSize { world_size, vocab_size: TINY_VOCAB }.into()),
+    })
+}
+
+/// Its settings.
+pub fn tiny_config(seed: u64) -> LlamaConfig {
+    LlamaConfig { init_std: 0.2, init_seed: seed, ..Default::default() }
+}
+
+/// A text in which each id has a favourite next one, and now and then another one follows.
+pub fn tiny_batch(seed: u64, step: usize, copy: usize) -> Batch {
+    let shape = (2, 16);
+    let mut state = digest(&[seed as usize, step, copy]);
+    let mut random = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    let (mut ids, mut next) = (Vec::new(), Vec::new());
+    for _ in 0..shape.0 {
+        let mut id = random() % TINY_VOCAB;
+        for _ in 0..shape.1 {
+            ids.push(id);
+            id = if random() % 8 == 0 { random() % TINY_VOCAB } else { (5 * id + 7) % TINY_VOCAB };
+            next.push(id);
+        }
+    }
+    Batch { ids, next, shape }
+}
+
+/// This rank's rows of the table, and the weights of the blocks.
+fn parts(model: &mut dyn Steps) -> Result<(Vec<f32>, Vec<f32>)> {
+    let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
+    let flat = |tensors: Vec<Named>| tensors.into_iter().flat_map(|named| named.values).collect();
+    Ok((flat(cut), flat(whole)))
 }
 
 fn alter(question: &mut Question, place: usize, new: usize) {
@@ -202,6 +292,7 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         Question::Altered { question, .. }
         | Question::Absent { question, .. }
         | Question::UnderCondition { question, .. } => alter(question, place, new),
+        Question::Train { .. } => {}
     }
 }
 

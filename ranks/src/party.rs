@@ -7,6 +7,7 @@ use crate::launch::{Ended, Launch, Started};
 use crate::link::threads::{PATIENCE, run_for};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use wire::Ends;
@@ -161,7 +162,7 @@ fn frames() -> Receiver<Vec<u8>> {
 ///
 /// # Errors
 /// What can't be agreed on any more; then the ranks end.
-pub fn serve(comm: &dyn Communicator) -> Result<()> {
+pub fn serve(comm: &Rc<dyn Communicator>) -> Result<()> {
     let failed =
         |e: std::io::Error| Error::Start { what: "the pipe".into(), reason: e.to_string() };
     let frames = (comm.rank() == 0).then(frames);

@@ -6,5 +6,5 @@ use std::time::Duration;
 
 fn main() {
     let seconds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(60);
-    ranks::launch::as_rank(Duration::from_secs(seconds), |comm| ranks::party::serve(comm.as_ref()));
+    ranks::launch::as_rank(Duration::from_secs(seconds), ranks::party::serve);
 }

@@ -3,6 +3,7 @@
 use super::{Link, Lost, members};
 use crate::communicator::Communicator;
 use crate::group::Group;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -100,15 +101,15 @@ impl Link for Threads {
 /// use ranks::communicator::{Communicator, Order, sum};
 /// use ranks::link::threads::run;
 ///
-/// let of_rank = |comm: &dyn Communicator| {
+/// let of_rank = |comm: &std::rc::Rc<dyn Communicator>| {
 ///     let mut values = [comm.rank() as f32, 1.0];
-///     sum(comm, Order::Any, &mut values).map(|()| values)
+///     sum(comm.as_ref(), Order::Any, &mut values).map(|()| values)
 /// };
 /// assert!(run(3, of_rank).into_iter().all(|got| got == Some(Ok([3.0, 3.0]))));
 /// ```
 pub fn run<R: Send>(
     world_size: usize,
-    work: impl Fn(&dyn Communicator) -> R + Sync,
+    work: impl Fn(&Rc<dyn Communicator>) -> R + Sync,
 ) -> Vec<Option<R>> {
     run_for(world_size, PATIENCE, work)
 }
@@ -120,13 +121,16 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn run_for<R: Send>(
     world_size: usize,
     patience: Duration,
-    work: impl Fn(&dyn Communicator) -> R + Sync,
+    work: impl Fn(&Rc<dyn Communicator>) -> R + Sync,
 ) -> Vec<Option<R>> {
     let links = Threads::all(world_size, patience);
     std::thread::scope(|scope| {
         let start = |link| {
             let work = &work;
-            scope.spawn(move || work(&Group::new(link)))
+            scope.spawn(move || {
+                let comm: Rc<dyn Communicator> = Rc::new(Group::new(link));
+                work(&comm)
+            })
         };
         let threads: Vec<_> = links.into_iter().map(start).collect();
         threads.into_iter().map(|thread| thread.join().ok()).collect()

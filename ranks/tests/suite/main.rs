@@ -7,6 +7,7 @@
 //! | `invariants` | what every party must keep, with the bounds and their reasons |
 //! | `parties` | do all of them keep it: one table, threads, processes |
 //! | `museum` | is each known mistake caught |
+//! | `training` | do 100 steps give the losses and weights of one process |
 //! | `refusals` | is a refusal the same on every rank, and does nobody wait for ever |
 
 mod invariants;
@@ -14,3 +15,4 @@ mod museum;
 mod parties;
 mod refusals;
 mod support;
+mod training;

@@ -6,6 +6,7 @@ use ranks::communicator::{Call, Communicator, Op, Order, Values, sum};
 use ranks::error::{Refusal, Result};
 use ranks::link::threads::run;
 use ranks::party::{OfThreads, Party, Said};
+use std::rc::Rc;
 
 /// A mistake.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,12 +28,12 @@ enum Bug {
 }
 
 /// A communicator with a mistake.
-struct Wrong<'a> {
-    comm: &'a dyn Communicator,
+struct Wrong {
+    comm: Rc<dyn Communicator>,
     bug: Bug,
 }
 
-impl Wrong<'_> {
+impl Wrong {
     fn divide(&self, mut values: Values<'_>) {
         let w = self.world_size();
         match values.again() {
@@ -54,7 +55,7 @@ impl Wrong<'_> {
     }
 }
 
-impl Communicator for Wrong<'_> {
+impl Communicator for Wrong {
     fn rank(&self) -> usize {
         self.comm.rank()
     }
@@ -121,15 +122,15 @@ struct WrongRanks {
 }
 
 impl WrongRanks {
-    fn answer(&self, comm: &dyn Communicator, question: &Question) -> Result<Answer> {
-        let wrong = Wrong { comm, bug: self.bug };
+    fn answer(&self, comm: &Rc<dyn Communicator>, question: &Question) -> Result<Answer> {
+        let wrong: Rc<dyn Communicator> = Rc::new(Wrong { comm: Rc::clone(comm), bug: self.bug });
         let mut answer = answer(&wrong, question)?;
         if self.bug == Bug::OwnedGradientAllReduced {
             // Every rank's gradient becomes the sum of all ranks' gradients, row by row of the shards.
             let n = answer.dtable.len() / self.ranks;
             let own = answer.dtable[comm.rank() * n..(comm.rank() + 1) * n].to_vec();
             let mut all = own;
-            sum(comm, Order::Any, &mut all)?;
+            sum(comm.as_ref(), Order::Any, &mut all)?;
             let gathered =
                 comm.gather(&all.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())?;
             let floats = gathered.iter().flat_map(|bytes| bytes.chunks_exact(4));
