@@ -16,8 +16,11 @@ use std::time::{Duration, Instant};
 
 /// All messages of this course. Those of a pair of ranks arrive in their order, so no more is needed.
 const TAG: i32 = 17;
-/// Times that a call is asked before this process makes room for others.
-const SPINS: u32 = 200;
+/// Times that a call is asked at once; then this process makes room for others that could run.
+const SPINS: u64 = 20;
+/// Times that it is asked so; then it rests in between.
+const YIELDS: u64 = 400;
+const REST: Duration = Duration::from_micros(50);
 
 /// One process's way to the others.
 pub struct Processes {
@@ -44,15 +47,17 @@ pub fn leave(universe: Universe, patience: Duration) {
 
 /// Asks, and makes room for others now and then: there may be more ranks than cores.
 fn until_done(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
-    for spin in 0u32.. {
+    for turn in 0u64.. {
         if done() {
             return true;
         }
-        if spin % SPINS == SPINS - 1 {
-            if Instant::now() > deadline {
-                return false;
-            }
-            std::thread::sleep(Duration::from_micros(20));
+        match turn {
+            0..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(REST),
+        }
+        if turn % 16 == 15 && Instant::now() > deadline {
+            return false;
         }
     }
     false

@@ -10,7 +10,7 @@ use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batc
 use ranks::communicator::Order;
 use ranks::link::threads::run;
 use ranks::party::{OfThreads, Party, Said};
-use ranks::train::{Grid, Named, Steps};
+use ranks::train::{Grid, Named};
 use safetensors::tensor::{Dtype, TensorView};
 use std::sync::LazyLock;
 
