@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod act;
+pub mod checkpoint;
 pub mod communicator;
 pub mod embedding;
 pub mod error;
@@ -22,6 +23,7 @@ pub mod link;
 pub mod loss;
 pub mod model;
 pub mod party;
+pub mod start;
 pub mod train;
 pub mod watch;
 

@@ -9,6 +9,8 @@ use quadrivium::tensor::nn::tensor_collection::{
 };
 use quadrivium::tensor::*;
 use quadrivium::training::{AdamW, AdamWConfig};
+use safetensors::tensor::{Dtype as Stored, SafeTensors, TensorView};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 /// All gradients together are at most this long, as for Llama.
@@ -16,6 +18,8 @@ pub const CLIP: f64 = 1.0;
 
 /// Who works with whom.
 pub struct Grid {
+    /// All ranks.
+    pub world: Rc<dyn Communicator>,
     /// The ranks that share one model.
     pub shards: Rc<dyn Communicator>,
     /// The ranks that have the same rows of other copies, if there are any.
@@ -34,11 +38,11 @@ impl Grid {
             return Err(Error::Grid { ranks, world_size });
         }
         if ranks == world_size {
-            return Ok(Self { shards: Rc::clone(world), copies: None });
+            return Ok(Self { world: Rc::clone(world), shards: Rc::clone(world), copies: None });
         }
         let shards = world.split(rank / world_size)?;
         let copies = world.split(rank % world_size)?;
-        Ok(Self { shards: shards.into(), copies: Some(copies.into()) })
+        Ok(Self { world: Rc::clone(world), shards: shards.into(), copies: Some(copies.into()) })
     }
     // ANCHOR_END: grid
 
@@ -109,8 +113,20 @@ pub trait Steps {
     /// A tensor that is missing or has another shape. Then nothing is changed.
     fn take_weights(&mut self, weights: &[Named]) -> Result<()>;
 
-    /// The communicator of the ranks that share the model.
-    fn shards(&self) -> &Rc<dyn Communicator>;
+    /// All tensors, and with them what the optimizer remembers of each: `mean.` and `square.` stand before its name.
+    ///
+    /// # Errors
+    /// What the library reports.
+    fn state(&mut self) -> Result<Vec<Named>>;
+
+    /// Goes on as if it had made `steps` steps and come to this state.
+    ///
+    /// # Errors
+    /// A tensor that is missing or has another shape.
+    fn take_state(&mut self, steps: usize, state: &[Named]) -> Result<()>;
+
+    /// Who works with whom.
+    fn grid(&self) -> &Grid;
 }
 
 /// A model with its optimizer.
@@ -274,9 +290,50 @@ impl<
         Ok(())
     }
 
-    fn shards(&self) -> &Rc<dyn Communicator> {
-        &self.grid.shards
+    fn state(&mut self) -> Result<Vec<Named>> {
+        let mut state = self.weights()?;
+        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let file = folder.path().join("optimizer");
+        self.adam.save(&self.model, &file)?;
+        let bytes = std::fs::read(&file).map_err(in_folder)?;
+        let moments = SafeTensors::deserialize(&bytes).map_err(in_folder)?;
+        for (name, view) in moments.iter() {
+            let words = view.data().chunks_exact(4);
+            let values = words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            let (shape, cut) = (view.shape().to_vec(), name.ends_with(TABLE));
+            state.push(Named { name: name.into(), shape, values, cut });
+        }
+        state.sort_by(|one, other| one.name.cmp(&other.name)); // the file has an order of its own
+        Ok(state)
     }
+
+    fn take_state(&mut self, steps: usize, state: &[Named]) -> Result<()> {
+        let bytes = |named: &Named| named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let bytes: Vec<Vec<u8>> = state.iter().map(bytes).collect();
+        let views = state.iter().zip(&bytes).map(|(named, bytes)| {
+            Ok((&named.name, TensorView::new(Stored::F32, named.shape.clone(), bytes)?))
+        });
+        let views = views.collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
+        let header = HashMap::from([("steps".to_string(), steps.to_string())]);
+        let file = views
+            .and_then(|views| safetensors::serialize(views, Some(header)))
+            .map_err(in_folder)?;
+        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let path = folder.path().join("optimizer");
+        std::fs::write(&path, file).map_err(in_folder)?;
+        let adam = AdamW::load(*self.adam.config(), &self.model, &path)?;
+        self.take_weights(state)?;
+        self.adam = adam;
+        Ok(())
+    }
+
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+}
+
+fn in_folder(reason: impl std::fmt::Display) -> Error {
+    Error::Checkpoint { path: "the optimizer's state".into(), reason: reason.to_string() }
 }
 
 fn missing(reason: String) -> Error {
