@@ -2,6 +2,7 @@
 
 use crate::error::{Refusal, Result};
 use std::fmt::{self, Display, Formatter};
+use std::time::Duration;
 
 /// One rank's way to the others.
 ///
@@ -57,6 +58,9 @@ pub trait Communicator {
     /// Bytes that this rank has sent, agreements included. Where the engine reduces by its own algorithm, the least
     /// that any algorithm sends is counted: `2 (w - 1) / w` of the values.
     fn sent(&self) -> u64;
+
+    /// How long this rank was in calls to the others.
+    fn waited(&self) -> Duration;
 }
 
 /// What a rank is about to do.

@@ -5,12 +5,14 @@ use crate::error::{Error, Refusal, Result};
 use crate::link::{Link, Lost};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
 
 /// A communicator over any link.
 pub struct Group<L: Link> {
     link: L,
     calls: Cell<u64>,
     sent: Cell<u64>,
+    waited: Cell<Duration>,
     /// Why nothing can be exchanged any more. It stays.
     broken: RefCell<Option<Error>>,
 }
@@ -37,7 +39,13 @@ impl Notice {
 impl<L: Link> Group<L> {
     /// The communicator of a link.
     pub fn new(link: L) -> Self {
-        Self { link, calls: Cell::new(0), sent: Cell::new(0), broken: RefCell::new(None) }
+        Self {
+            link,
+            calls: Cell::new(0),
+            sent: Cell::new(0),
+            waited: Cell::default(),
+            broken: RefCell::new(None),
+        }
     }
 
     fn others(&self) -> Vec<usize> {
@@ -52,7 +60,15 @@ impl<L: Link> Group<L> {
     ) -> Result<Vec<Vec<u8>>> {
         let bytes: usize = out.iter().map(|(_, bytes)| bytes.len()).sum();
         self.sent.set(self.sent.get() + bytes as u64);
-        self.link.exchange(out, from).map_err(|lost| self.lost(lost, call()))
+        let done = self.timed(|| self.link.exchange(out, from));
+        done.map_err(|lost| self.lost(lost, call()))
+    }
+
+    fn timed<R>(&self, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        self.waited.set(self.waited.get() + start.elapsed());
+        result
     }
 
     /// Nothing can be exchanged any more: who went on would meet messages of this call.
@@ -163,7 +179,7 @@ impl<L: Link> Communicator for Group<L> {
         self.begin(name, values.words())?;
         let words = values.words();
         let call = || format!("{name} of {words}");
-        match self.link.all_reduce(&mut values, op) {
+        match self.timed(|| self.link.all_reduce(&mut values, op)) {
             Some(done) => {
                 let (w, bytes) = (self.world_size() as u64, values.bytes().len() as u64);
                 self.sent.set(self.sent.get() + 2 * (w - 1) * bytes / w);
@@ -229,6 +245,10 @@ impl<L: Link> Communicator for Group<L> {
 
     fn sent(&self) -> u64 {
         self.sent.get()
+    }
+
+    fn waited(&self) -> Duration {
+        self.waited.get()
     }
 }
 

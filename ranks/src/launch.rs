@@ -6,13 +6,10 @@ use crate::{group::Group, watch};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-
-/// What to do where there is no MPI.
-pub const GET_MPI: &str = "install Open MPI: `apt-get install libopenmpi-dev openmpi-bin libclang-dev` on Debian or Ubuntu";
 
 /// How long mpirun has to end its ranks before it is ended itself.
 const GRACE: Duration = Duration::from_secs(3);
@@ -81,10 +78,14 @@ impl Launch {
             mpirun.stdin(Stdio::piped()).stdout(Stdio::piped());
         } else {
             mpirun.stdin(Stdio::null());
+            if !std::io::stdout().is_terminal() {
+                // mpirun gives its ranks a terminal of its own in any case.
+                mpirun.env("NO_COLOR", "1").env("CLICOLOR", "0");
+            }
         }
         let mut mpirun = mpirun.spawn().map_err(|e| Error::Start {
             what: "mpirun can't be run".into(),
-            reason: format!("{e}; {GET_MPI}"),
+            reason: format!("{e}; {}", learner::ranks::GET_MPI),
         })?;
         let said = mpirun.stderr.take().map(|mut stderr| {
             std::thread::spawn(move || {
@@ -95,18 +96,6 @@ impl Launch {
         });
         Ok(Started { mpirun, said, roll, ranks: self.ranks, _lock: lock })
     }
-}
-
-/// Whether there is what ranks are built and started with, in one line if not.
-pub fn missing_mpi() -> Option<String> {
-    let runs = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    let missing: Vec<&str> = ["mpirun", "mpicc"].into_iter().filter(|name| !runs(name)).collect();
-    (!missing.is_empty())
-        .then(|| format!("there is no {} here: {GET_MPI}", missing.join(" and no ")))
 }
 
 fn is_open_mpi() -> bool {
@@ -127,6 +116,11 @@ impl Started {
             std::fs::read_to_string(file).ok()?.trim().parse().ok()
         };
         (0..self.ranks).map(read).collect()
+    }
+
+    /// The folder in which launcher and ranks meet. It names the run: each of its processes has it in its environment.
+    pub fn roll(&self) -> &Path {
+        self.roll.path()
     }
 
     /// mpirun's own process id.

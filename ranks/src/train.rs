@@ -51,6 +51,13 @@ impl Grid {
         self.copies.as_ref().map_or(0, |copies| copies.rank())
     }
 
+    /// All communicators, each once.
+    pub fn groups(&self) -> impl Iterator<Item = &Rc<dyn Communicator>> {
+        // Without copies, those who share a model are all.
+        let split = self.copies.iter().flat_map(|copies| [copies, &self.shards]);
+        std::iter::once(&self.world).chain(split)
+    }
+
     /// `p`.
     pub fn number_of_copies(&self) -> usize {
         self.copies.as_ref().map_or(1, |copies| copies.world_size())

@@ -8,8 +8,10 @@
 //! | `parties` | do all of them keep it: one table, threads, processes |
 //! | `museum` | is each known mistake caught |
 //! | `training` | do 100 steps give the losses and weights of one process |
+//! | `faults` | does everybody end when a rank is killed, or never comes, and is each checkpoint whole |
 //! | `refusals` | is a refusal the same on every rank, and does nobody wait for ever |
 
+mod faults;
 mod invariants;
 mod museum;
 mod parties;

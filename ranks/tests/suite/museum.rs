@@ -113,6 +113,10 @@ impl Communicator for Wrong {
     fn sent(&self) -> u64 {
         self.comm.sent()
     }
+
+    fn waited(&self) -> std::time::Duration {
+        self.comm.waited()
+    }
 }
 
 /// Threads with the same mistake.
