@@ -1,7 +1,7 @@
 //! `cargo course ranks`: what the command does, and what each rank of it does.
 
 use crate::checkpoint;
-use crate::communicator::{Communicator, Order, digest_of_floats};
+use crate::communicator::{Call, Communicator, Order, digest_of_floats};
 use crate::error::{Error, Result};
 use crate::launch::{Ended, Launch, as_rank};
 use crate::show::{self, OfRank, Run};
@@ -234,8 +234,11 @@ fn save(model: &mut dyn Steps, dir: &Path, (step, run): (usize, &str)) -> Result
         0 => checkpoint::save(grid.shards.as_ref(), dir, (step, run), &state),
         _ => Ok(()),
     };
-    let mine = saved.as_ref().err().map_or(Ok(()), |error| Err(error.clone().into()));
-    grid.world.agree(crate::communicator::Call::new("a checkpoint", "all copies"), mine)?;
+    if grid.copies.is_some() {
+        let mine = saved.as_ref().err().map_or(Ok(()), |error| Err(error.clone().into()));
+        let heard = grid.world.agree(Call::new("a checkpoint", "all copies"), mine);
+        return saved.and(heard);
+    }
     saved
 }
 
