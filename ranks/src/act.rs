@@ -1,11 +1,12 @@
 //! What ranks can be asked from outside, and what they answer: the same in threads and in processes.
 
-use crate::communicator::{Communicator, Order, digest};
+use crate::communicator::{Call, Communicator, Order, digest};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
-use crate::loss::{parallel_cross_entropy, parallel_loss};
+use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
 use crate::train::{Batch, Grid, Named, Steps, Trainer};
 use ndarray::Array2;
+use quadrivium::init::Init;
 use quadrivium::loss::IGNORE;
 use quadrivium::model::LlamaConfig;
 use quadrivium::parallel::{padded_vocab_size, shard_range};
@@ -46,11 +47,24 @@ pub enum Question {
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
     },
-    /// The loss of logits `[t, v]` whose columns the ranks cut, with their gradient.
+    /// The first values of a table, `[v, e]`, of which each rank draws its rows.
+    Initial {
+        /// `v` and `e`.
+        shape: [usize; 2],
+        /// Of the normal distribution.
+        mean: f32,
+        /// Its standard deviation.
+        std: f32,
+        /// Its seed.
+        seed: u64,
+    },
+    /// The loss of logits `[b, s, v]` whose columns the ranks cut, with their gradient.
     Entropy {
-        /// `[t, v]`.
+        /// `[b, s, v]`.
+        shape: [usize; 3],
+        /// `[b, s, v]`.
         logits: Vec<f32>,
-        /// `[t]`; `None` where nothing is asked.
+        /// `[b, s]`; `None` where nothing is asked.
         targets: Vec<Option<usize>>,
     },
     /// Steps of the tiny model of [`tiny`], on a grid of ranks.
@@ -172,9 +186,20 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
             (vec![value], gradient(&mut grads, &weight)?, gradient(&mut grads, &x)?, v * width)
         }
-        Question::Entropy { logits, targets } => {
-            let t = targets.len().max(1);
-            let v = logits.len() / t;
+        Question::Initial { shape: [v, e], mean, std, seed } => {
+            let init = Init::Normal { mean: f64::from(*mean), std: f64::from(*std), seed: *seed };
+            init.check()?;
+            let own = own_rows(comm, &init.values(v * e), *e, 0.0)?;
+            (Vec::new(), own, Vec::new(), v * e)
+        }
+        Question::Entropy { shape: [b, s, v], logits, targets } => {
+            let (t, v) = (b * s, *v);
+            let ids: Vec<usize> = targets.iter().map(|id| id.unwrap_or(IGNORE)).collect();
+            let fits = logits.len() == t * v && targets.len() == t;
+            comm.agree(
+                Call::same("a loss", format!("{t} tokens"), digest(&ids)),
+                check_targets(&ids, *s, v, fits),
+            )?;
             let columns: Vec<f32> =
                 (0..v).flat_map(|id| (0..t).map(move |row| logits[row * v + id])).collect();
             // A logit of minus infinity is no part of any sum.
@@ -292,7 +317,7 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         Question::Altered { question, .. }
         | Question::Absent { question, .. }
         | Question::UnderCondition { question, .. } => alter(question, place, new),
-        Question::Train { .. } => {}
+        Question::Train { .. } | Question::Initial { .. } => {}
     }
 }
 

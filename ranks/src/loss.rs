@@ -175,21 +175,8 @@ pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
     let ((b, s, h), (n, width)) = (*x.shape(), *weight.shape());
     let (t, n) = (b.size() * s.size(), n.size());
     let ids = targets.as_vec();
-    let asked = ids.iter().any(|id| *id != IGNORE);
-    let asked_ids: Vec<usize> = ids.iter().map(|id| if *id == IGNORE { 0 } else { *id }).collect();
     let fits = (targets.shape().concrete(), width.size()) == ([b.size(), s.size()], h.size());
-    let mine = match (fits, asked) {
-        (false, _) => Err(Refusal::Other(format!(
-            "targets must have shape [{}, {}] and rows {} elements, got {:?} and {}",
-            b.size(),
-            s.size(),
-            h.size(),
-            targets.shape().concrete(),
-            width.size()
-        ))),
-        (_, false) => Err(Refusal::Other("no target is asked about: ask about at least 1".into())),
-        _ => check_ids(&asked_ids, s.size(), vocab_size),
-    };
+    let mine = check_targets(&ids, s.size(), vocab_size, fits);
     let sizes = format!("{t} tokens, {n} rows of {} elements a rank", h.size());
     comm.agree(Call::same("a loss", sizes, digest(&ids)), mine)?;
 
@@ -220,4 +207,24 @@ pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
         });
     }
     Ok(loss.put_tape(tape))
+}
+
+/// Refuses targets that no id is, or of which none is asked about. `fits` is whether the shapes are those of each other.
+pub(crate) fn check_targets(
+    targets: &[usize],
+    length: usize,
+    vocab_size: usize,
+    fits: bool,
+) -> std::result::Result<(), Refusal> {
+    let asked = |id: &usize| *id != IGNORE;
+    if !fits {
+        return Err(Refusal::Other(
+            "targets and rows must fit the tokens: [b, s] and [n, h]".into(),
+        ));
+    }
+    if !targets.iter().any(asked) {
+        return Err(Refusal::Other("no target is asked about: ask about at least 1".into()));
+    }
+    let ids: Vec<usize> = targets.iter().map(|id| if asked(id) { *id } else { 0 }).collect();
+    check_ids(&ids, length, vocab_size)
 }
