@@ -6,6 +6,7 @@ use ranks::communicator::{Call, Communicator, Op, Order, Values, sum};
 use ranks::error::{Refusal, Result};
 use ranks::link::threads::run;
 use ranks::party::{OfThreads, Party, Said};
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// A mistake.
@@ -25,12 +26,16 @@ enum Bug {
     RefusalNotShared,
     /// The gradient of the output's input stays what each rank's own rows make of it.
     InputGradientNotSummed,
+    /// The same in a step of training, where the blocks' gradients come of it.
+    InputGradientNotSummedInTraining,
 }
 
 /// A communicator with a mistake.
 struct Wrong {
     comm: Rc<dyn Communicator>,
     bug: Bug,
+    /// Sums of `f32` that were asked for. In a step of training the first is the lookup, the second `dx`.
+    sums: Cell<usize>,
 }
 
 impl Wrong {
@@ -42,14 +47,19 @@ impl Wrong {
         }
     }
 
-    /// In the loss, the only `f32` that are added up are those of `dx`.
+    /// In the loss alone, the only `f32` that are added up are those of `dx`.
     fn forgets(&self, values: &Values<'_>, op: Op) -> bool {
+        let nth = match (values, op) {
+            (Values::F32(_), Op::Sum) => self.sums.replace(self.sums.get() + 1),
+            _ => 0,
+        };
         match self.bug {
             Bug::AllReduceForgotten => true,
             Bug::MaxNotShared => op == Op::Max,
             Bug::InputGradientNotSummed => {
                 op == Op::Sum && matches!(values, Values::F32(_)) && values.len() == 70
             }
+            Bug::InputGradientNotSummedInTraining => nth % 2 == 1,
             _ => false,
         }
     }
@@ -127,7 +137,8 @@ struct WrongRanks {
 
 impl WrongRanks {
     fn answer(&self, comm: &Rc<dyn Communicator>, question: &Question) -> Result<Answer> {
-        let wrong: Rc<dyn Communicator> = Rc::new(Wrong { comm: Rc::clone(comm), bug: self.bug });
+        let wrong: Rc<dyn Communicator> =
+            Rc::new(Wrong { comm: Rc::clone(comm), bug: self.bug, sums: Cell::new(0) });
         let mut answer = answer(&wrong, question)?;
         if self.bug == Bug::OwnedGradientAllReduced {
             // Every rank's gradient becomes the sum of all ranks' gradients, row by row of the shards.
@@ -240,4 +251,19 @@ fn a_collective_under_a_condition_is_caught() {
                     call 0, a sum of 3 f32: every rank must make the same calls in the same order; take the call \
                     out of the condition that only some ranks meet";
     assert_eq!(words, [expected; 3]);
+}
+
+/// The blocks are on every rank, and nobody exchanges their gradients. So ranks compare them in each step.
+#[test]
+fn blocks_that_drift_apart_are_caught() {
+    let party = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };
+    let question =
+        Question::Train { world_size: 3, steps: 2, seed: 42, same_text: true, block: None };
+    let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
+    assert!(
+        words
+            .iter()
+            .all(|words| words.contains("has other gradients of the blocks than the others")),
+        "{words:?}"
+    );
 }
