@@ -177,10 +177,15 @@ impl<
         ids: Tensor<(B, S), usize, Cpu, T>,
         next: &Tensor<(B, S), usize, Cpu>,
     ) -> Result<Tensor<Rank0, f32, Cpu, T>> {
-        let (table, v) = (&self.embed_tokens.weight, N * comm.world_size());
-        let x = parallel_embedding(comm, order, ids, table, v)?; //           [b, s, h]
+        let v = N * comm.world_size();
+        let (ids, tape) = ids.split_tape();
+        // The number of rows is known at run time from here on: the code is compiled once, and not for each `N`.
+        let table = self.embed_tokens.weight.retaped::<T>().try_reshape_like(&(N, Const::<H>));
+        let (table, table_tape) = table.map_err(quadrivium::Error::from)?.split_tape(); // [n, h]
+        let ids = ids.put_tape(tape.merge(table_tape));
+        let x = parallel_embedding(comm, order, ids, &table, v)?; //          [b, s, h]
         let x = self.trunk.try_forward(x)?; //                                [b, s, h]
-        parallel_loss(comm, order, x, table, next, v) //                      []
+        parallel_loss(comm, order, x, &table, next, v) //                     []
     }
     // ANCHOR_END: sharded_loss
 }
