@@ -198,8 +198,8 @@ impl Projected {
         let [mut dx, mut dx_bound] = [vec![0.0; t * h], vec![0.0; t * h]];
         let [mut dw, mut dw_bound, mut dw_size] =
             [vec![0.0; V * h], vec![0.0; V * h], vec![0.0; V * h]];
-        for row in 0..t {
-            let Some(target) = targets[row] else { continue };
+        for (row, target) in targets.iter().enumerate() {
+            let Some(target) = *target else { continue };
             let product = |id: usize, of: fn(f64) -> f64| {
                 (0..h).map(|j| of(at(x, row * h + j) * at(weight, id * h + j))).sum::<f64>()
             };
@@ -215,8 +215,8 @@ impl Projected {
             let total: f64 = logits.iter().map(|logit| (logit - largest).exp()).sum();
             loss += total.ln() + largest - logits[target];
             loss_bound += lost + lost_exponent;
-            for id in 0..V {
-                let p = (logits[id] - largest).exp() / total;
+            for (id, logit) in logits.iter().enumerate() {
+                let p = (logit - largest).exp() / total;
                 let dlogit = (p - if id == target { 1.0 } else { 0.0 }) / places;
                 // exp(e) of numerator and of denominator: p times 2 e, a tenth for what is of second order. Then two
                 // roundings of at most 1 / places.
