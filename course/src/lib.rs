@@ -1,7 +1,7 @@
 //! Arguments and exit codes of the command `cargo course`.
 //!
-//! Its work is done by six programs. This package's own has what a learner waits for: board and exercises. It
-//! hands the other commands over to the programs of the packages `tour`, `race`, `model`, `grader` and `author`, which are
+//! Its work is done by seven programs. This package's own has what a learner waits for: board and exercises. It
+//! hands the other commands over to the programs of the packages `tour`, `race`, `model`, `ranks`, `grader` and `author`, which are
 //! built when they are asked for. All of them read the same arguments.
 
 #![forbid(unsafe_code)]

@@ -10,7 +10,7 @@ use course::arguments::{
 use course::ended;
 use learner::exercise::{check, diff, hint, reset};
 use learner::program::{hand_over, hand_over_as};
-use learner::{board, matrix, mine, race};
+use learner::{board, matrix, mine, race, ranks};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
             // Without the learner's code: it may be in any state.
             _ => hand_over_as("release", "model", &["--no-default-features"]),
         }),
+        Some(Command::Ranks(_)) => handed_over(ranks::run()),
         Some(Command::Tour(_)) => handed_over(hand_over("tour")),
         // The contract judges, and is built with optimization as for its own proof.
         Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader", &[])),

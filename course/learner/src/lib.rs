@@ -15,6 +15,7 @@ pub mod mine;
 pub mod program;
 pub mod progress;
 pub mod race;
+pub mod ranks;
 pub mod save;
 pub mod terminal;
 

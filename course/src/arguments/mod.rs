@@ -5,9 +5,11 @@
 
 mod grade;
 mod long;
+mod ranks;
 
 pub use grade::{Format, GradeArguments, Package, SandboxLines};
 pub use long::{LongArguments, MOVED, STRETCHED, all_encodings};
+pub use ranks::{Fault, FaultKind, RanksArguments, SumOrder};
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
@@ -40,6 +42,7 @@ pub enum Command {
     Matrix(MatrixArguments),
     Bench(BenchArguments),
     Model(ModelArguments),
+    Ranks(RanksArguments),
     Read(ReadArguments),
     Lab(LabArguments),
     New(NewArguments),

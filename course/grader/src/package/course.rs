@@ -18,6 +18,7 @@ const TAKEN: &[&str] = &[
     "examples",
     "exercises",
     "kit",
+    "ranks",
     "rust-toolchain.toml",
     "src",
     "tensor",

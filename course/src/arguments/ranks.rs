@@ -1,0 +1,128 @@
+//! `cargo course ranks`.
+
+// A comment on a variant would replace the help of what is in it.
+#![allow(missing_docs)]
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Train the small model with its table cut over ranks that are processes, under MPI.
+///
+/// It needs Open MPI, which nothing else of the course does, and starts itself under mpirun. Each rank has a part of the
+/// table's rows, for embedding and output, and all blocks. The table at the end shows rank by rank: rows, memory,
+/// the part of the text's tokens that it owns, bytes sent, time.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course ranks                        4 ranks, the course's own book
+  cargo course ranks -n 2 --text a.txt      2 ranks, your text
+  cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies of it
+  cargo course ranks --out a --steps 100    with checkpoints in the folder a
+
+Exit codes:
+  0  all ranks did their steps
+  2  wrong arguments, no MPI, a text or a folder that can't be used, a rank that ended")]
+pub struct RanksArguments {
+    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16.
+    #[arg(short = 'n', long = "ranks", default_value_t = 4)]
+    pub ranks: usize,
+
+    /// A UTF-8 text file [default: pages of the course's own book].
+    #[arg(long, value_name = "FILE")]
+    pub text: Option<PathBuf>,
+
+    /// Copies of the model, each of which reads other batches.
+    #[arg(long, default_value_t = 1)]
+    pub copies: usize,
+
+    /// Steps in all.
+    #[arg(long, default_value_t = 20)]
+    pub steps: usize,
+
+    /// The seed of the weights and of the order of the text.
+    #[arg(long, default_value_t = 42)]
+    pub seed: u64,
+
+    /// The order in which sums over ranks are made.
+    #[arg(long, value_enum, default_value_t = SumOrder::Fixed)]
+    pub order: SumOrder,
+
+    /// Keep checkpoints in this folder, and go on from the newest. Any number of ranks may go on.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Steps between two checkpoints.
+    #[arg(long, value_name = "STEPS", default_value_t = 10)]
+    pub every: usize,
+
+    /// Seconds that a rank waits for another one.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub patience: u64,
+
+    /// Print a JSON object in place of the table.
+    #[arg(long)]
+    pub json: bool,
+
+    /// A model that is much too small, for tests.
+    #[arg(long, hide = true)]
+    pub tiny: bool,
+
+    /// What one rank does wrong, for tests: RANK:FAULT or RANK:FAULT:STEP.
+    #[arg(long, hide = true)]
+    pub fault: Option<Fault>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SumOrder {
+    /// That of the vocabulary: any number of ranks gives the same bits.
+    Fixed,
+    /// MPI's own, which is faster.
+    Any,
+}
+
+/// What one rank does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    pub rank: usize,
+    pub kind: FaultKind,
+    /// Before which step; 0 for those that show at the start.
+    pub step: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FaultKind {
+    /// Has another seed.
+    Seed,
+    /// Reads another text.
+    Text,
+    /// Has a tokenizer with other tokens.
+    Vocabulary,
+    /// Is another version of the program.
+    Version,
+    /// Is not there when MPI starts.
+    Never,
+    /// Stops, and stays.
+    Stuck,
+    /// Ends as if all were done.
+    Leaves,
+    /// Panics.
+    Panics,
+    /// Reads another batch.
+    Batch,
+    /// Writes to a folder that is a file.
+    Disk,
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut parts = text.split(':');
+        let wrong = || format!("{text} is not RANK:FAULT or RANK:FAULT:STEP");
+        let rank = parts.next().and_then(|rank| rank.parse().ok()).ok_or_else(wrong)?;
+        let kind = FaultKind::from_str(parts.next().unwrap_or_default(), true)?;
+        let step = parts.next().map_or(Ok(0), str::parse).map_err(|_| wrong())?;
+        Ok(Self { rank, kind, step })
+    }
+}

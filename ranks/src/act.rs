@@ -1,0 +1,369 @@
+//! What ranks can be asked from outside, and what they answer: the same in threads and in processes.
+
+use crate::communicator::{Call, Communicator, Order, digest};
+use crate::embedding::parallel_embedding;
+use crate::error::{Error, Result};
+use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
+use crate::train::{Batch, Grid, Named, Steps, Trainer};
+use ndarray::Array2;
+use quadrivium::init::Init;
+use quadrivium::loss::IGNORE;
+use quadrivium::model::LlamaConfig;
+use quadrivium::parallel::{padded_vocab_size, shard_range};
+use quadrivium::tensor::*;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
+
+/// A question to all ranks.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Question {
+    /// A lookup in a table that the ranks cut, `[b, s, e]`; and the gradient of the table if `dy` is given.
+    Lookup {
+        /// `[b, s]`.
+        shape: [usize; 2],
+        /// `e`.
+        width: usize,
+        /// `[v, e]`.
+        table: Vec<f32>,
+        /// `[b, s]`.
+        ids: Vec<usize>,
+        /// `[b, s, e]`.
+        dy: Option<Vec<f32>>,
+        /// The rows of a block, if the sums have the order of the vocabulary.
+        block: Option<usize>,
+    },
+    /// The loss of tokens `[b, s, h]` projected by a matrix that the ranks cut, with its gradients.
+    Loss {
+        /// `[b, s]`.
+        shape: [usize; 2],
+        /// `h`.
+        width: usize,
+        /// `[b, s, h]`.
+        x: Vec<f32>,
+        /// `[v, h]`.
+        weight: Vec<f32>,
+        /// `[b, s]`; `None` where nothing is asked.
+        targets: Vec<Option<usize>>,
+        /// The rows of a block, if the sums have the order of the vocabulary.
+        block: Option<usize>,
+    },
+    /// The first values of a table, `[v, e]`, of which each rank draws its rows.
+    Initial {
+        /// `v` and `e`.
+        shape: [usize; 2],
+        /// Of the normal distribution.
+        mean: f32,
+        /// Its standard deviation.
+        std: f32,
+        /// Its seed.
+        seed: u64,
+    },
+    /// The loss of logits `[b, s, v]` whose columns the ranks cut, with their gradient.
+    Entropy {
+        /// `[b, s, v]`.
+        shape: [usize; 3],
+        /// `[b, s, v]`.
+        logits: Vec<f32>,
+        /// `[b, s]`; `None` where nothing is asked.
+        targets: Vec<Option<usize>>,
+    },
+    /// Steps of the tiny model of [`tiny`], on a grid of ranks.
+    Train {
+        /// `w`, ranks that share a model; the others have copies.
+        world_size: usize,
+        /// How many.
+        steps: usize,
+        /// Of the weights and of the text.
+        seed: u64,
+        /// Whether all copies read the same.
+        same_text: bool,
+        /// The rows of a block, if the sums have the order of the vocabulary.
+        block: Option<usize>,
+    },
+    /// The same question, which one rank hears with another id, 0 by the first.
+    Altered {
+        /// That rank.
+        rank: usize,
+        /// The place of the id.
+        place: usize,
+        /// The id.
+        id: usize,
+        /// A lookup or a loss.
+        question: Box<Question>,
+    },
+    /// A rank that does not come to the question.
+    Absent {
+        /// That rank.
+        rank: usize,
+        /// What the others are asked.
+        question: Box<Question>,
+    },
+    /// A sum that only some ranks make; the others go on to the question.
+    UnderCondition {
+        /// The rank that does not.
+        but: usize,
+        /// What comes then.
+        question: Box<Question>,
+    },
+}
+
+/// What the ranks gave together: rank 0 has the whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// `[b, s, e]` of a lookup; one element of a loss.
+    pub y: Vec<f32>,
+    /// The gradient of the whole table or matrix, `[v, e]`, each row from its owner; that of logits.
+    pub dtable: Vec<f32>,
+    /// The gradient of `x`, `[b, s, h]`.
+    pub dx: Vec<f32>,
+    /// Whether `y` and `dx` were the same bits on every rank.
+    pub same: bool,
+    /// Bytes that each rank has sent for it.
+    pub sent: Vec<u64>,
+}
+
+fn order(block: Option<usize>) -> Order {
+    block.map_or(Order::Any, |block| Order::Fixed { block })
+}
+
+/// Rows `[n, e]` of this rank. A vocabulary that the ranks do not divide is filled up, with rows that no id names.
+fn own_rows(comm: &dyn Communicator, table: &[f32], width: usize, fill: f32) -> Result<Vec<f32>> {
+    let v = table.len() / width.max(1);
+    let padded = padded_vocab_size(v, comm.world_size());
+    let own = shard_range(padded, comm.world_size(), comm.rank())?;
+    let row = |id: usize| {
+        if id < v { table[id * width..(id + 1) * width].to_vec() } else { vec![fill; width] }
+    };
+    Ok(own.flat_map(row).collect())
+}
+
+/// What one rank answers. All ranks of `comm` are asked the same.
+///
+/// # Errors
+/// What the formulas report.
+pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Answer> {
+    let comm = comm_rc.as_ref();
+    let before = comm.sent();
+    let (y, dtable, dx, v) = match question {
+        Question::Lookup { shape, width, table, ids, dy, block } => {
+            let dev = Cpu::default();
+            let rows = own_rows(comm, table, *width, f32::NAN)?;
+            let shard = matrix(&dev, rows, *width)?;
+            let ids = dev.try_tensor_from_vec(ids.clone(), (shape[0], shape[1]));
+            let ids = ids.map_err(quadrivium::Error::from)?;
+            let v = table.len() / (*width).max(1);
+            match dy {
+                None => {
+                    let y = parallel_embedding(comm, order(*block), ids, &shard, v)?;
+                    (y.as_vec(), Vec::new(), Vec::new(), 0)
+                }
+                Some(dy) => {
+                    let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
+                    let y = parallel_embedding(comm, order(*block), traced, &shard, v)?;
+                    let values = y.as_vec();
+                    let mut grads = run_back(&dev, y, dy)?;
+                    (values, gradient(&mut grads, &shard)?, Vec::new(), v * width)
+                }
+            }
+        }
+        Question::Loss { shape, width, x, weight, targets, block } => {
+            let dev = Cpu::default();
+            let v = weight.len() / (*width).max(1);
+            // Rows that are no id's would be a part of the sum.
+            if v % comm.world_size() != 0 {
+                let world_size = comm.world_size();
+                return Err(quadrivium::Error::WorldSize { world_size, vocab_size: v }.into());
+            }
+            let weight = matrix(&dev, own_rows(comm, weight, *width, 0.0)?, *width)?;
+            let x = dev.try_tensor_from_vec(x.clone(), (shape[0], shape[1], *width));
+            let x = x.map_err(quadrivium::Error::from)?;
+            let targets = targets.iter().map(|id| id.unwrap_or(IGNORE)).collect();
+            let targets = dev.try_tensor_from_vec(targets, (shape[0], shape[1]));
+            let targets = targets.map_err(quadrivium::Error::from)?;
+            let traced = Trace::<f32, Cpu>::leaky_trace(&x);
+            let loss = parallel_loss(comm, order(*block), traced, &weight, &targets, v)?;
+            let value = loss.array();
+            let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
+            (vec![value], gradient(&mut grads, &weight)?, gradient(&mut grads, &x)?, v * width)
+        }
+        Question::Initial { shape: [v, e], mean, std, seed } => {
+            let init = Init::Normal { mean: f64::from(*mean), std: f64::from(*std), seed: *seed };
+            init.check()?;
+            let own = own_rows(comm, &init.values(v * e), *e, 0.0)?;
+            (Vec::new(), own, Vec::new(), v * e)
+        }
+        Question::Entropy { shape: [b, s, v], logits, targets } => {
+            let (t, v) = (b * s, *v);
+            let ids: Vec<usize> = targets.iter().map(|id| id.unwrap_or(IGNORE)).collect();
+            let fits = logits.len() == t * v && targets.len() == t;
+            comm.agree(
+                Call::same("a loss", format!("{t} tokens"), digest(&ids)),
+                check_targets(&ids, *s, v, fits),
+            )?;
+            let columns: Vec<f32> =
+                (0..v).flat_map(|id| (0..t).map(move |row| logits[row * v + id])).collect();
+            // A logit of minus infinity is no part of any sum.
+            let own = own_rows(comm, &columns, t, f32::NEG_INFINITY)?; //     [n, t]
+            let own = Array2::from_shape_vec((own.len() / t, t), own).unwrap_or_default();
+            let mut own = own.t().as_standard_layout().into_owned(); //       [t, n]
+            let loss = parallel_cross_entropy(comm, Order::Any, &mut own, targets)?;
+            (vec![loss as f32], own.t().iter().copied().collect(), Vec::new(), v * t)
+        }
+        Question::Train { world_size, steps, seed, same_text, block } => {
+            let grid = Grid::new(comm_rc, *world_size)?;
+            let copy = if *same_text { 0 } else { grid.copy() };
+            let mut model = tiny(grid, *seed, order(*block))?;
+            let (mut losses, mut in_order) = (Vec::new(), Vec::new());
+            for step in 0..*steps {
+                let batch = tiny_batch(*seed, step, copy);
+                // The same weights, with sums in the order of the vocabulary.
+                in_order.push(model.loss(&batch, Order::Fixed { block: TINY_BLOCK })?);
+                losses.push(model.step(&batch, RATE)?.loss);
+            }
+            let (table, blocks) = parts(model.as_mut())?;
+            in_order.extend(blocks); // alike on every rank, too
+            (losses, table, in_order, TINY_VOCAB * 16)
+        }
+        Question::Altered { rank, place, id, question } => {
+            let mut altered = question.as_ref().clone();
+            if comm.rank() == *rank {
+                alter(&mut altered, *place, *id);
+            }
+            return answer(comm_rc, &altered);
+        }
+        Question::Absent { rank, question } => {
+            if comm.rank() == *rank {
+                loop {
+                    std::thread::sleep(std::time::Duration::from_secs(3600));
+                }
+            }
+            return answer(comm_rc, question);
+        }
+        Question::UnderCondition { but, question } => {
+            if comm.rank() != *but {
+                crate::communicator::sum(comm, Order::Any, &mut [0.0f32; 3])?;
+            }
+            return answer(comm_rc, question);
+        }
+    };
+    let sent = comm.sent() - before;
+    together(comm, y, dtable, dx, v, sent)
+}
+
+/// `v` of the tiny model.
+pub const TINY_VOCAB: usize = 48;
+/// Rows that are added up together, whatever its shards are.
+pub const TINY_BLOCK: usize = 2;
+/// Its learning rate.
+pub const RATE: f64 = 0.01;
+
+/// A model for tests: 2 blocks of 16 elements, 48 ids. The ranks of the grid's rows share it.
+///
+/// # Errors
+/// A world size that is not 1, 2, 3, 4, 6 or 8; what [`Trainer::new`] refuses.
+pub fn tiny(grid: Grid, seed: u64, order: Order) -> Result<Box<dyn Steps>> {
+    let config = tiny_config(seed);
+    let world_size = grid.shards.world_size();
+    Ok(match world_size {
+        1 => Box::new(Trainer::<48, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        2 => Box::new(Trainer::<24, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        3 => Box::new(Trainer::<16, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        4 => Box::new(Trainer::<12, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        6 => Box::new(Trainer::<8, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        8 => Box::new(Trainer::<6, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
+        _ => return Err(quadrivium::Error::WorldSize { world_size, vocab_size: TINY_VOCAB }.into()),
+    })
+}
+
+/// Its settings.
+pub fn tiny_config(seed: u64) -> LlamaConfig {
+    LlamaConfig { init_std: 0.2, init_seed: seed, ..Default::default() }
+}
+
+/// A text in which each id has a favourite next one, and now and then another one follows.
+pub fn tiny_batch(seed: u64, step: usize, copy: usize) -> Batch {
+    let shape = (2, 16);
+    let mut state = digest(&[seed as usize, step, copy]);
+    let mut random = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize
+    };
+    let (mut ids, mut next) = (Vec::new(), Vec::new());
+    for _ in 0..shape.0 {
+        let mut id = random() % TINY_VOCAB;
+        for _ in 0..shape.1 {
+            ids.push(id);
+            id = if random() % 8 == 0 { random() % TINY_VOCAB } else { (5 * id + 7) % TINY_VOCAB };
+            next.push(id);
+        }
+    }
+    Batch { ids, next, shape }
+}
+
+/// This rank's rows of the table, and the weights of the blocks.
+fn parts(model: &mut dyn Steps) -> Result<(Vec<f32>, Vec<f32>)> {
+    let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
+    let flat = |tensors: Vec<Named>| tensors.into_iter().flat_map(|named| named.values).collect();
+    Ok((flat(cut), flat(whole)))
+}
+
+fn alter(question: &mut Question, place: usize, new: usize) {
+    match question {
+        Question::Lookup { ids, .. } => ids[place] = new,
+        Question::Loss { targets, .. } | Question::Entropy { targets, .. } => {
+            targets[place] = Some(new)
+        }
+        Question::Altered { question, .. }
+        | Question::Absent { question, .. }
+        | Question::UnderCondition { question, .. } => alter(question, place, new),
+        Question::Train { .. } | Question::Initial { .. } => {}
+    }
+}
+
+/// Puts the owners' gradients together, and compares what all should have alike.
+fn together(
+    comm: &dyn Communicator,
+    y: Vec<f32>,
+    own: Vec<f32>,
+    dx: Vec<f32>,
+    elements: usize,
+    sent: u64,
+) -> Result<Answer> {
+    let alike: Vec<u8> =
+        y.iter().chain(&dx).flat_map(|value| value.to_bits().to_le_bytes()).collect();
+    let same = comm.gather(&alike)?.iter().all(|theirs| *theirs == alike);
+    let rows = comm.gather(bytemuck::cast_slice(&own))?;
+    let words = rows.iter().flat_map(|bytes| bytes.chunks_exact(4));
+    let mut dtable: Vec<f32> = words.map(bytemuck::pod_read_unaligned).collect();
+    dtable.truncate(elements); // without what was filled up
+    let number = |bytes: Vec<u8>| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+    let sent = comm.gather(&sent.to_le_bytes())?.into_iter().map(number).collect();
+    Ok(Answer { y, dtable, dx, same, sent })
+}
+
+fn matrix(dev: &Cpu, values: Vec<f32>, width: usize) -> Result<Tensor<(usize, usize), f32, Cpu>> {
+    let rows = values.len() / width.max(1);
+    dev.try_tensor_from_vec(values, (rows, width)).map_err(|e| Error::Library(e.into()))
+}
+
+fn gradient<S: Shape>(
+    grads: &mut Gradients<f32, Cpu>,
+    of: &Tensor<S, f32, Cpu>,
+) -> Result<Vec<f32>> {
+    grads.try_alloc_for(of).map_err(quadrivium::Error::from)?;
+    Ok(grads.get(of).as_vec())
+}
+
+/// The gradients for a given `dy`: those of `<y, dy>`.
+fn run_back<B: Dim, S: Dim, M: Dim>(
+    dev: &Cpu,
+    y: Tensor<(B, S, M), f32, Cpu, OwnedTape<f32, Cpu>>,
+    dy: &[f32],
+) -> Result<Gradients<f32, Cpu>> {
+    let run = || {
+        let dy = dev.try_tensor_from_vec(dy.to_vec(), *y.shape())?;
+        y.try_mul(dy)?.try_sum::<Rank0, _>()?.try_backward()
+    };
+    run().map_err(|e| Error::Library(e.into()))
+}

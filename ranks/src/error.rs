@@ -1,0 +1,207 @@
+//! Why ranks stop, said alike on every rank.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a call of several ranks failed.
+///
+/// What all ranks have agreed on is the same value on all of them: [`Error::Refused`], [`Error::Apart`],
+/// [`Error::Elsewhere`], [`Error::Setup`]. The others depend on who could still be heard.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A rank refused its own input before anything was exchanged.
+    #[error("rank {rank} refused: {why}")]
+    Refused {
+        /// The lowest rank that refused.
+        rank: usize,
+        /// What it said.
+        why: Refusal,
+    },
+
+    /// A rank with other input than the others.
+    #[error(
+        "rank {rank} has other input than the others in {call}: the ranks of a table read the same batch; give \
+         all of them the same tokens in the same order"
+    )]
+    Apart {
+        /// The lowest rank that differs from most.
+        rank: usize,
+        /// The call, in words.
+        call: String,
+    },
+
+    /// A rank that makes another call than the others.
+    #[error(
+        "rank {rank} is at {its}, the others are at {others}: every rank must make the same calls in the same \
+         order; take the call out of the condition that only some ranks meet"
+    )]
+    Elsewhere {
+        /// The lowest rank that differs from most.
+        rank: usize,
+        /// Its call, in words.
+        its: String,
+        /// That of the others.
+        others: String,
+    },
+
+    /// A rank that was not heard in time.
+    #[error(
+        "rank {rank} did not come to {call} within {seconds} s; it is stuck or very slow: look at that process, or \
+         wait longer with --patience"
+    )]
+    Missing {
+        /// Who.
+        rank: usize,
+        /// Where the others wait, in words.
+        call: String,
+        /// How long they did.
+        seconds: u64,
+    },
+
+    /// A rank that has ended.
+    #[error("rank {rank} ended before {call}: its own message says why")]
+    Gone {
+        /// Who.
+        rank: usize,
+        /// Where the others wait, in words.
+        call: String,
+    },
+
+    /// A rank that was started with other settings.
+    #[error(
+        "rank {rank} was started with {what} {its}, the others with {others}: all ranks need the same; start them \
+         by one command"
+    )]
+    Setup {
+        /// The lowest rank that differs from most.
+        rank: usize,
+        /// The setting.
+        what: String,
+        /// Its value there.
+        its: String,
+        /// Its value on most ranks.
+        others: String,
+    },
+
+    /// Blocks of rows that do not fill a shard.
+    #[error(
+        "blocks of {block} rows do not fill a shard of {rows}: in the fixed order, rows are added up in blocks that \
+         no rank cuts; choose a block that divides {rows}"
+    )]
+    Block {
+        /// Rows of a block.
+        block: usize,
+        /// `n`, rows of a shard.
+        rows: usize,
+    },
+
+    /// A grid that the ranks do not fill.
+    #[error(
+        "{ranks} ranks are no grid with {world_size} shards: each copy of the model has {world_size} ranks; choose \
+         a number of ranks that {world_size} divides"
+    )]
+    Grid {
+        /// Ranks in all.
+        ranks: usize,
+        /// `w`, ranks that share one model.
+        world_size: usize,
+    },
+
+    /// Weights that should be alike on all ranks and are not.
+    #[error(
+        "rank {rank} has other gradients of the blocks than the others: what is there on every rank must be \
+         computed alike; all-reduce the gradient of the output's input"
+    )]
+    Replicas {
+        /// The lowest rank that differs from most.
+        rank: usize,
+    },
+
+    /// A checkpoint that can't be written or read.
+    #[error("{path}: {reason}")]
+    Checkpoint {
+        /// The file or folder.
+        path: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+
+    /// A setting outside its range.
+    #[error("{name} must be {rule}, got {got}")]
+    Setting {
+        /// The option.
+        name: &'static str,
+        /// The rule, in words.
+        rule: String,
+        /// What was given.
+        got: String,
+    },
+
+    /// Programs could not be started or spoken with.
+    #[error("{what}: {reason}")]
+    Start {
+        /// What was tried.
+        what: String,
+        /// What went wrong, and what to do.
+        reason: String,
+    },
+
+    /// The library refused.
+    #[error(transparent)]
+    Library(#[from] quadrivium::Error),
+}
+
+/// What a rank refused, in a form that the others can be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// As [`quadrivium::Error::TokenId`].
+    TokenId {
+        /// The id.
+        id: usize,
+        /// Its row in the batch.
+        batch: usize,
+        /// Its place in the sequence.
+        position: usize,
+        /// `v`.
+        vocab_size: usize,
+    },
+    /// Anything else, in words.
+    Other(String),
+}
+
+impl From<quadrivium::Error> for Refusal {
+    fn from(error: quadrivium::Error) -> Self {
+        match error {
+            quadrivium::Error::TokenId { id, batch, position, vocab_size } => {
+                Self::TokenId { id, batch, position, vocab_size }
+            }
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused { why, .. } => why,
+            Error::Library(error) => error.into(),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl Display for Refusal {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TokenId { id, batch, position, vocab_size } => {
+                let (id, batch, position, vocab_size) = (*id, *batch, *position, *vocab_size);
+                quadrivium::Error::TokenId { id, batch, position, vocab_size }.fmt(f)
+            }
+            Self::Other(words) => f.write_str(words),
+        }
+    }
+}

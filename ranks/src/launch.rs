@@ -1,0 +1,290 @@
+//! Starts ranks under mpirun, looks after them, and says in one line what went wrong.
+
+use crate::error::{Error, Result};
+use crate::link::processes;
+use crate::{group::Group, watch};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long mpirun has to end its ranks before it is ended itself.
+const GRACE: Duration = Duration::from_secs(3);
+/// How often a run is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Ranks to be started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program that each rank runs.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// How many.
+    pub ranks: usize,
+    /// Whether this process writes to rank 0 and reads what it prints. Otherwise it prints where this process does.
+    pub piped: bool,
+}
+
+/// Ranks at work. Dropped, they are ended.
+pub struct Started {
+    mpirun: Child,
+    said: Option<std::thread::JoinHandle<String>>,
+    roll: tempfile::TempDir,
+    ranks: usize,
+    _lock: File,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Every rank did what it was asked.
+    Well,
+    /// In one line: which rank, and why.
+    Badly(String),
+}
+
+impl Launch {
+    /// Starts the ranks.
+    ///
+    /// # Errors
+    /// There is no mpirun; no folder can be made.
+    pub fn start(&self) -> Result<Started> {
+        let failed = |what: &str, e: std::io::Error| Error::Start {
+            what: what.into(),
+            reason: e.to_string(),
+        };
+        let roll = tempfile::Builder::new().prefix("ranks-").tempdir();
+        let roll = roll.map_err(|e| failed("no folder for the ranks could be made", e))?;
+        let lock = watch::hold_roll(roll.path()).map_err(|e| failed("no lock could be had", e))?;
+        let mut mpirun = Command::new("mpirun");
+        mpirun.args(["-n", &self.ranks.to_string()]);
+        if is_open_mpi() {
+            // More ranks than cores; each may use any core.
+            mpirun.args(["--oversubscribe", "--bind-to", "none"]);
+            if rustix::process::geteuid().is_root() {
+                mpirun.arg("--allow-run-as-root");
+            }
+        }
+        mpirun.arg(&self.program).args(&self.arguments).env(watch::ROLL, roll.path());
+        // Cores are shared out among the ranks.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        mpirun.env("RAYON_NUM_THREADS", (cores / self.ranks).max(1).to_string());
+        mpirun.stderr(Stdio::piped());
+        if self.piped {
+            mpirun.stdin(Stdio::piped()).stdout(Stdio::piped());
+        } else {
+            mpirun.stdin(Stdio::null());
+            if !std::io::stdout().is_terminal() {
+                // mpirun gives its ranks a terminal of its own in any case.
+                mpirun.env("NO_COLOR", "1").env("CLICOLOR", "0");
+            }
+        }
+        let mut mpirun = mpirun.spawn().map_err(|e| Error::Start {
+            what: "mpirun can't be run".into(),
+            reason: format!("{e}; {}", learner::ranks::GET_MPI),
+        })?;
+        let said = mpirun.stderr.take().map(|mut stderr| {
+            std::thread::spawn(move || {
+                let mut said = Vec::new();
+                let _ = stderr.read_to_end(&mut said);
+                String::from_utf8_lossy(&said).into_owned()
+            })
+        });
+        Ok(Started { mpirun, said, roll, ranks: self.ranks, _lock: lock })
+    }
+}
+
+fn is_open_mpi() -> bool {
+    let version = Command::new("mpirun").arg("--version").output();
+    version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"))
+}
+
+impl Started {
+    /// The pipes to rank 0 and from it.
+    pub fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout)> {
+        self.mpirun.stdin.take().zip(self.mpirun.stdout.take())
+    }
+
+    /// The process ids of the ranks that have come so far, in the order of the ranks.
+    pub fn processes(&self) -> Vec<Option<u32>> {
+        let read = |rank: usize| {
+            let file = self.roll.path().join(format!("{rank}.pid"));
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        };
+        (0..self.ranks).map(read).collect()
+    }
+
+    /// The folder in which launcher and ranks meet. It names the run: each of its processes has it in its environment.
+    pub fn roll(&self) -> &Path {
+        self.roll.path()
+    }
+
+    /// mpirun's own process id.
+    pub fn mpirun(&self) -> u32 {
+        self.mpirun.id()
+    }
+
+    /// Waits until all ranks have ended, for at most `limit`; then they are ended.
+    pub fn wait(&mut self, limit: Duration) -> Ended {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.mpirun.try_wait() {
+                Ok(Some(status)) if status.success() => {
+                    self.end();
+                    return Ended::Well;
+                }
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+                Ok(None) => {
+                    self.end();
+                    return Ended::Badly(format!(
+                        "the ranks did not end within {} s",
+                        limit.as_secs()
+                    ));
+                }
+                Ok(Some(_)) | Err(_) => {
+                    self.end();
+                    return Ended::Badly(self.reason());
+                }
+            }
+        }
+    }
+
+    /// Ends what still runs. Afterwards there is no process of this run.
+    pub fn end(&mut self) {
+        let ended = |mpirun: &mut Child| !matches!(mpirun.try_wait(), Ok(None));
+        if !ended(&mut self.mpirun) {
+            signal(self.mpirun.id(), Signal::TERM);
+            let deadline = Instant::now() + GRACE;
+            while !ended(&mut self.mpirun) && Instant::now() < deadline {
+                std::thread::sleep(LOOK);
+            }
+            let _ = self.mpirun.kill();
+            let _ = self.mpirun.wait();
+        }
+        for process in self.processes().into_iter().flatten() {
+            if is_of(process, self.roll.path()) {
+                signal(process, Signal::KILL);
+            }
+        }
+    }
+
+    /// Why it ended badly, in one line.
+    fn reason(&mut self) -> String {
+        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
+        let why = |rank: usize| {
+            let file = self.roll.path().join(format!("{rank}.why"));
+            let text = std::fs::read_to_string(&file).ok()?;
+            let at = file.metadata().and_then(|about| about.modified()).ok();
+            text.lines().next().map(|line| (at, rank, line.to_string()))
+        };
+        let reports: Vec<_> = (0..self.ranks).filter_map(why).collect();
+        let killed = signalled(&said);
+        let silent = |rank: &usize| reports.iter().all(|(_, of, _)| of != rank);
+        if let Some((rank, signal)) = killed.as_ref().filter(|(rank, _)| silent(rank)) {
+            return format!(
+                "rank {rank} was ended by signal {signal}; the other ranks were ended after it"
+            );
+        }
+        if let Some((_, _, line)) = reports.into_iter().min() {
+            return line;
+        }
+        match number_behind(&said, "process rank ") {
+            Some(rank) => {
+                format!("rank {rank} ended without a word; the other ranks were ended after it")
+            }
+            None => {
+                let last =
+                    said.lines().find(|line| !line.trim().is_empty() && !line.starts_with('-'));
+                format!(
+                    "mpirun could not run the ranks: {}",
+                    last.unwrap_or("it said nothing").trim()
+                )
+            }
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Whether a process is alive and of the run with this roll: its number may belong to another one by now.
+pub fn is_of(process: u32, roll: &Path) -> bool {
+    let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let wanted = format!("{}={}", watch::ROLL, roll.display());
+    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+}
+
+/// `process rank 2 with PID 71 on node x exited on signal 9 (Killed).`
+fn signalled(said: &str) -> Option<(usize, String)> {
+    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, behind) = text.split_once("exited on signal ")?;
+    let signal = behind.split('.').next()?.to_string();
+    let rank = before.rsplit_once("process rank ")?.1;
+    Some((rank.split(' ').next()?.parse().ok()?, signal))
+}
+
+fn number_behind(said: &str, words: &str) -> Option<usize> {
+    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.split_once(words)?.1.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What each rank's program does: joins the others, works with them, and takes leave. An error ends the process, with its
+/// line in the roll. Returns what `work` gave.
+pub fn as_rank<R>(
+    patience: Duration,
+    work: impl FnOnce(&std::rc::Rc<dyn crate::communicator::Communicator>) -> Result<R>,
+) -> Option<R> {
+    say_panics();
+    let (universe, link) = processes::join(patience)?;
+    let comm: std::rc::Rc<dyn crate::communicator::Communicator> =
+        std::rc::Rc::new(Group::new(link));
+    match work(&comm) {
+        Ok(done) => {
+            drop(comm);
+            processes::leave(universe, patience);
+            Some(done)
+        }
+        Err(error) => {
+            watch::report(&error.to_string());
+            // Not dropped: MPI would wait for ranks that are lost. mpirun ends the others.
+            std::mem::forget(universe);
+            std::process::exit(3)
+        }
+    }
+}
+
+fn say_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let message = panic.payload().downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.payload().downcast_ref::<&str>().copied());
+        let (rank, _) = watch::started_as();
+        watch::report(&format!("rank {rank} panicked: {}", message.unwrap_or("without a word")));
+        std::process::exit(3);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_mpirun_says_of_a_signal() {
+        let said = "----\nmpirun noticed that process rank 2 with PID 0 on node x exited on\nsignal 9 (Killed).\n----";
+        assert_eq!(signalled(said), Some((2, "9 (Killed)".into())));
+        assert_eq!(signalled("all is well"), None);
+        assert_eq!(number_behind("due to process rank 1 with PID 0", "process rank "), Some(1));
+    }
+}

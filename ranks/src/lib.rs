@@ -1,0 +1,33 @@
+//! Shards of the course's model on ranks that are processes.
+//!
+//! `quadrivium::parallel` has one rank's part of a lookup; here the parts meet. A formula sees a [`Communicator`] and
+//! nothing else of the others, so the same code runs alone, in threads ([`link::threads`]) and in processes over MPI
+//! ([`link::processes`]).
+//!
+//! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`].
+//! How ranks agree before they exchange anything stands in [`group`], what happens when one dies in [`watch`] and
+//! [`launch`], and what is left on disk in [`checkpoint`].
+//!
+//! [`Communicator`]: communicator::Communicator
+
+#![forbid(unsafe_code)]
+
+pub mod act;
+pub mod checkpoint;
+pub mod communicator;
+pub mod embedding;
+pub mod error;
+pub mod group;
+pub mod launch;
+pub mod link;
+pub mod loss;
+pub mod model;
+pub mod party;
+pub mod run;
+pub mod show;
+pub mod size;
+pub mod start;
+pub mod train;
+pub mod watch;
+
+pub use error::{Error, Result};

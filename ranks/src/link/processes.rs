@@ -1,0 +1,165 @@
+//! Ranks that are processes, over MPI.
+//!
+//! MPI's own calls wait for ever if a rank does not come. So no call here waits: each is begun, and asked again and again
+//! whether it is done, until the patience ends. The few that can't be asked are watched by [`crate::watch`].
+
+use super::{Link, Lost, members};
+use crate::communicator::{Op, Values};
+use crate::watch;
+use mpi::collective::SystemOperation;
+use mpi::environment::Universe;
+use mpi::point_to_point::MatchedReceiveVec;
+use mpi::request::{self, Request};
+use mpi::topology::{Color, SimpleCommunicator};
+use mpi::traits::*;
+use std::time::{Duration, Instant};
+
+/// All messages of this course. Those of a pair of ranks arrive in their order, so no more is needed.
+const TAG: i32 = 17;
+/// Times that a call is asked at once; then this process makes room for others that could run.
+const SPINS: u64 = 20;
+/// Times that it is asked so; then it rests in between.
+const YIELDS: u64 = 400;
+const REST: Duration = Duration::from_micros(50);
+
+/// One process's way to the others.
+pub struct Processes {
+    world: SimpleCommunicator,
+    rank: usize,
+    patience: Duration,
+}
+
+/// Joins the other processes that mpirun has started. The first value must live as long as the second is used; dropped, it
+/// takes leave of them. `None` if this process has done so before.
+pub fn join(patience: Duration) -> Option<(Universe, Processes)> {
+    watch::begin();
+    let start = || mpi::initialize_with_threading(mpi::Threading::Funneled);
+    let (universe, _) = watch::during("the start of MPI", patience, start)?;
+    let world = universe.world();
+    let rank = world.rank() as usize;
+    Some((universe, Processes { world, rank, patience }))
+}
+
+/// Takes leave of the others, if all do so in time.
+pub fn leave(universe: Universe, patience: Duration) {
+    watch::during("the end of MPI", patience, || drop(universe));
+}
+
+/// Asks, and makes room for others now and then: there may be more ranks than cores.
+fn until_done(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
+    for turn in 0u64.. {
+        if done() {
+            return true;
+        }
+        match turn {
+            0..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => std::thread::yield_now(),
+            _ => std::thread::sleep(REST),
+        }
+        if turn % 16 == 15 && Instant::now() > deadline {
+            return false;
+        }
+    }
+    false
+}
+
+impl Processes {
+    fn all_reduce<T: Equivalence + Copy>(
+        &self,
+        values: &mut [T],
+        op: SystemOperation,
+    ) -> Result<(), Lost> {
+        let mine = values.to_vec();
+        let deadline = Instant::now() + self.patience;
+        request::scope(|scope| {
+            let begun = self.world.immediate_all_reduce_into(scope, &mine[..], values, op);
+            let mut begun = Some(begun);
+            if !until_done(deadline, || completed(&mut begun)) {
+                // MPI keeps the memory of a reduction that has begun, so there is no way back.
+                let seconds = self.patience.as_secs();
+                watch::die(&format!(
+                    "a reduction that all ranks began did not end within {seconds} s: one of them stopped in it"
+                ));
+            }
+        });
+        Ok(())
+    }
+}
+
+fn completed<'a, D: ?Sized, S: request::Scope<'a>>(begun: &mut Option<Request<'a, D, S>>) -> bool {
+    match begun.take().map(Request::test) {
+        Some(Err(request)) => {
+            *begun = Some(request);
+            false
+        }
+        _ => true,
+    }
+}
+
+impl Link for Processes {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn world_size(&self) -> usize {
+        self.world.size() as usize
+    }
+
+    fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost> {
+        let deadline = Instant::now() + self.patience;
+        let process = |rank: usize| self.world.process_at_rank(rank as i32);
+        let mut taken: Vec<Option<Vec<u8>>> = vec![None; from.len()];
+        request::scope(|scope| {
+            let mut sends = Vec::new();
+            for (rank, bytes) in out {
+                let begun = process(*rank).immediate_send_with_tag(scope, *bytes, TAG);
+                sends.push((*rank, Some(begun)));
+            }
+            let done = until_done(deadline, || {
+                for (rank, taken) in
+                    from.iter().zip(&mut taken).filter(|(_, taken)| taken.is_none())
+                {
+                    if let Some(message) = process(*rank).immediate_matched_probe_with_tag(TAG) {
+                        let what = format!("a message of rank {rank}, which has begun,");
+                        let take = || message.matched_receive_vec::<u8>().0;
+                        *taken = Some(watch::during(&what, self.patience, take));
+                    }
+                }
+                sends.retain_mut(|(_, begun)| !completed(begun));
+                sends.is_empty() && taken.iter().all(Option::is_some)
+            });
+            // MPI keeps the memory of a message that has begun, so there is no way back.
+            if let (false, Some((rank, _))) = (done, sends.first()) {
+                let seconds = self.patience.as_secs();
+                watch::die(&format!("rank {rank} did not take a message within {seconds} s"));
+            }
+        });
+        let missing = |(taken, rank): (Option<Vec<u8>>, &usize)| taken.ok_or(Lost::Missing(*rank));
+        taken.into_iter().zip(from).map(missing).collect()
+    }
+
+    fn all_reduce(&self, values: &mut Values<'_>, op: Op) -> Option<Result<(), Lost>> {
+        let op = match op {
+            Op::Sum => SystemOperation::sum(),
+            Op::Max => SystemOperation::max(),
+        };
+        Some(match values {
+            Values::F32(values) => Processes::all_reduce(self, values, op),
+            Values::F64(values) => Processes::all_reduce(self, values, op),
+        })
+    }
+
+    fn split(&self, colours: &[usize]) -> Result<Self, Lost> {
+        let (members, rank) = members(colours, self.rank);
+        // A colour of MPI is a small number: the lowest rank that has it.
+        let colour = Color::with_value(members[0] as i32);
+        let split = || self.world.split_by_color(colour);
+        let world = watch::during("a split of the ranks", self.patience, split);
+        let world = world.ok_or(Lost::Gone(self.rank))?;
+        Ok(Self { world, rank, patience: self.patience })
+    }
+
+    fn patience(&self) -> u64 {
+        self.patience.as_secs()
+    }
+}

@@ -1,0 +1,299 @@
+//! `cargo course ranks`: what the command does, and what each rank of it does.
+
+use crate::checkpoint;
+use crate::communicator::{Call, Communicator, Order, digest_of_floats};
+use crate::error::{Error, Result};
+use crate::launch::{Ended, Launch, as_rank};
+use crate::show::{self, OfRank, Run};
+use crate::size::{BLOCK, Size};
+use crate::start::Setup;
+use crate::train::{Batch, Grid, Steps};
+use crate::watch;
+use course::arguments::{Fault, FaultKind, RanksArguments, SumOrder};
+use model::batches::{Batches, Position};
+use model::corpus::Corpus;
+use model::text::Text;
+use quadrivium::training::Schedule;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The highest learning rate, as for `cargo course model train`.
+const RATE: f64 = 0.004;
+/// So long may a run take: it has no end of its own.
+const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// Whether this process is a rank that [`launch`] has started.
+pub fn is_rank() -> bool {
+    std::env::var_os(watch::ROLL).is_some() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_some()
+}
+
+fn size(arguments: &RanksArguments) -> Size {
+    if arguments.tiny { Size::TINY } else { Size::SMALL }
+}
+
+/// Checks what can be checked without ranks, starts them, and waits for their end.
+///
+/// # Errors
+/// Arguments that fit no grid; a text that can't be used; no MPI; a rank that ended, with its reason.
+pub fn launch(arguments: &RanksArguments) -> Result<()> {
+    let RanksArguments { ranks, copies, steps, every, patience, .. } = arguments;
+    let at_least_1 = |name, value: u64| match value {
+        0 => Err(Error::Setting { name, rule: "at least 1".into(), got: "0".into() }),
+        _ => Ok(()),
+    };
+    at_least_1("--ranks", *ranks as u64)?;
+    at_least_1("--copies", *copies as u64)?;
+    at_least_1("--steps", *steps as u64)?;
+    at_least_1("--every", *every as u64)?;
+    at_least_1("--patience", *patience)?;
+    if ranks % copies != 0 {
+        return Err(Error::Grid { ranks: *ranks, world_size: ranks.div_ceil(*copies) });
+    }
+    let size = size(arguments);
+    size.check(ranks / copies)?;
+    corpus(arguments, size)?;
+    learner::ranks::check()
+        .map_err(|e| Error::Start { what: "no ranks".into(), reason: e.to_string() })?;
+    let program = std::env::current_exe().map_err(|e| Error::Start {
+        what: "this program does not find itself".into(),
+        reason: e.to_string(),
+    })?;
+    let arguments = std::env::args_os().skip(1).collect();
+    let mut started = Launch { program, arguments, ranks: *ranks, piped: false }.start()?;
+    match started.wait(FOREVER) {
+        Ended::Well => Ok(()),
+        Ended::Badly(reason) => Err(Error::Start { what: "the ranks ended".into(), reason }),
+    }
+}
+
+/// The text in tokens.
+fn corpus(arguments: &RanksArguments, size: Size) -> Result<(Text, Corpus)> {
+    let run = || {
+        let files: Vec<_> = arguments.text.iter().cloned().collect();
+        let text = Text::read(&files)?;
+        // All copies together read one batch.
+        let shape = (size.batch.0 * arguments.copies, size.batch.1);
+        let corpus = Corpus::new(&text, shape, size.vocab_size)?;
+        Ok((text, corpus))
+    };
+    run().map_err(|e: model::Error| Error::Start { what: "the text".into(), reason: e.to_string() })
+}
+
+/// What one rank of the command does.
+pub fn rank(arguments: &RanksArguments) {
+    let fault = |kind: FaultKind, step: usize| {
+        let (rank, _) = watch::started_as();
+        arguments.fault == Some(Fault { rank, kind, step })
+    };
+    if fault(FaultKind::Never, 0) {
+        sleep_for_good();
+    }
+    let patience = Duration::from_secs(arguments.patience);
+    as_rank(patience, |world| train(world, arguments, &fault));
+}
+
+fn sleep_for_good() -> ! {
+    loop {
+        std::thread::sleep(FOREVER);
+    }
+}
+
+fn train(
+    world: &Rc<dyn Communicator>,
+    arguments: &RanksArguments,
+    fault: &dyn Fn(FaultKind, usize) -> bool,
+) -> Result<()> {
+    let mut size = size(arguments);
+    let vocab_size = size.vocab_size;
+    if fault(FaultKind::Vocabulary, 0) {
+        size.vocab_size -= 12;
+    }
+    let RanksArguments { ranks, copies, steps, order, .. } = arguments;
+    let seed = arguments.seed + u64::from(fault(FaultKind::Seed, 0));
+    let (text, mut corpus) = corpus(arguments, size)?;
+    if fault(FaultKind::Text, 0) {
+        corpus.trained.pop();
+    }
+    let digest = corpus.fingerprint();
+    let digest =
+        digest.map_err(|e| Error::Start { what: "the text".into(), reason: e.to_string() })?;
+    let mut setup = Setup::new(&[
+        ("the world size", ranks.to_string()),
+        ("copies", copies.to_string()),
+        ("the vocabulary", size.vocab_size.to_string()),
+        ("the hidden size", size.hidden_size.to_string()),
+        ("the seed", seed.to_string()),
+        ("the steps", steps.to_string()),
+        ("the order of sums", format!("{order:?}")),
+        ("a text whose tokens have the fingerprint", digest[..16].to_string()),
+    ]);
+    if fault(FaultKind::Version, 0) {
+        setup.0[0].1 = "0.0.1".into();
+    }
+    setup.agree(world.as_ref())?;
+    size.vocab_size = vocab_size;
+
+    let order = match order {
+        SumOrder::Fixed => Order::Fixed { block: BLOCK },
+        SumOrder::Any => Order::Any,
+    };
+    let mut model = size.trainer(Grid::new(world, ranks / copies)?, seed, order)?;
+    // Not the number of ranks: any number may go on.
+    let run = format!("seed {seed}, {steps} steps, {copies} copies, text {}", &digest[..16]);
+    let mut step = match &arguments.out {
+        Some(dir) => go_on(model.as_mut(), dir, &run)?,
+        None => 0,
+    };
+    let begun = step;
+    let schedule =
+        Schedule { peak: RATE, warmup: (steps / 20).max(1), steps: *steps, end: RATE / 10.0 };
+    let shape = (size.batch.0 * copies, size.batch.1);
+    let mut batches = Batches::new(&corpus.trained, seed, shape);
+    let mut position: Position = batches.after(step);
+    let mut report = Run::new(&text, &corpus, size, (*ranks, *copies), begun);
+    let mut owned = Owned::new(size.vocab_size, model.grid().shards.as_ref());
+    let before = (sent(model.as_ref()), waited(model.as_ref()), Instant::now());
+    while step < *steps {
+        disturb(fault, step);
+        let (batch, next) = batches.at(position);
+        let mut batch = part(&batch, model.grid().copy(), size.batch);
+        if fault(FaultKind::Batch, step) {
+            batch.ids.swap(0, 1);
+            batch.ids[0] = (batch.ids[0] + 1) % size.vocab_size;
+        }
+        owned.count(&batch.ids);
+        let seen = model.step(&batch, schedule.rate(step))?;
+        report.losses.push(seen.loss);
+        (position, step) = (next, step + 1);
+        if let Some(dir) = &arguments.out
+            && (step % arguments.every == 0 || step == *steps)
+        {
+            let nowhere = dir.join("step-nowhere/deeper");
+            save(
+                model.as_mut(),
+                if fault(FaultKind::Disk, step) { &nowhere } else { dir },
+                (step, &run),
+            )?;
+        }
+    }
+    let mine = OfRank {
+        rank: world.rank(),
+        copy: model.grid().copy(),
+        rows: owned.rows.clone(),
+        shard_bytes: owned.rows.len() * size.hidden_size * 4,
+        owned: owned.part(),
+        sent: sent(model.as_ref()) - before.0,
+        seconds: before.2.elapsed().as_secs_f64(),
+        waited: (waited(model.as_ref()) - before.1).as_secs_f64(),
+    };
+    report.weights = fingerprint(model.as_mut())?;
+    let all = world.gather(&serde_json::to_vec(&mine).unwrap_or_default())?;
+    if world.rank() == 0 {
+        report.ranks = all.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
+        // A reader that has gone is no reason to end the others.
+        let _ = if arguments.json { show::json(&report) } else { show::table(&report) };
+    }
+    Ok(())
+}
+
+/// What happens to this rank before a step.
+fn disturb(fault: &dyn Fn(FaultKind, usize) -> bool, step: usize) {
+    if fault(FaultKind::Stuck, step) {
+        sleep_for_good();
+    }
+    if fault(FaultKind::Leaves, step) {
+        std::process::exit(0);
+    }
+    assert!(!fault(FaultKind::Panics, step), "on purpose, at step {step}");
+}
+
+/// The rows of a batch that one copy reads.
+fn part(batch: &model::batches::Batch, copy: usize, (b, s): (usize, usize)) -> Batch {
+    let places = copy * b * s..(copy + 1) * b * s;
+    Batch {
+        ids: batch.ids[places.clone()].to_vec(),
+        next: batch.next[places].to_vec(),
+        shape: (b, s),
+    }
+}
+
+fn sent(model: &dyn Steps) -> u64 {
+    model.grid().groups().map(|comm| comm.sent()).sum()
+}
+
+fn waited(model: &dyn Steps) -> Duration {
+    model.grid().groups().map(|comm| comm.waited()).sum()
+}
+
+/// Writes a checkpoint, from the first copy. All ranks wait for it.
+fn save(model: &mut dyn Steps, dir: &Path, (step, run): (usize, &str)) -> Result<()> {
+    let state = model.state()?;
+    let grid = model.grid();
+    let saved = match grid.copy() {
+        0 => checkpoint::save(grid.shards.as_ref(), dir, (step, run), &state),
+        _ => Ok(()),
+    };
+    if grid.copies.is_some() {
+        let mine = saved.as_ref().err().map_or(Ok(()), |error| Err(error.clone().into()));
+        let heard = grid.world.agree(Call::new("a checkpoint", "all copies"), mine);
+        return saved.and(heard);
+    }
+    saved
+}
+
+/// Takes the newest checkpoint, if there is one, and returns its step.
+fn go_on(model: &mut dyn Steps, dir: &Path, run: &str) -> Result<usize> {
+    let grid = model.grid();
+    let newest = checkpoint::all(dir).pop().map(|folder| folder.to_string_lossy().into_owned());
+    // Rank 0 says which, so that all read the same.
+    let newest = grid.world.broadcast(0, newest.unwrap_or_default().as_bytes())?;
+    let newest = String::from_utf8_lossy(&newest).into_owned();
+    if newest.is_empty() {
+        return Ok(0);
+    }
+    let (index, state) = checkpoint::load(grid.shards.as_ref(), Path::new(&newest))?;
+    if index.run != run {
+        let reason = format!(
+            "it is of another run ({}), and this one is of {run}; give the same settings, or name another folder with --out",
+            index.run
+        );
+        return Err(Error::Checkpoint { path: newest, reason });
+    }
+    model.take_state(index.step, &state)?;
+    Ok(index.step)
+}
+
+/// A number that is another one for other weights: of the whole table, and of the blocks. The same on every rank.
+fn fingerprint(model: &mut dyn Steps) -> Result<String> {
+    let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
+    let rows: Vec<u8> =
+        cut.iter().flat_map(|named| &named.values).flat_map(|x| x.to_le_bytes()).collect();
+    let rows = model.grid().shards.gather(&rows)?.concat();
+    let mut all: Vec<f32> = rows.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+    all.extend(whole.iter().flat_map(|named| &named.values));
+    Ok(format!("{:016x}", digest_of_floats(&all)))
+}
+
+/// How many of the tokens that were read are this rank's own.
+struct Owned {
+    rows: std::ops::Range<usize>,
+    own: usize,
+    all: usize,
+}
+
+impl Owned {
+    fn new(vocab_size: usize, shards: &dyn Communicator) -> Self {
+        let n = vocab_size / shards.world_size();
+        Self { rows: shards.rank() * n..(shards.rank() + 1) * n, own: 0, all: 0 }
+    }
+
+    fn count(&mut self, ids: &[usize]) {
+        self.own += ids.iter().filter(|id| self.rows.contains(id)).count();
+        self.all += ids.len();
+    }
+
+    fn part(&self) -> f64 {
+        self.own as f64 / self.all.max(1) as f64
+    }
+}

@@ -1,0 +1,49 @@
+//! What ranks ask each other before anything else: were all started with the same settings?
+
+use crate::communicator::Communicator;
+use crate::error::{Error, Result};
+use crate::group::odd_one;
+use serde::{Deserialize, Serialize};
+
+/// The version of this program. Ranks of two versions might compute differently, or wait for different messages.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a rank was started with: names and values, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup(pub Vec<(String, String)>);
+
+impl Setup {
+    /// The settings, with the version of this program before them.
+    pub fn new(settings: &[(&str, String)]) -> Self {
+        let version = ("the version".to_string(), VERSION.to_string());
+        let others = settings.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        Self(std::iter::once(version).chain(others).collect())
+    }
+
+    // ANCHOR: agree
+    /// Compares with the others.
+    ///
+    /// # Errors
+    /// The same on every rank: the first setting in which a rank differs from most. What
+    /// [`Communicator::gather`] reports.
+    pub fn agree(&self, comm: &dyn Communicator) -> Result<()> {
+        let mine = serde_json::to_vec(self).unwrap_or_default();
+        let all = comm.gather(&mine)?;
+        let all: Vec<Self> = all
+            .iter()
+            .map(|bytes| serde_json::from_slice(bytes).unwrap_or(Self(Vec::new())))
+            .collect();
+        for (place, (what, _)) in self.0.iter().enumerate() {
+            let value = |setup: &Self| {
+                setup.0.get(place).map(|(_, value)| value.clone()).unwrap_or_default()
+            };
+            if let Some(rank) = odd_one(&all, value) {
+                let its = value(&all[rank]);
+                let others = all.iter().map(value).find(|other| *other != its).unwrap_or_default();
+                return Err(Error::Setup { rank, what: what.clone(), its, others });
+            }
+        }
+        Ok(())
+    }
+    // ANCHOR_END: agree
+}

@@ -1,0 +1,459 @@
+//! Steps of training on a grid of ranks: `w` share one model, and there are `p` copies of it.
+
+use crate::communicator::{Call, Communicator, Order, digest_of_floats, go_on, sum};
+use crate::error::{Error, Result};
+use crate::model::ShardedLlama;
+use quadrivium::model::LlamaConfig;
+use quadrivium::tensor::nn::tensor_collection::{
+    RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName,
+};
+use quadrivium::tensor::*;
+use quadrivium::training::{AdamW, AdamWConfig};
+use safetensors::tensor::{Dtype as Stored, SafeTensors, TensorView};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// All gradients together are at most this long, as for Llama.
+pub const CLIP: f64 = 1.0;
+
+/// Who works with whom.
+pub struct Grid {
+    /// All ranks.
+    pub world: Rc<dyn Communicator>,
+    /// The ranks that share one model.
+    pub shards: Rc<dyn Communicator>,
+    /// The ranks that have the same rows of other copies, if there are any.
+    pub copies: Option<Rc<dyn Communicator>>,
+}
+
+impl Grid {
+    // ANCHOR: grid
+    /// Ranks in rows of `world_size`: each row is a model, each column has the same shard of all copies.
+    ///
+    /// # Errors
+    /// A world size that does not divide the number of ranks; what [`Communicator::split`] reports.
+    pub fn new(world: &Rc<dyn Communicator>, world_size: usize) -> Result<Self> {
+        let (ranks, rank) = (world.world_size(), world.rank());
+        if world_size == 0 || ranks % world_size != 0 {
+            return Err(Error::Grid { ranks, world_size });
+        }
+        if ranks == world_size {
+            return Ok(Self { world: Rc::clone(world), shards: Rc::clone(world), copies: None });
+        }
+        let shards = world.split(rank / world_size)?;
+        let copies = world.split(rank % world_size)?;
+        Ok(Self { world: Rc::clone(world), shards: shards.into(), copies: Some(copies.into()) })
+    }
+    // ANCHOR_END: grid
+
+    /// Which copy of the model this rank has a part of.
+    pub fn copy(&self) -> usize {
+        self.copies.as_ref().map_or(0, |copies| copies.rank())
+    }
+
+    /// All communicators, each once.
+    pub fn groups(&self) -> impl Iterator<Item = &Rc<dyn Communicator>> {
+        // Without copies, those who share a model are all.
+        let split = self.copies.iter().flat_map(|copies| [copies, &self.shards]);
+        std::iter::once(&self.world).chain(split)
+    }
+
+    /// `p`.
+    pub fn number_of_copies(&self) -> usize {
+        self.copies.as_ref().map_or(1, |copies| copies.world_size())
+    }
+}
+
+/// The tokens of a step, for one copy of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// What the model sees, `[b, s]`.
+    pub ids: Vec<usize>,
+    /// The token that follows each, `[b, s]`.
+    pub next: Vec<usize>,
+    /// `b` and `s`.
+    pub shape: (usize, usize),
+}
+
+/// What a step showed, before it changed the weights; the same on every rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Seen {
+    /// The mean loss over the copies.
+    pub loss: f32,
+    /// The norm of all gradients together, before it was bounded.
+    pub norm: f64,
+}
+
+/// A tensor of a model: its name, its shape, its values, and whether it is cut over the ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Named {
+    /// Its name in a checkpoint.
+    pub name: String,
+    /// Its shape, of this rank's rows if it is cut.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Vec<f32>,
+    /// Whether this rank has a part of it only.
+    pub cut: bool,
+}
+
+/// A sharded model in training, whatever its sizes.
+pub trait Steps {
+    /// One step with the learning rate `rate`.
+    ///
+    /// # Errors
+    /// The same on every rank: what the model refuses; blocks whose gradients are not the same everywhere.
+    fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen>;
+
+    /// The mean loss of a batch. Nothing is changed.
+    ///
+    /// # Errors
+    /// As for [`Steps::step`].
+    fn loss(&self, batch: &Batch, order: Order) -> Result<f32>;
+
+    /// All tensors.
+    fn weights(&mut self) -> Result<Vec<Named>>;
+
+    /// Puts values in place of those of the tensors with their names.
+    ///
+    /// # Errors
+    /// A tensor that is missing or has another shape. Then nothing is changed.
+    fn take_weights(&mut self, weights: &[Named]) -> Result<()>;
+
+    /// All tensors, and with them what the optimizer remembers of each: `mean.` and `square.` stand before its name.
+    ///
+    /// # Errors
+    /// What the library reports.
+    fn state(&mut self) -> Result<Vec<Named>>;
+
+    /// Goes on as if it had made `steps` steps and come to this state.
+    ///
+    /// # Errors
+    /// A tensor that is missing or has another shape.
+    fn take_state(&mut self, steps: usize, state: &[Named]) -> Result<()>;
+
+    /// Who works with whom.
+    fn grid(&self) -> &Grid;
+}
+
+/// A model with its optimizer.
+pub struct Trainer<
+    const N: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+> {
+    model: ShardedLlama<N, H, NH, NKV, HD, FF, L>,
+    grid: Grid,
+    order: Order,
+    dev: Cpu,
+    adam: AdamW<f32, Cpu>,
+    grads: Option<Gradients<f32, Cpu>>,
+}
+
+impl<
+    const N: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+> Trainer<N, H, NH, NKV, HD, FF, L>
+{
+    /// A model that has not made a step. `config` is that of a model in one process, and so are the first weights.
+    ///
+    /// # Errors
+    /// What the library refuses; a block of the order that does not divide `N`.
+    pub fn new(config: LlamaConfig, grid: Grid, order: Order) -> Result<Self> {
+        crate::loss::check_block(order, N)?;
+        let dev = Cpu::default();
+        dev.enable_cache();
+        let model = ShardedLlama::drawn(&dev, config, grid.shards.as_ref())?;
+        let adam = AdamW::new(AdamWConfig::default())?;
+        Ok(Self { model, grid, order, dev, adam, grads: None })
+    }
+
+    fn tensor(
+        &self,
+        ids: &[usize],
+        shape: (usize, usize),
+    ) -> Result<Tensor<(usize, usize), usize, Cpu>> {
+        let (rows, columns) = shape;
+        if rows.checked_mul(columns) != Some(ids.len()) {
+            let (expected, got) = (vec![rows, columns], vec![ids.len()]);
+            return Err(quadrivium::Error::Shape { name: "a batch", expected, got }.into());
+        }
+        self.dev.try_tensor_from_vec(ids.to_vec(), shape).map_err(|e| Error::Library(e.into()))
+    }
+
+    // ANCHOR: average
+    /// The mean of the copies' gradients, in the order of the copies.
+    fn average(&self, flat: &mut [f32]) -> Result<()> {
+        let Some(copies) = &self.grid.copies else { return Ok(()) };
+        sum(copies.as_ref(), self.order, flat)?;
+        let p = copies.world_size() as f32;
+        flat.iter_mut().for_each(|gradient| *gradient /= p);
+        Ok(())
+    }
+    // ANCHOR_END: average
+
+    // ANCHOR: norm
+    /// The norm of all gradients: each rank has some of the table's, and each rank has all of the blocks', which count once.
+    fn norm(&self, table: &[f32], blocks: &[f32]) -> Result<f64> {
+        let squares = |total: &mut [f64], gradients: &[f32]| {
+            gradients.iter().for_each(|g| total[0] += f64::from(*g) * f64::from(*g));
+        };
+        let (mut of_table, mut of_blocks) = ([0.0], [0.0]);
+        let shards = self.grid.shards.as_ref();
+        match self.order {
+            Order::Any => {
+                squares(&mut of_table, table);
+                sum(shards, self.order, &mut of_table)?;
+            }
+            Order::Fixed { .. } => go_on(shards, &mut of_table, |total| squares(total, table))?,
+        }
+        squares(&mut of_blocks, blocks);
+        Ok((of_table[0] + of_blocks[0]).sqrt())
+    }
+    // ANCHOR_END: norm
+}
+
+impl<
+    const N: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+> Steps for Trainer<N, H, NH, NKV, HD, FF, L>
+{
+    // ANCHOR: step
+    fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen> {
+        let (ids, next) =
+            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
+        let shards = Rc::clone(&self.grid.shards);
+        let grads = match self.grads.take() {
+            Some(grads) => grads, // zeros
+            None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
+        };
+        let loss = self.model.loss(shards.as_ref(), self.order, ids.traced(grads), &next)?; // []
+        let mut mean = [loss.array()];
+        let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
+
+        let mut table = collect(&mut self.model.embed_tokens, &mut grads)?; // [n h], of this rank's rows
+        let mut blocks = collect(&mut self.model.trunk, &mut grads)?; //       the same on every rank
+        // They are not exchanged. If each rank did not compute the same, the blocks would drift apart.
+        alike(shards.as_ref(), &blocks)?;
+        self.average(&mut table)?;
+        self.average(&mut blocks)?;
+        self.average(&mut mean)?;
+
+        let norm = self.norm(&table, &blocks)?;
+        if !norm.is_finite() {
+            let (name, rule) =
+                ("the norm of the gradients", "finite: the model has diverged".into());
+            return Err(Error::Setting { name, rule, got: norm.to_string() });
+        }
+        if norm > CLIP {
+            let factor = (CLIP / norm) as f32;
+            table.iter_mut().chain(&mut blocks).for_each(|gradient| *gradient *= factor);
+        }
+        put(&mut self.model.embed_tokens, &mut grads, &table)?;
+        put(&mut self.model.trunk, &mut grads, &blocks)?;
+        self.adam.update(&mut self.model, &mut grads, rate)?;
+        self.model.try_zero_grads(&mut grads).map_err(quadrivium::Error::from)?;
+        self.grads = Some(grads);
+        Ok(Seen { loss: mean[0], norm })
+    }
+    // ANCHOR_END: step
+
+    fn loss(&self, batch: &Batch, order: Order) -> Result<f32> {
+        let (ids, next) =
+            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
+        let loss = self.model.loss(self.grid.shards.as_ref(), order, ids, &next)?;
+        let mut mean = [loss.array()];
+        self.average(&mut mean)?;
+        Ok(mean[0])
+    }
+
+    fn weights(&mut self) -> Result<Vec<Named>> {
+        let mut list = List { tensors: Vec::new(), take: None };
+        let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
+        ShardedLlama::iter_tensors(walker).map_err(missing)?;
+        Ok(list.tensors)
+    }
+
+    fn take_weights(&mut self, weights: &[Named]) -> Result<()> {
+        for write in [false, true] {
+            let mut list = List { tensors: Vec::new(), take: Some((weights, write)) };
+            let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
+            ShardedLlama::iter_tensors(walker).map_err(missing)?;
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<Named>> {
+        let mut state = self.weights()?;
+        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let file = folder.path().join("optimizer");
+        self.adam.save(&self.model, &file)?;
+        let bytes = std::fs::read(&file).map_err(in_folder)?;
+        let moments = SafeTensors::deserialize(&bytes).map_err(in_folder)?;
+        for (name, view) in moments.iter() {
+            let words = view.data().chunks_exact(4);
+            let values = words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            let (shape, cut) = (view.shape().to_vec(), name.ends_with(TABLE));
+            state.push(Named { name: name.into(), shape, values, cut });
+        }
+        state.sort_by(|one, other| one.name.cmp(&other.name)); // the file has an order of its own
+        Ok(state)
+    }
+
+    fn take_state(&mut self, steps: usize, state: &[Named]) -> Result<()> {
+        let bytes = |named: &Named| named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let bytes: Vec<Vec<u8>> = state.iter().map(bytes).collect();
+        let views = state.iter().zip(&bytes).map(|(named, bytes)| {
+            Ok((&named.name, TensorView::new(Stored::F32, named.shape.clone(), bytes)?))
+        });
+        let views = views.collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>();
+        let header = HashMap::from([("steps".to_string(), steps.to_string())]);
+        let file = views
+            .and_then(|views| safetensors::serialize(views, Some(header)))
+            .map_err(in_folder)?;
+        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let path = folder.path().join("optimizer");
+        std::fs::write(&path, file).map_err(in_folder)?;
+        let adam = AdamW::load(*self.adam.config(), &self.model, &path)?;
+        self.take_weights(state)?;
+        self.adam = adam;
+        Ok(())
+    }
+
+    fn grid(&self) -> &Grid {
+        &self.grid
+    }
+}
+
+fn in_folder(reason: impl std::fmt::Display) -> Error {
+    Error::Checkpoint { path: "the optimizer's state".into(), reason: reason.to_string() }
+}
+
+fn missing(reason: String) -> Error {
+    Error::Checkpoint { path: "the weights".into(), reason }
+}
+
+/// Asks whether every rank has the same gradients of the blocks.
+fn alike(shards: &dyn Communicator, blocks: &[f32]) -> Result<()> {
+    let call =
+        Call::same("the gradients", format!("{} weights", blocks.len()), digest_of_floats(blocks));
+    shards.agree(call, Ok(())).map_err(|error| match error {
+        Error::Apart { rank, .. } => Error::Replicas { rank },
+        other => other,
+    })
+}
+
+/// The gradients of a module, one tensor after the other.
+fn collect<M: TensorCollection<f32, Cpu>>(
+    module: &mut M,
+    grads: &mut Gradients<f32, Cpu>,
+) -> Result<Vec<f32>> {
+    let mut flat = Flat { grads, flat: Vec::new(), put: None };
+    walk(module, &mut flat)?;
+    Ok(flat.flat)
+}
+
+/// Puts gradients back where [`collect`] found them.
+fn put<M: TensorCollection<f32, Cpu>>(
+    module: &mut M,
+    grads: &mut Gradients<f32, Cpu>,
+    flat: &[f32],
+) -> Result<()> {
+    walk(module, &mut Flat { grads, flat: Vec::new(), put: Some(flat) })
+}
+
+fn walk<M: TensorCollection<f32, Cpu>>(module: &mut M, flat: &mut Flat) -> Result<()> {
+    let walked = M::iter_tensors(&mut RecursiveWalker { m: module, f: flat });
+    walked.map(drop).map_err(|e| Error::Library(e.into()))
+}
+
+struct Flat<'a> {
+    grads: &'a mut Gradients<f32, Cpu>,
+    flat: Vec<f32>,
+    put: Option<&'a [f32]>,
+}
+
+impl TensorVisitor<f32, Cpu> for Flat<'_> {
+    type Viewer = ViewTensorMut;
+    type Err = CpuError;
+    type E2 = f32;
+    type D2 = Cpu;
+
+    fn visit<S: Shape>(
+        &mut self,
+        options: TensorOptions<S, f32, Cpu>,
+        weight: &mut Tensor<S, f32, Cpu>,
+    ) -> std::result::Result<Option<Tensor<S, f32, Cpu>>, CpuError> {
+        if !options.do_gradient_update {
+            return Ok(None);
+        }
+        let gradient = self.grads.get_or_alloc_mut(weight)?;
+        match &mut self.put {
+            None => self.flat.extend_from_slice(gradient),
+            Some(flat) => {
+                let (own, rest) = flat.split_at(gradient.len());
+                gradient.copy_from_slice(own);
+                *flat = rest;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Lists tensors by name; or takes values, once it is known that all fit.
+struct List<'a> {
+    tensors: Vec<Named>,
+    take: Option<(&'a [Named], bool)>,
+}
+
+impl TensorVisitor<f32, Cpu> for List<'_> {
+    type Viewer = (ViewTensorMut, ViewTensorName);
+    type Err = String;
+    type E2 = f32;
+    type D2 = Cpu;
+
+    fn visit<S: Shape>(
+        &mut self,
+        _: TensorOptions<S, f32, Cpu>,
+        (weight, name): (&mut Tensor<S, f32, Cpu>, String),
+    ) -> std::result::Result<Option<Tensor<S, f32, Cpu>>, String> {
+        let shape: Vec<usize> = weight.shape().concrete().into();
+        match self.take {
+            None => {
+                let cut = name == TABLE;
+                self.tensors.push(Named { name, shape, values: weight.as_vec(), cut });
+            }
+            Some((weights, write)) => {
+                let found = weights.iter().find(|named| named.name == name);
+                let found = found.ok_or_else(|| format!("no tensor is called {name:?}"))?;
+                if found.shape != shape {
+                    return Err(format!(
+                        "{name:?} has shape {:?}, expected {shape:?}",
+                        found.shape
+                    ));
+                }
+                if write {
+                    weight.copy_from(&found.values);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The name of the table, the one tensor that is cut.
+pub const TABLE: &str = "model.embed_tokens.weight";

@@ -1,0 +1,235 @@
+//! A hundred steps of a model with both ends cut, in threads and in processes.
+
+use crate::support::{alone, processes};
+use quadrivium::loss::cross_entropy;
+use quadrivium::model::{LlamaTransformer, Tied};
+use quadrivium::tensor::*;
+use quadrivium::training::clip_gradients;
+use quadrivium::weights::load_weights;
+use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batch, tiny_config};
+use ranks::communicator::Order;
+use ranks::link::threads::run;
+use ranks::party::{OfThreads, Party, Said};
+use ranks::train::{Grid, Named};
+use safetensors::tensor::{Dtype, TensorView};
+use std::sync::LazyLock;
+
+/// Half a unit in the last place, relative.
+const U: f64 = 1.0 / (1 << 24) as f64;
+const STEPS: usize = 100;
+const SEED: u64 = 42;
+
+fn train(party: &dyn Party, question: Question) -> Answer {
+    match party.ask(&question).unwrap() {
+        Said::Answer(answer) => {
+            assert!(answer.same, "the ranks do not have the same losses and blocks");
+            answer
+        }
+        other => panic!("{} ranks: {other:?}", party.world_size()),
+    }
+}
+
+fn in_order(world_size: usize) -> Question {
+    Question::Train {
+        world_size,
+        steps: STEPS,
+        seed: SEED,
+        same_text: true,
+        block: Some(TINY_BLOCK),
+    }
+}
+
+static ONE: LazyLock<Answer> = LazyLock::new(|| train(&OfThreads::new(1), in_order(1)));
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Losses of every step, and all weights after the last.
+fn same_as_one(party: &dyn Party) {
+    let w = party.world_size();
+    let answer = train(party, in_order(w));
+    assert_eq!(bits(&answer.y), bits(&ONE.y), "losses of {w} ranks");
+    assert_eq!(bits(&answer.dtable), bits(&ONE.dtable), "the table of {w} ranks");
+    assert_eq!(bits(&answer.dx), bits(&ONE.dx), "the blocks of {w} ranks");
+}
+
+#[test]
+fn something_is_learned() {
+    let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
+    let (first, last) = (mean(&ONE.y[..10]), mean(&ONE.y[90..]));
+    assert!(last < 0.8 * first, "from {first} to {last}");
+}
+
+#[test]
+fn threads_in_order_train_bit_for_bit_as_one() {
+    for ranks in [2, 3, 4, 8] {
+        same_as_one(&OfThreads::new(ranks));
+    }
+}
+
+#[test]
+fn processes_in_order_train_bit_for_bit_as_one() {
+    let _alone = alone();
+    for ranks in [2, 3, 4, 8] {
+        same_as_one(&processes(ranks));
+    }
+}
+
+/// In the engine's order. From the same weights, the logits are the same bits in both orders, and so are the largest of
+/// them; the totals, in `f64`, differ by less than half a unit of an `f32`. So the losses of a step, rounded to `f32`, are at
+/// most one unit apart. (Later weights are not compared: differences of a few bits grow from step to step.)
+fn as_good_as_in_order(party: &dyn Party) {
+    let world_size = party.world_size();
+    let question =
+        Question::Train { world_size, steps: STEPS, seed: SEED, same_text: true, block: None };
+    let answer = train(party, question);
+    assert_eq!(answer.y[0], ONE.y[0]);
+    for (step, (any, fixed)) in answer.y.iter().zip(&answer.dx).enumerate() {
+        let (any, fixed) = (f64::from(*any), f64::from(*fixed));
+        assert!((any - fixed).abs() <= 2.0 * U * fixed.abs(), "step {step}: {any} and {fixed}");
+    }
+    let mean = answer.y[90..].iter().sum::<f32>() / 10.0;
+    assert!(mean < 0.8 * answer.y[0], "nothing was learned: {mean}");
+}
+
+#[test]
+fn threads_in_any_order_train() {
+    for ranks in [2, 3, 4, 8] {
+        as_good_as_in_order(&OfThreads::new(ranks));
+    }
+}
+
+#[test]
+fn processes_in_any_order_train() {
+    let _alone = alone();
+    for ranks in [2, 3, 4, 8] {
+        as_good_as_in_order(&processes(ranks));
+    }
+}
+
+/// Two copies that read the same text have the same gradients, and the mean of two equal numbers is exact: w x 2 ranks train
+/// as w do, bit for bit.
+#[test]
+fn copies_that_read_the_same_train_as_one() {
+    for w in [1, 2, 3] {
+        let answer = train(&OfThreads::new(2 * w), in_order(w));
+        assert_eq!(bits(&answer.y), bits(&ONE.y), "losses of {w} x 2 ranks");
+        assert_eq!(bits(&answer.dtable), bits(&ONE.dtable), "the table of {w} x 2 ranks");
+    }
+}
+
+/// Copies that read different texts: the grid's shape changes no bit, if the number of copies stays.
+#[test]
+fn a_grid_of_processes_trains_as_one_of_threads() {
+    let question = |world_size| Question::Train {
+        world_size,
+        steps: 10,
+        seed: SEED,
+        same_text: false,
+        block: Some(TINY_BLOCK),
+    };
+    let expected = train(&OfThreads::new(2), question(1));
+    assert_ne!(expected.y, ONE.y[..10], "the copies read something else");
+    let _alone = alone();
+    for w in [2, 4] {
+        let answer = train(&processes(2 * w), question(w));
+        assert_eq!(bits(&answer.y), bits(&expected.y), "losses of {w} x 2 ranks");
+        assert_eq!(bits(&answer.dtable), bits(&expected.dtable), "the table of {w} x 2 ranks");
+    }
+}
+
+/// The mean over copies is that of the gradients, not of anything else: after a step of two copies the loss of each is
+/// the mean of what each saw.
+#[test]
+fn the_loss_of_copies_is_their_mean() {
+    let first = |same_text, copies| {
+        let question = Question::Train {
+            world_size: 1,
+            steps: 1,
+            seed: SEED,
+            same_text,
+            block: Some(TINY_BLOCK),
+        };
+        train(&OfThreads::new(copies), question).y[0]
+    };
+    let of_copy = |copy: usize| {
+        let alone = run(1, |comm| {
+            let model = tiny(Grid::new(comm, 1)?, SEED, Order::Any)?;
+            model.loss(&tiny_batch(SEED, 0, copy), Order::Fixed { block: TINY_BLOCK })
+        });
+        alone.into_iter().next().flatten().unwrap().unwrap()
+    };
+    assert_eq!(first(true, 1), of_copy(0));
+    assert_eq!(first(false, 2), (of_copy(0) + of_copy(1)) / 2.0);
+}
+
+type Whole = LlamaTransformer<TINY_VOCAB, 16, 2, 1, 8, 48, 2, f32, Cpu, Tied>;
+
+/// The library's model in one process, given the weights of each step: its loss is the sharded one's, within what the
+/// roundings of two products of the same matrices cost.
+#[test]
+fn each_step_has_the_loss_of_the_library() {
+    let checked = run(1, |comm| {
+        let dev = Cpu::default();
+        let mut whole = Whole::tied(&dev, tiny_config(SEED)).unwrap();
+        let mut model =
+            tiny(Grid::new(comm, 1).unwrap(), SEED, Order::Fixed { block: TINY_BLOCK }).unwrap();
+        for step in 0..STEPS {
+            let weights = model.weights().unwrap();
+            take(&mut whole, &weights);
+            let batch = tiny_batch(SEED, step, 0);
+            let ids = dev.tensor_from_vec(batch.ids.clone(), batch.shape);
+            let next = dev.tensor_from_vec(batch.next.clone(), batch.shape);
+            let grads = whole.try_alloc_grads().unwrap();
+            let loss = cross_entropy(whole.try_forward(ids.traced(grads)).unwrap(), &next).unwrap();
+            let expected = f64::from(loss.array());
+            let mut grads = loss.try_backward().unwrap();
+            let norm = clip_gradients(&mut whole, &mut grads, f64::MAX).unwrap();
+
+            let seen = model.step(&batch, RATE).unwrap();
+            let bound = bound(&weights, expected);
+            let apart = (f64::from(seen.loss) - expected).abs();
+            assert!(
+                apart <= bound,
+                "step {step}: {} and {expected}, {apart:e} apart, bound {bound:e}",
+                seen.loss
+            );
+            // Whether the gradients of both ends meet in the table. A part that was left out, or counted twice, would
+            // change the norm by far more; what roundings add up to through two blocks is far less.
+            let ratio = seen.norm / norm;
+            assert!((ratio - 1.0).abs() < 1e-3, "step {step}: norms {} and {norm}", seen.norm);
+        }
+    });
+    assert_eq!(checked, [Some(())]);
+}
+
+/// Two evaluations of a loss from the same tokens and rows. Tokens and rows of `h` elements: a logit is a sum of `h` products,
+/// at most `|token| |row|` together, and wrong by `(h + 1) U` of that at most. A token that a norm has left has a mean square
+/// of at most 1, so its length is at most `sqrt(h)` times the largest gain. A loss is at most twice as wrong as its logits;
+/// the differences to the largest are rounded once more, the library's exponentials are off by `2^-22`, its sums of 48
+/// terms, and all that is left, by 64 roundings.
+fn bound(weights: &[Named], loss: f64) -> f64 {
+    let of = |name: &str| &weights.iter().find(|named| named.name == name).unwrap().values;
+    let largest = |values: &[f32]| values.iter().map(|x| f64::from(x.abs())).fold(0.0, f64::max);
+    let length = |row: &[f32]| row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    let h: f64 = 16.0;
+    let row = of("model.embed_tokens.weight").chunks(16).map(length).fold(0.0, f64::max);
+    let logit = h.sqrt() * largest(of("model.norm.weight")) * row;
+    let one = 2.0 * (h + 1.0) * U * logit + U * 2.0 * logit;
+    2.0 * one + 4.0 * U + 64.0 * U + 2.0 * U * loss.abs()
+}
+
+/// Puts named weights into the library's model, by a file.
+fn take(whole: &mut Whole, weights: &[Named]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("weights");
+    let bytes =
+        |named: &Named| named.values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>();
+    let bytes: Vec<Vec<u8>> = weights.iter().map(bytes).collect();
+    let views = weights.iter().zip(&bytes).map(|(named, bytes)| {
+        (&named.name, TensorView::new(Dtype::F32, named.shape.clone(), bytes).unwrap())
+    });
+    std::fs::write(&file, safetensors::serialize(views, None).unwrap()).unwrap();
+    load_weights(whole, &file).unwrap();
+}
