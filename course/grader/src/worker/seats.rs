@@ -45,6 +45,10 @@ seats! {
     feedforward: SwiGlu,
     loss: CrossEntropy,
     model: Llama,
+    absolute: AbsolutePositions,
+    biases: ScoreBiases,
+    frequencies: StretchedRope,
+    rotations: Rotations,
 }
 
 #[cfg(test)]
