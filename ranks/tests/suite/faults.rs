@@ -232,7 +232,7 @@ fn killed_at_random(rounds: usize) -> Duration {
         let ended = started.wait(LIMIT);
         longest = longest.max(before.elapsed());
         let Ended::Badly(why) = ended else { panic!("round {round}: it ended well") };
-        let expected = format!("rank {rank} was ended by signal 9 (Killed)");
+        let expected = format!("rank {rank} was ended");
         assert!(
             why.starts_with(&expected),
             "round {round}, {pause} ms: {why:?}, expected {expected:?}"
