@@ -131,11 +131,24 @@ impl Started {
     /// Waits until all ranks have ended, for at most `limit`; then they are ended.
     pub fn wait(&mut self, limit: Duration) -> Ended {
         let deadline = Instant::now() + limit;
+        let mut gone: Option<(usize, Instant)> = None;
         loop {
+            // A rank that is killed while MPI starts may go unnoticed by mpirun.
+            gone = gone.or_else(|| self.gone().map(|rank| (rank, Instant::now())));
             match self.mpirun.try_wait() {
                 Ok(Some(status)) if status.success() => {
                     self.end();
                     return Ended::Well;
+                }
+                Ok(None) if gone.is_some_and(|(_, since)| since.elapsed() > GRACE) => {
+                    self.end();
+                    let rank = gone.map_or(0, |(rank, _)| rank);
+                    if self.roll.path().join(format!("{rank}.why")).exists() {
+                        return Ended::Badly(self.reason()); // it has said so itself
+                    }
+                    return Ended::Badly(format!(
+                        "rank {rank} was ended, and mpirun did not notice; the other ranks were ended after it"
+                    ));
                 }
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
                 Ok(None) => {
@@ -151,6 +164,18 @@ impl Started {
                 }
             }
         }
+    }
+
+    /// A rank that came, and has ended before it was done.
+    fn gone(&self) -> Option<usize> {
+        if !Path::new("/proc/self/environ").exists() {
+            return None; // this system does not show processes so
+        }
+        let ended = |(rank, process): (usize, Option<u32>)| {
+            let done = self.roll.path().join(format!("{rank}.done")).exists();
+            (!is_of(process?, self.roll.path()) && !done).then_some(rank)
+        };
+        self.processes().into_iter().enumerate().find_map(ended)
     }
 
     /// Ends what still runs. Afterwards there is no process of this run.
@@ -254,6 +279,7 @@ pub fn as_rank<R>(
     match work(&comm) {
         Ok(done) => {
             drop(comm);
+            watch::done();
             processes::leave(universe, patience);
             Some(done)
         }

@@ -89,6 +89,10 @@ pub fn rank(arguments: &RanksArguments) {
     if fault(FaultKind::Never, 0) {
         sleep_for_good();
     }
+    if fault(FaultKind::Late, 0) {
+        watch::begin();
+        sleep_for_good();
+    }
     let patience = Duration::from_secs(arguments.patience);
     as_rank(patience, |world| train(world, arguments, &fault));
 }

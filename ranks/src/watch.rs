@@ -44,6 +44,13 @@ pub fn begin() {
     }
 }
 
+/// Signs that this rank has done its work, and may end.
+pub(crate) fn done() {
+    if let Some(Watch { rank, roll: Some(roll), .. }) = WATCH.get() {
+        let _ = std::fs::write(roll.join(format!("{rank}.done")), "");
+    }
+}
+
 fn look() {
     let Some(watch) = WATCH.get() else { return };
     #[cfg(unix)]

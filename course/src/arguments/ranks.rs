@@ -102,6 +102,8 @@ pub enum FaultKind {
     Version,
     /// Is not there when MPI starts.
     Never,
+    /// Is there, and does not come to MPI.
+    Late,
     /// Stops, and stays.
     Stuck,
     /// Ends as if all were done.

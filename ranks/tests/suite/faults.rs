@@ -232,7 +232,7 @@ fn killed_at_random(rounds: usize) -> Duration {
         let ended = started.wait(LIMIT);
         longest = longest.max(before.elapsed());
         let Ended::Badly(why) = ended else { panic!("round {round}: it ended well") };
-        let expected = format!("rank {rank} was ended by signal 9 (Killed)");
+        let expected = format!("rank {rank} was ended");
         assert!(
             why.starts_with(&expected),
             "round {round}, {pause} ms: {why:?}, expected {expected:?}"
@@ -269,16 +269,20 @@ fn begun(started: &Started) {
     until("all ranks come", || started.processes().iter().all(Option::is_some));
 }
 
-/// A rank that stops without ending is what a patience is for; here mpirun itself is killed, and nobody is left to end the
-/// ranks but they themselves.
+/// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
+/// before, only the ranks' own watch can notice.
 #[test]
 fn ranks_do_not_outlive_mpirun() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let started = long_run(folder.path(), 3).start().unwrap();
-    begun(&started);
-    kill(started.mpirun());
-    until("all end", || of_run(started.roll()).is_empty());
+    for fault in [&["--fault", "1:late", "--patience", "3600"][..], &[]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = long_run(folder.path(), 3);
+        launch.arguments.extend(fault.iter().map(Into::into));
+        let started = launch.start().unwrap();
+        begun(&started);
+        kill(started.mpirun());
+        until("all end", || of_run(started.roll()).is_empty());
+    }
 }
 
 /// The command itself is killed: nobody is left to end mpirun and its ranks.
