@@ -126,19 +126,6 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
             add(Aspect::Extent, case(rule, far));
         }
     }
-    // Where the logarithms give a whole number, and their last digits one less. PyTorch's f32 gives it too.
-    for (n, longest, distance) in WHOLE {
-        for (n, both) in [(n, false), (2 * n, true)] {
-            let case = case((n, longest, both), -distance);
-            let judge = move |party: &Biases| matches_bucket(party, &case);
-            rungs.push(Rung::new("bucket", Aspect::Precision, judge));
-        }
-    }
-    let mut add = |aspect, case: BucketCase| {
-        if is_decided(&case) {
-            rungs.push(Rung::new("bucket", aspect, move |party| matches_bucket(party, &case)));
-        }
-    };
     // More buckets than 16 bits can count.
     for buckets in [1usize << 18].into_iter().filter(|_| run.every_size) {
         for relative in [buckets / 8, buckets, 5 * buckets].map(|d| -(d as i64)) {
@@ -156,6 +143,14 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
                 add(Aspect::Extent, case((n, longest, both), relative));
             }
             add(Aspect::Extent, case((n, longest, both), n as i64));
+        }
+    }
+    // Where the logarithms give a whole number, and their last digits one less. PyTorch's f32 gives it too.
+    for (n, longest, distance) in WHOLE {
+        for (n, both) in [(n, false), (2 * n, true)] {
+            let case = case((n, longest, both), -distance);
+            let judge = move |party: &Biases| matches_bucket(party, &case);
+            rungs.push(Rung::new("bucket", Aspect::Precision, judge));
         }
     }
 }
