@@ -205,6 +205,22 @@ pub static MEASURED: &[Measured] = &[
         aspects: &[],
         variants: &[("attention", 10, 0), ("feedforward", 6, 0), ("loss", 6, 0), ("model", 5, 0)],
     },
+    Measured {
+        set: "seventh",
+        bugs: &[
+            bugs("absolute", 38, 38, 38),
+            bugs("biases", 53, 51, 51),
+            bugs("frequencies", 44, 41, 41),
+            bugs("rotations", 28, 26, 26),
+        ],
+        aspects: &[],
+        variants: &[
+            ("absolute", 9, 1),
+            ("biases", 12, 0),
+            ("frequencies", 16, 0),
+            ("rotations", 8, 0),
+        ],
+    },
 ];
 
 const fn bugs(component: &'static str, asked: usize, caught: usize, in_its_task: usize) -> Bugs {

@@ -11,6 +11,9 @@ use tokenizers::{Tokenizer, models::TrainerWrapper};
 
 /// The longest token that is made, in bytes: no text becomes one token.
 const LONGEST: usize = 16;
+/// How much longer a tokenizer may make a text, at most. Llama's makes 3 bytes of a space;
+/// chains of a few replacements by one letter are in use.
+const LONGER: usize = 256;
 
 /// A tokenizer, as `tokenizer.json` describes it.
 #[derive(Debug, Clone)]
@@ -53,6 +56,11 @@ impl Tokens {
         if has_precompiled(&json) {
             let reason =
                 "its normalizer is a precompiled table, which no Llama has, and which is not read";
+            return Err(refuse(&file, reason, to_do));
+        }
+        if ["normalizer", "decoder"].iter().any(|part| longer(&json[*part]) > LONGER) {
+            let reason =
+                format!("its replacements can make a text more than {LONGER} times as long");
             return Err(refuse(&file, reason, to_do));
         }
         if let Some(dropout) = json.pointer_mut("/model/dropout") {
@@ -144,6 +152,24 @@ fn has_precompiled(json: &Value) -> bool {
         }
         Value::Array(parts) => parts.iter().any(has_precompiled),
         _ => false,
+    }
+}
+
+/// How much longer the replacements in a part of a tokenizer can make a text, one after the other. One may match at each
+/// byte, and between bytes too. A chain of long ones would ask for more memory than there is.
+fn longer(json: &Value) -> usize {
+    match json {
+        Value::Object(part) => {
+            let text = |name: &str| part.get(name).and_then(Value::as_str).map_or(0, str::len);
+            let here = match part.get("type").and_then(Value::as_str) {
+                Some("Replace") => 1 + text("content"),
+                Some("Prepend") => 1 + text("prepend"),
+                _ => 1,
+            };
+            part.values().map(longer).fold(here, usize::saturating_mul)
+        }
+        Value::Array(parts) => parts.iter().map(longer).fold(1, usize::saturating_mul),
+        _ => 1,
     }
 }
 

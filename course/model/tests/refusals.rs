@@ -256,6 +256,18 @@ fn models_that_can_not_be_used() {
             },
             "precompiled table",
         ),
+        // So can a chain of replacements.
+        (
+            "tokenizer.json",
+            |file| {
+                let of = "a".repeat(1000);
+                let replacement =
+                    json!({"type": "Replace", "pattern": {"String": "a"}, "content": of});
+                let chain = json!({"type": "Sequence", "normalizers": vec![replacement; 8]});
+                in_json(file, "normalizer", chain)
+            },
+            "more than 256 times as long",
+        ),
         ("model.safetensors", |file| fs::remove_file(file).unwrap(), "can't be read"),
         ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
         (
