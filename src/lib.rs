@@ -23,6 +23,7 @@
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |
+//! | [`Collectives`] | [`collectives`] | TO DO: what it computes |
 //! | [`AdamW`](training::AdamW) | [`training`] | steps that make it less so |
 //! | [`Checkpoint`](checkpoint::Checkpoint) | [`checkpoint`] | weights as they are published |
 //!
@@ -146,6 +147,7 @@ pub mod attention;
 pub mod biases;
 pub mod checkpoint;
 mod checks;
+pub mod collectives;
 mod cpu;
 pub mod embedding;
 pub mod error;
@@ -165,6 +167,7 @@ pub mod rotations;
 pub mod training;
 pub mod weights;
 
+pub use collectives::Collectives;
 pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
 pub use layernorm::{LayerNorm, LayerNormConfig};

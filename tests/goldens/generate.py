@@ -711,6 +711,17 @@ def make_rotations(case):
     return make_encoding("rotations", case)
 
 
+# ---------------------------------------------------------------- collectives
+
+def collectives_cases():
+    """The list of Collectives cases. TO DO: what each is for."""
+    return []
+
+
+def make_collectives(case):
+    raise NotImplementedError("TO DO: collectives with PyTorch's own operations")
+
+
 # ---------------------------------------------------------------- files
 
 FILES = {
@@ -728,6 +739,7 @@ FILES = {
     "frequencies": (frequencies_cases, make_frequencies),
     "biases": (biases_cases, make_biases),
     "rotations": (rotations_cases, make_rotations),
+    "collectives": (collectives_cases, make_collectives),
 }
 
 
