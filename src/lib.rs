@@ -23,7 +23,7 @@
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |
-//! | [`Collectives`] | [`collectives`] | TO DO: what it computes |
+//! | [`vocab_parallel_cross_entropy`](collectives::vocab_parallel_cross_entropy) | [`collectives`] | the same, the vocabulary cut over ranks |
 //! | [`AdamW`](training::AdamW) | [`training`] | steps that make it less so |
 //! | [`Checkpoint`](checkpoint::Checkpoint) | [`checkpoint`] | weights as they are published |
 //!
@@ -33,7 +33,7 @@
 //! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
 //! `tensor`, then `error`, `checks`, `cpu`, `init` and `weights`, and no file knows one above it.
 //!
-//! It does not contain a tokenizer, or communication between ranks.
+//! It does not contain a tokenizer, or a connection between ranks: [`collectives`] sees a trait.
 //!
 //! # Words and letters
 //!
@@ -167,7 +167,6 @@ pub mod rotations;
 pub mod training;
 pub mod weights;
 
-pub use collectives::Collectives;
 pub use embedding::{VocabEmbedding, VocabEmbeddingConfig};
 pub use error::Error;
 pub use layernorm::{LayerNorm, LayerNormConfig};

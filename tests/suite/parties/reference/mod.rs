@@ -6,7 +6,7 @@
 mod absolute;
 mod attention;
 mod biases;
-mod collectives;
+pub(crate) mod collectives;
 mod embedding;
 mod feedforward;
 mod frequencies;
