@@ -23,7 +23,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#calls",
         aspect: Aspect::Exchange,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.",
+        ),
         check: everyone_comes,
     },
     Invariant {
@@ -33,7 +35,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#definition",
         aspect: Aspect::Softmax,
         weight: 1,
-        stays: None,
+        stays: Some("The plainest question: without others, it is the loss of the chapter before."),
         check: world_of_one,
     },
     Invariant {
@@ -43,7 +45,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#definition",
         aspect: Aspect::Exchange,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "A law without an oracle: ranks that disagree about the loss disagree about when to stop.",
+        ),
         check: same_loss_on_all_ranks,
     },
     Invariant {
@@ -53,7 +57,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#definition",
         aspect: Aspect::Exchange,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "A law without an oracle: it compares a world with one rank of the same party.",
+        ),
         check: any_number_of_ranks,
     },
     Invariant {
@@ -63,7 +69,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#owners",
         aspect: Aspect::Range,
         weight: 2,
-        stays: None,
+        stays: Some("Every id is asked for, so that both edges of every rank are among them."),
         check: one_owner,
     },
     Invariant {
@@ -73,7 +79,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#owners",
         aspect: Aspect::Special,
         weight: 1,
-        stays: None,
+        stays: Some("One forbidden id on a rank is what happens; a whole rank of them is rarer."),
         check: foreign_logits_stay_out,
     },
     Invariant {
@@ -103,7 +109,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#definition",
         aspect: Aspect::Statistics,
         weight: 1,
-        stays: None,
+        stays: Some(
+            "It compares the loss with its own tokens, one by one: a law without an oracle.",
+        ),
         check: mean_over_tokens,
     },
     Invariant {
@@ -134,7 +142,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some("The gradient can be written down by hand here."),
         check: gradient_of_uniform,
     },
     Invariant {
@@ -144,7 +152,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#gradient",
         aspect: Aspect::Gradient,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle, of all ranks together: none alone can check it."),
         check: gradient_sums_to_zero,
     },
     Invariant {
@@ -154,7 +162,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#gradient",
         aspect: Aspect::Gradient,
         weight: 2,
-        stays: None,
+        stays: Some(
+            "A law without an oracle: what is one rank's does not change when ranks are more.",
+        ),
         check: gradient_any_number_of_ranks,
     },
     Invariant {
@@ -174,7 +184,9 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#order",
         aspect: Aspect::Statistics,
         weight: 1,
-        stays: None,
+        stays: Some(
+            "No order can be to blame where nothing rounds: a block is missing, or is there twice.",
+        ),
         check: sum_of_all_blocks,
     },
     Invariant {
@@ -184,7 +196,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#order",
         aspect: Aspect::Order,
         weight: 2,
-        stays: None,
+        stays: Some("A law without an oracle, and the reason for the order."),
         check: bits_of_one_rank,
     },
     Invariant {
@@ -194,7 +206,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#order",
         aspect: Aspect::Order,
         weight: 1,
-        stays: None,
+        stays: Some("A law without an oracle: weights that are equal stay equal."),
         check: same_sum_on_all_ranks,
     },
     Invariant {
@@ -204,7 +216,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#order",
         aspect: Aspect::Order,
         weight: 2,
-        stays: None,
+        stays: Some("Four numbers, by hand: each order has another result."),
         check: order_of_the_tree,
     },
     Invariant {
