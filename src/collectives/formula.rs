@@ -118,7 +118,7 @@ pub fn tree_sum<C: Communicator + ?Sized>(
     blocks: &[f32],
     len: usize,
 ) -> Result<Vec<f32>, C::Error> {
-    let own = if len == 0 { 0 } else { blocks.len() / len };
+    let own = blocks.len().checked_div(len).unwrap_or(0);
     let whole = own.is_power_of_two() && own * len == blocks.len();
     require(whole, "the number of a rank's blocks", "a power of 2", own as f64)?;
     let w = comm.world_size();
