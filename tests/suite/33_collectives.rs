@@ -101,9 +101,8 @@ fn what_the_connection_reports_is_handed_on() {
 /// below 4, and a sum of up to 9 exponentials and the mean over up to 6 tokens have 32 roundings at most.
 #[test]
 fn a_world_of_one_has_the_plain_loss() {
-    let sizes = (1..=6usize, 1..=9usize).prop_flat_map(|(t, v)| {
-        (values(t * v), prop::collection::vec(0..v, t), Just(v))
-    });
+    let sizes = (1..=6usize, 1..=9usize)
+        .prop_flat_map(|(t, v)| (values(t * v), prop::collection::vec(0..v, t), Just(v)));
     forall(sizes, |(logits, targets, v)| {
         let t = targets.len();
         let found = vocab_parallel_cross_entropy(&Alone, &logits, &targets, v).unwrap();

@@ -196,7 +196,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         chapter: "collectives#order",
         aspect: Aspect::Order,
         weight: 2,
-        stays: Some("A law without an oracle, and the reason for the order."),
+        stays: None,
         check: bits_of_one_rank,
     },
     Invariant {

@@ -36,9 +36,11 @@ pub static VARIANTS: &[Variant<dyn Collectives>] = &[
     },
 ];
 
+type TreeSum = fn(&dyn Communicator, &[f32], usize) -> Result<Vec<f32>, RankError>;
+
 struct Written {
     entropy: fn(&Shard) -> Result<Entropy, RankError>,
-    sum: fn(&dyn Communicator, &[f32], usize) -> Result<Vec<f32>, RankError>,
+    sum: TreeSum,
 }
 
 impl Collectives for Written {
@@ -188,9 +190,9 @@ fn gather_for_reduce(shard: &Shard) -> Result<Entropy, RankError> {
     let targets = fold((0..t).map(target).collect(), |a, b| a + b)?;
     let loss = |place: usize| (totals[place].ln() - (targets[place] - max[place])) / t as f32;
     let mut dlogits = Vec::new();
-    for place in 0..t {
+    for (place, total) in totals.iter().enumerate() {
         let mut row = exps(place);
-        row.iter_mut().for_each(|value| *value /= totals[place]);
+        row.iter_mut().for_each(|value| *value /= total);
         if let Some(column) = column(shard, place) {
             row[column] -= 1.0;
         }

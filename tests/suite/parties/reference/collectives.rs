@@ -66,8 +66,7 @@ impl Collectives for Library {
         world::run(case.world_size, |comm| {
             let logits = case.logits_of(comm.rank());
             let targets = &case.targets;
-            let found =
-                vocab_parallel_cross_entropy(&Way(comm), &logits, targets, case.vocab_size);
+            let found = vocab_parallel_cross_entropy(&Way(comm), &logits, targets, case.vocab_size);
             let ShardEntropy { loss, dlogits } = found.map_err(told)?;
             Ok(Entropy { loss, dlogits })
         })
