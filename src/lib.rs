@@ -23,6 +23,7 @@
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |
+//! | [`vocab_parallel_cross_entropy`](collectives::vocab_parallel_cross_entropy) | [`collectives`] | the same, the vocabulary cut over ranks |
 //! | [`AdamW`](training::AdamW) | [`training`] | steps that make it less so |
 //! | [`Checkpoint`](checkpoint::Checkpoint) | [`checkpoint`] | weights as they are published |
 //!
@@ -32,7 +33,7 @@
 //! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
 //! `tensor`, then `error`, `checks`, `cpu`, `init` and `weights`, and no file knows one above it.
 //!
-//! It does not contain a tokenizer, or communication between ranks.
+//! It does not contain a tokenizer, or a connection between ranks: [`collectives`] sees a trait.
 //!
 //! # Words and letters
 //!
@@ -146,6 +147,7 @@ pub mod attention;
 pub mod biases;
 pub mod checkpoint;
 mod checks;
+pub mod collectives;
 mod cpu;
 pub mod embedding;
 pub mod error;

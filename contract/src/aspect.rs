@@ -34,6 +34,8 @@ pub enum Aspect {
     Gate,
     /// Exponents, logarithms, and what is subtracted before them.
     Softmax,
+    /// What ranks tell each other, and when.
+    Exchange,
     /// Which places of a text are asked about.
     Ignored,
     /// What a call keeps or changes.
@@ -110,6 +112,7 @@ impl Aspect {
             Self::Rotation => "the rotation: sines, cosines, signs, which half of a head",
             Self::Gate => "the gate: what opens it, and what passes it",
             Self::Softmax => "the softmax: exponents, logarithms, what is subtracted before them",
+            Self::Exchange => "the exchange: what ranks tell each other, in which calls",
             Self::Ignored => {
                 "what is ignored: which places are asked about, and by how many is divided"
             }

@@ -43,6 +43,7 @@ pub mod types;
 pub mod absolute;
 pub mod attention;
 pub mod biases;
+pub mod collectives;
 pub mod embedding;
 pub mod feedforward;
 pub mod frequencies;

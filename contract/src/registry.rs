@@ -57,6 +57,7 @@ components! {
     biases: ScoreBiases,
     frequencies: StretchedRope,
     rotations: Rotations,
+    collectives: Collectives,
 }
 
 /// All tasks, in their order.

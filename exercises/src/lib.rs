@@ -13,6 +13,7 @@
 //! 11. Biases in the scores, in [`biases`]
 //! 12. Stretched RoPE, in [`frequencies`]
 //! 13. More rotations, in [`rotations`]
+//! 14. Collectives, in [`collectives`]
 //!
 //! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
 //!
@@ -68,5 +69,8 @@ pub mod frequencies;
 
 #[cfg_attr(starter = "rotations", path = "../rotations/starter.rs")]
 pub mod rotations;
+
+#[cfg_attr(starter = "collectives", path = "../collectives/starter.rs")]
+pub mod collectives;
 
 pub mod prelude;

@@ -13,6 +13,7 @@ pub mod attention;
 pub mod biases;
 pub mod chart;
 pub mod check;
+pub mod collectives;
 pub mod embedding;
 pub mod encodings;
 pub mod error;

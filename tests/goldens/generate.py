@@ -711,6 +711,35 @@ def make_rotations(case):
     return make_encoding("rotations", case)
 
 
+# ---------------------------------------------------------------- collectives
+
+
+def collectives_cases():
+    """The list of collectives cases. `w` ranks share the vocabulary; the numbers are those of one process with all of it."""
+
+    def case(name, t, v, w, seed, level=0.0):
+        return dict(name=name, t=t, v=v, w=w, seed=seed, dtype="f32", level=level)
+
+    return [
+        case("two", 5, 12, 2, seed=1),
+        # As many ranks as ids.
+        case("one_id_each", 4, 8, 8, seed=2),
+        # exp of these logits is infinite in f32.
+        case("high", 3, 12, 4, seed=3, level=1000.0),
+        case("wide", 2, 999, 3, seed=4),
+    ]
+
+
+def make_collectives(case):
+    gen = torch.Generator().manual_seed(case["seed"])
+    logits = randn(gen, case["t"], case["v"], dtype=torch.float32) + case["level"]
+    targets = torch.randint(0, case["v"], (case["t"],), generator=gen)
+    wide = leaf(logits, torch.float64)
+    loss = F.cross_entropy(wide, targets)
+    loss.backward()
+    return dict(logits=logits, targets=targets, loss64=loss.detach().reshape(1), dlogits64=wide.grad)
+
+
 # ---------------------------------------------------------------- files
 
 FILES = {
@@ -728,6 +757,7 @@ FILES = {
     "frequencies": (frequencies_cases, make_frequencies),
     "biases": (biases_cases, make_biases),
     "rotations": (rotations_cases, make_rotations),
+    "collectives": (collectives_cases, make_collectives),
 }
 
 

@@ -807,6 +807,25 @@ def rotations_running(q):
     return torch.cat(out, dim=1)
 
 
+# Collectives: PyTorch's cross_entropy of the whole vocabulary, and sums of halves.
+
+
+@call
+def collectives_entropy(q):
+    logits = floats(q["logits"], q["shape"], grad=True)
+    loss = F.cross_entropy(logits, torch.tensor(q["targets"], dtype=torch.int64))
+    loss.backward()
+    return torch.cat([loss.detach().view(1), logits.grad.flatten()])
+
+
+@call
+def collectives_tree_sum(q):
+    blocks = floats(q["values"], q["shape"])
+    while blocks.shape[0] > 1:
+        blocks = blocks[0::2] + blocks[1::2]
+    return blocks[0]
+
+
 def plain(value):
     """A number that JSON has, or its name."""
     return value if math.isfinite(value) else str(value)

@@ -19,6 +19,8 @@ mod book;
 mod checkpoints;
 #[path = "14_claims.rs"]
 mod claims;
+#[path = "33_collectives.rs"]
+mod collectives;
 #[path = "13_contract.rs"]
 mod contract_kept;
 #[path = "18_decoder_block.rs"]

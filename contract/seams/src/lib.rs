@@ -58,4 +58,6 @@ seams! {
     frequencies: "../../src/frequencies", menu;
     /// More rotations.
     rotations: "../../src/rotations", menu;
+    /// Collectives: what ranks say to each other.
+    collectives: "../../src/collectives", world;
 }

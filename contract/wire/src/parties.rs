@@ -54,6 +54,8 @@ plain!(
     TurnedPair,
     LinearGrads,
     LearnedGrads,
+    World<Entropy>,
+    World<Vec<f32>>,
 );
 
 /// How a seam has an argument: by value, by reference, as a slice.
@@ -257,6 +259,10 @@ calls! {
         sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
         add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
         learned_backward_in(val manner: Manner, by case: LearnedCase, list dy: f32) -> LearnedGrads;
+    }
+    collectives: Collectives {
+        entropy(by case: EntropyCase) -> World<Entropy>;
+        tree_sum(by case: SumCase) -> World<Vec<f32>>;
     }
 }
 

@@ -86,6 +86,7 @@ components! {
     frequencies: StretchedRope,
     rotations: Rotations,
     absolute: AbsolutePositions,
+    collectives: Collectives,
 }
 
 /// What comes back for the first question, when the other side writes these bytes at once and closes.

@@ -126,6 +126,16 @@ const MISTAKES: &[Mistake] = &[
         broken: "rope/dynamic-grows",
         bug: Some("rope/dynamic-cache-only"),
     },
+    Mistake {
+        task: "14.1",
+        file: "collectives",
+        from: "    comm.all_reduce_sum(&mut of_target)?;",
+        to: "    if targets.iter().any(|target| column(*target).is_some()) {
+        comm.all_reduce_sum(&mut of_target)?;
+    }",
+        broken: "collectives/everyone-comes",
+        bug: Some("collectives/call-under-a-condition"),
+    },
 ];
 
 fn grades(scratch: &Scratch, selection: &[&str], code: i32) -> Vec<Value> {

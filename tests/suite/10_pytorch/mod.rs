@@ -6,6 +6,7 @@
 mod absolute;
 mod attention;
 mod biases;
+mod collectives;
 mod embedding;
 mod encodings;
 mod feedforward;

@@ -49,6 +49,7 @@ seats! {
     biases: ScoreBiases,
     frequencies: StretchedRope,
     rotations: Rotations,
+    collectives: Collectives,
 }
 
 #[cfg(test)]

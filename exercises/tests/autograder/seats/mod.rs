@@ -8,6 +8,7 @@
 mod absolute;
 mod attention;
 mod biases;
+mod collectives;
 mod embedding;
 mod feedforward;
 mod frequencies;
@@ -41,6 +42,7 @@ pub static SEATS: &[Seat] = &[
     biases::SEAT,
     frequencies::SEAT,
     rotations::SEAT,
+    collectives::SEAT,
 ];
 
 /// The learner's code, as far as one task goes.

@@ -6,6 +6,7 @@
 mod absolute;
 mod attention;
 mod biases;
+mod collectives;
 mod embedding;
 mod feedforward;
 mod frequencies;
@@ -42,6 +43,7 @@ pub static SEATS: &[Seat<PyTorch>] = &[
     biases::SEAT,
     frequencies::SEAT,
     rotations::SEAT,
+    collectives::SEAT,
 ];
 
 /// PyTorch, live or as recorded.

@@ -6,6 +6,7 @@
 mod absolute;
 mod attention;
 mod biases;
+pub(crate) mod collectives;
 mod embedding;
 mod feedforward;
 mod frequencies;
@@ -38,6 +39,7 @@ pub static SEATS: &[Seat<Library>] = &[
     biases::SEAT,
     frequencies::SEAT,
     rotations::SEAT,
+    collectives::SEAT,
 ];
 
 /// The library.

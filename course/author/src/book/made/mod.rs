@@ -8,6 +8,7 @@ pub mod absolute;
 pub mod attention;
 pub mod biases;
 pub mod claims;
+pub mod collectives;
 pub mod embedding;
 pub mod encodings;
 pub mod feedforward;
@@ -35,6 +36,7 @@ pub static CHAPTERS: &[&Made] = &[
     &embedding::MADE,
     &parallel::MADE,
     &ownership::MADE,
+    &collectives::MADE,
     &rope::MADE,
     &layernorm::MADE,
     &attention::MADE,

@@ -1,0 +1,212 @@
+//! The ladder of the collectives: what is asked, from the plainest question on.
+
+use crate::aspect::Aspect;
+use crate::collectives::laws::{matches_entropy, matches_tree, refused_alike};
+use crate::collectives::party::*;
+use crate::ladder::{Draw, Rung};
+use crate::run::Run;
+
+type Ranks = dyn Collectives;
+
+/// What stands among the logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Nothing,
+    /// A zero in each row.
+    Zeros,
+    /// In each row an id that is forbidden, and no target.
+    Forbidden,
+    /// A NaN in the last row.
+    Nan,
+}
+
+/// A question. [`PLAIN`] is one token on one rank.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// `w`, `n`, `t`.
+    sizes: [usize; 3],
+    scale: f32,
+    /// What is added to the logits of a rank, more for each rank.
+    by_rank: f32,
+    /// What is added to the logits of a token, more for each token.
+    by_token: f32,
+    among: Among,
+    /// Whether all targets are on the last rank.
+    on_one: bool,
+}
+
+const PLAIN: Plan = Plan {
+    sizes: [1, 4, 1],
+    scale: 1.0,
+    by_rank: 0.0,
+    by_token: 0.0,
+    among: Among::Nothing,
+    on_one: false,
+};
+
+/// Something of all that the formula has, in round sizes.
+const TYPICAL: Plan = Plan { sizes: [4, 4, 8], ..PLAIN };
+
+fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let mut plans = Vec::new();
+    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let two = Plan { sizes: [2, 3, 1], ..PLAIN };
+    let full = Plan { sizes: [3, 4, 5], ..PLAIN };
+    add(Aspect::Softmax, PLAIN);
+    add(Aspect::Softmax, Plan { scale: 0.5, ..PLAIN });
+    add(Aspect::Statistics, Plan { sizes: [1, 4, 3], ..PLAIN });
+    add(Aspect::Exchange, two);
+    add(Aspect::Exchange, Plan { on_one: true, ..two });
+    add(Aspect::Exchange, full);
+    add(Aspect::Exchange, Plan { on_one: true, ..full });
+    for (by_rank, by_token) in [(100.0, 0.0), (-1e4, 0.0), (1e4, 0.0), (0.0, 200.0), (-300.0, 1e3)]
+    {
+        add(Aspect::Precision, Plan { by_rank, by_token, ..two });
+        add(Aspect::Precision, Plan { by_rank, by_token, ..full });
+    }
+    for scale in [1e-6, 30.0, 1000.0] {
+        add(Aspect::Precision, Plan { scale, ..full });
+    }
+    for among in [Among::Zeros, Among::Forbidden, Among::Nan] {
+        add(Aspect::Special, Plan { among, ..two });
+        add(Aspect::Special, Plan { among, ..full });
+    }
+    if !run.every_size {
+        add(Aspect::Extent, Plan { sizes: [4, 2, 3], ..PLAIN });
+        return plans;
+    }
+    for w in 1..=8 {
+        for n in [1, 2, 5] {
+            add(Aspect::Extent, Plan { sizes: [w, n, 3], ..PLAIN });
+        }
+        for t in [1, 2, 9] {
+            add(Aspect::Extent, Plan { sizes: [w, 3, t], among: Among::Zeros, ..PLAIN });
+        }
+    }
+    for t in 1..=9 {
+        add(Aspect::Extent, Plan { sizes: [2, 3, t], among: Among::Forbidden, ..PLAIN });
+        add(Aspect::Extent, Plan { sizes: [3, 2, t], by_rank: 50.0, ..PLAIN });
+    }
+    for (n, t) in [(17, 2), (65, 2), (2, 17), (3, 65)] {
+        add(Aspect::Extent, Plan { sizes: [2, n, t], by_rank: -20.0, ..PLAIN });
+    }
+    plans
+}
+
+impl Plan {
+    /// The values.
+    fn asked(self, run: &Run) -> EntropyCase {
+        let Self { sizes: [w, n, t], scale, by_rank, by_token, among, on_one } = self;
+        let v = w * n;
+        let mut draw = Draw::new(run, (w * 10_000 + n * 100 + t) as u64);
+        let value = |i: usize| {
+            let (token, id) = (i / v, i % v);
+            draw.value() * scale + by_rank * (id / n) as f32 + by_token * token as f32
+        };
+        let mut logits: Vec<f32> = (0..t * v).map(value).collect();
+        let target = |place: usize| match (on_one, place % 3) {
+            (true, _) => v - 1 - place % n,
+            // Both ends of the vocabulary, and any.
+            (_, 0) => v - 1,
+            (_, 1) => 0,
+            _ => draw.below(v),
+        };
+        let targets: Vec<usize> = (0..t).map(target).collect();
+        for (place, (row, target)) in logits.chunks_mut(v).zip(&targets).enumerate() {
+            let other = (target + 1 + place) % v;
+            match among {
+                Among::Zeros => row[place % v] = 0.0,
+                Among::Forbidden if other != *target => row[other] = f32::NEG_INFINITY,
+                Among::Nan if place + 1 == t => row[v / 2] = f32::NAN,
+                _ => {}
+            }
+        }
+        EntropyCase { world_size: w, vocab_size: v, logits, targets }
+    }
+}
+
+/// Calls with bad targets.
+fn bad_targets(run: &Run) -> Vec<EntropyCase> {
+    let bad = |sizes: [usize; 3], bad: &[(usize, usize)]| {
+        let mut case = Plan { sizes, ..PLAIN }.asked(run);
+        bad.iter().for_each(|&(place, target)| case.targets[place] = target);
+        case
+    };
+    let mut cases = vec![
+        bad([1, 4, 1], &[(0, 4)]),
+        bad([2, 3, 3], &[(1, 6)]),
+        bad([3, 4, 5], &[(2, 977)]),
+        bad([3, 4, 5], &[(1, 977), (3, 12), (4, 31)]),
+        bad([4, 2, 3], &[(0, 8), (2, 9)]),
+    ];
+    // What becomes small if it is cut, or negative if it has a sign.
+    for huge in [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX - 1] {
+        cases.push(bad([2, 3, 4], &[(3, huge)]));
+    }
+    for n in (1..=9).filter(|_| run.every_size) {
+        cases.push(bad([n, 2, 2], &[(1, 2 * n)]));
+        cases.push(bad([2, 2, n], &[(n - 1, 5)]));
+        cases.push(bad([2, n, 2], &[(0, 2 * n)]));
+    }
+    cases
+}
+
+/// Blocks on ranks: `w`, `m`, length.
+fn sums(run: &Run) -> Vec<(Aspect, [usize; 3])> {
+    let mut sums = vec![
+        (Aspect::Statistics, [1, 1, 3]),
+        (Aspect::Statistics, [1, 2, 3]),
+        (Aspect::Order, [1, 8, 3]),
+        (Aspect::Exchange, [2, 2, 3]),
+        (Aspect::Order, [2, 8, 3]),
+        (Aspect::Order, [4, 8, 3]),
+        (Aspect::Order, [8, 8, 5]),
+    ];
+    for len in (1..=9).filter(|_| run.every_size) {
+        sums.extend([1, 2, 4, 8].map(|w| (Aspect::Extent, [w, 8, len])));
+        sums.push((Aspect::Extent, [2, 4, len]));
+    }
+    if run.every_size {
+        sums.extend([(Aspect::Extent, [2, 64, 3]), (Aspect::Extent, [8, 32, 65])]);
+    }
+    sums
+}
+
+/// Blocks whose sum rounds, with a zero among them.
+pub(super) fn blocks([world_size, blocks, len]: [usize; 3], mut draw: Draw) -> SumCase {
+    let value = |i: usize| match i % 7 {
+        3 => 1e4 * draw.value(),
+        5 if i.is_multiple_of(3) => 0.0,
+        // Thirds, so that sums round.
+        _ => draw.value() / 3.0,
+    };
+    SumCase { world_size, blocks, len, values: (0..blocks * len).map(value).collect() }
+}
+
+/// All rungs, call by call.
+pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
+    let run = *run;
+    let mut rungs: Vec<Rung<Ranks>> = Vec::new();
+    rungs.push(Rung::typical("entropy", move |party| matches_entropy(party, &TYPICAL.asked(&run))));
+    for (aspect, plan) in plans(&run) {
+        rungs.push(Rung::new("entropy", aspect, move |party| {
+            matches_entropy(party, &plan.asked(&run))
+        }));
+    }
+    for case in bad_targets(&run) {
+        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| refused_alike(party, &case)));
+    }
+    for (aspect, sizes) in sums(&run) {
+        rungs.push(Rung::new("tree_sum", aspect, move |party| {
+            let [w, m, len] = sizes;
+            let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
+            matches_tree(party, &blocks(sizes, draw))
+        }));
+    }
+    let special = |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values };
+    for value in [f32::NAN, f32::INFINITY, -0.0, 1e-40] {
+        let case = special(vec![1.0, value, -0.0, value]);
+        rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));
+    }
+    rungs
+}

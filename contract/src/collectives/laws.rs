@@ -1,0 +1,702 @@
+//! What ranks promise together.
+
+use crate::aspect::Aspect;
+use crate::breach::*;
+use crate::collectives::oracle::{passes, tree, whole};
+use crate::collectives::party::*;
+use crate::component::{Invariant, NET};
+use crate::describe::List;
+use crate::ladder::{Draw, climb};
+use crate::loss::tolerance::{GRADIENT_WHY, LOSS_WHY, gradient_off, loss_off};
+use crate::run::Run;
+use std::fmt::Display;
+
+type Ranks = dyn Collectives;
+
+/// All of them, the most telling first.
+pub static INVARIANTS: &[Invariant<Ranks>] = &[
+    Invariant {
+        id: "collectives/everyone-comes",
+        sentence: "All ranks make the same calls in the same order, with equally many values, whatever their own logits and \
+                   targets are.",
+        formula: "calls(r) = calls(q),  r, q < w",
+        chapter: "collectives#calls",
+        aspect: Aspect::Exchange,
+        weight: 2,
+        stays: Some(
+            "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.",
+        ),
+        check: everyone_comes,
+    },
+    Invariant {
+        id: "collectives/world-of-one",
+        sentence: "One rank alone has the whole vocabulary, and gets the plain loss and its gradient.",
+        formula: "w = 1  ⇒  loss = cross-entropy of all v logits",
+        chapter: "collectives#definition",
+        aspect: Aspect::Softmax,
+        weight: 1,
+        stays: Some("The plainest question: without others, it is the loss of the chapter before."),
+        check: world_of_one,
+    },
+    Invariant {
+        id: "collectives/same-loss-on-all-ranks",
+        sentence: "Every rank gets the same loss, bit for bit.",
+        formula: "loss(r) = loss(q),  r, q < w",
+        chapter: "collectives#definition",
+        aspect: Aspect::Exchange,
+        weight: 2,
+        stays: Some(
+            "A law without an oracle: ranks that disagree about the loss disagree about when to stop.",
+        ),
+        check: same_loss_on_all_ranks,
+    },
+    Invariant {
+        id: "collectives/any-number-of-ranks",
+        sentence: "The loss is that of one rank with everything, however many ranks share the vocabulary.",
+        formula: "loss(w) = loss(1),  w = 2, 3, 4, 12",
+        chapter: "collectives#definition",
+        aspect: Aspect::Exchange,
+        weight: 2,
+        stays: Some(
+            "A law without an oracle: it compares a world with one rank of the same party.",
+        ),
+        check: any_number_of_ranks,
+    },
+    Invariant {
+        id: "collectives/one-owner",
+        sentence: "Each id has one owner, who alone has its logit: also the first and the last id of a rank.",
+        formula: "loss = ln Σ exp(l) − l(target),  target = 0 .. v − 1",
+        chapter: "collectives#owners",
+        aspect: Aspect::Range,
+        weight: 2,
+        stays: Some("Every id is asked for, so that both edges of every rank are among them."),
+        check: one_owner,
+    },
+    Invariant {
+        id: "collectives/foreign-logits-stay-out",
+        sentence: "A rank that does not have the target adds 0, also where its own logits are −∞.",
+        formula: "target not on r,  l = −∞ on r  ⇒  loss as in f64",
+        chapter: "collectives#owners",
+        aspect: Aspect::Special,
+        weight: 1,
+        stays: Some("One forbidden id on a rank is what happens; a whole rank of them is rarer."),
+        check: foreign_logits_stay_out,
+    },
+    Invariant {
+        id: "collectives/largest-of-all",
+        sentence: "The number that is subtracted before exp is the largest logit of ALL ranks, token by token.",
+        formula: "l(r) = l + c on one rank,  c = ±10⁴  ⇒  loss in f64",
+        chapter: "collectives#largest",
+        aspect: Aspect::Precision,
+        weight: 2,
+        stays: None,
+        check: largest_of_all,
+    },
+    Invariant {
+        id: "collectives/forbidden-shard",
+        sentence: "A rank may have nothing but forbidden ids: its part of the sum is 0.",
+        formula: "l = −∞ for all ids of r  ⇒  loss as without r",
+        chapter: "collectives#largest",
+        aspect: Aspect::Special,
+        weight: 1,
+        stays: None,
+        check: forbidden_shard,
+    },
+    Invariant {
+        id: "collectives/mean-over-tokens",
+        sentence: "The loss is the mean over all tokens, each with the same weight, wherever their targets lie.",
+        formula: "loss = Σ loss(token) / t",
+        chapter: "collectives#definition",
+        aspect: Aspect::Statistics,
+        weight: 1,
+        stays: Some(
+            "It compares the loss with its own tokens, one by one: a law without an oracle.",
+        ),
+        check: mean_over_tokens,
+    },
+    Invariant {
+        id: "collectives/bad-target-refused-alike",
+        sentence: "A target that is not below v is refused by every rank with the same error, which names the first one, its \
+                   place, and v. Nobody waits.",
+        formula: "target ≥ v  ⇒  error(r) = Target { target, place, v },  r < w",
+        chapter: "collectives#refusal",
+        aspect: Aspect::Refusal,
+        weight: 2,
+        stays: None,
+        check: bad_target_refused_alike,
+    },
+    Invariant {
+        id: "collectives/logits-stay",
+        sentence: "What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.",
+        formula: "values handed ≤ 4t,  v = 24, t = 3",
+        chapter: "collectives#costs",
+        aspect: Aspect::Exchange,
+        weight: 2,
+        stays: None,
+        check: logits_stay,
+    },
+    Invariant {
+        id: "collectives/gradient-of-uniform",
+        sentence: "Where all logits are alike, the gradient is 1/v on every rank, less 1 for the target on its owner.",
+        formula: "l = c  ⇒  dl(j) = (1/v − [j = target]) / t",
+        chapter: "collectives#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some("The gradient can be written down by hand here."),
+        check: gradient_of_uniform,
+    },
+    Invariant {
+        id: "collectives/gradient-sums-to-zero",
+        sentence: "Over all ranks together, the gradient of a token adds up to 0.",
+        formula: "Σ dl = 0 over the ids of all ranks, per token",
+        chapter: "collectives#gradient",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: Some("A law without an oracle, of all ranks together: none alone can check it."),
+        check: gradient_sums_to_zero,
+    },
+    Invariant {
+        id: "collectives/gradient-any-number-of-ranks",
+        sentence: "The gradients of all ranks, side by side, are that of one rank with everything: each is the owner's alone.",
+        formula: "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
+        chapter: "collectives#gradient",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(
+            "A law without an oracle: what is one rank's does not change when ranks are more.",
+        ),
+        check: gradient_any_number_of_ranks,
+    },
+    Invariant {
+        id: "collectives/entropy-f64-loops",
+        sentence: "On any input, loss and gradient are what plain f64 loops over the whole vocabulary give.",
+        formula: "loss = Σ (ln Σ exp(l) − l(target)) / t,  dl = (softmax(l) − onehot) / t",
+        chapter: "collectives#definition",
+        aspect: Aspect::Softmax,
+        weight: 3,
+        stays: Some(NET),
+        check: entropy_f64_loops,
+    },
+    Invariant {
+        id: "collectives/sum-of-all-blocks",
+        sentence: "Each block is added once, whoever has it: sums of small whole numbers are exact.",
+        formula: "sum = Σ blocks,  exactly",
+        chapter: "collectives#order",
+        aspect: Aspect::Statistics,
+        weight: 1,
+        stays: Some(
+            "No order can be to blame where nothing rounds: a block is missing, or is there twice.",
+        ),
+        check: sum_of_all_blocks,
+    },
+    Invariant {
+        id: "collectives/bits-of-one-rank",
+        sentence: "The sum has the bits of one rank with all blocks, however many ranks share them.",
+        formula: "sum(w) = sum(1), bit for bit,  w = 2, 4, 8",
+        chapter: "collectives#order",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: None,
+        check: bits_of_one_rank,
+    },
+    Invariant {
+        id: "collectives/same-sum-on-all-ranks",
+        sentence: "Every rank gets the same sum, bit for bit.",
+        formula: "sum(r) = sum(q),  r, q < w",
+        chapter: "collectives#order",
+        aspect: Aspect::Order,
+        weight: 1,
+        stays: Some("A law without an oracle: weights that are equal stay equal."),
+        check: same_sum_on_all_ranks,
+    },
+    Invariant {
+        id: "collectives/order-of-the-tree",
+        sentence: "Halves are summed by themselves and then added. Another order has other bits.",
+        formula: "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
+        chapter: "collectives#order",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: Some("Four numbers, by hand: each order has another result."),
+        check: order_of_the_tree,
+    },
+    Invariant {
+        id: "collectives/one-sum-a-rank",
+        sentence: "A rank hands over the sum of its blocks, and not the blocks.",
+        formula: "values handed ≤ length of a block",
+        chapter: "collectives#order",
+        aspect: Aspect::Exchange,
+        weight: 1,
+        stays: None,
+        check: one_sum_a_rank,
+    },
+    Invariant {
+        id: "collectives/sum-any-blocks",
+        sentence: "For any blocks on any number of ranks, the sum has the bits of the tree.",
+        formula: "sum = tree(blocks), bit for bit",
+        chapter: "collectives#order",
+        aspect: Aspect::Order,
+        weight: 2,
+        stays: Some(NET),
+        check: sum_any_blocks,
+    },
+];
+
+// --- questions ------------------------------------------------------------------------------
+
+/// The results of all ranks. A rank without one is a breach: a panic before all else, then a collective that never ends.
+fn results<T>(
+    call: &str,
+    case: &(impl Display + ?Sized),
+    world_size: usize,
+    ask: impl FnOnce() -> Reply<World<T>>,
+) -> Step<World<T>> {
+    let world = answer(call, ask).map_err(|breach| breach.on(case))?;
+    ended_well(call, &world, world_size).map_err(|breach| breach.on(case))?;
+    let refused = |(rank, end): (usize, &RankOutcome<T>)| match end {
+        RankOutcome::Refused(error) => Some(format!("rank {rank}: {error}")),
+        _ => None,
+    };
+    match world.ranks.iter().enumerate().find_map(refused) {
+        None => Ok(world),
+        Some(words) => Err(Breach::new(call, Fault::Refused { words }).on(case)),
+    }
+}
+
+/// No rank panicked, and none waited for another that never came.
+fn ended_well<T>(call: &str, world: &World<T>, world_size: usize) -> Step {
+    for end in &world.ranks {
+        if let RankOutcome::Panicked(message) = end {
+            return Err(Breach::new(call, Fault::Panicked { message: message.clone() }));
+        }
+    }
+    if let Some(trouble) = world.trouble {
+        let mut breach = Breach::new(call, Fault::Broken { what: trouble.to_string() });
+        breach.aspect = Some(Aspect::Exchange);
+        return Err(breach);
+    }
+    holds(call, world.ranks.len() == world_size, || {
+        format!("{} ranks have answered, of {world_size}", world.ranks.len())
+    })
+}
+
+fn taken<T>(world: World<T>) -> Vec<T> {
+    let result = |end| match end {
+        RankOutcome::Result(result) => Some(result),
+        _ => None,
+    };
+    world.ranks.into_iter().filter_map(result).collect()
+}
+
+/// What each rank comes to.
+fn entropy(party: &Ranks, case: &EntropyCase) -> Step<Vec<Entropy>> {
+    let ask = || party.entropy(case);
+    let ranks = taken(results("entropy", case, case.world_size, ask)?);
+    let shape = [case.targets.len(), case.own()];
+    for rank in &ranks {
+        if rank.dlogits.len() != shape[0] * shape[1] {
+            let fault = Fault::Length { shape: shape.to_vec(), got: rank.dlogits.len() };
+            return Err(Breach::new("entropy", fault).on(case));
+        }
+    }
+    Ok(ranks)
+}
+
+fn losses(ranks: &[Entropy]) -> Vec<f32> {
+    ranks.iter().map(|rank| rank.loss).collect()
+}
+
+/// `[t, v]`: the gradients of all ranks, side by side.
+fn side_by_side(case: &EntropyCase, ranks: &[Entropy]) -> Vec<f32> {
+    let n = case.own();
+    let places = 0..case.targets.len();
+    places
+        .flat_map(|t| ranks.iter().flat_map(move |rank| &rank.dlogits[t * n..][..n]))
+        .copied()
+        .collect()
+}
+
+/// The loss of every rank must be `expected`, as far as this case is told exactly.
+fn are_losses(case: &EntropyCase, ranks: &[Entropy], expected: f64, why: &str) -> Step {
+    let off = loss_off(&whole(case), &passes(case));
+    let expected = vec![expected; ranks.len()];
+    within("entropy", &[ranks.len()], &losses(ranks), &expected, |_| off, why)
+        .map_err(|breach| breach.on(case))
+}
+
+/// The gradients of all ranks must be `expected`, `[t, v]`.
+fn are_gradients(case: &EntropyCase, ranks: &[Entropy], expected: &[f64], why: &str) -> Step {
+    let off = gradient_off(&whole(case), &passes(case), 1.0);
+    let shape = [case.targets.len(), case.vocab_size];
+    within("entropy", &shape, &side_by_side(case, ranks), expected, |i| off[i], why)
+        .map_err(|breach| breach.on(case))
+}
+
+/// Loss and gradient must be what the loops give, on every rank.
+pub(super) fn matches_entropy(party: &Ranks, case: &EntropyCase) -> Step {
+    let ranks = entropy(party, case)?;
+    let passes = passes(case);
+    are_losses(case, &ranks, passes.loss, LOSS_WHY)?;
+    are_gradients(case, &ranks, &passes.dlogits, GRADIENT_WHY).map_err(|mut breach| {
+        breach.aspect = breach.aspect.or(Some(Aspect::Gradient));
+        breach
+    })
+}
+
+/// Three tokens over twelve ids. Twelve has many divisors.
+fn witness(world_size: usize) -> EntropyCase {
+    let logit = |i: usize| ((i * 7 % 11) as f32 - 4.5) * 0.5;
+    let (vocab_size, logits) = (12, (0..36).map(logit).collect());
+    EntropyCase { world_size, vocab_size, logits, targets: vec![4, 11, 0] }
+}
+
+/// The worlds of twelve ids.
+const WORLDS: [usize; 4] = [2, 3, 4, 12];
+
+// --- what all do ------------------------------------------------------------------------------
+
+fn everyone_comes(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [2, 3, 12] {
+        // All targets on one rank, and one on each of several.
+        for targets in [[0, 0, 0], [11, 11, 11], [4, 11, 0], [6, 7, 8]] {
+            let case = EntropyCase { targets: targets.to_vec(), ..witness(world_size) };
+            let world = answer("entropy", || party.entropy(&case)).map_err(|b| b.on(&case))?;
+            ended_well("entropy", &world, world_size).map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+fn world_of_one(party: &Ranks, _: &Run) -> Verdict {
+    // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
+    let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);
+    let two = EntropyCase { world_size: 1, vocab_size, logits, targets: vec![0] };
+    let why = "of ¼ and ¾; ln 3 is rounded, and so is the loss";
+    are_losses(&two, &entropy(party, &two)?, 4f64.ln(), why)?;
+    matches_entropy(party, &witness(1))?;
+    Ok(None)
+}
+
+fn same_loss_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in WORLDS {
+        let case = witness(world_size);
+        let got = losses(&entropy(party, &case)?);
+        let why = "the loss of rank 0";
+        same_values("entropy", &[world_size], &got, &vec![got[0]; world_size], why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
+    let alone = entropy(party, &witness(1))?;
+    for world_size in WORLDS {
+        let case = witness(world_size);
+        let off = 2.0 * loss_off(&whole(&case), &passes(&case));
+        let got = losses(&entropy(party, &case)?);
+        let expected = vec![f64::from(alone[0].loss); world_size];
+        let why =
+            "the loss of one rank; twice the tolerance of a loss, because sums have another order";
+        within("entropy", &[world_size], &got, &expected, |_| off, why).map_err(|b| b.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn mean_over_tokens(party: &Ranks, _: &Run) -> Verdict {
+    let all = witness(3);
+    let (mut sum, mut off) = (0.0, 0.0);
+    for (row, target) in all.logits.chunks(12).zip(&all.targets) {
+        let one = EntropyCase { logits: row.to_vec(), targets: vec![*target], ..all.clone() };
+        sum += f64::from(entropy(party, &one)?[0].loss);
+        off += loss_off(&whole(&one), &passes(&one));
+    }
+    let got = losses(&entropy(party, &all)?);
+    let tolerance = off / 3.0 + loss_off(&whole(&all), &passes(&all));
+    let why = "the mean of what the same tokens give alone; what all of them may be off";
+    within("entropy", &[3], &got, &[sum / 3.0; 3], |_| tolerance, why).map_err(|b| b.on(&all))?;
+    Ok(None)
+}
+
+// --- owners -----------------------------------------------------------------------------------
+
+/// A token for each of these targets, over twelve ids whose logits are all told by `logit`.
+fn asked_of_each(
+    party: &Ranks,
+    world_size: usize,
+    targets: Vec<usize>,
+    logit: impl Fn(usize) -> f32,
+) -> Step {
+    // Tokens differ in scale, so that ids which change places show in the mean.
+    let scale = |i: usize| 1.0 + (i / 12) as f32 * 0.125;
+    let logits = (0..12 * targets.len()).map(|i| logit(i % 12) * scale(i)).collect();
+    let case = EntropyCase { world_size, vocab_size: 12, logits, targets };
+    are_losses(&case, &entropy(party, &case)?, passes(&case).loss, LOSS_WHY)
+}
+
+fn one_owner(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in WORLDS {
+        // Ids have logits that are as far apart as their squares, so that none can stand for two others.
+        asked_of_each(party, world_size, (0..12).collect(), |id| (id * id) as f32 * 0.0625)?;
+    }
+    Ok(None)
+}
+
+fn foreign_logits_stay_out(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [2, 3, 4] {
+        let n = 12 / world_size;
+        // The first and the last id of each rank are forbidden, and the targets are neither.
+        let logit = |id: usize| match id % n {
+            0 => f32::NEG_INFINITY,
+            column if column + 1 == n => f32::NEG_INFINITY,
+            _ => (id % 5) as f32 * 0.5,
+        };
+        let targets = (0..12).filter(|id| logit(*id).is_finite()).collect();
+        asked_of_each(party, world_size, targets, logit)?;
+    }
+    Ok(None)
+}
+
+// --- the largest logit ------------------------------------------------------------------------
+
+fn largest_of_all(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [1, 2, 4] {
+        for (far, rank) in [(1e4, 0), (1e4, world_size - 1), (-1e4, 0), (100.0, world_size - 1)] {
+            let mut case = witness(world_size);
+            let n = case.own();
+            // On one rank, and of the second token on all.
+            for (i, logit) in case.logits.iter_mut().enumerate() {
+                let lifted = i / 12 == 1 || i % 12 / n == rank;
+                *logit += if lifted { far } else { 0.0 };
+            }
+            matches_entropy(party, &case)?;
+        }
+    }
+    Ok(None)
+}
+
+fn forbidden_shard(party: &Ranks, _: &Run) -> Verdict {
+    for (world_size, rank) in [(2, 0), (2, 1), (3, 1), (12, 5)] {
+        let mut case = witness(world_size);
+        let n = case.own();
+        case.targets.fill(if rank == 0 { 11 } else { 0 });
+        case.logits.iter_mut().enumerate().filter(|(i, _)| i % 12 / n == rank).for_each(
+            |(_, logit)| {
+                *logit = f32::NEG_INFINITY;
+            },
+        );
+        matches_entropy(party, &case)?;
+    }
+    Ok(None)
+}
+
+// --- refusal ----------------------------------------------------------------------------------
+
+fn bad_target_refused_alike(party: &Ranks, run: &Run) -> Verdict {
+    climb(party, run, "refusal")
+}
+
+/// Every rank must refuse the first bad target in the same words.
+pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
+    let bad = case.targets.iter().position(|target| *target >= case.vocab_size);
+    let Some(place) = bad else { return Ok(()) };
+    let (target, vocab_size) = (case.targets[place], case.vocab_size);
+    let want = RankError::Target { target, place, vocab_size };
+    let judge = || -> Step {
+        let world = answer("entropy", || party.entropy(case))?;
+        ended_well("entropy", &world, case.world_size)?;
+        for (rank, end) in world.ranks.iter().enumerate() {
+            match end {
+                RankOutcome::Refused(error) if *error == want => {}
+                RankOutcome::Refused(error) => {
+                    let what = format!("rank {rank} says: {error}. Expected: {want}");
+                    return Err(Breach::new("entropy", Fault::Broken { what }));
+                }
+                _ => {
+                    let rule = format!("on rank {rank}: {want}");
+                    return Err(Breach::new("entropy", Fault::Accepted { rule }));
+                }
+            }
+        }
+        Ok(())
+    };
+    judge().map_err(|breach| breach.on(case))
+}
+
+// --- what travels -----------------------------------------------------------------------------
+
+/// No rank may hand more than this to the others.
+fn hands_at_most<T>(
+    call: &str,
+    case: &impl Display,
+    world: &World<T>,
+    most: usize,
+    why: &str,
+) -> Step {
+    let largest = world.handed.iter().copied().max().unwrap_or(0);
+    holds(call, largest <= most, || {
+        format!("a rank hands {largest} values to the others, at most {most} are needed: {why}; each rank: {}", List(&world.handed))
+    })
+    .map_err(|breach| breach.on(case))
+}
+
+fn logits_stay(party: &Ranks, _: &Run) -> Verdict {
+    let (vocab_size, world_size) = (24, 2);
+    let logits = (0..72).map(|i| (i * 5 % 13) as f32 * 0.25).collect();
+    let case = EntropyCase { world_size, vocab_size, logits, targets: vec![4, 23, 0] };
+    let world = results("entropy", &case, world_size, || party.entropy(&case))?;
+    hands_at_most("entropy", &case, &world, 12, "4 a token, of 12 logits")?;
+    Ok(None)
+}
+
+fn one_sum_a_rank(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [1, 2, 4] {
+        let case = numbers(world_size, 8);
+        let world = results("tree_sum", &case, world_size, || party.tree_sum(&case))?;
+        hands_at_most("tree_sum", &case, &world, case.len, "one sum, of the length of a block")?;
+    }
+    Ok(None)
+}
+
+// --- the gradient -----------------------------------------------------------------------------
+
+fn gradient_of_uniform(party: &Ranks, _: &Run) -> Verdict {
+    for (vocab_size, world_size) in [(2, 2), (6, 3), (8, 4)] {
+        let targets = vec![1, vocab_size - 1, 0];
+        let logits = vec![0.5; 3 * vocab_size];
+        let case = EntropyCase { world_size, vocab_size, logits, targets };
+        let dlogit = |i: usize| {
+            let hot = f64::from(u8::from(case.targets[i / vocab_size] == i % vocab_size));
+            (1.0 / vocab_size as f64 - hot) / 3.0
+        };
+        let expected: Vec<f64> = (0..3 * vocab_size).map(dlogit).collect();
+        are_gradients(&case, &entropy(party, &case)?, &expected, GRADIENT_WHY)?;
+    }
+    Ok(None)
+}
+
+fn gradient_sums_to_zero(party: &Ranks, run: &Run) -> Verdict {
+    for world_size in WORLDS {
+        let logits = Draw::new(run, 3).values(36);
+        let case = EntropyCase { logits, ..witness(world_size) };
+        let sum = |values: Vec<f64>| -> Vec<f64> {
+            values.chunks(12).map(|row| row.iter().sum()).collect()
+        };
+        let ranks = entropy(party, &case)?;
+        let got = sum(side_by_side(&case, &ranks).iter().map(|&value| f64::from(value)).collect());
+        let off = sum(gradient_off(&whole(&case), &passes(&case), 1.0));
+        let why = "the sum of what the values themselves may be off";
+        within_f64("entropy", &[3], &got, &[0.0; 3], |token| off[token], why)
+            .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn gradient_any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
+    let one = witness(1);
+    let alone = side_by_side(&one, &entropy(party, &one)?);
+    let off = gradient_off(&whole(&one), &passes(&one), 1.0);
+    let alone: Vec<f64> = alone.iter().map(|&value| f64::from(value)).collect();
+    for world_size in WORLDS {
+        let case = witness(world_size);
+        let got = side_by_side(&case, &entropy(party, &case)?);
+        let why = "the gradient of one rank; twice the tolerance, because sums have another order";
+        within("entropy", &[3, 12], &got, &alone, |i| 2.0 * off[i], why)
+            .map_err(|b| b.on(&case))?;
+    }
+    Ok(None)
+}
+
+fn entropy_f64_loops(party: &Ranks, run: &Run) -> Verdict {
+    climb(party, run, "entropy")
+}
+
+// --- the order of sums ------------------------------------------------------------------------
+
+/// What each rank comes to.
+fn tree_sum(party: &Ranks, case: &SumCase) -> Step<Vec<Vec<f32>>> {
+    let ask = || party.tree_sum(case);
+    let ranks = taken(results("tree_sum", case, case.world_size, ask)?);
+    match ranks.iter().find(|sum| sum.len() != case.len) {
+        None => Ok(ranks),
+        Some(sum) => {
+            let fault = Fault::Length { shape: vec![case.len], got: sum.len() };
+            Err(Breach::new("tree_sum", fault).on(case))
+        }
+    }
+}
+
+/// All ranks must have these bits.
+fn are_sums(case: &SumCase, ranks: &[Vec<f32>], expected: &[f32], why: &str) -> Step {
+    let (got, expected) = (ranks.concat(), expected.repeat(ranks.len()));
+    same_values("tree_sum", &[ranks.len(), case.len], &got, &expected, why)
+        .map_err(|breach| breach.on(case))
+}
+
+/// The sum must have the bits of the tree, on every rank.
+pub(super) fn matches_tree(party: &Ranks, case: &SumCase) -> Step {
+    let why = "the bits of sum(first half) + sum(second half), each in f32";
+    are_sums(case, &tree_sum(party, case)?, &tree(&case.values, case.len), why)
+}
+
+/// Blocks of 1, 2, 4, 8, ...: a block that is missing or is added twice shows.
+fn numbers(world_size: usize, blocks: usize) -> SumCase {
+    let values = (0..blocks).flat_map(|block| [(1 << block) as f32, -(block as f32)]).collect();
+    SumCase { world_size, blocks, len: 2, values }
+}
+
+/// Eight blocks whose sum depends on the order: large numbers, small ones, and thirds.
+fn blocks(world_size: usize) -> SumCase {
+    let large = 2f32.powi(25);
+    let values = [
+        [large, 0.1, 1.0],
+        [1.0, 1.0 / 3.0, 1e-8],
+        [-large, 0.7, 1e-8],
+        [1.0, -1e6, 1e-8],
+        [3.0, 1.0 / 7.0, 1e-8],
+        [large, 1e6, 1e-8],
+        [-1.0, 0.3, 1e-8],
+        [-large, 2.0 / 3.0, 6e-8],
+    ];
+    SumCase { world_size, blocks: 8, len: 3, values: values.concat() }
+}
+
+fn sum_of_all_blocks(party: &Ranks, _: &Run) -> Verdict {
+    for (world_size, blocks) in [(1, 1), (1, 2), (2, 2), (1, 8), (2, 8), (8, 8)] {
+        let case = numbers(world_size, blocks);
+        let expected = [(1 << blocks) as f32 - 1.0, -((blocks * (blocks - 1) / 2) as f32)];
+        are_sums(&case, &tree_sum(party, &case)?, &expected, "whole numbers: no order rounds")?;
+    }
+    Ok(None)
+}
+
+fn bits_of_one_rank(party: &Ranks, _: &Run) -> Verdict {
+    let alone = tree_sum(party, &blocks(1))?.concat();
+    for world_size in [2, 4, 8] {
+        let case = blocks(world_size);
+        are_sums(&case, &tree_sum(party, &case)?, &alone, "the bits of one rank with all blocks")?;
+    }
+    Ok(None)
+}
+
+fn same_sum_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [2, 4, 8] {
+        let case = blocks(world_size);
+        let ranks = tree_sum(party, &case)?;
+        are_sums(&case, &ranks, &ranks[0], "the bits of rank 0")?;
+    }
+    Ok(None)
+}
+
+fn order_of_the_tree(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [1, 2, 4] {
+        // (2^25 + 1) + (-2^25 + 1): each 1 is lost beside 2^25. From the left, the second is not.
+        let large = 2f32.powi(25);
+        let values = vec![large, 1.0, -large, 1.0];
+        matches_tree(party, &SumCase { world_size, blocks: 4, len: 1, values })?;
+        matches_tree(party, &blocks(world_size))?;
+    }
+    Ok(None)
+}
+
+fn sum_any_blocks(party: &Ranks, run: &Run) -> Verdict {
+    climb(party, run, "tree_sum")
+}

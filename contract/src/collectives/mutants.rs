@@ -1,0 +1,122 @@
+//! Mutants of the collectives.
+
+use super::ladder::blocks;
+use super::probes::told;
+use crate::collectives::party::*;
+use crate::component::Probe;
+use crate::ladder::Draw;
+use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
+use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
+
+type Ranks = dyn Collectives;
+
+/// What their conditions are about.
+pub const AXES: Axes = Axes {
+    calls: &["entropy", "tree_sum"],
+    not_asked: &[
+        NotAsked {
+            calls: &["entropy", "tree_sum"],
+            ways: &OF_TENSORS,
+            why: "it takes plain numbers",
+        },
+        NotAsked {
+            calls: &["entropy", "tree_sum"],
+            ways: &[Way::AfterRefusal],
+            why: "each call has ranks of its own: nothing is kept",
+        },
+        NotAsked {
+            calls: &["tree_sum"],
+            ways: &[Way::Refusal, Way::Words],
+            why: "no task says that something is refused",
+        },
+    ],
+    parts: &["r", "element"],
+    sizes: &["w", "t", "len"],
+    types: &["n"],
+    quantities: &[("target", &[3, 6, 16, 32, 63])],
+};
+
+/// The answer of two parties, as the mixer chooses. `take` and `put` turn a rank's result into values and back.
+fn mixed<T>(
+    turn: Turn,
+    sizes: [usize; 2],
+    [right, wrong]: [Reply<World<T>>; 2],
+    take: impl Fn(&T) -> Vec<f32>,
+    put: impl Fn(&[f32]) -> T,
+) -> Reply<World<T>> {
+    match turn {
+        Turn::Right => return right,
+        Turn::Wrong => return wrong,
+        Turn::Part(..) | Turn::Spoilt(_) => {}
+    }
+    // A world in which a rank has no result has no values: it is a refusal.
+    let values = |world: &World<T>| -> Reply<Vec<f32>> {
+        let of_rank = |end: &RankOutcome<T>| match end {
+            RankOutcome::Result(result) => Ok(take(result)),
+            _ => Err(Refusal::new("a rank has no result")),
+        };
+        Ok(world.ranks.iter().map(of_rank).collect::<Reply<Vec<_>>>()?.concat())
+    };
+    let right = right?;
+    let axes = [("r", sizes[0]), ("element", sizes[1])];
+    match turn.values(&axes, || values(&right), || values(&wrong?)) {
+        Ok(values) => {
+            let ranks = values.chunks(sizes[1]).map(|of| RankOutcome::Result(put(of))).collect();
+            Ok(World { ranks, ..right })
+        }
+        // Other words.
+        Err(refusal) if refusal.0.is_empty() => {
+            let other = RankError::Target { target: 0, place: 0, vocab_size: 0 };
+            let ranks = right.ranks.iter().map(|_| RankOutcome::Refused(other)).collect();
+            Ok(World { ranks, ..right })
+        }
+        Err(_) => Ok(right),
+    }
+}
+
+impl Collectives for Mixed<Ranks> {
+    fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
+        let (w, t, n) = (case.world_size, case.targets.len(), case.own());
+        let target = case.targets.iter().copied().max().unwrap_or(0);
+        let sizes = [("w", w), ("t", t), ("n", n), ("target", target)];
+        let turn = self.mixer.turn(&Call::of("entropy", sizes).with(&case.logits));
+        let answers = [&self.right, &self.wrong].map(|party| party.entropy(case));
+        let take = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
+        let put = |values: &[f32]| Entropy { loss: values[0], dlogits: values[1..].to_vec() };
+        mixed(turn, [w, 1 + t * n], answers, take, put)
+    }
+
+    fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
+        let (w, len) = (case.world_size, case.len);
+        let turn =
+            self.mixer.turn(&Call::of("tree_sum", [("w", w), ("len", len)]).with(&case.values));
+        let answers = [&self.right, &self.wrong].map(|party| party.tree_sum(case));
+        mixed(turn, [w, len], answers, Vec::clone, <[f32]>::to_vec)
+    }
+}
+
+/// Answers to random questions.
+pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Probe> {
+    let (w, t) = (1 + draw.below(8), 1 + draw.below(9));
+    let n = [1, 2, 5][draw.below(3)];
+    let v = w * n;
+    let level = [0.0, 100.0, -1000.0][draw.below(3)];
+    let mut logits: Vec<f32> = draw.values(t * v).iter().map(|x| x + level).collect();
+    let targets: Vec<usize> = (0..t).map(|_| draw.below(v)).collect();
+    let id = draw.below(v);
+    if draw.below(4) == 0 && targets[0] != id {
+        logits[id] = [0.0, f32::NEG_INFINITY][draw.below(2)];
+    }
+    let good = EntropyCase { world_size: w, vocab_size: v, logits, targets };
+    let mut bad = good.clone();
+    let place = draw.below(t);
+    bad.targets[place] = v.saturating_add(draw.bits() as usize >> (1 + draw.below(63)));
+    let ranks = [1, 2, 4, 8][draw.below(4)];
+    let sum = blocks([ranks, 8, 1 + draw.below(9)], draw);
+    let loss = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
+    vec![
+        Probe::ask("entropy", || Ok(told(&party.entropy(&good)?, loss))),
+        Probe::ask("refusal", || Ok(told(&party.entropy(&bad)?, loss))),
+        Probe::ask("tree_sum", || Ok(told(&party.tree_sum(&sum)?, Vec::clone))),
+    ]
+}

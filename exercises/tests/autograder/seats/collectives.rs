@@ -1,0 +1,27 @@
+//! The learner's ranks as a party to the contract. Each runs in a thread of its own.
+
+use super::Learner;
+use crate::seat::{Seat, seat};
+use exercises::collectives;
+use seams::collectives::party::*;
+use seams::collectives::world;
+
+/// The seat of the collectives.
+pub const SEAT: Seat = seat!("collectives", dyn Collectives, None);
+
+impl Collectives for Learner {
+    fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
+        self.may("entropy")?;
+        world::run(case.world_size, |comm| {
+            let (logits, first) = (case.logits_of(comm.rank()), comm.rank() * case.own());
+            collectives::vocab_parallel_cross_entropy(comm, &logits, &case.targets, first)
+        })
+    }
+
+    fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
+        self.may("tree_sum")?;
+        world::run(case.world_size, |comm| {
+            collectives::tree_sum(comm, case.values_of(comm.rank()), case.len)
+        })
+    }
+}
