@@ -22,6 +22,7 @@ pub mod launch;
 pub mod link;
 pub mod loss;
 pub mod model;
+pub mod part;
 pub mod party;
 pub mod run;
 pub mod show;
