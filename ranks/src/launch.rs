@@ -25,6 +25,8 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// How many.
     pub ranks: usize,
+    /// Threads of each. Without a number, cores are shared out among the ranks.
+    pub threads: Option<usize>,
     /// Whether this process writes to rank 0 and reads what it prints. Otherwise it prints where this process does.
     pub piped: bool,
 }
@@ -70,9 +72,9 @@ impl Launch {
             }
         }
         mpirun.arg(&self.program).args(&self.arguments).env(watch::ROLL, roll.path());
-        // Cores are shared out among the ranks.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        mpirun.env("RAYON_NUM_THREADS", (cores / self.ranks).max(1).to_string());
+        let threads = self.threads.unwrap_or((cores / self.ranks.max(1)).max(1));
+        mpirun.env("RAYON_NUM_THREADS", threads.to_string());
         mpirun.stderr(Stdio::piped());
         if self.piped {
             mpirun.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -21,6 +21,7 @@ pub mod group;
 pub mod launch;
 pub mod link;
 pub mod loss;
+pub mod measure;
 pub mod model;
 pub mod part;
 pub mod party;

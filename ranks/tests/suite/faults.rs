@@ -190,7 +190,15 @@ fn of_run(roll: &Path) -> Vec<u32> {
 }
 
 fn kill(process: u32) {
-    let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
+    send(process, Signal::KILL);
+}
+
+fn stop(process: u32) {
+    send(process, Signal::STOP);
+}
+
+fn send(process: u32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
 }
 
 fn long_run(folder: &Path, ranks: usize) -> Launch {
@@ -200,7 +208,7 @@ fn long_run(folder: &Path, ranks: usize) -> Launch {
         ["ranks", "--tiny", "--text", &text, "--steps", "100000", "--every", "3", "--out", &out];
     let arguments =
         arguments.iter().map(Into::into).chain(["-n".into(), ranks.to_string().into()]).collect();
-    Launch { program: RANKS.into(), arguments, ranks, piped: false }
+    Launch { program: RANKS.into(), arguments, ranks, threads: None, piped: false }
 }
 
 /// Waits until something is so.
@@ -267,6 +275,40 @@ fn fifty_ranks_are_killed() {
 
 fn begun(started: &Started) {
     until("all ranks come", || started.processes().iter().all(Option::is_some));
+}
+
+/// A rank is killed, and mpirun does not notice, as it happens while MPI starts: here it is stopped, and notices nothing. The
+/// launcher watches the ranks itself. Whether the others are in the start of MPI or at work, they are ended.
+#[test]
+fn a_rank_that_mpirun_does_not_miss_is_missed() {
+    let _alone = alone();
+    for fault in [&["--fault", "2:late", "--patience", "3600"][..], &["--patience", "3600"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = long_run(folder.path(), 3);
+        launch.arguments.extend(fault.iter().map(Into::into));
+        let mut started = launch.start().unwrap();
+        begun(&started);
+        stop(started.mpirun());
+        kill(started.processes()[1].unwrap());
+        let why = "rank 1 was ended, and mpirun did not notice; the other ranks were ended after it";
+        assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()), "{fault:?}");
+        assert_eq!(of_run(started.roll()), [0u32; 0], "{fault:?}: processes are left");
+    }
+}
+
+/// The same of ranks that end themselves and say why: their own words are the reason.
+#[test]
+fn what_a_rank_says_that_mpirun_does_not_miss_is_heard() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut launch = long_run(folder.path(), 3);
+    launch.arguments.extend(["--fault", "2:late", "--patience", "5"].map(Into::into));
+    let mut started = launch.start().unwrap();
+    begun(&started);
+    stop(started.mpirun());
+    let Ended::Badly(why) = started.wait(LIMIT) else { panic!("it ended well") };
+    assert!(why.contains("the start of MPI did not end within 5 s"), "{why}");
+    assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
 }
 
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;

@@ -205,6 +205,9 @@ fn broken_in_contract<P: Component + ?Sized>(
 fn the_contract_catches_what_ranks_forget() {
     let of_shards = |bug| broken_in_contract::<dyn ParallelVocabEmbedding>(bug, |party| party);
     let of_loss = |bug| broken_in_contract::<dyn CrossEntropy>(bug, |party| party);
+    // The page on ParallelVocabEmbedding has these numbers.
+    let all = <dyn ParallelVocabEmbedding>::invariants().len();
+    assert_eq!((of_shards(Bug::AllReduceForgotten).len(), all), (17, 34));
     for (bug, shards, loss) in [
         (Bug::AllReduceForgotten, "parallel/owned-rows", "loss/two-tokens"),
         (Bug::MeanInsteadOfSum, "parallel/owned-rows", "loss/two-tokens"),
@@ -212,7 +215,6 @@ fn the_contract_catches_what_ranks_forget() {
         (Bug::OwnedGradientAllReduced, "parallel/gradient-slices", ""),
     ] {
         let (of_shards, of_loss) = (of_shards(bug), of_loss(bug));
-        println!("{bug:?}: {of_shards:?} {of_loss:?}");
         assert!(shards.is_empty() || of_shards.contains(&shards), "{bug:?}: {of_shards:?}");
         assert!(loss.is_empty() || of_loss.contains(&loss), "{bug:?}: {of_loss:?}");
     }
