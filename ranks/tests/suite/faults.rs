@@ -4,9 +4,10 @@
 use crate::support::{Random, alone};
 use ranks::checkpoint;
 use ranks::launch::{Ended, Launch, Started};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 /// The program of `cargo course ranks`.
@@ -331,11 +332,28 @@ fn ranks_do_not_outlive_mpirun() {
 #[test]
 fn ranks_do_not_outlive_the_command() {
     let _alone = alone();
+    at_work(|command| command.kill().unwrap());
+}
+
+/// Ctrl-C in a terminal: the command and mpirun get the signal, and the ranks do not.
+#[test]
+fn ctrl_c_ends_all() {
+    let _alone = alone();
+    at_work(|command| {
+        let group = Pid::from_raw(command.id() as i32).unwrap();
+        kill_process_group(group, Signal::INT).unwrap();
+    });
+}
+
+/// Starts the command, ends it in the given way once its ranks have come, and waits until nobody is left.
+fn at_work(end: impl Fn(&mut Child)) {
     let folder = tempfile::tempdir().unwrap();
     let Launch { program, arguments, .. } = long_run(folder.path(), 3);
     let rolls = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
-    let mut command = command.args(arguments).env("TMPDIR", rolls.path()).spawn().unwrap();
+    // A group of its own, as a shell gives it.
+    let command = command.args(arguments).env("TMPDIR", rolls.path()).process_group(0);
+    let mut command = command.spawn().unwrap();
     let roll = || {
         let entries = std::fs::read_dir(rolls.path()).unwrap().filter_map(Result::ok);
         entries
@@ -344,7 +362,7 @@ fn ranks_do_not_outlive_the_command() {
     };
     until("the ranks come", || roll().is_some());
     let roll = roll().unwrap();
-    command.kill().unwrap();
-    command.wait().unwrap();
+    end(&mut command);
+    assert!(!command.wait().unwrap().success());
     until("all end", || of_run(&roll).is_empty());
 }
