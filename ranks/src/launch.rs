@@ -192,10 +192,15 @@ impl Started {
             let _ = self.mpirun.kill();
             let _ = self.mpirun.wait();
         }
-        for process in self.processes().into_iter().flatten() {
-            if is_of(process, self.roll.path()) {
-                signal(process, Signal::KILL);
-            }
+        let left = || {
+            let processes = self.processes().into_iter().flatten();
+            processes.filter(|process| is_of(*process, self.roll.path())).collect::<Vec<_>>()
+        };
+        left().into_iter().for_each(|process| signal(process, Signal::KILL));
+        // A signal is no end yet.
+        let deadline = Instant::now() + GRACE;
+        while !left().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
         }
     }
 
