@@ -22,8 +22,7 @@ use std::time::{Duration, Instant};
 /// `w` of the worlds that are measured.
 pub const WORLDS: [usize; 4] = [2, 3, 4, 8];
 /// Bytes that each rank has; with 0 ranks only agree on the call.
-const BYTES: [usize; 9] =
-    [0, 8, 256, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
+const BYTES: [usize; 9] = [0, 8, 256, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304];
 /// Times that a world adds up, and makes a step.
 const SUMS: usize = 30;
 const STEPS: usize = 6;
@@ -402,7 +401,10 @@ impl Record {
         let _ = writeln!(
             text,
             "  1 rank, {:>3.0} ms {:>22.2} {:>8.2} {:>8.2}",
-            1e3 * self.alone.least, 1.0, one, 1.0
+            1e3 * self.alone.least,
+            1.0,
+            one,
+            1.0
         );
         for (words, steps, copies) in
             [("ranks share a table", &self.shards, false), ("copies", &self.copies, true)]
@@ -419,5 +421,50 @@ impl Record {
             }
         }
         Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> Record {
+        serde_json::from_str(include_str!("../../book/src/measured/ranks.json")).unwrap()
+    }
+
+    /// The model's numbers in the book are what this code makes of the times in the record.
+    #[test]
+    fn the_record_shows_what_its_times_say() {
+        let record = kept();
+        let shown: Vec<String> = record.table().unwrap().lines().map(str::to_string).collect();
+        assert_eq!(shown, record.shown, "measure again: see CONTRIBUTING.md");
+        let widest = shown.iter().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{widest:?}");
+    }
+
+    /// On 2 cores: sums take 1 second each whatever their size, agreements nothing, both ends 4 of 10 seconds.
+    #[test]
+    fn the_model_by_hand() {
+        let timed = |ranks, bytes, least| Timed { ranks, bytes, least, middle: least };
+        let sums = [2, 4].into_iter().flat_map(|ranks| {
+            BYTES.map(move |bytes| timed(ranks, bytes, if bytes == 0 { 0.0 } else { 1.0 }))
+        });
+        let record = Record {
+            cores: 2,
+            sums: sums.collect(),
+            ends: timed(1, 0, 4.0),
+            alone: timed(1, 0, 10.0),
+            ..kept()
+        };
+        let near = |got: f64, expected: f64| {
+            assert!((got - expected).abs() < 1e-9, "{got}, expected {expected}")
+        };
+        // Six sums, and half of both ends.
+        near(record.predicted(2, false).unwrap(), (2.0 + 6.0 + 6.0) / 10.0);
+        // Four ranks take turns on two cores.
+        near(record.predicted(4, false).unwrap(), (2.0 * (1.0 + 6.0) + 6.0) / 10.0);
+        // Copies have all to do, and add up three times.
+        near(record.predicted(2, true).unwrap(), (10.0 + 3.0) / 10.0);
+        near(record.predicted(4, true).unwrap(), (20.0 + 3.0) / 10.0);
     }
 }

@@ -60,7 +60,8 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         reason: e.to_string(),
     })?;
     let arguments = std::env::args_os().skip(1).collect();
-    let mut started = Launch { program, arguments, ranks: *ranks, threads: None, piped: false }.start()?;
+    let mut started =
+        Launch { program, arguments, ranks: *ranks, threads: None, piped: false }.start()?;
     match started.wait(FOREVER) {
         Ended::Well => Ok(()),
         Ended::Badly(reason) => Err(Error::Start { what: "the ranks ended".into(), reason }),

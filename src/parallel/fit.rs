@@ -117,7 +117,9 @@ mod tests {
         };
         assert!(squares(&found) <= squares(&costs));
         for factor in [0.99, 1.01] {
-            assert!(squares(&found) <= squares(&Costs { message: found.message * factor, ..found }));
+            assert!(
+                squares(&found) <= squares(&Costs { message: found.message * factor, ..found })
+            );
             assert!(squares(&found) <= squares(&Costs { byte: found.byte * factor, ..found }));
         }
     }

@@ -291,7 +291,8 @@ fn a_rank_that_mpirun_does_not_miss_is_missed() {
         begun(&started);
         stop(started.mpirun());
         kill(started.processes()[1].unwrap());
-        let why = "rank 1 was ended, and mpirun did not notice; the other ranks were ended after it";
+        let why =
+            "rank 1 was ended, and mpirun did not notice; the other ranks were ended after it";
         assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()), "{fault:?}");
         assert_eq!(of_run(started.roll()), [0u32; 0], "{fault:?}: processes are left");
     }
