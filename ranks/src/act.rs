@@ -4,13 +4,16 @@ use crate::communicator::{Call, Communicator, Order, digest};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
 use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
-use crate::train::{Batch, Grid, Named, Steps, Trainer};
+use crate::model::Shard;
+use crate::part;
+use crate::train::{Batch, Grid, Named, Seen, Steps, Trainer};
 use ndarray::Array2;
-use quadrivium::init::Init;
 use quadrivium::loss::IGNORE;
-use quadrivium::model::LlamaConfig;
+use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
+use seams::parallel::party::ShardCase;
+use seams::seam::{Manner, NormalInit};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
@@ -47,16 +50,36 @@ pub enum Question {
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
     },
-    /// The first values of a table, `[v, e]`, of which each rank draws its rows.
+    /// What one rank of a world of any size gives: see [`crate::part`].
+    Part {
+        /// How the question reaches the code.
+        manner: Manner,
+        /// That rank, its rows and the ids.
+        case: ShardCase,
+        /// `[b, s, e]`; then the gradient of the whole table is answered, in which only that rank's rows are asked about.
+        dy: Option<Vec<f32>>,
+        /// The rows of a block, if the sums have the order of the vocabulary.
+        block: Option<usize>,
+    },
+    /// The ids that one rank of a world of any size owns: the first, and the one behind the last.
+    Range {
+        /// `v`.
+        vocab_size: usize,
+        /// `w`, of the world that is asked about.
+        world_size: usize,
+        /// A rank of it.
+        rank: usize,
+    },
+    /// The first rows of one rank of a world of any size, `[n, e]`, of which each rank here draws some.
     Initial {
         /// `v` and `e`.
         shape: [usize; 2],
-        /// Of the normal distribution.
-        mean: f32,
-        /// Its standard deviation.
-        std: f32,
-        /// Its seed.
-        seed: u64,
+        /// `w`, of the world that is asked about.
+        world_size: usize,
+        /// A rank of it.
+        rank: usize,
+        /// What the rows are drawn from; the seed is the base seed.
+        init: NormalInit,
     },
     /// The loss of logits `[b, s, v]` whose columns the ranks cut, with their gradient.
     Entropy {
@@ -77,6 +100,8 @@ pub enum Question {
         seed: u64,
         /// Whether all copies read the same.
         same_text: bool,
+        /// Whether the output has a matrix of its own.
+        untied: bool,
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
     },
@@ -116,25 +141,55 @@ pub struct Answer {
     pub dtable: Vec<f32>,
     /// The gradient of `x`, `[b, s, h]`.
     pub dx: Vec<f32>,
-    /// Whether `y` and `dx` were the same bits on every rank.
+    /// The ids of a lookup as the call left them; a range of ids.
+    pub ids: Vec<usize>,
+    /// Whether `y`, `dx` and `ids` were the same bits on every rank.
     pub same: bool,
     /// Bytes that each rank has sent for it.
     pub sent: Vec<u64>,
 }
 
-fn order(block: Option<usize>) -> Order {
+/// What one rank has in hand when it has done its part.
+#[derive(Default)]
+pub(crate) struct Own {
+    pub y: Vec<f32>,
+    /// Of its rows, `[n, e]`.
+    pub rows: Vec<f32>,
+    pub dx: Vec<f32>,
+    /// How many elements the rows of all ranks have, without what was filled up.
+    pub elements: usize,
+    pub ids: Vec<usize>,
+}
+
+pub(crate) fn order(block: Option<usize>) -> Order {
     block.map_or(Order::Any, |block| Order::Fixed { block })
 }
 
 /// Rows `[n, e]` of this rank. A vocabulary that the ranks do not divide is filled up, with rows that no id names.
 fn own_rows(comm: &dyn Communicator, table: &[f32], width: usize, fill: f32) -> Result<Vec<f32>> {
     let v = table.len() / width.max(1);
+    filled_rows(comm, v, |id| table[id * width..(id + 1) * width].to_vec(), vec![fill; width])
+}
+
+/// The same of a table that is told row by row. What is filled up is NaN.
+pub(crate) fn own_rows_of(
+    comm: &dyn Communicator,
+    v: usize,
+    row: impl Fn(usize) -> Vec<f32>,
+    width: usize,
+) -> Result<Vec<f32>> {
+    filled_rows(comm, v, row, vec![f32::NAN; width])
+}
+
+fn filled_rows(
+    comm: &dyn Communicator,
+    v: usize,
+    row: impl Fn(usize) -> Vec<f32>,
+    fill: Vec<f32>,
+) -> Result<Vec<f32>> {
     let padded = padded_vocab_size(v, comm.world_size());
     let own = shard_range(padded, comm.world_size(), comm.rank())?;
-    let row = |id: usize| {
-        if id < v { table[id * width..(id + 1) * width].to_vec() } else { vec![fill; width] }
-    };
-    Ok(own.flat_map(row).collect())
+    Ok(own.flat_map(|id| if id < v { row(id) } else { fill.clone() }).collect())
 }
 
 /// What one rank answers. All ranks of `comm` are asked the same.
@@ -144,7 +199,7 @@ fn own_rows(comm: &dyn Communicator, table: &[f32], width: usize, fill: f32) -> 
 pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Answer> {
     let comm = comm_rc.as_ref();
     let before = comm.sent();
-    let (y, dtable, dx, v) = match question {
+    let own = match question {
         Question::Lookup { shape, width, table, ids, dy, block } => {
             let dev = Cpu::default();
             let rows = own_rows(comm, table, *width, f32::NAN)?;
@@ -155,14 +210,15 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             match dy {
                 None => {
                     let y = parallel_embedding(comm, order(*block), ids, &shard, v)?;
-                    (y.as_vec(), Vec::new(), Vec::new(), 0)
+                    Own { y: y.as_vec(), ..Own::default() }
                 }
                 Some(dy) => {
                     let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
                     let y = parallel_embedding(comm, order(*block), traced, &shard, v)?;
                     let values = y.as_vec();
                     let mut grads = run_back(&dev, y, dy)?;
-                    (values, gradient(&mut grads, &shard)?, Vec::new(), v * width)
+                    let rows = gradient(&mut grads, &shard)?;
+                    Own { y: values, rows, elements: v * width, ..Own::default() }
                 }
             }
         }
@@ -184,13 +240,17 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             let loss = parallel_loss(comm, order(*block), traced, &weight, &targets, v)?;
             let value = loss.array();
             let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
-            (vec![value], gradient(&mut grads, &weight)?, gradient(&mut grads, &x)?, v * width)
+            let (rows, dx) = (gradient(&mut grads, &weight)?, gradient(&mut grads, &x)?);
+            Own { y: vec![value], rows, dx, elements: v * width, ..Own::default() }
         }
-        Question::Initial { shape: [v, e], mean, std, seed } => {
-            let init = Init::Normal { mean: f64::from(*mean), std: f64::from(*std), seed: *seed };
-            init.check()?;
-            let own = own_rows(comm, &init.values(v * e), *e, 0.0)?;
-            (Vec::new(), own, Vec::new(), v * e)
+        Question::Part { manner, case, dy, block } => {
+            part::lookup(comm, (*manner, *block), case, dy.as_deref())?
+        }
+        Question::Range { vocab_size, world_size, rank } => {
+            part::range(comm, (*vocab_size, *world_size, *rank))?
+        }
+        Question::Initial { shape, world_size, rank, init } => {
+            part::initial(comm, *shape, (*world_size, *rank), *init)?
         }
         Question::Entropy { shape: [b, s, v], logits, targets } => {
             let (t, v) = (b * s, *v);
@@ -207,22 +267,28 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             let own = Array2::from_shape_vec((own.len() / t, t), own).unwrap_or_default();
             let mut own = own.t().as_standard_layout().into_owned(); //       [t, n]
             let loss = parallel_cross_entropy(comm, Order::Any, &mut own, targets)?;
-            (vec![loss as f32], own.t().iter().copied().collect(), Vec::new(), v * t)
+            let rows = own.t().iter().copied().collect();
+            Own { y: vec![loss as f32], rows, elements: v * t, ..Own::default() }
         }
-        Question::Train { world_size, steps, seed, same_text, block } => {
+        Question::Train { world_size, steps, seed, same_text, untied, block } => {
             let grid = Grid::new(comm_rc, *world_size)?;
             let copy = if *same_text { 0 } else { grid.copy() };
-            let mut model = tiny(grid, *seed, order(*block))?;
-            let (mut losses, mut in_order) = (Vec::new(), Vec::new());
+            let mut model = tiny(grid, *seed, order(*block), *untied)?;
+            let (mut losses, mut dx) = (Vec::new(), Vec::new());
+            let mut norms = Vec::new();
             for step in 0..*steps {
                 let batch = tiny_batch(*seed, step, copy);
                 // The same weights, with sums in the order of the vocabulary.
-                in_order.push(model.loss(&batch, Order::Fixed { block: TINY_BLOCK })?);
-                losses.push(model.step(&batch, RATE)?.loss);
+                dx.push(model.loss(&batch, Order::Fixed { block: TINY_BLOCK })?);
+                let Seen { loss, norm } = model.step(&batch, RATE)?;
+                losses.push(loss);
+                norms.push(norm as f32);
             }
-            let (table, blocks) = parts(model.as_mut())?;
-            in_order.extend(blocks); // alike on every rank, too
-            (losses, table, in_order, TINY_VOCAB * 16)
+            dx.extend(norms);
+            let (rows, blocks) = parts(model.as_mut())?;
+            dx.extend(blocks); // alike on every rank, too
+            let elements = rows.len() * world_size;
+            Own { y: losses, rows, dx, elements, ..Own::default() }
         }
         Question::Altered { rank, place, id, question } => {
             let mut altered = question.as_ref().clone();
@@ -247,7 +313,7 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
         }
     };
     let sent = comm.sent() - before;
-    together(comm, y, dtable, dx, v, sent)
+    together(comm, own, sent)
 }
 
 /// `v` of the tiny model.
@@ -261,19 +327,27 @@ pub const RATE: f64 = 0.01;
 ///
 /// # Errors
 /// A world size that is not 1, 2, 3, 4, 6 or 8; what [`Trainer::new`] refuses.
-pub fn tiny(grid: Grid, seed: u64, order: Order) -> Result<Box<dyn Steps>> {
+pub fn tiny(grid: Grid, seed: u64, order: Order, untied: bool) -> Result<Box<dyn Steps>> {
     let config = tiny_config(seed);
     let world_size = grid.shards.world_size();
-    Ok(match world_size {
-        1 => Box::new(Trainer::<48, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        2 => Box::new(Trainer::<24, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        3 => Box::new(Trainer::<16, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        4 => Box::new(Trainer::<12, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        6 => Box::new(Trainer::<8, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        8 => Box::new(Trainer::<6, 16, 2, 1, 8, 48, 2>::new(config, grid, order)?),
-        _ => return Err(quadrivium::Error::WorldSize { world_size, vocab_size: TINY_VOCAB }.into()),
-    })
+    macro_rules! of_rows {
+        ($($n:literal)*) => {
+            match (TINY_VOCAB / world_size, untied) {
+                _ if TINY_VOCAB % world_size != 0 => None,
+                $(
+                    ($n, false) => Some(Box::new(Tiny::<$n, Tied>::new(config, grid, order)?) as _),
+                    ($n, true) => Some(Box::new(Tiny::<$n, Shard<$n, 16>>::new(config, grid, order)?) as _),
+                )*
+                _ => None,
+            }
+        };
+    }
+    let model: Option<Box<dyn Steps>> = of_rows!(48 24 16 12 8 6);
+    let none = quadrivium::Error::WorldSize { world_size, vocab_size: TINY_VOCAB };
+    model.ok_or(none.into())
 }
+
+type Tiny<const N: usize, O> = Trainer<N, 16, 2, 1, 8, 48, 2, O>;
 
 /// Its settings.
 pub fn tiny_config(seed: u64) -> LlamaConfig {
@@ -301,11 +375,17 @@ pub fn tiny_batch(seed: u64, step: usize, copy: usize) -> Batch {
     Batch { ids, next, shape }
 }
 
-/// This rank's rows of the table, and the weights of the blocks.
+/// What this rank has of the matrices that are cut, row by row, and what every rank has alike: weights, and what the
+/// optimizer remembers of all gradients so far.
 fn parts(model: &mut dyn Steps) -> Result<(Vec<f32>, Vec<f32>)> {
-    let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
-    let flat = |tensors: Vec<Named>| tensors.into_iter().flat_map(|named| named.values).collect();
-    Ok((flat(cut), flat(whole)))
+    let (cut, whole): (Vec<_>, Vec<_>) = model.state()?.into_iter().partition(|named| named.cut);
+    let row = |at: usize| {
+        let of = move |named: &Named| named.values[at * 16..][..16].to_vec();
+        cut.iter().flat_map(of).collect::<Vec<f32>>()
+    };
+    let n = cut.first().map_or(0, |table| table.values.len() / 16);
+    let whole = whole.into_iter().flat_map(|named| named.values).collect();
+    Ok(((0..n).flat_map(row).collect(), whole))
 }
 
 fn alter(question: &mut Question, place: usize, new: usize) {
@@ -317,37 +397,37 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         Question::Altered { question, .. }
         | Question::Absent { question, .. }
         | Question::UnderCondition { question, .. } => alter(question, place, new),
-        Question::Train { .. } | Question::Initial { .. } => {}
+        Question::Part { case, .. } => case.ids[place] = new,
+        Question::Train { .. } | Question::Range { .. } | Question::Initial { .. } => {}
     }
 }
 
 /// Puts the owners' gradients together, and compares what all should have alike.
-fn together(
-    comm: &dyn Communicator,
-    y: Vec<f32>,
-    own: Vec<f32>,
-    dx: Vec<f32>,
-    elements: usize,
-    sent: u64,
-) -> Result<Answer> {
-    let alike: Vec<u8> =
-        y.iter().chain(&dx).flat_map(|value| value.to_bits().to_le_bytes()).collect();
+fn together(comm: &dyn Communicator, own: Own, sent: u64) -> Result<Answer> {
+    let Own { y, rows, dx, elements, ids } = own;
+    let floats = y.iter().chain(&dx).flat_map(|value| value.to_bits().to_le_bytes());
+    let numbers = ids.iter().flat_map(|id| (*id as u64).to_le_bytes());
+    let alike: Vec<u8> = floats.chain(numbers).collect();
     let same = comm.gather(&alike)?.iter().all(|theirs| *theirs == alike);
-    let rows = comm.gather(bytemuck::cast_slice(&own))?;
+    let rows = comm.gather(bytemuck::cast_slice(&rows))?;
     let words = rows.iter().flat_map(|bytes| bytes.chunks_exact(4));
     let mut dtable: Vec<f32> = words.map(bytemuck::pod_read_unaligned).collect();
     dtable.truncate(elements); // without what was filled up
     let number = |bytes: Vec<u8>| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
     let sent = comm.gather(&sent.to_le_bytes())?.into_iter().map(number).collect();
-    Ok(Answer { y, dtable, dx, same, sent })
+    Ok(Answer { y, dtable, dx, ids, same, sent })
 }
 
-fn matrix(dev: &Cpu, values: Vec<f32>, width: usize) -> Result<Tensor<(usize, usize), f32, Cpu>> {
+pub(crate) fn matrix(
+    dev: &Cpu,
+    values: Vec<f32>,
+    width: usize,
+) -> Result<Tensor<(usize, usize), f32, Cpu>> {
     let rows = values.len() / width.max(1);
     dev.try_tensor_from_vec(values, (rows, width)).map_err(|e| Error::Library(e.into()))
 }
 
-fn gradient<S: Shape>(
+pub(crate) fn gradient<S: Shape>(
     grads: &mut Gradients<f32, Cpu>,
     of: &Tensor<S, f32, Cpu>,
 ) -> Result<Vec<f32>> {
@@ -356,7 +436,7 @@ fn gradient<S: Shape>(
 }
 
 /// The gradients for a given `dy`: those of `<y, dy>`.
-fn run_back<B: Dim, S: Dim, M: Dim>(
+pub(crate) fn run_back<B: Dim, S: Dim, M: Dim>(
     dev: &Cpu,
     y: Tensor<(B, S, M), f32, Cpu, OwnedTape<f32, Cpu>>,
     dy: &[f32],

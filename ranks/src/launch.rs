@@ -25,6 +25,8 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// How many.
     pub ranks: usize,
+    /// Threads of each. Without a number, cores are shared out among the ranks.
+    pub threads: Option<usize>,
     /// Whether this process writes to rank 0 and reads what it prints. Otherwise it prints where this process does.
     pub piped: bool,
 }
@@ -70,9 +72,9 @@ impl Launch {
             }
         }
         mpirun.arg(&self.program).args(&self.arguments).env(watch::ROLL, roll.path());
-        // Cores are shared out among the ranks.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        mpirun.env("RAYON_NUM_THREADS", (cores / self.ranks).max(1).to_string());
+        let threads = self.threads.unwrap_or((cores / self.ranks.max(1)).max(1));
+        mpirun.env("RAYON_NUM_THREADS", threads.to_string());
         mpirun.stderr(Stdio::piped());
         if self.piped {
             mpirun.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -190,10 +192,15 @@ impl Started {
             let _ = self.mpirun.kill();
             let _ = self.mpirun.wait();
         }
-        for process in self.processes().into_iter().flatten() {
-            if is_of(process, self.roll.path()) {
-                signal(process, Signal::KILL);
-            }
+        let left = || {
+            let processes = self.processes().into_iter().flatten();
+            processes.filter(|process| is_of(*process, self.roll.path())).collect::<Vec<_>>()
+        };
+        left().into_iter().for_each(|process| signal(process, Signal::KILL));
+        // A signal is no end yet.
+        let deadline = Instant::now() + GRACE;
+        while !left().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
         }
     }
 

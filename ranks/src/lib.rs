@@ -6,7 +6,7 @@
 //!
 //! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`].
 //! How ranks agree before they exchange anything stands in [`group`], what happens when one dies in [`watch`] and
-//! [`launch`], and what is left on disk in [`checkpoint`].
+//! [`launch`], and what is left on disk in [`checkpoint`]. [`part`] answers what the contract asks, and [`measure`] times ranks.
 //!
 //! [`Communicator`]: communicator::Communicator
 
@@ -21,7 +21,9 @@ pub mod group;
 pub mod launch;
 pub mod link;
 pub mod loss;
+pub mod measure;
 pub mod model;
+pub mod part;
 pub mod party;
 pub mod run;
 pub mod show;

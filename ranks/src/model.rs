@@ -124,8 +124,54 @@ impl<
     }
 }
 
-/// A decoder whose output is its embedding's table once more, as the course's own model: the table is cut over the ranks, and
-/// each uses its rows at both ends.
+/// What projects the last tokens to logits: [`Tied`], the embedding's table once more, or a [`Shard`] of a matrix of its own,
+/// `[v, h]`, cut over the ranks as the table is.
+pub trait Output<const N: usize, const H: usize>: TensorCollection<f32, Cpu> + Sized {
+    /// This rank's part of the output that one process draws from the same settings, for a model of `layers` blocks.
+    ///
+    /// # Errors
+    /// Settings that can't be drawn from; what the device reports.
+    fn drawn(
+        dev: &Cpu,
+        config: LlamaConfig,
+        layers: usize,
+        comm: &dyn Communicator,
+    ) -> Result<Self>;
+
+    /// Its own rows, `[n, h]`, if it has any.
+    fn own(&self) -> Option<&Tensor<Rank2<N, H>, f32, Cpu>>;
+}
+
+impl<const N: usize, const H: usize> Output<N, H> for Tied {
+    fn drawn(_: &Cpu, _: LlamaConfig, _: usize, _: &dyn Communicator) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn own(&self) -> Option<&Tensor<Rank2<N, H>, f32, Cpu>> {
+        None
+    }
+}
+
+impl<const N: usize, const H: usize> Output<N, H> for Shard<N, H> {
+    fn drawn(
+        dev: &Cpu,
+        config: LlamaConfig,
+        layers: usize,
+        comm: &dyn Communicator,
+    ) -> Result<Self> {
+        // The seed behind those of the blocks, as in `LlamaTransformer::new`.
+        let seed = config.init_seed.wrapping_add(1 + 7 * layers as u64);
+        let init = Init::Normal { mean: 0.0, std: config.init_std, seed };
+        Self::drawn(dev, init, comm.world_size(), comm.rank())
+    }
+
+    fn own(&self) -> Option<&Tensor<Rank2<N, H>, f32, Cpu>> {
+        Some(&self.weight)
+    }
+}
+
+/// A decoder with both ends cut over the ranks: the embedding's table, and the output. By default the output is the table
+/// once more, as in the course's own model, and each rank uses its rows at both ends; with a [`Shard`] it has rows of its own.
 ///
 /// `N` is the rows of a shard; there are `N w` ids. The other sizes are those of
 /// [`LlamaTransformer`]. Its tensors have the names of Hugging Face's Llama.
@@ -138,11 +184,14 @@ pub struct ShardedLlama<
     const HD: usize,
     const FF: usize,
     const L: usize,
+    O = Tied,
 > {
     /// This rank's rows of the table.
     pub embed_tokens: Shard<N, H>,
     /// What every rank has alike.
     pub trunk: Trunk<H, NH, NKV, HD, FF, L>,
+    /// The output.
+    pub lm_head: O,
 }
 
 impl<
@@ -153,7 +202,8 @@ impl<
     const HD: usize,
     const FF: usize,
     const L: usize,
-> ShardedLlama<N, H, NH, NKV, HD, FF, L>
+    O: Output<N, H>,
+> ShardedLlama<N, H, NH, NKV, HD, FF, L, O>
 {
     /// This rank's part of the model that one process draws from the same settings.
     ///
@@ -162,7 +212,8 @@ impl<
     pub fn drawn(dev: &Cpu, config: LlamaConfig, comm: &dyn Communicator) -> Result<Self> {
         let init = Init::Normal { mean: 0.0, std: config.init_std, seed: config.init_seed };
         let embed_tokens = Shard::drawn(dev, init, comm.world_size(), comm.rank())?;
-        Ok(Self { embed_tokens, trunk: Trunk::drawn(dev, config)? })
+        let lm_head = O::drawn(dev, config, L, comm)?;
+        Ok(Self { embed_tokens, trunk: Trunk::drawn(dev, config)?, lm_head })
     }
 
     // ANCHOR: sharded_loss
@@ -179,15 +230,29 @@ impl<
     ) -> Result<Tensor<Rank0, f32, Cpu, T>> {
         let v = N * comm.world_size();
         let (ids, tape) = ids.split_tape();
-        // The number of rows is known at run time from here on: the code is compiled once, and not for each `N`.
-        let table = self.embed_tokens.weight.retaped::<T>().try_reshape_like(&(N, Const::<H>));
-        let (table, table_tape) = table.map_err(quadrivium::Error::from)?.split_tape(); // [n, h]
-        let ids = ids.put_tape(tape.merge(table_tape));
+        let (table, of_table) = rows::<N, H, T>(&self.embed_tokens.weight)?; //[n, h]
+        let ids = ids.put_tape(tape.merge(of_table));
         let x = parallel_embedding(comm, order, ids, &table, v)?; //          [b, s, h]
         let x = self.trunk.try_forward(x)?; //                                [b, s, h]
-        parallel_loss(comm, order, x, &table, next, v) //                     []
+        let (output, of_output) = match self.lm_head.own() {
+            None => (table, T::default()),
+            Some(own) => rows::<N, H, T>(own)?,
+        }; //                                                                 [n, h]
+        let (x, tape) = x.split_tape();
+        let x = x.put_tape(tape.merge(of_output));
+        parallel_loss(comm, order, x, &output, next, v) //                    []
     }
     // ANCHOR_END: sharded_loss
+}
+
+type Rows<const H: usize> = Tensor<(usize, Const<H>), f32, Cpu>;
+
+/// Rows whose number is known at run time: what follows is compiled once, and not for each `N`.
+fn rows<const N: usize, const H: usize, T: Tape<f32, Cpu>>(
+    weight: &Tensor<Rank2<N, H>, f32, Cpu>,
+) -> Result<(Rows<H>, T)> {
+    let rows = weight.retaped::<T>().try_reshape_like(&(N, Const::<H>));
+    Ok(rows.map_err(quadrivium::Error::from)?.split_tape())
 }
 
 impl<
@@ -198,11 +263,13 @@ impl<
     const HD: usize,
     const FF: usize,
     const L: usize,
-> TensorCollection<f32, Cpu> for ShardedLlama<N, H, NH, NKV, HD, FF, L>
+    O: Output<N, H>,
+> TensorCollection<f32, Cpu> for ShardedLlama<N, H, NH, NKV, HD, FF, L, O>
 {
     type To<E: Dtype, D: Device<E>> = (
         <Shard<N, H> as TensorCollection<f32, Cpu>>::To<E, D>,
         <Trunk<H, NH, NKV, HD, FF, L> as TensorCollection<f32, Cpu>>::To<E, D>,
+        O::To<E, D>,
     );
 
     fn iter_tensors<V: ModuleVisitor<Self, f32, Cpu>>(
@@ -212,6 +279,7 @@ impl<
             (
                 Self::module("model.embed_tokens", |m| &m.embed_tokens, |m| &mut m.embed_tokens),
                 Self::module("model", |m| &m.trunk, |m| &mut m.trunk),
+                Self::module("lm_head", |m| &m.lm_head, |m| &mut m.lm_head),
             ),
             |parts| parts,
         )

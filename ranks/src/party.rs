@@ -102,7 +102,8 @@ impl OfProcesses {
     pub fn start(program: &Path, ranks: usize, patience: Duration) -> Result<Self> {
         let arguments = vec![patience.as_secs().to_string().into()];
         let mut started =
-            Launch { program: program.into(), arguments, ranks, piped: true }.start()?;
+            Launch { program: program.into(), arguments, ranks, threads: None, piped: true }
+                .start()?;
         let Some((to, from)) = started.pipes() else {
             return Err(Error::Start { what: "mpirun".into(), reason: "it has no pipes".into() });
         };

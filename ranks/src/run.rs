@@ -60,7 +60,8 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         reason: e.to_string(),
     })?;
     let arguments = std::env::args_os().skip(1).collect();
-    let mut started = Launch { program, arguments, ranks: *ranks, piped: false }.start()?;
+    let mut started =
+        Launch { program, arguments, ranks: *ranks, threads: None, piped: false }.start()?;
     match started.wait(FOREVER) {
         Ended::Well => Ok(()),
         Ended::Badly(reason) => Err(Error::Start { what: "the ranks ended".into(), reason }),
@@ -268,13 +269,15 @@ fn go_on(model: &mut dyn Steps, dir: &Path, run: &str) -> Result<usize> {
     Ok(index.step)
 }
 
-/// A number that is another one for other weights: of the whole table, and of the blocks. The same on every rank.
+/// A number that is another one for other weights: of what is cut, put together, and of the blocks. The same on every rank.
 fn fingerprint(model: &mut dyn Steps) -> Result<String> {
     let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
-    let rows: Vec<u8> =
-        cut.iter().flat_map(|named| &named.values).flat_map(|x| x.to_le_bytes()).collect();
-    let rows = model.grid().shards.gather(&rows)?.concat();
-    let mut all: Vec<f32> = rows.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+    let mut all = Vec::new();
+    for named in cut {
+        let rows: Vec<u8> = named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let rows = model.grid().shards.gather(&rows)?.concat();
+        all.extend(rows.chunks_exact(4).map(bytemuck::pod_read_unaligned::<f32>));
+    }
     all.extend(whole.iter().flat_map(|named| &named.values));
     Ok(format!("{:016x}", digest_of_floats(&all)))
 }

@@ -110,7 +110,7 @@ pub fn table(run: &Run) -> learner::Result<()> {
     let (v, h) = (run.vocab_size, run.hidden_size);
     out.entry(
         "table",
-        &format!("{v} rows of {h} elements, at both ends; the blocks are on every rank"),
+        &format!("{v} rows of {h} elements, at both ends; each rank has all blocks"),
     )?;
     let steps = format!(
         "{} to {}, {} tokens each",

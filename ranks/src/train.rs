@@ -2,8 +2,8 @@
 
 use crate::communicator::{Call, Communicator, Order, digest_of_floats, go_on, sum};
 use crate::error::{Error, Result};
-use crate::model::ShardedLlama;
-use quadrivium::model::LlamaConfig;
+use crate::model::{Output, ShardedLlama};
+use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName,
 };
@@ -136,7 +136,7 @@ pub trait Steps {
     fn grid(&self) -> &Grid;
 }
 
-/// A model with its optimizer.
+/// A model with its optimizer. `O` is its output: the table once more, or a matrix of its own.
 pub struct Trainer<
     const N: usize,
     const H: usize,
@@ -145,8 +145,9 @@ pub struct Trainer<
     const HD: usize,
     const FF: usize,
     const L: usize,
+    O = Tied,
 > {
-    model: ShardedLlama<N, H, NH, NKV, HD, FF, L>,
+    model: ShardedLlama<N, H, NH, NKV, HD, FF, L, O>,
     grid: Grid,
     order: Order,
     dev: Cpu,
@@ -162,7 +163,8 @@ impl<
     const HD: usize,
     const FF: usize,
     const L: usize,
-> Trainer<N, H, NH, NKV, HD, FF, L>
+    O: Output<N, H>,
+> Trainer<N, H, NH, NKV, HD, FF, L, O>
 {
     /// A model that has not made a step. `config` is that of a model in one process, and so are the first weights.
     ///
@@ -193,7 +195,9 @@ impl<
     // ANCHOR: average
     /// The mean of the copies' gradients, in the order of the copies.
     fn average(&self, flat: &mut [f32]) -> Result<()> {
-        let Some(copies) = &self.grid.copies else { return Ok(()) };
+        let Some(copies) = self.grid.copies.as_ref().filter(|_| !flat.is_empty()) else {
+            return Ok(()); // nothing that others have, too
+        };
         sum(copies.as_ref(), self.order, flat)?;
         let p = copies.world_size() as f32;
         flat.iter_mut().for_each(|gradient| *gradient /= p);
@@ -202,22 +206,28 @@ impl<
     // ANCHOR_END: average
 
     // ANCHOR: norm
-    /// The norm of all gradients: each rank has some of the table's, and each rank has all of the blocks', which count once.
-    fn norm(&self, table: &[f32], blocks: &[f32]) -> Result<f64> {
+    /// The norm of all gradients: each rank has some of those that are cut, and each rank has all of the blocks', which count
+    /// once.
+    fn norm(&self, cut: [&[f32]; 2], blocks: &[f32]) -> Result<f64> {
         let squares = |total: &mut [f64], gradients: &[f32]| {
             gradients.iter().for_each(|g| total[0] += f64::from(*g) * f64::from(*g));
         };
-        let (mut of_table, mut of_blocks) = ([0.0], [0.0]);
+        let (mut of_cut, mut of_blocks) = ([0.0], [0.0]);
         let shards = self.grid.shards.as_ref();
         match self.order {
             Order::Any => {
-                squares(&mut of_table, table);
-                sum(shards, self.order, &mut of_table)?;
+                cut.iter().for_each(|own| squares(&mut of_cut, own));
+                sum(shards, self.order, &mut of_cut)?;
             }
-            Order::Fixed { .. } => go_on(shards, &mut of_table, |total| squares(total, table))?,
+            // One matrix after the other, as one rank has them.
+            Order::Fixed { .. } => {
+                for own in cut.into_iter().filter(|own| !own.is_empty()) {
+                    go_on(shards, &mut of_cut, |total| squares(total, own))?;
+                }
+            }
         }
         squares(&mut of_blocks, blocks);
-        Ok((of_table[0] + of_blocks[0]).sqrt())
+        Ok((of_cut[0] + of_blocks[0]).sqrt())
     }
     // ANCHOR_END: norm
 }
@@ -230,7 +240,8 @@ impl<
     const HD: usize,
     const FF: usize,
     const L: usize,
-> Steps for Trainer<N, H, NH, NKV, HD, FF, L>
+    O: Output<N, H>,
+> Steps for Trainer<N, H, NH, NKV, HD, FF, L, O>
 {
     // ANCHOR: step
     fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen> {
@@ -246,14 +257,16 @@ impl<
         let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
 
         let mut table = collect(&mut self.model.embed_tokens, &mut grads)?; // [n h], of this rank's rows
+        let mut output = collect(&mut self.model.lm_head, &mut grads)?; //     [n h] too, or nothing
         let mut blocks = collect(&mut self.model.trunk, &mut grads)?; //       the same on every rank
         // They are not exchanged. If each rank did not compute the same, the blocks would drift apart.
         alike(shards.as_ref(), &blocks)?;
-        self.average(&mut table)?;
-        self.average(&mut blocks)?;
+        for gradients in [&mut table, &mut output, &mut blocks] {
+            self.average(gradients)?;
+        }
         self.average(&mut mean)?;
 
-        let norm = self.norm(&table, &blocks)?;
+        let norm = self.norm([&table, &output], &blocks)?;
         if !norm.is_finite() {
             let (name, rule) =
                 ("the norm of the gradients", "finite: the model has diverged".into());
@@ -261,9 +274,11 @@ impl<
         }
         if norm > CLIP {
             let factor = (CLIP / norm) as f32;
-            table.iter_mut().chain(&mut blocks).for_each(|gradient| *gradient *= factor);
+            let all = table.iter_mut().chain(&mut output).chain(&mut blocks);
+            all.for_each(|gradient| *gradient *= factor);
         }
         put(&mut self.model.embed_tokens, &mut grads, &table)?;
+        put(&mut self.model.lm_head, &mut grads, &output)?;
         put(&mut self.model.trunk, &mut grads, &blocks)?;
         self.adam.update(&mut self.model, &mut grads, rate)?;
         self.model.try_zero_grads(&mut grads).map_err(quadrivium::Error::from)?;
@@ -284,7 +299,7 @@ impl<
     fn weights(&mut self) -> Result<Vec<Named>> {
         let mut list = List { tensors: Vec::new(), take: None };
         let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
-        ShardedLlama::iter_tensors(walker).map_err(missing)?;
+        ShardedLlama::<N, H, NH, NKV, HD, FF, L, O>::iter_tensors(walker).map_err(missing)?;
         Ok(list.tensors)
     }
 
@@ -292,7 +307,7 @@ impl<
         for write in [false, true] {
             let mut list = List { tensors: Vec::new(), take: Some((weights, write)) };
             let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
-            ShardedLlama::iter_tensors(walker).map_err(missing)?;
+            ShardedLlama::<N, H, NH, NKV, HD, FF, L, O>::iter_tensors(walker).map_err(missing)?;
         }
         Ok(())
     }
@@ -307,7 +322,7 @@ impl<
         for (name, view) in moments.iter() {
             let words = view.data().chunks_exact(4);
             let values = words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-            let (shape, cut) = (view.shape().to_vec(), name.ends_with(TABLE));
+            let (shape, cut) = (view.shape().to_vec(), is_cut(name));
             state.push(Named { name: name.into(), shape, values, cut });
         }
         state.sort_by(|one, other| one.name.cmp(&other.name)); // the file has an order of its own
@@ -434,7 +449,7 @@ impl TensorVisitor<f32, Cpu> for List<'_> {
         let shape: Vec<usize> = weight.shape().concrete().into();
         match self.take {
             None => {
-                let cut = name == TABLE;
+                let cut = is_cut(&name);
                 self.tensors.push(Named { name, shape, values: weight.as_vec(), cut });
             }
             Some((weights, write)) => {
@@ -455,5 +470,10 @@ impl TensorVisitor<f32, Cpu> for List<'_> {
     }
 }
 
-/// The name of the table, the one tensor that is cut.
-pub const TABLE: &str = "model.embed_tokens.weight";
+/// The table and, if it is not tied, the output: what is cut over the ranks.
+const CUT: [&str; 2] = ["model.embed_tokens.weight", "lm_head.weight"];
+
+/// Whether the tensor of this name is cut, or what the optimizer remembers of it.
+fn is_cut(name: &str) -> bool {
+    CUT.iter().any(|cut| name.ends_with(cut))
+}

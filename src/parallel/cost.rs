@@ -2,9 +2,10 @@
 //!
 //! The model is that of Thakur, Rabenseifner and Gropp 2005: a message of `n` bytes takes `alpha + n beta` seconds, and
 //! adding up `n` bytes takes `n gamma`. It knows no network that is shared, no hierarchy of fast and slow links, and no
-//! work that hides communication. Nothing here communicates, and no parameter is built in: they are fitted to
-//! measurements elsewhere.
+//! work that hides communication. Nothing here communicates, and no parameter is built in: [`Costs::fitted`] takes them from
+//! what was measured.
 
+pub use super::fit::Measured;
 use super::ownership::Ownership;
 use crate::checks::require;
 use crate::error::{Error, Result};

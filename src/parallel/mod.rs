@@ -7,6 +7,7 @@
 mod balance;
 pub mod builder;
 pub mod cost;
+mod fit;
 mod formula;
 mod ownership;
 mod shards;

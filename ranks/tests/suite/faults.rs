@@ -4,9 +4,10 @@
 use crate::support::{Random, alone};
 use ranks::checkpoint;
 use ranks::launch::{Ended, Launch, Started};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 /// The program of `cargo course ranks`.
@@ -190,7 +191,15 @@ fn of_run(roll: &Path) -> Vec<u32> {
 }
 
 fn kill(process: u32) {
-    let _ = kill_process(Pid::from_raw(process as i32).unwrap(), Signal::KILL);
+    send(process, Signal::KILL);
+}
+
+fn stop(process: u32) {
+    send(process, Signal::STOP);
+}
+
+fn send(process: u32, signal: Signal) {
+    let _ = kill_process(Pid::from_raw(process as i32).unwrap(), signal);
 }
 
 fn long_run(folder: &Path, ranks: usize) -> Launch {
@@ -200,7 +209,7 @@ fn long_run(folder: &Path, ranks: usize) -> Launch {
         ["ranks", "--tiny", "--text", &text, "--steps", "100000", "--every", "3", "--out", &out];
     let arguments =
         arguments.iter().map(Into::into).chain(["-n".into(), ranks.to_string().into()]).collect();
-    Launch { program: RANKS.into(), arguments, ranks, piped: false }
+    Launch { program: RANKS.into(), arguments, ranks, threads: None, piped: false }
 }
 
 /// Waits until something is so.
@@ -269,6 +278,41 @@ fn begun(started: &Started) {
     until("all ranks come", || started.processes().iter().all(Option::is_some));
 }
 
+/// A rank is killed, and mpirun does not notice, as it happens while MPI starts: here it is stopped, and notices nothing. The
+/// launcher watches the ranks itself. Whether the others are in the start of MPI or at work, they are ended.
+#[test]
+fn a_rank_that_mpirun_does_not_miss_is_missed() {
+    let _alone = alone();
+    for fault in [&["--fault", "2:late", "--patience", "3600"][..], &["--patience", "3600"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = long_run(folder.path(), 3);
+        launch.arguments.extend(fault.iter().map(Into::into));
+        let mut started = launch.start().unwrap();
+        begun(&started);
+        stop(started.mpirun());
+        kill(started.processes()[1].unwrap());
+        let why =
+            "rank 1 was ended, and mpirun did not notice; the other ranks were ended after it";
+        assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()), "{fault:?}");
+        assert_eq!(of_run(started.roll()), [0u32; 0], "{fault:?}: processes are left");
+    }
+}
+
+/// The same of ranks that end themselves and say why: their own words are the reason.
+#[test]
+fn what_a_rank_says_that_mpirun_does_not_miss_is_heard() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut launch = long_run(folder.path(), 3);
+    launch.arguments.extend(["--fault", "2:late", "--patience", "5"].map(Into::into));
+    let mut started = launch.start().unwrap();
+    begun(&started);
+    stop(started.mpirun());
+    let Ended::Badly(why) = started.wait(LIMIT) else { panic!("it ended well") };
+    assert!(why.contains("the start of MPI did not end within 5 s"), "{why}");
+    assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+}
+
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
 /// before, only the ranks' own watch can notice.
 #[test]
@@ -289,11 +333,28 @@ fn ranks_do_not_outlive_mpirun() {
 #[test]
 fn ranks_do_not_outlive_the_command() {
     let _alone = alone();
+    at_work(|command| command.kill().unwrap());
+}
+
+/// Ctrl-C in a terminal: the command and mpirun get the signal, and the ranks do not.
+#[test]
+fn ctrl_c_ends_all() {
+    let _alone = alone();
+    at_work(|command| {
+        let group = Pid::from_raw(command.id() as i32).unwrap();
+        kill_process_group(group, Signal::INT).unwrap();
+    });
+}
+
+/// Starts the command, ends it in the given way once its ranks have come, and waits until nobody is left.
+fn at_work(end: impl Fn(&mut Child)) {
     let folder = tempfile::tempdir().unwrap();
     let Launch { program, arguments, .. } = long_run(folder.path(), 3);
     let rolls = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
-    let mut command = command.args(arguments).env("TMPDIR", rolls.path()).spawn().unwrap();
+    // A group of its own, as a shell gives it.
+    let command = command.args(arguments).env("TMPDIR", rolls.path()).process_group(0);
+    let mut command = command.spawn().unwrap();
     let roll = || {
         let entries = std::fs::read_dir(rolls.path()).unwrap().filter_map(Result::ok);
         entries
@@ -302,7 +363,7 @@ fn ranks_do_not_outlive_the_command() {
     };
     until("the ranks come", || roll().is_some());
     let roll = roll().unwrap();
-    command.kill().unwrap();
-    command.wait().unwrap();
+    end(&mut command);
+    assert!(!command.wait().unwrap().success());
     until("all end", || of_run(&roll).is_empty());
 }

@@ -1,6 +1,9 @@
 //! Mistakes that ranks make, each as a communicator or a formula with one thing wrong. The named invariant must catch it.
 
+use crate::contract::{FEW, Sharded, broken};
 use crate::invariants::INVARIANTS;
+use contract::component::Component;
+use contract::party::{CrossEntropy, ParallelVocabEmbedding};
 use ranks::act::{Answer, Question, answer};
 use ranks::communicator::{Call, Communicator, Op, Order, Values, sum};
 use ranks::error::{Refusal, Result};
@@ -188,6 +191,35 @@ fn broken_by(bug: Bug) -> Vec<&'static str> {
     broken.map(|(name, _)| *name).collect()
 }
 
+/// Which invariants of the course's contract it breaks.
+fn broken_in_contract<P: Component + ?Sized>(
+    bug: Bug,
+    as_party: impl Fn(&Sharded) -> &P,
+) -> Vec<&'static str> {
+    let party = Sharded::new(WrongRanks { ranks: 3, bug });
+    broken(as_party(&party), &FEW).into_iter().map(|(id, _)| id).collect()
+}
+
+/// The contract's own laws see the same mistakes, although they ask about one rank of a world of any size.
+#[test]
+fn the_contract_catches_what_ranks_forget() {
+    let of_shards = |bug| broken_in_contract::<dyn ParallelVocabEmbedding>(bug, |party| party);
+    let of_loss = |bug| broken_in_contract::<dyn CrossEntropy>(bug, |party| party);
+    // The page on ParallelVocabEmbedding has these numbers.
+    let all = <dyn ParallelVocabEmbedding>::invariants().len();
+    assert_eq!((of_shards(Bug::AllReduceForgotten).len(), all), (17, 34));
+    for (bug, shards, loss) in [
+        (Bug::AllReduceForgotten, "parallel/owned-rows", "loss/two-tokens"),
+        (Bug::MeanInsteadOfSum, "parallel/owned-rows", "loss/two-tokens"),
+        (Bug::MaxNotShared, "", "loss/two-tokens"),
+        (Bug::OwnedGradientAllReduced, "parallel/gradient-slices", ""),
+    ] {
+        let (of_shards, of_loss) = (of_shards(bug), of_loss(bug));
+        assert!(shards.is_empty() || of_shards.contains(&shards), "{bug:?}: {of_shards:?}");
+        assert!(loss.is_empty() || of_loss.contains(&loss), "{bug:?}: {of_loss:?}");
+    }
+}
+
 #[test]
 fn an_all_reduce_that_is_forgotten_is_caught() {
     let broken = broken_by(Bug::AllReduceForgotten);
@@ -257,8 +289,14 @@ fn a_collective_under_a_condition_is_caught() {
 #[test]
 fn blocks_that_drift_apart_are_caught() {
     let party = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };
-    let question =
-        Question::Train { world_size: 3, steps: 2, seed: 42, same_text: true, block: None };
+    let question = Question::Train {
+        world_size: 3,
+        steps: 2,
+        seed: 42,
+        same_text: true,
+        untied: false,
+        block: None,
+    };
     let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
     assert!(
         words

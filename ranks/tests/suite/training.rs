@@ -2,16 +2,16 @@
 
 use crate::support::{alone, processes};
 use quadrivium::loss::cross_entropy;
-use quadrivium::model::{LlamaTransformer, Tied};
+use quadrivium::model::{Head, LlamaTransformer};
 use quadrivium::tensor::*;
 use quadrivium::training::clip_gradients;
-use quadrivium::weights::load_weights;
+use quadrivium::weights::{load_weights, save_weights};
 use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batch, tiny_config};
 use ranks::communicator::Order;
 use ranks::link::threads::run;
 use ranks::party::{OfThreads, Party, Said};
 use ranks::train::{Grid, Named};
-use safetensors::tensor::{Dtype, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::sync::LazyLock;
 
 /// Half a unit in the last place, relative.
@@ -29,36 +29,58 @@ fn train(party: &dyn Party, question: Question) -> Answer {
     }
 }
 
-fn in_order(world_size: usize) -> Question {
+fn in_order(world_size: usize, untied: bool) -> Question {
     Question::Train {
         world_size,
         steps: STEPS,
         seed: SEED,
         same_text: true,
+        untied,
         block: Some(TINY_BLOCK),
     }
 }
 
-static ONE: LazyLock<Answer> = LazyLock::new(|| train(&OfThreads::new(1), in_order(1)));
+/// One rank, with the output tied to the table, and with a matrix of its own.
+static ONE: [LazyLock<Answer>; 2] = [
+    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, false))),
+    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, true))),
+];
+
+fn one(untied: bool) -> &'static Answer {
+    &ONE[usize::from(untied)]
+}
 
 fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
-/// Losses of every step, and all weights after the last.
+/// Losses and gradients' norms of every step, and after the last all weights, with what AdamW remembers of all gradients.
 fn same_as_one(party: &dyn Party) {
     let w = party.world_size();
-    let answer = train(party, in_order(w));
-    assert_eq!(bits(&answer.y), bits(&ONE.y), "losses of {w} ranks");
-    assert_eq!(bits(&answer.dtable), bits(&ONE.dtable), "the table of {w} ranks");
-    assert_eq!(bits(&answer.dx), bits(&ONE.dx), "the blocks of {w} ranks");
+    for untied in [false, true] {
+        let (answer, one) = (train(party, in_order(w, untied)), one(untied));
+        assert_eq!(bits(&answer.y), bits(&one.y), "losses of {w} ranks, untied {untied}");
+        assert_eq!(bits(&answer.dtable), bits(&one.dtable), "rows of {w} ranks, untied {untied}");
+        assert_eq!(bits(&answer.dx), bits(&one.dx), "blocks of {w} ranks, untied {untied}");
+    }
 }
 
 #[test]
 fn something_is_learned() {
     let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
-    let (first, last) = (mean(&ONE.y[..10]), mean(&ONE.y[90..]));
-    assert!(last < 0.8 * first, "from {first} to {last}");
+    for untied in [false, true] {
+        let one = one(untied);
+        let (first, last) = (mean(&one.y[..10]), mean(&one.y[90..]));
+        assert!(last < 0.8 * first, "from {first} to {last}, untied {untied}");
+    }
+}
+
+/// A row has three numbers for each weight: it, and what AdamW remembers of its gradients.
+#[test]
+fn an_output_of_its_own_has_rows_of_its_own() {
+    assert_eq!(one(false).dtable.len(), 3 * TINY_VOCAB * 16);
+    assert_eq!(one(true).dtable.len(), 2 * 3 * TINY_VOCAB * 16);
+    assert_ne!(one(false).y, one(true).y);
 }
 
 #[test]
@@ -80,11 +102,18 @@ fn processes_in_order_train_bit_for_bit_as_one() {
 /// them; the totals, in `f64`, differ by less than half a unit of an `f32`. So the losses of a step, rounded to `f32`, are at
 /// most one unit apart. (Later weights are not compared: differences of a few bits grow from step to step.)
 fn as_good_as_in_order(party: &dyn Party, steps: usize) {
+    for untied in [false, true] {
+        as_good(party, steps, untied);
+    }
+}
+
+fn as_good(party: &dyn Party, steps: usize, untied: bool) {
     let world_size = party.world_size();
-    let question = Question::Train { world_size, steps, seed: SEED, same_text: true, block: None };
+    let (seed, same_text, block) = (SEED, true, None);
+    let question = Question::Train { world_size, steps, seed, same_text, untied, block };
     let answer = train(party, question);
-    assert_eq!(answer.y[0], ONE.y[0]);
-    for (step, (any, fixed)) in answer.y.iter().zip(&answer.dx).enumerate() {
+    assert_eq!(answer.y[0], one(untied).y[0]);
+    for (step, (any, fixed)) in answer.y.iter().zip(&answer.dx[..steps]).enumerate() {
         let (any, fixed) = (f64::from(*any), f64::from(*fixed));
         assert!((any - fixed).abs() <= 2.0 * U * fixed.abs(), "step {step}: {any} and {fixed}");
     }
@@ -112,10 +141,10 @@ fn processes_in_any_order_train() {
 /// as w do, bit for bit.
 #[test]
 fn copies_that_read_the_same_train_as_one() {
-    for w in [1, 2, 3] {
-        let answer = train(&OfThreads::new(2 * w), in_order(w));
-        assert_eq!(bits(&answer.y), bits(&ONE.y), "losses of {w} x 2 ranks");
-        assert_eq!(bits(&answer.dtable), bits(&ONE.dtable), "the table of {w} x 2 ranks");
+    for (w, untied) in [(1, false), (1, true), (2, false), (2, true), (3, false)] {
+        let answer = train(&OfThreads::new(2 * w), in_order(w, untied));
+        assert_eq!(bits(&answer.y), bits(&one(untied).y), "losses of {w} x 2 ranks");
+        assert_eq!(bits(&answer.dtable), bits(&one(untied).dtable), "the rows of {w} x 2 ranks");
     }
 }
 
@@ -127,15 +156,16 @@ fn a_grid_of_processes_trains_as_one_of_threads() {
         steps: 10,
         seed: SEED,
         same_text: false,
+        untied: true,
         block: Some(TINY_BLOCK),
     };
     let expected = train(&OfThreads::new(2), question(1));
-    assert_ne!(expected.y, ONE.y[..10], "the copies read something else");
+    assert_ne!(expected.y, one(true).y[..10], "the copies read something else");
     let _alone = alone();
     for w in [2, 4] {
         let answer = train(&processes(2 * w), question(w));
         assert_eq!(bits(&answer.y), bits(&expected.y), "losses of {w} x 2 ranks");
-        assert_eq!(bits(&answer.dtable), bits(&expected.dtable), "the table of {w} x 2 ranks");
+        assert_eq!(bits(&answer.dtable), bits(&expected.dtable), "the rows of {w} x 2 ranks");
     }
 }
 
@@ -149,13 +179,14 @@ fn the_loss_of_copies_is_their_mean() {
             steps: 1,
             seed: SEED,
             same_text,
+            untied: false,
             block: Some(TINY_BLOCK),
         };
         train(&OfThreads::new(copies), question).y[0]
     };
     let of_copy = |copy: usize| {
         let alone = run(1, |comm| {
-            let model = tiny(Grid::new(comm, 1)?, SEED, Order::Any)?;
+            let model = tiny(Grid::new(comm, 1)?, SEED, Order::Any, false)?;
             model.loss(&tiny_batch(SEED, 0, copy), Order::Fixed { block: TINY_BLOCK })
         });
         alone.into_iter().next().flatten().unwrap().unwrap()
@@ -164,17 +195,26 @@ fn the_loss_of_copies_is_their_mean() {
     assert_eq!(first(false, 2), (of_copy(0) + of_copy(1)) / 2.0);
 }
 
-type Whole = LlamaTransformer<TINY_VOCAB, 16, 2, 1, 8, 48, 2, f32, Cpu, Tied>;
+type Whole<O> = LlamaTransformer<TINY_VOCAB, 16, 2, 1, 8, 48, 2, f32, Cpu, O>;
 
-/// The library's model in one process, given the weights of each step: its loss is the sharded one's, within what the
+/// The library's models in one process, given the weights of each step: their loss is the sharded one's, within what the
 /// roundings of two products of the same matrices cost.
 #[test]
 fn each_step_has_the_loss_of_the_library() {
+    as_the_library(|dev| Whole::tied(dev, tiny_config(SEED)).unwrap(), false);
+    as_the_library(|dev| Whole::new(dev, tiny_config(SEED)).unwrap(), true);
+}
+
+fn as_the_library<O: Head<TINY_VOCAB, 16, f32, Cpu> + TensorCollection<f32, Cpu>>(
+    whole: impl Fn(&Cpu) -> Whole<O> + Sync,
+    untied: bool,
+) {
     let checked = run(1, |comm| {
         let dev = Cpu::default();
-        let mut whole = Whole::tied(&dev, tiny_config(SEED)).unwrap();
-        let mut model =
-            tiny(Grid::new(comm, 1).unwrap(), SEED, Order::Fixed { block: TINY_BLOCK }).unwrap();
+        let mut whole = whole(&dev);
+        let order = Order::Fixed { block: TINY_BLOCK };
+        let mut model = tiny(Grid::new(comm, 1).unwrap(), SEED, order, untied).unwrap();
+        drawn_alike(&whole, &model.weights().unwrap());
         for step in 0..STEPS {
             let weights = model.weights().unwrap();
             take(&mut whole, &weights);
@@ -182,7 +222,8 @@ fn each_step_has_the_loss_of_the_library() {
             let ids = dev.tensor_from_vec(batch.ids.clone(), batch.shape);
             let next = dev.tensor_from_vec(batch.next.clone(), batch.shape);
             let grads = whole.try_alloc_grads().unwrap();
-            let loss = cross_entropy(whole.try_forward(ids.traced(grads)).unwrap(), &next).unwrap();
+            let logits = whole.try_forward_padded(ids.traced(grads), &[]).unwrap();
+            let loss = cross_entropy(logits, &next).unwrap();
             let expected = f64::from(loss.array());
             let mut grads = loss.try_backward().unwrap();
             let norm = clip_gradients(&mut whole, &mut grads, f64::MAX).unwrap();
@@ -195,8 +236,8 @@ fn each_step_has_the_loss_of_the_library() {
                 "step {step}: {} and {expected}, {apart:e} apart, bound {bound:e}",
                 seen.loss
             );
-            // Whether the gradients of both ends meet in the table. A part that was left out, or counted twice, would
-            // change the norm by far more; what roundings add up to through two blocks is far less.
+            // Whether the gradients of both ends are there, in the table or in two matrices. A part that was left out, or
+            // counted twice, would change the norm by far more; what roundings add up to through two blocks is far less.
             let ratio = seen.norm / norm;
             assert!((ratio - 1.0).abs() < 1e-3, "step {step}: norms {} and {norm}", seen.norm);
         }
@@ -214,14 +255,31 @@ fn bound(weights: &[Named], loss: f64) -> f64 {
     let largest = |values: &[f32]| values.iter().map(|x| f64::from(x.abs())).fold(0.0, f64::max);
     let length = |row: &[f32]| row.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
     let h: f64 = 16.0;
-    let row = of("model.embed_tokens.weight").chunks(16).map(length).fold(0.0, f64::max);
+    let untied = weights.iter().any(|named| named.name == "lm_head.weight");
+    let output = if untied { "lm_head.weight" } else { "model.embed_tokens.weight" };
+    let row = of(output).chunks(16).map(length).fold(0.0, f64::max);
     let logit = h.sqrt() * largest(of("model.norm.weight")) * row;
     let one = 2.0 * (h + 1.0) * U * logit + U * 2.0 * logit;
     2.0 * one + 4.0 * U + 64.0 * U + 2.0 * U * loss.abs()
 }
 
+/// The same seeds give the same first weights, with the same names.
+fn drawn_alike(whole: &impl TensorCollection<f32, Cpu>, weights: &[Named]) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("weights");
+    save_weights(whole, &file).unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    let tensors = SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(tensors.len(), weights.len());
+    for Named { name, shape, values, .. } in weights {
+        let tensor = tensors.tensor(name).unwrap();
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        assert_eq!((tensor.shape(), tensor.data()), (&shape[..], &bytes[..]), "{name}");
+    }
+}
+
 /// Puts named weights into the library's model, by a file.
-fn take(whole: &mut Whole, weights: &[Named]) {
+fn take(whole: &mut impl TensorCollection<f32, Cpu>, weights: &[Named]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("weights");
     let bytes =

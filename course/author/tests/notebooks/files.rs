@@ -79,6 +79,15 @@ fn each_has_one_error_on_purpose_and_figures() {
     }
 }
 
+/// What processes print needs MPI, which no notebook asks for: it is the record that the book shows, too.
+#[test]
+fn the_ranks_are_those_that_were_recorded() {
+    let recorded = home().root().join("book/src/measured/ranks.txt");
+    let recorded = std::fs::read_to_string(recorded).unwrap();
+    let shown = markdown(&notebook("3-parallel"));
+    assert!(shown.contains(&format!("```text\n{recorded}```")), "put it in again:\n{recorded}");
+}
+
 /// A student begins with red.
 #[test]
 fn the_students_lines_do_not_pass_yet() {

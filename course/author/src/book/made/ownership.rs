@@ -25,6 +25,7 @@ pub static MADE: Made = Made {
         Listing { name: "ownership-shares", text: shares },
         Listing { name: "ownership-memory", text: memory },
         Listing { name: "ownership-cost", text: cost },
+        Listing { name: "ownership-measured", text: measured },
     ],
     numbers,
 };
@@ -231,6 +232,34 @@ fn cost() -> Result<String> {
     Ok(text)
 }
 
+/// What `cargo run --release -p ranks --bin measure` wrote.
+#[derive(Deserialize)]
+struct Recorded {
+    processor: String,
+    cores: usize,
+    load: [f64; 2],
+    shown: Vec<String>,
+}
+
+fn recorded() -> Recorded {
+    let text = include_str!("../../../../../book/src/measured/ranks.json");
+    serde_json::from_str(text).expect("a file that `measure` wrote")
+}
+
+/// What it printed.
+fn measured() -> Result<String> {
+    Ok(recorded().shown.join("\n") + "\n")
+}
+
+/// Names of the least time and of the model's, of the line that begins with these words.
+fn step_ratios(numbers: &mut Numbers, name: &str, words: &str) {
+    let shown = recorded().shown;
+    let line = shown.iter().find_map(|line| line.trim().strip_prefix(words));
+    let mut ratios = line.unwrap_or_default().split_whitespace();
+    numbers.add(&format!("ownership/{name}-least"), ratios.next().unwrap_or_default());
+    numbers.add(&format!("ownership/{name}-model"), ratios.nth(1).unwrap_or_default());
+}
+
 // --- numbers ----------------------------------------------------------------------------------
 
 fn numbers(numbers: &mut Numbers) -> Result<()> {
@@ -320,6 +349,14 @@ fn balance(numbers: &mut Numbers) -> Result<()> {
 }
 
 fn time(numbers: &mut Numbers) -> Result<()> {
+    let Recorded { processor, cores, load: [before, after], .. } = recorded();
+    numbers.add("ownership/measured-on", processor);
+    numbers.add("ownership/measured-cores", cores);
+    numbers.add("ownership/measured-before", format!("{before:.0}"));
+    numbers.add("ownership/measured-after", format!("{after:.0}"));
+    step_ratios(numbers, "two", "2 ranks share a table");
+    step_ratios(numbers, "eight", "8 ranks share a table");
+    step_ratios(numbers, "eight-copies", "8 copies");
     let (w, doubling) = (4096, AllReduce::RecursiveDoubling);
     numbers.add("ownership/ring-messages-4096", thousands(2 * (w - 1)));
     numbers.add("ownership/doubling-messages-4096", w.ilog2());

@@ -27,6 +27,7 @@ pub static MADE: Made = Made {
         Listing { name: "parallel-seeds", text: seeds_listing },
         Listing { name: "parallel-refusals", text: refusals_listing },
         Listing { name: "parallel-load", text: load_listing },
+        Listing { name: "parallel-ranks", text: ranks_listing },
     ],
     numbers,
 };
@@ -37,6 +38,11 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     by_hand(numbers)?;
     zeros(numbers);
     Ok(())
+}
+
+/// What `cargo course ranks -n 4` printed once; times are another machine's elsewhere.
+fn ranks_listing() -> Result<String> {
+    Ok(include_str!("../../../../../book/src/measured/ranks.txt").to_string())
 }
 
 // --- memory and traffic -----------------------------------------------------------------------
