@@ -221,6 +221,12 @@ pub static MEASURED: &[Measured] = &[
             ("rotations", 8, 0),
         ],
     },
+    Measured {
+        set: "eighth",
+        bugs: &[bugs("collectives", 36, 31, 31)],
+        aspects: &[],
+        variants: &[("collectives", 12, 0)],
+    },
 ];
 
 const fn bugs(component: &'static str, asked: usize, caught: usize, in_its_task: usize) -> Bugs {

@@ -53,7 +53,7 @@ pub fn vocab_parallel_cross_entropy(
 /// there are.
 ///
 /// There are `m` blocks of `len` values. This rank has `m / w` of them, `blocks`, `[m / w, len]`, in the order of the ranks. Both
-/// `m` and `w` are powers of 2. Addition in `f32` rounds, so its order counts. It is this one, in `f32`:
+/// `m` and `w` are powers of 2, and `len` is at least 1. Addition in `f32` rounds, so its order counts. It is this one, in `f32`:
 ///
 /// ```text
 /// sum(b_0 .. b_(m-1)) = sum(first half of them) + sum(second half)        [len], element by element

@@ -84,6 +84,15 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     for n in [100, 129, 1000].into_iter().filter(|_| run.every_size) {
         add(Aspect::Extent, Plan { offset: n, tokens: [1, 2], ..full });
     }
+    // Behind position 256, where bf16 no longer tells neighbours apart.
+    let far = Plan { offset: 301, ..full };
+    for among in [Among::Zeros, Among::Nan, Among::Outlier] {
+        add(Aspect::Special, Plan { among, ..far });
+    }
+    add(Aspect::State, Plan { manner: Manner::Again, ..far });
+    for b in [1, 2, 3, 5] {
+        add(Aspect::Extent, Plan { tokens: [b, 2], ..far });
+    }
     for tokens in many(run) {
         add(Aspect::Extent, Plan { tokens, h: 4, ..full });
     }

@@ -208,5 +208,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
         let case = special(vec![1.0, value, -0.0, value]);
         rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));
     }
+    // 0 + -0 is 0: a sum that begins at 0 has other bits.
+    let case = special(vec![-0.0; 4]);
+    rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));
     rungs
 }

@@ -516,7 +516,12 @@ pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
                 }
             }
         }
-        Ok(())
+        holds("entropy", world.handed.iter().all(|handed| *handed == 0), || {
+            format!(
+                "the ranks refuse, and have handed values to each other before: {}; expected: 0 each",
+                List(&world.handed)
+            )
+        })
     };
     judge().map_err(|breach| breach.on(case))
 }
@@ -627,8 +632,17 @@ fn tree_sum(party: &Ranks, case: &SumCase) -> Step<Vec<Vec<f32>>> {
 /// All ranks must have these bits.
 fn are_sums(case: &SumCase, ranks: &[Vec<f32>], expected: &[f32], why: &str) -> Step {
     let (got, expected) = (ranks.concat(), expected.repeat(ranks.len()));
-    same_values("tree_sum", &[ranks.len(), case.len], &got, &expected, why)
-        .map_err(|breach| breach.on(case))
+    let judge = || {
+        same_values("tree_sum", &[ranks.len(), case.len], &got, &expected, why)?;
+        // As numbers, 0 and -0 are equal.
+        let signs = |values: &[f32]| -> Vec<bool> {
+            values.iter().map(|x| *x == 0.0 && x.is_sign_negative()).collect()
+        };
+        holds("tree_sum", signs(&got) == signs(&expected), || {
+            format!("a zero has another sign: {}, expected: {}; {why}", List(&got), List(&expected))
+        })
+    };
+    judge().map_err(|breach| breach.on(case))
 }
 
 /// The sum must have the bits of the tree, on every rank.

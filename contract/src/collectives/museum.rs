@@ -376,6 +376,20 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         }),
     },
     Bug {
+        id: "collectives/refused-after-a-call",
+        misconception: "refuses a bad target on all ranks, but after a call to the others",
+        story: "The targets are looked at where their logits are needed: behind the first exchange. All ranks have read the same \
+                targets here, so all stop there. A rank that has read another batch is still on its way to the second call.",
+        source: None,
+        named_by: "collectives/bad-target-refused-alike",
+        party: bug!(RefusedAfterACall {
+            fn check(&self, shard: &Shard) -> Result<(), RankError> {
+                shard.comm.all_reduce_max(&mut [shard.logits[0]])?;
+                check_targets(shard)
+            }
+        }),
+    },
+    Bug {
         id: "collectives/foreign-target-refused",
         misconception: "refuses a target that is not its own",
         story: "The check of a lookup in a table, copied from one rank: an id must be below the number of rows.",
@@ -610,6 +624,19 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 let mut turned: Vec<&[f32]> = sums.chunks(len).collect();
                 turned.rotate_left(rank);
                 from_left(&turned.concat(), len)
+            }
+        }),
+    },
+    Bug {
+        id: "collectives/sign-of-zero-lost",
+        misconception: "begins each sum at 0",
+        story: "An accumulator that is cleared first. 0 + (−0) is 0: equal as a number, and other bits. A checksum of two \
+                checkpoints differs, and nobody finds a weight that does.",
+        source: None,
+        named_by: "collectives/sum-any-blocks",
+        party: bug!(SignOfZeroLost {
+            fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
+                added(&vec![0.0; len], &tree(blocks, len))
             }
         }),
     },

@@ -14,8 +14,11 @@ pub fn probes(party: &dyn Collectives) -> Vec<Probe> {
         let gradient = |entropy: &Entropy| entropy.dlogits.clone();
         probes.push(Probe::ask("entropy", || Ok(told(&party.entropy(&case)?, gradient))));
     }
+    // As numbers, 0 and -0 are equal.
+    let seen = |x: &f32| if x.to_bits() == (-0.0f32).to_bits() { -0.5 } else { *x };
+    let bits = |sum: &Vec<f32>| sum.iter().map(seen).collect();
     for case in sums() {
-        probes.push(Probe::ask("tree_sum", || Ok(told(&party.tree_sum(&case)?, Vec::clone))));
+        probes.push(Probe::ask("tree_sum", || Ok(told(&party.tree_sum(&case)?, bits))));
     }
     probes
 }
@@ -50,7 +53,9 @@ pub(super) fn told<T>(world: &World<T>, values: impl Fn(&T) -> Vec<f32>) -> Vec<
     }
     // How much travels is part of the answer where it is more than is needed.
     let handed = world.handed.iter().copied().max().unwrap_or(0);
-    told.push(if handed > 30 { 1.0 } else { 0.0 });
+    let refused = |end| matches!(end, &RankOutcome::Refused(RankError::Target { .. }));
+    let needed = if world.ranks.iter().all(refused) { 0 } else { 30 };
+    told.push(if handed > needed { 1.0 } else { 0.0 });
     told
 }
 
@@ -129,5 +134,6 @@ fn sums() -> Vec<SumCase> {
         large(4),
         large(8),
         sum(2, 32, 4),
+        SumCase { world_size: 2, blocks: 4, len: 1, values: vec![-0.0; 4] },
     ]
 }
