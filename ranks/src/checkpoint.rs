@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk, rank 0 writes the
-//! index and renames the folder. A run that is killed leaves the old checkpoint, and perhaps a folder with a dot, which the
-//! next one replaces.
+//! index and renames the folder. The one before gets a name with a dot, too, before its files are removed. A run that is
+//! killed leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one replaces.
 
 use crate::communicator::{Call, Communicator};
 use crate::error::{Error, Refusal, Result};
@@ -161,18 +161,31 @@ fn finish(
     fs::rename(new, whole).map_err(|e| refuse(whole, e))?;
     let _ = File::open(dir).and_then(|dir| dir.sync_all()); // the new name, too; not every system can
     for older in all(dir).into_iter().filter(|older| older != whole) {
-        let _ = fs::remove_dir_all(older); // the new one is there: what can't be removed does no harm
+        // First by its name: a run that is killed while files are removed would leave one that looks broken.
+        if let Some(name) = older.file_name() {
+            let _ = fs::rename(&older, dir.join(format!("{OLD}{}", name.to_string_lossy())));
+        }
+    }
+    for old in begins_with(dir, OLD) {
+        let _ = fs::remove_dir_all(old); // the new one is there: what can't be removed does no harm
     }
     Ok(())
 }
 
-/// The checkpoints in a folder, the newest last.
-pub fn all(dir: &Path) -> Vec<PathBuf> {
+/// Before the name of what is being removed.
+const OLD: &str = ".old-";
+
+fn begins_with(dir: &Path, words: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().filter_map(std::result::Result::ok);
     let named = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("step-"))
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(words))
     };
-    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(named).collect();
+    entries.map(|entry| entry.path()).filter(named).collect()
+}
+
+/// The checkpoints in a folder, the newest last.
+pub fn all(dir: &Path) -> Vec<PathBuf> {
+    let mut all = begins_with(dir, "step-");
     all.sort();
     all
 }
