@@ -10,11 +10,14 @@ use quadrivium::model::{LlamaConfig, LlamaTransformer};
 use quadrivium::position::{NoPosition, PositionEncoding, ScoreBias, alibi_slopes};
 use quadrivium::tensor::*;
 
+/// No text is longer. More would ask for memory that there is not.
+const MOST: usize = 1 << 24;
+
 // ANCHOR: bias
 /// `-slope_n * max(0, j - window)` for head `n` at the distance `j`, `[nh, t]`: ALiBi that begins behind a window.
 ///
 /// # Errors
-/// No heads, or no positions; what the device reports.
+/// No heads; no positions, or more than memory has room for; what the device reports.
 pub fn windowed_bias<F: Float, D: Device<F>>(
     dev: &D,
     num_heads: usize,
@@ -24,6 +27,10 @@ pub fn windowed_bias<F: Float, D: Device<F>>(
     let slopes = alibi_slopes(num_heads)?;
     if positions == 0 {
         return Err(Error::Empty { name: "positions", shape: vec![0] });
+    }
+    if positions > MOST {
+        let (rule, got) = ("at most 2^24", positions as f64);
+        return Err(Error::Setting { name: "positions", rule, got });
     }
     let row =
         |slope: f64| (0..positions).map(move |j| 0.0 - slope * j.saturating_sub(window) as f64);

@@ -24,7 +24,9 @@ fn it_is_what_it_says() {
     assert_eq!(table[..6], [0.0, 0.0, 0.0, 0.0, -slope, -2.0 * slope]);
     let alibi = alibi_bias::<f64, _>(&dev, 4, 6).unwrap();
     assert_eq!(windowed_bias::<f64, _>(&dev, 4, 0, 6).unwrap().as_vec(), alibi.as_vec());
-    assert!(windowed_bias::<f64, _>(&dev, 4, 3, 0).is_err());
+    for positions in [0, usize::MAX] {
+        assert!(windowed_bias::<f64, _>(&dev, 4, 3, positions).is_err());
+    }
     assert!(windowed_bias::<f64, _>(&dev, 0, 3, 6).is_err());
 }
 

@@ -70,6 +70,16 @@ pub enum Error {
         most: usize,
     },
 
+    /// An encoding without a model: its name was added to the list alone.
+    #[error(
+        "no model is made with {name}: its name stands in course/src/arguments/long.rs, and a line is missing in the `match` of \
+         course/model/src/long/encodings.rs"
+    )]
+    Encoding {
+        /// The encoding.
+        name: String,
+    },
+
     /// A folder or a file that can't be written.
     #[error("can't write {path}: {reason}; choose another folder with --out")]
     Write {

@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
 
 /// The encodings that a model is trained with, each from its beginning.
-pub const ENCODINGS: [&str; 13] = [
+pub const ENCODINGS: &[&str] = &[
     "none",
     "sinusoidal",
     "learned",
@@ -37,7 +37,7 @@ pub const MOVED: [&str; 2] = ["sinusoidal-on", "sinusoidal-to-rope"];
 
 /// All of them, in the order in which they are shown.
 pub fn all_encodings() -> impl Iterator<Item = &'static str> {
-    ENCODINGS.into_iter().chain(STRETCHED).chain(MOVED)
+    ENCODINGS.iter().copied().chain(STRETCHED).chain(MOVED)
 }
 
 /// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained at.

@@ -92,8 +92,8 @@ static ADDITIONS: &[Addition] = &[
     ),
     add(
         "book/src/library.md",
-        Below,
-        "]({slug}.md) |",
+        Above,
+        "\n\nAll implement dfdx's `Module`",
         "| `{Type}` | TO DO: what goes in | TO DO: what comes out | [{Type}]({slug}.md) |",
     ),
     add(

@@ -5,7 +5,7 @@
 //! Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
 
 use super::linear::Linearly;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::network::{Library, Llama, Network, Other, Trainee};
 use crate::sizes::{self, INIT_STD, LONGER, SMALL_VOCAB, Size, TINY_VOCAB};
 use quadrivium::pos_emb::{
@@ -164,11 +164,19 @@ macro_rules! models {
                     let model = model.with_position(|_| Ok(rope.clone()), NoPosition)?;
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
-                _ => {
+                "rope"
+                | "partial"
+                | "interpolation"
+                | "interpolation-tuned"
+                | "ntk"
+                | "ntk-tuned"
+                | "yarn"
+                | "yarn-tuned" => {
                     let rope = rope()?;
                     let model = model.with_position(|_| Ok(rope.clone()), NoPosition)?;
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
+                _ => Err(Error::Encoding { name: name.to_string() }),
             }
         }
     };
