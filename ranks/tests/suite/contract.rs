@@ -4,7 +4,7 @@
 //! than of the library. Where it is about one rank of a world that is not the one at hand, the ranks answer as `ranks::part`
 //! says. Ranges and first values need no exchange: the ranks say them all, and must say the same.
 
-use crate::support::{alone, processes};
+use crate::support::{alone, processes, worlds};
 use contract::component::{Component, Invariant};
 use contract::party::*;
 use contract::report::result;
@@ -225,7 +225,7 @@ fn one_table_keeps_the_contract() {
 
 #[test]
 fn threads_keep_the_contract() {
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         keeps_all(&format!("{ranks} threads"), OfThreads::new(ranks), &FEW);
     }
 }
@@ -233,7 +233,7 @@ fn threads_keep_the_contract() {
 /// The sum in the order of the vocabulary is another way through the code.
 #[test]
 fn threads_in_order_keep_the_contract_of_shards() {
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         let party = Sharded { block: Some(1), ..Sharded::new(OfThreads::new(ranks)) };
         keeps::<dyn ParallelVocabEmbedding>(&format!("{ranks} threads in order"), &party, &FEW);
     }
@@ -242,7 +242,7 @@ fn threads_in_order_keep_the_contract_of_shards() {
 #[test]
 fn processes_keep_the_contract() {
     let _alone = alone();
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         keeps_all(&format!("{ranks} processes"), processes(ranks), &FEW);
     }
 }

@@ -1,7 +1,7 @@
 //! Every party keeps every invariant.
 
 use crate::invariants::INVARIANTS;
-use crate::support::{alone, processes};
+use crate::support::{alone, processes, worlds};
 use ranks::party::{OfThreads, Party};
 
 fn keeps(party: &dyn Party) {
@@ -19,7 +19,7 @@ fn one_table_keeps_the_invariants() {
 
 #[test]
 fn threads_keep_the_invariants() {
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         keeps(&OfThreads::new(ranks));
     }
 }
@@ -27,7 +27,7 @@ fn threads_keep_the_invariants() {
 #[test]
 fn processes_keep_the_invariants() {
     let _alone = alone();
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         keeps(&processes(ranks));
     }
 }

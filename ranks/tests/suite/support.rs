@@ -10,6 +10,17 @@ pub const PARTY: &str = env!("CARGO_BIN_EXE_party");
 /// A generous time for a rank to come, on a machine that does other things, too.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How many ranks are tried: 2, 3, 4 and 8, or the one number in `QUADRIVIUM_RANKS`.
+///
+/// # Panics
+/// What stands there is no number.
+pub fn worlds() -> Vec<usize> {
+    match std::env::var("QUADRIVIUM_RANKS") {
+        Ok(ranks) => vec![ranks.parse().expect("QUADRIVIUM_RANKS is a number of ranks")],
+        Err(_) => vec![2, 3, 4, 8],
+    }
+}
+
 /// Two worlds of processes at a time would wait for each other's cores.
 static ONE_WORLD: Mutex<()> = Mutex::new(());
 

@@ -1,6 +1,6 @@
 //! A hundred steps of a model with both ends cut, in threads and in processes.
 
-use crate::support::{alone, processes};
+use crate::support::{alone, processes, worlds};
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::{Head, LlamaTransformer};
 use quadrivium::tensor::*;
@@ -85,7 +85,7 @@ fn an_output_of_its_own_has_rows_of_its_own() {
 
 #[test]
 fn threads_in_order_train_bit_for_bit_as_one() {
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         same_as_one(&OfThreads::new(ranks));
     }
 }
@@ -93,7 +93,7 @@ fn threads_in_order_train_bit_for_bit_as_one() {
 #[test]
 fn processes_in_order_train_bit_for_bit_as_one() {
     let _alone = alone();
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         same_as_one(&processes(ranks));
     }
 }
@@ -124,7 +124,7 @@ fn as_good(party: &dyn Party, steps: usize, untied: bool) {
 
 #[test]
 fn threads_in_any_order_train() {
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         as_good_as_in_order(&OfThreads::new(ranks), STEPS);
     }
 }
@@ -132,7 +132,7 @@ fn threads_in_any_order_train() {
 #[test]
 fn processes_in_any_order_train() {
     let _alone = alone();
-    for ranks in [2, 3, 4, 8] {
+    for ranks in worlds() {
         as_good_as_in_order(&processes(ranks), 30);
     }
 }
