@@ -2,7 +2,7 @@
 
 use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
-use crate::intake::{Taken, hex};
+use crate::intake::{NotTaken, Taken, hex};
 use crate::limit::watched;
 use crate::parts::Parts;
 use crate::program::{self, NoProgram, Stage, read_some};
@@ -98,7 +98,7 @@ impl Judge {
     pub fn grade(
         &self,
         name: &str,
-        taken: &std::result::Result<Taken, String>,
+        taken: &std::result::Result<Taken, NotTaken>,
         jobs: usize,
     ) -> Record {
         self.grade_tasks(name, taken, &self.tasks, jobs)
@@ -108,7 +108,7 @@ impl Judge {
     pub fn grade_tasks(
         &self,
         name: &str,
-        taken: &std::result::Result<Taken, String>,
+        taken: &std::result::Result<Taken, NotTaken>,
         tasks: &[&'static Task],
         jobs: usize,
     ) -> Record {
@@ -127,18 +127,22 @@ impl Judge {
                 .flat_map(|taken| taken.files.keys())
                 .map(|slug| format!("{slug}.rs"))
                 .collect(),
-            left_out: files.map(|taken| taken.left_out.clone()).unwrap_or_default(),
+            left_out: match taken {
+                Ok(taken) => taken.left_out.clone(),
+                Err(not) => not.found.clone(),
+            },
             outcome: Outcome::Graded,
             digest,
-            points: 0.0,
+            points: None,
             out_of: 0.0,
+            maximum: None,
             tasks: Vec::new(),
             changed: Vec::new(),
             seconds: 0.0,
         };
         let graded = match taken {
             Ok(taken) => self.tasks_of(taken, tasks, seed, jobs).map_err(|error| error.to_string()),
-            Err(why) => Err(why.clone()),
+            Err(not) => Err(not.why.clone()),
         };
         match graded {
             Ok(tasks) => record.tasks = tasks,
@@ -283,11 +287,17 @@ impl Judge {
     /// The points of a record, by the settings.
     pub fn points(&self, record: &mut Record) {
         record.changed.clear();
+        if let Outcome::Decided { why } = &record.outcome {
+            // Decisions are made anew in each call.
+            record.outcome = Outcome::NotGraded { why: why.clone() };
+        }
+        record.maximum = self.settings.columns.maximum;
         for (task, one) in self.tasks.iter().zip(&mut record.tasks) {
             one.out_of = self.settings.points_of(task);
             one.points = round(one.out_of * self.settings.share(task, &one.grade));
         }
-        record.points = round(record.tasks.iter().map(|task| task.points).sum());
+        let points = round(record.tasks.iter().map(|task| task.points).sum());
+        record.points = record.is_graded().then_some(points);
         record.out_of = round(self.tasks.iter().map(|task| self.settings.points_of(task)).sum());
     }
 }

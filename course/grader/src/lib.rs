@@ -25,4 +25,5 @@ pub mod program;
 pub mod record;
 pub mod settings;
 pub mod submissions;
+pub mod told;
 pub mod worker;

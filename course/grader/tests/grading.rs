@@ -96,7 +96,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     let Outcome::NotGraded { why } = class.record("group 4").outcome else { panic!("graded") };
     assert!(why.contains("norm.rs"), "{why}");
     let group = class.record("group 1");
-    assert_eq!(group.points, group.out_of);
+    assert_eq!(group.points, Some(group.out_of));
     assert_eq!(group.left_out[0].name, "notes.txt");
 
     // The points of who was not graded are nothing, and not 0.
@@ -119,7 +119,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     assert_eq!(again.seconds, group.seconds, "it was graded again");
     let of = |name: &str| again.tasks.iter().find(|task| task.name == name).unwrap().points;
     assert_eq!((of("norm/forward"), of("loss/shift")), (100.0, 1.5));
-    assert_eq!(again.points, again.tasks.iter().map(|task| task.points).sum::<f64>());
+    assert_eq!(again.points, Some(again.tasks.iter().map(|task| task.points).sum::<f64>()));
     assert_eq!(again.changed[0].why, "explained it at the board");
     let partial = class.record("gruppe-ä").tasks[0].points;
     assert!(0.0 < partial && partial < 100.0, "{partial}");

@@ -10,9 +10,13 @@ use maud::{Markup, html};
 pub fn report(record: &Record) -> String {
     let graded = record.is_graded();
     let body = html! {
-        @if let Outcome::NotGraded { why } = &record.outcome { (no_grade(why)) }
+        @match &record.outcome {
+            Outcome::NotGraded { why } => (no_grade(why)),
+            Outcome::Decided { why } => (decided(why)),
+            Outcome::Graded => {}
+        }
         h1 { (name(&record.submission)) }
-        @if graded { (points(record)) }
+        @if record.has_points() { (points(record)) }
         @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
         (graded_by(record))
         @if graded {
@@ -37,13 +41,27 @@ fn no_grade(why: &str) -> Markup {
     }
 }
 
+/// Nothing was graded, and there are points: somebody's own.
+fn decided(why: &str) -> Markup {
+    html! {
+        section.alarm {
+            h2 { "Decided by hand" }
+            p { "Nothing was graded: " span.why { (lines(why, SENTENCE)) } }
+            p { "The points are a decision: " a href="#changes" { "who, when and why" } "." }
+        }
+    }
+}
+
 fn points(record: &Record) -> Markup {
     html! {
         p.points {
-            strong { (number(record.points)) " of " (number(record.out_of)) " points" }
-            ", " (record.passed()) " of " (count(record.tasks.len(), "task")) " passed"
+            strong { (number(record.points.unwrap_or_default())) " of " (number(record.out_of)) " points" }
+            @if record.is_graded() { ", " (record.passed()) " of " (count(record.tasks.len(), "task")) " passed" }
         }
-        @if !record.changed.is_empty() {
+        @if let Some((points, maximum)) = record.scaled() {
+            p { "In the gradebook these are " (number(points)) " of " (number(maximum)) "." }
+        }
+        @if record.is_graded() && !record.changed.is_empty() {
             p { "These points were changed by hand: " a href="#changes" { "who, when and why" } "." }
         }
     }
@@ -283,7 +301,7 @@ mod tests {
     fn it_says_what_came_out_and_why() {
         let mut record = of_three("group 7", [Went::Passed, Went::Wrong, Went::Empty]);
         record.tasks[1].points = 1.5;
-        record.points = 5.5;
+        record.points = Some(5.5);
         record.tasks[1].printed = "hello".to_string();
         let page = report(&record);
         let said = [
