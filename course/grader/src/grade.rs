@@ -2,6 +2,7 @@
 
 use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
+use crate::fair::{ALL_TOGETHER, blame};
 use crate::intake::{NotTaken, Taken, hex};
 use crate::limit::watched;
 use crate::parts::Parts;
@@ -141,7 +142,17 @@ impl Judge {
             seconds: 0.0,
         };
         let graded = match taken {
-            Ok(taken) => self.tasks_of(taken, tasks, seed, jobs).map_err(|error| error.to_string()),
+            Ok(taken) => {
+                let starter = |slug: &str| {
+                    let file = format!("exercises/{slug}/starter.rs");
+                    std::fs::read_to_string(self.parts.course.join(file)).ok()
+                };
+                let mut graded = self.tasks_of(taken, tasks, seed, jobs);
+                if let Ok(tasks) = &mut graded {
+                    blame(tasks, taken, starter);
+                }
+                graded.map_err(|error| error.to_string())
+            }
             Err(not) => Err(not.why.clone()),
         };
         match graded {
@@ -211,7 +222,7 @@ impl Judge {
         if left.is_zero() {
             let seconds = self.settings.limits.submission_seconds;
             let what =
-                format!("all tasks together took {seconds} seconds before this one had begun");
+                format!("{ALL_TOGETHER} took {seconds} seconds before this one had begun");
             let sentence = "A submission ends within its time limit.";
             return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
         }
@@ -271,7 +282,7 @@ impl Judge {
                 let task = contract::registry::task(&asked.task).expect("a task of the course");
                 let seconds = self.settings.limits.submission_seconds;
                 let what = format!(
-                    "all tasks together took {seconds} seconds, and this one had not ended by then"
+                    "{ALL_TOGETHER} took {seconds} seconds, and this one had not ended by then"
                 );
                 let sentence = "A submission ends within its time limit.";
                 let grade = Grade::failed(task, "autograder/time", sentence, what);

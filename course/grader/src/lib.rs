@@ -14,6 +14,7 @@ pub mod cage;
 pub mod changes;
 pub mod class;
 pub mod error;
+pub mod fair;
 pub mod folder;
 pub mod grade;
 pub mod intake;

@@ -20,7 +20,7 @@ pub fn report(record: &Record) -> String {
         @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
         (graded_by(record))
         @if graded {
-            (tasks(&record.tasks))
+            (tasks(record))
             (failed(&record.tasks))
             (empty(&record.tasks))
         }
@@ -80,6 +80,10 @@ fn stamp(sandbox: Sandbox) -> Markup {
 /// What is needed to make the same grade again.
 fn graded_by(record: &Record) -> Markup {
     let taken: Vec<String> = record.taken.iter().map(|file| line(file, NAME)).collect();
+    let mut missing: Vec<String> =
+        record.tasks.iter().map(|task| format!("{}.rs", component(task))).collect();
+    missing.dedup();
+    missing.retain(|file| !record.taken.contains(file));
     html! {
         h2 { @if record.is_graded() { "What it was graded by" } @else { "What it was to be graded by" } }
         dl {
@@ -87,6 +91,10 @@ fn graded_by(record: &Record) -> Markup {
             dt { "Sandbox" } dd { (record.sandbox.stamp()) }
             dt { "Files taken" }
             dd { @if taken.is_empty() { "none" } @else { (taken.join(", ")) } }
+            @if !missing.is_empty() {
+                dt { "Not handed in" }
+                dd { (missing.join(", ")) ": the tasks of such a file count as not begun" }
+            }
             dt { "Their SHA-256" } dd.digest { (line(&record.digest, NAME)) }
             dt { "Judge's SHA-256" } dd {
                 span.digest { (line(&record.judge, NAME)) } " " span.soft { "(course and settings)" }
@@ -103,8 +111,8 @@ fn anchor(place: usize) -> String {
 /// Tasks as the table and the sections below it show them, with their places.
 type Placed<'a> = (usize, &'a TaskRecord);
 
-fn tasks(tasks: &[TaskRecord]) -> Markup {
-    let placed: Vec<Placed> = tasks.iter().enumerate().collect();
+fn tasks(record: &Record) -> Markup {
+    let placed: Vec<Placed> = record.tasks.iter().enumerate().collect();
     let components = placed.chunk_by(|(_, a), (_, b)| component(a) == component(b));
     html! {
         h2 { "Tasks" }
@@ -116,14 +124,18 @@ fn tasks(tasks: &[TaskRecord]) -> Markup {
                     th scope="col" {}
                     th.n scope="col" { "Points" }
                 } }
-                @for component in components { (rows(component)) }
+                @for component in components { (rows(component, &record.changed)) }
             }
         }
     }
 }
 
 /// A component's rows, under its name and its sum.
-fn rows(tasks: &[Placed]) -> Markup {
+fn rows(tasks: &[Placed], changes: &[Change]) -> Markup {
+    let by_hand = |task: &TaskRecord| {
+        changes.iter().any(|change| change.task.as_deref() == Some(task.name.as_str()))
+    };
+
     let sum = |of: fn(&TaskRecord) -> f64| tasks.iter().map(|(_, task)| of(task)).sum::<f64>();
     let (got, out_of) = (sum(|task| task.points), sum(|task| task.out_of));
     let title = tasks.first().map_or("", |(_, task)| title(task).0);
@@ -135,7 +147,10 @@ fn rows(tasks: &[Placed]) -> Markup {
             }
             @for (place, task) in tasks {
                 tr {
-                    td.fixed { (mark(task)) }
+                    td.fixed {
+                        (mark(task))
+                        @if by_hand(task) { div.remark { a href="#changes" { "points by hand" } } }
+                    }
                     td.n { (line(&task.grade.task, NAME)) }
                     th.wide scope="row" {
                         @let subject = line(title_of(task), SENTENCE);
@@ -172,6 +187,12 @@ fn mark(task: &TaskRecord) -> Markup {
     }
 }
 
+/// Whether two tasks fail by one error: their file does not compile. One report says all of it.
+fn is_one_error(a: &TaskRecord, b: &TaskRecord) -> bool {
+    let both = a.grade.does_not_compile() && b.grade.does_not_compile();
+    both && component(a) == component(b) && a.grade.broken == b.grade.broken
+}
+
 /// The reports on what is wrong.
 fn failed(tasks: &[TaskRecord]) -> Markup {
     let wrong = |(_, task): &Placed| !task.grade.passed && task.grade.begun;
@@ -179,10 +200,15 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
     html! {
         @if !failed.is_empty() {
             h2 { "What failed" }
-            @for (place, task) in failed {
-                h3 id=(anchor(place)) { (heading(task)) }
-                (block(&task.report))
-                (printed(&task.printed))
+            @for same in failed.chunk_by(|(_, a), (_, b)| is_one_error(a, b)) {
+                @for (place, task) in same { h3 id=(anchor(*place)) { (heading(task)) } }
+                @if let [(_, first), others @ ..] = same {
+                    @if !others.is_empty() {
+                        p { "One error in their file, and none of them can be graded:" }
+                    }
+                    (block(&first.report))
+                    (printed(&first.printed))
+                }
             }
         }
     }
@@ -263,7 +289,7 @@ fn left_out(left_out: &[LeftOut]) -> Markup {
     html! {
         @if !left_out.is_empty() {
             h2 { "Left out" }
-            p { "These were found and not taken." }
+            p { "These were found and not taken. Only the files of the exercises are." }
             div.scroll {
                 table {
                     thead { tr { th scope="col" { "Name" } th scope="col" { "Why" } } }
