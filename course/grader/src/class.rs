@@ -218,7 +218,9 @@ fn grade_all(
     }
     let work = || {
         while !failed.load(Ordering::Relaxed) {
-            let Some((name, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some((name, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
             bar.set_message((*name).clone());
             let taken = source.take();
             let digest = taken.as_ref().map(intake::Taken::digest).unwrap_or_default();
@@ -226,7 +228,10 @@ fn grade_all(
             if !before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest)) {
                 let mut record = judge.grade(name, &taken, within);
                 judge.points(&mut record);
-                graded.lock().expect("no thread panics").push(Anew { name: (*name).clone(), before });
+                graded
+                    .lock()
+                    .expect("no thread panics")
+                    .push(Anew { name: (*name).clone(), before });
                 if let Err(reason) = write_record(folder, &record) {
                     // Without a place for results, nothing more can be done.
                     failed.store(true, Ordering::Relaxed);

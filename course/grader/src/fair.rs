@@ -41,7 +41,9 @@ pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> 
             });
             not_begun(task, &[("to do", to_do), ("but", not.unwrap_or_default())]);
         } else if let Some(other) = other {
-            let words = format!("{other} gives no answer either. If this one calls it, mend that one first.");
+            let words = format!(
+                "{other} gives no answer either. If this one calls it, mend that one first."
+            );
             task.report.push_str(&row("perhaps", &words));
         }
     }
@@ -133,10 +135,16 @@ mod tests {
             ["rope/frequencies", "rope/tables", "model/block", "model/forward"]
                 .map(|name| failed(name, "autograder/time", endless))
                 .into();
-        tasks.push(failed("model/decode", "autograder/time", "all tasks together took 600 seconds"));
+        tasks.push(failed(
+            "model/decode",
+            "autograder/time",
+            "all tasks together took 600 seconds",
+        ));
         let rope = file("rope/frequencies", "    loop {}\n") + &file("rope/tables", "    f()\n");
         let model = |forward: &str| {
-            file("model/block", TODO) + &file("model/forward", forward) + &file("model/decode", TODO)
+            file("model/block", TODO)
+                + &file("model/forward", forward)
+                + &file("model/decode", TODO)
         };
         let files = [("rope", rope), ("model", model("    begun()\r\n"))];
         let taken = Taken { files: files.into(), ..Taken::default() };
@@ -147,7 +155,10 @@ mod tests {
         for at in [1, 3] {
             let said = &tasks[at].report;
             let number = &tasks[0].grade.task;
-            assert!(said.contains(&format!("task {number} (rope/frequencies) gives no answer either")), "{said}");
+            assert!(
+                said.contains(&format!("task {number} (rope/frequencies) gives no answer either")),
+                "{said}"
+            );
             assert!(said.contains(endless), "{said}");
         }
         let said = &tasks[2].report;

@@ -221,8 +221,7 @@ impl Judge {
         }
         if left.is_zero() {
             let seconds = self.settings.limits.submission_seconds;
-            let what =
-                format!("{ALL_TOGETHER} took {seconds} seconds before this one had begun");
+            let what = format!("{ALL_TOGETHER} took {seconds} seconds before this one had begun");
             let sentence = "A submission ends within its time limit.";
             return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
         }

@@ -163,6 +163,9 @@ mod tests {
         let said = |text: &str| Settings::read(text).unwrap_err();
         assert!(said("tasks = ['norm/forword']").contains("norm/forword"));
         assert!(said("[points]\n'norm/none' = 1").contains("norm/none"));
+        let number = &contract::registry::task("norm/forward").unwrap().number;
+        let said_of_number = said(&format!("[points]\n'{number}' = 1"));
+        assert!(said_of_number.contains("write \"norm/forward\""), "{said_of_number}");
         assert!(said("[points]\n'norm/forward' = -1").contains("got -1"));
         assert!(said("[limits]\nwall_seconds = 3").contains("got 10, 3 and 600"));
         assert!(said("cases = 0").contains("got 0"));

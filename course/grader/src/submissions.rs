@@ -53,8 +53,9 @@ pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
                 }
                 if *other == file {
                     return Err(Error::Argument {
-                        what: "each submission has a name of its own: that of its folder or archive"
-                            .to_string(),
+                        what:
+                            "each submission has a name of its own: that of its folder or archive"
+                                .to_string(),
                         expected: format!("one submission called \"{name}\""),
                         got: format!("{} and {}", place.display(), path.display()),
                         to_do: "rename one of them".to_string(),
@@ -157,7 +158,8 @@ fn participants(path: &Path) -> Result<BTreeSet<String>> {
             }
         }
     }
-    let with_files: Vec<String> = found.iter().filter(|name| name.ends_with(OF_MOODLE)).cloned().collect();
+    let with_files: Vec<String> =
+        found.iter().filter(|name| name.ends_with(OF_MOODLE)).cloned().collect();
     // What somebody wrote into Moodle's own field stands beside the files that they handed in.
     found.retain(|name| {
         let files = name.strip_suffix(TEXT_OF_MOODLE).map(|of| format!("{of}{OF_MOODLE}"));
@@ -190,7 +192,8 @@ fn in_folder(class: &Path) -> Result<Vec<Member>> {
     // Files of one participant, where Moodle has made no folders.
     let mut loose: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
     let own = participants(class)?;
-    let mut entries = class.read_dir().map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    let mut entries =
+        class.read_dir().map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     entries.retain(|entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();

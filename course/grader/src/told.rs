@@ -71,7 +71,8 @@ impl Told<'_> {
                 }
                 Outcome::Decided { .. } => {
                     let points = record.points.map(number).unwrap_or_default();
-                    let _ = writeln!(text, "decided by hand: {}: {points} points", record.submission);
+                    let _ =
+                        writeln!(text, "decided by hand: {}: {points} points", record.submission);
                 }
                 Outcome::Graded => {}
             }

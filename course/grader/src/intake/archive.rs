@@ -21,7 +21,12 @@ pub(super) fn look(path: &Path, folder: &str, finds: &mut Finds) -> Result<(), S
 }
 
 /// An archive that is open already.
-pub(super) fn opened(name: &str, file: File, folder: &str, finds: &mut Finds) -> Result<(), String> {
+pub(super) fn opened(
+    name: &str,
+    file: File,
+    folder: &str,
+    finds: &mut Finds,
+) -> Result<(), String> {
     match is_zip(name) {
         true => look_in_zip(BufReader::new(file), folder, finds),
         false => look_in_tar(BufReader::new(file), UNPACKED, finds).map(drop),
@@ -107,12 +112,7 @@ fn entries_of_tar(unpacked: &mut impl Read, finds: &mut Finds) -> Result<(), Str
 }
 
 /// An entry of an archive.
-fn one(
-    name: &str,
-    regular: bool,
-    content: &mut dyn Read,
-    finds: &mut Finds,
-) -> Result<(), String> {
+fn one(name: &str, regular: bool, content: &mut dyn Read, finds: &mut Finds) -> Result<(), String> {
     let plain = name.replace('\\', "/");
     let plain = plain.strip_prefix("./").unwrap_or(&plain);
     let (folder, file) = plain.rsplit_once('/').unwrap_or(("", plain));
@@ -147,11 +147,7 @@ fn nested(name: &str, content: &mut dyn Read, finds: &mut Finds) -> Result<(), S
 }
 
 /// What lies in an archive of a submission. All of these together unpack to no more than one alone may.
-pub(super) fn inner(
-    name: &str,
-    reader: impl Read + Seek,
-    finds: &mut Finds,
-) -> Result<(), String> {
+pub(super) fn inner(name: &str, reader: impl Read + Seek, finds: &mut Finds) -> Result<(), String> {
     if is_zip(name) {
         return look_in_zip(reader, "", finds);
     }

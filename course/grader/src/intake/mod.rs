@@ -238,7 +238,10 @@ impl Finds {
         look: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), String> {
         if !self.within.is_empty() {
-            self.leave(name, "an archive in an archive is not opened: hand in one archive of your files");
+            self.leave(
+                name,
+                "an archive in an archive is not opened: hand in one archive of your files",
+            );
             return Ok(());
         }
         self.archives += 1;

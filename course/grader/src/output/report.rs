@@ -391,6 +391,66 @@ mod tests {
     }
 
     #[test]
+    fn points_by_hand_and_of_a_gradebook_are_told() {
+        let mut record = of_three("group 7", [Went::Passed, Went::Wrong, Went::Empty]);
+        record.maximum = Some(100.0);
+        record.tasks[1].points = 3.0;
+        record.points = Some(7.0);
+        record.changed = vec![Change {
+            task: Some("norm/tape".to_string()),
+            points: 3.0,
+            who: "the lecturer".to_string(),
+            when: "24 November".to_string(),
+            why: "shown in the tutorial".to_string(),
+        }];
+        let said = [
+            "7 of 12 points",
+            "these are 58.33 of 100",
+            "✗\u{a0}failed",
+            "points by hand",
+            "3 of 4",
+        ];
+        order(&report(&record), &said);
+        assert_eq!(report(&record).matches("points by hand").count(), 1);
+        record.tasks.clear();
+        record.outcome = Outcome::Decided { why: "it is a picture".to_string() };
+        let said = [
+            "Decided by hand",
+            "it is a picture",
+            "7 of 12 points",
+            "who, when and why",
+            "shown in",
+        ];
+        order(&report(&record), &said);
+        assert!(!report(&record).contains("no grade"));
+    }
+
+    #[test]
+    fn a_file_that_does_not_compile_has_one_report() {
+        let mut record = of_three("group 7", [Went::Wrong; 3]);
+        let task = contract::registry::task("norm/forward").unwrap();
+        for one in &mut record.tasks {
+            one.grade = contract::grade::Grade::uncompiled(task, "expected `;`");
+            one.report = "expected `;`".to_string();
+        }
+        let page = report(&record);
+        // One for the two of `norm`, and one for `rope`, whose file is not handed in.
+        assert_eq!(page.matches("expected `;`").count(), 2, "{page}");
+        order(
+            &page,
+            &[
+                "rope.rs: the tasks of such a file",
+                "id=\"task-1\"",
+                "id=\"task-2\"",
+                "One error",
+                "id=\"task-3\"",
+            ],
+        );
+        record.tasks[1].grade = contract::grade::Grade::uncompiled(task, "another");
+        assert_eq!(report(&record).matches("One error in").count(), 0);
+    }
+
+    #[test]
     fn hostile_texts_stay_texts() {
         let page = report(&hostile());
         assert!(is_harmless(&page), "{page}");

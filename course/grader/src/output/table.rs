@@ -248,7 +248,12 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
             // Nobody else has a row: Moodle would take any number in it for a participant's.
             let end = format!("_{participant}_assignsubmission");
             let full = name.split_once(&end).map_or(name, |(full, _)| full);
-            rows.push(vec![format!("Participant {participant}"), cell(full), points, String::new()]);
+            rows.push(vec![
+                format!("Participant {participant}"),
+                cell(full),
+                points,
+                String::new(),
+            ]);
         }
     }
     csv(rows)
@@ -402,6 +407,12 @@ Participant 12,B,33.33,
         let own = columns("identification = 'ID number'\ngrade = '=Quadrivium'\npattern = '{id}_'");
         let expected = "ID number,'=Quadrivium\nB,4\ngroup number 7,4\n";
         assert_eq!(moodle(&records, &own), expected);
+        assert_eq!(Columns::default().without_participant(&records), ["group number 7"]);
+        assert!(Columns::default().without_participant(&records[2..]).is_empty());
+        let mut decided = not_graded(&folder("C_13"), "x");
+        decided.outcome = Outcome::Decided { why: "x".to_string() };
+        decided.points = Some(1.5);
+        assert!(moodle(&[decided], &Columns::default()).ends_with("Participant 13,C,1.5,\n"));
         assert_eq!(
             moodle(&records[2..], &Columns::default()),
             "Identification,Grade\ngroup number 7,4\n"

@@ -85,7 +85,10 @@ fn graded(record: &Record, most: usize) -> Results {
     Results {
         gradable: true,
         // A lecturer may give more points than there are.
-        score: Some((record.points.unwrap_or_default() / record.out_of.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)),
+        score: Some(
+            (record.points.unwrap_or_default() / record.out_of.max(f64::MIN_POSITIVE))
+                .clamp(0.0, 1.0),
+        ),
         message,
         output: String::new(),
         images: [],

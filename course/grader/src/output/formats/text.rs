@@ -37,7 +37,11 @@ pub fn summary(record: &Record) -> String {
     let mut text = match &record.outcome {
         Outcome::Graded => {
             let points = of(record.points.unwrap_or_default(), record.out_of);
-            format!("{points} points, {} of {} tasks passed.\n", record.passed(), record.tasks.len())
+            format!(
+                "{points} points, {} of {} tasks passed.\n",
+                record.passed(),
+                record.tasks.len()
+            )
         }
         Outcome::Decided { why } => {
             let points = of(record.points.unwrap_or_default(), record.out_of);
