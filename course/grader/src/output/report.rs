@@ -417,8 +417,8 @@ mod tests {
         let said = [
             "Decided by hand",
             "it is a picture",
-            "7 of 12 points",
             "who, when and why",
+            "7 of 12 points",
             "shown in",
         ];
         order(&report(&record), &said);
