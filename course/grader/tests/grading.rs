@@ -270,8 +270,8 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
     for words in [
         "3 of 3 submissions have a grade".to_string(),
         "graded in this call: 1; as before: 0".to_string(),
-        format!("graded anew: {}: 0 before, 5 now", folder(2)),
-        format!("not named in this one: 2. They stay in the class"),
+        format!("graded anew: {}: 0 before, 6 now", folder(2)),
+        "not named in this one: 2. They stay in the class".to_string(),
         format!("decided by hand: {}: 1.5 points", folder(3)),
         format!("a change that does nothing: {} has no graded task loss/shift", folder(3)),
         "from an earlier call, and written again: gradescope.json, moodle.csv, canvas.csv"
