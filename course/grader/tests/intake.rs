@@ -274,7 +274,7 @@ fn two_submissions_of_one_participant_are_not_graded() {
     let one = zip(&[("norm.rs", NORM.as_bytes())]);
     class.write(&format!("class/{}/norm.rs", folder(1)), NORM);
     class.write(&format!("class/{}.zip", folder(1)), &one);
-    class.write(&format!("class/Anna_2_assignsubmission_file_/norm.rs"), NORM);
+    class.write("class/Anna_2_assignsubmission_file_/norm.rs", NORM);
     class.write(&format!("class/{}/norm.rs", folder(2)), NORM);
     class.write(&format!("class/{}/norm.rs", folder(3)), NORM);
     class.write(&format!("class/{}norm.rs", folder(3)), NORM);
