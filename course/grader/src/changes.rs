@@ -1,6 +1,6 @@
 //! Grades that somebody changed: who, when and why stay with them.
 
-use crate::record::{Change, Record};
+use crate::record::{Change, Outcome, Record};
 use serde::Deserialize;
 
 /// A file of changes.
@@ -49,7 +49,7 @@ impl Changes {
             if let Some(task) = &entry.task
                 && contract::registry::task(task).is_none_or(|found| found.name != task)
             {
-                return wrong(&format!("no task is called \"{task}\""));
+                return wrong(&crate::settings::no_task(task));
             }
         }
         Ok(changes)
@@ -61,19 +61,36 @@ impl Changes {
         named.filter(|name| !names.contains(name)).collect()
     }
 
-    /// Makes those of a submission part of its record. A grade that there is not can't be changed.
+    /// The changes of tasks that a submission has not: such a change does nothing, and must not do it in silence.
+    pub fn without_tasks<'c>(&'c self, records: &[Record]) -> Vec<(&'c str, &'c str)> {
+        let has = |name: &str, task: &str| {
+            records.iter().any(|record| {
+                record.submission == name && record.tasks.iter().any(|one| one.name == task)
+            })
+        };
+        let changes = self.change.iter();
+        let of_tasks = changes.filter_map(|entry| {
+            entry.task.as_deref().map(|task| (entry.submission.as_str(), task))
+        });
+        of_tasks.filter(|(name, task)| !has(name, task)).collect()
+    }
+
+    /// Makes those of a submission part of its record. Who could not be graded gets points for the whole only, and they are marked
+    /// as a decision.
     pub fn apply(&self, record: &mut Record) {
-        if !record.is_graded() {
-            return;
-        }
         for entry in self.change.iter().filter(|entry| entry.submission == record.submission) {
             let Entry { task, points, who, when, why, .. } = entry.clone();
             match &task {
-                None => record.points = points,
+                None => {
+                    record.points = Some(points);
+                    if let Some(why) = record.why_not().map(str::to_string) {
+                        record.outcome = Outcome::Decided { why };
+                    }
+                }
                 Some(name) => {
                     let found = record.tasks.iter_mut().find(|task| task.name == *name);
-                    let Some(found) = found else { continue };
-                    record.points += points - found.points;
+                    let (Some(found), Some(all)) = (found, &mut record.points) else { continue };
+                    *all += points - found.points;
                     found.points = points;
                 }
             }

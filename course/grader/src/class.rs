@@ -6,9 +6,10 @@ use crate::folder::Folder;
 use crate::grade::Judge;
 use crate::output;
 use crate::parts::Parts;
-use crate::record::{Outcome, Record, Sandbox};
+use crate::record::{Record, Sandbox};
 use crate::settings::Settings;
-use crate::submissions::{Submissions, found, shard};
+use crate::submissions::{Submissions, found, refuse_twins, shard};
+use crate::told::{Anew, Told};
 use crate::{intake, package};
 use course::arguments::{GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -47,12 +48,15 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let settings = read(arguments.settings.as_deref(), Settings::read)?;
     let changes = read(arguments.changes.as_deref(), Changes::read)?;
     let mut all = found(&arguments.submissions)?;
-    unknown_changes(&changes, &all)?;
+    let whose = |name: &str| settings.columns.whose_words(name, &arguments.format);
+    refuse_twins(&mut all, whose);
     let names: Vec<String> = all.keys().cloned().collect();
     if let Some((nth, of)) = arguments.shard {
         all = shard(all, nth, of);
     }
     let folder = Folder::open(&arguments.out)?;
+    let others = others(&folder, &names, whose)?;
+    unknown_changes(&changes, &names, &others)?;
     let seed = seed(&folder, arguments.seed)?;
     let judge = with_spinner(|says| -> Result<Judge> {
         says("building what submissions are linked with");
@@ -62,11 +66,11 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     })?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(cores, usize::from);
-    grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
+    let anew = grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
 
-    // Of all that were named, not of this part alone: results of other machines may lie beside these. A submission that
-    // is gone has none.
-    let mut records: Vec<Record> = names.iter().filter_map(|name| folder.record(name)).collect();
+    // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or
+    // from other machines.
+    let mut records = folder.records();
     for record in &mut records {
         // A task less or more in the settings: what was graded by others stays as it was.
         if record.judge == judge.digest {
@@ -75,9 +79,10 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         changes.apply(record);
         write_record(&folder, record)?;
     }
-    output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
-    said(&records, &arguments.out);
-    Ok(records.iter().all(Record::is_graded))
+    let also = output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
+    let told = Told { records: &records, anew, others, also, changes: &changes };
+    told.tell(&arguments.out, &judge.settings.columns);
+    Ok(records.iter().all(Record::has_points))
 }
 
 /// A file of settings, if one is named.
@@ -95,9 +100,34 @@ fn read<T: Default>(
     })
 }
 
+/// The results that lie in the folder and are of submissions that were not named. They stay in the class.
+fn others(
+    folder: &Folder,
+    names: &[String],
+    whose: impl Fn(&str) -> Option<String>,
+) -> Result<Vec<String>> {
+    let there = folder.records().into_iter().map(|record| record.submission);
+    let others: Vec<String> = there.filter(|name| !names.contains(name)).collect();
+    for other in &others {
+        let Some(own) = whose(other) else { continue };
+        if let Some(name) = names.iter().find(|name| whose(name).as_ref() == Some(&own)) {
+            return Err(Error::Argument {
+                what: "a participant has one result in a folder of results".to_string(),
+                expected: format!("one name for {own}"),
+                got: format!("\"{name}\" now, and a result called \"{other}\" from before"),
+                to_do: format!(
+                    "call the submission \"{other}\", and its result is replaced; or remove {}",
+                    folder.at(other).display()
+                ),
+            });
+        }
+    }
+    Ok(others)
+}
+
 /// A change of a submission that is not there is a mistake in its name.
-fn unknown_changes(changes: &Changes, all: &Submissions) -> Result<()> {
-    let names: Vec<&str> = all.keys().map(String::as_str).collect();
+fn unknown_changes(changes: &Changes, names: &[String], others: &[String]) -> Result<()> {
+    let names: Vec<&str> = names.iter().chain(others).map(String::as_str).collect();
     match changes.unknown(&names).first() {
         None => Ok(()),
         Some(name) => Err(Error::Argument {
@@ -171,7 +201,7 @@ fn grade_all(
     all: &Submissions,
     jobs: usize,
     anew: bool,
-) -> Result<()> {
+) -> Result<Vec<Anew>> {
     let bar = ProgressBar::new(all.len() as u64);
     let style = ProgressStyle::with_template("{pos} of {len} graded  {bar:30}  {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -181,16 +211,27 @@ fn grade_all(
     let within = jobs.div_ceil(threads);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let error = Mutex::new(None);
+    let graded = Mutex::new(Vec::new());
+    let silent = bar.is_hidden();
+    if silent {
+        eprintln!("If this is stopped, the same command goes on where it was.");
+    }
     let work = || {
         while !failed.load(Ordering::Relaxed) {
-            let Some((name, path)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
+            let Some((name, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
             bar.set_message((*name).clone());
-            let taken = intake::take(path);
+            let taken = source.take();
             let digest = taken.as_ref().map(intake::Taken::digest).unwrap_or_default();
-            let kept = folder.record(name).filter(|kept| !anew && is_kept(judge, kept, &digest));
-            if kept.is_none() {
+            let before = folder.record(name);
+            if !before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest)) {
                 let mut record = judge.grade(name, &taken, within);
                 judge.points(&mut record);
+                graded
+                    .lock()
+                    .expect("no thread panics")
+                    .push(Anew { name: (*name).clone(), before });
                 if let Err(reason) = write_record(folder, &record) {
                     // Without a place for results, nothing more can be done.
                     failed.store(true, Ordering::Relaxed);
@@ -198,6 +239,9 @@ fn grade_all(
                 }
             }
             bar.inc(1);
+            if silent {
+                eprintln!("{} of {}: {name}", bar.position(), all.len());
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -206,22 +250,7 @@ fn grade_all(
         }
     });
     bar.finish_and_clear();
-    error.into_inner().expect("no thread panics").map_or(Ok(()), Err)
-}
-
-/// The end of the command, in a few lines.
-fn said(records: &[Record], out: &Path) {
-    let graded = records.iter().filter(|record| record.is_graded()).count();
-    println!("{graded} of {} submissions have a grade", records.len());
-    for record in records {
-        if let Outcome::NotGraded { why } = &record.outcome {
-            println!(
-                "not graded: {}: {}",
-                record.submission,
-                why.lines().next().unwrap_or_default()
-            );
-        }
-    }
-    println!("the class: {}", out.join("class.html").display());
-    println!("the points: {}", out.join("grades.csv").display());
+    let mut graded = graded.into_inner().expect("no thread panics");
+    graded.sort_by(|a, b| a.name.cmp(&b.name));
+    error.into_inner().expect("no thread panics").map_or(Ok(graded), Err)
 }

@@ -64,6 +64,15 @@ impl Folder {
         }
     }
 
+    /// What came of all submissions that have a result here, in the order of their names.
+    pub fn records(&self) -> Vec<Record> {
+        let entries = self.path.read_dir().into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names.iter().filter_map(|name| self.record(name)).collect()
+    }
+
     /// What came of a submission, if it is there and whole.
     pub fn record(&self, submission: &str) -> Option<Record> {
         let text = std::fs::read(self.at(&format!("{submission}/result.json"))).ok()?;

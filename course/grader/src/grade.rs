@@ -2,7 +2,8 @@
 
 use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
-use crate::intake::{Taken, hex};
+use crate::fair::{ALL_TOGETHER, blame};
+use crate::intake::{NotTaken, Taken, hex};
 use crate::limit::watched;
 use crate::parts::Parts;
 use crate::program::{self, NoProgram, Stage, read_some};
@@ -98,7 +99,7 @@ impl Judge {
     pub fn grade(
         &self,
         name: &str,
-        taken: &std::result::Result<Taken, String>,
+        taken: &std::result::Result<Taken, NotTaken>,
         jobs: usize,
     ) -> Record {
         self.grade_tasks(name, taken, &self.tasks, jobs)
@@ -108,7 +109,7 @@ impl Judge {
     pub fn grade_tasks(
         &self,
         name: &str,
-        taken: &std::result::Result<Taken, String>,
+        taken: &std::result::Result<Taken, NotTaken>,
         tasks: &[&'static Task],
         jobs: usize,
     ) -> Record {
@@ -127,18 +128,32 @@ impl Judge {
                 .flat_map(|taken| taken.files.keys())
                 .map(|slug| format!("{slug}.rs"))
                 .collect(),
-            left_out: files.map(|taken| taken.left_out.clone()).unwrap_or_default(),
+            left_out: match taken {
+                Ok(taken) => taken.left_out.clone(),
+                Err(not) => not.found.clone(),
+            },
             outcome: Outcome::Graded,
             digest,
-            points: 0.0,
+            points: None,
             out_of: 0.0,
+            maximum: None,
             tasks: Vec::new(),
             changed: Vec::new(),
             seconds: 0.0,
         };
         let graded = match taken {
-            Ok(taken) => self.tasks_of(taken, tasks, seed, jobs).map_err(|error| error.to_string()),
-            Err(why) => Err(why.clone()),
+            Ok(taken) => {
+                let starter = |slug: &str| {
+                    let file = format!("exercises/{slug}/starter.rs");
+                    std::fs::read_to_string(self.parts.course.join(file)).ok()
+                };
+                let mut graded = self.tasks_of(taken, tasks, seed, jobs);
+                if let Ok(tasks) = &mut graded {
+                    blame(tasks, taken, starter);
+                }
+                graded.map_err(|error| error.to_string())
+            }
+            Err(not) => Err(not.why.clone()),
         };
         match graded {
             Ok(tasks) => record.tasks = tasks,
@@ -206,8 +221,7 @@ impl Judge {
         }
         if left.is_zero() {
             let seconds = self.settings.limits.submission_seconds;
-            let what =
-                format!("all tasks together took {seconds} seconds before this one had begun");
+            let what = format!("{ALL_TOGETHER} took {seconds} seconds before this one had begun");
             let sentence = "A submission ends within its time limit.";
             return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
         }
@@ -267,7 +281,7 @@ impl Judge {
                 let task = contract::registry::task(&asked.task).expect("a task of the course");
                 let seconds = self.settings.limits.submission_seconds;
                 let what = format!(
-                    "all tasks together took {seconds} seconds, and this one had not ended by then"
+                    "{ALL_TOGETHER} took {seconds} seconds, and this one had not ended by then"
                 );
                 let sentence = "A submission ends within its time limit.";
                 let grade = Grade::failed(task, "autograder/time", sentence, what);
@@ -283,11 +297,17 @@ impl Judge {
     /// The points of a record, by the settings.
     pub fn points(&self, record: &mut Record) {
         record.changed.clear();
+        if let Outcome::Decided { why } = &record.outcome {
+            // Decisions are made anew in each call.
+            record.outcome = Outcome::NotGraded { why: why.clone() };
+        }
+        record.maximum = self.settings.columns.maximum;
         for (task, one) in self.tasks.iter().zip(&mut record.tasks) {
             one.out_of = self.settings.points_of(task);
             one.points = round(one.out_of * self.settings.share(task, &one.grade));
         }
-        record.points = round(record.tasks.iter().map(|task| task.points).sum());
+        let points = round(record.tasks.iter().map(|task| task.points).sum());
+        record.points = record.is_graded().then_some(points);
         record.out_of = round(self.tasks.iter().map(|task| self.settings.points_of(task)).sum());
     }
 }

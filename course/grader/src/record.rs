@@ -27,10 +27,13 @@ pub struct Record {
     pub left_out: Vec<LeftOut>,
     /// Whether there is a grade.
     pub outcome: Outcome,
-    /// Points that it got. With partial credit they may have a fraction.
-    pub points: f64,
+    /// Points that it got. With partial credit they may have a fraction. None, if there is no grade.
+    pub points: Option<f64>,
     /// Points that it could get.
     pub out_of: f64,
+    /// The points that a gradebook has in place of `out_of`, if the settings name some.
+    #[serde(default)]
+    pub maximum: Option<f64>,
     /// Its tasks, in the course's order. None, if there is no grade.
     pub tasks: Vec<TaskRecord>,
     /// Somebody's own decision, if there is one. The points above have it already.
@@ -48,6 +51,11 @@ pub enum Outcome {
     /// There is none: the submission has no file to take, or the machine failed. Nobody gets 0 points for that.
     NotGraded {
         /// Why.
+        why: String,
+    },
+    /// Nothing could be graded, and somebody has decided on points: see [`Record::changed`].
+    Decided {
+        /// Why nothing was graded.
         why: String,
     },
 }
@@ -110,9 +118,28 @@ pub struct Change {
 }
 
 impl Record {
-    /// Whether there is a grade.
+    /// Whether there is a grade, by the contract or by somebody's decision.
+    pub fn has_points(&self) -> bool {
+        !matches!(self.outcome, Outcome::NotGraded { .. })
+    }
+
+    /// Whether the contract has judged it.
     pub fn is_graded(&self) -> bool {
         self.outcome == Outcome::Graded
+    }
+
+    /// Why nothing was graded, if that is so.
+    pub fn why_not(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Graded => None,
+            Outcome::NotGraded { why } | Outcome::Decided { why } => Some(why),
+        }
+    }
+
+    /// The points as a gradebook with another maximum has them, and this maximum.
+    pub fn scaled(&self) -> Option<(f64, f64)> {
+        let maximum = self.maximum.filter(|maximum| *maximum > 0.0 && self.out_of > 0.0)?;
+        Some((self.points? * maximum / self.out_of, maximum))
     }
 
     /// Tasks that were passed.

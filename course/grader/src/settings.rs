@@ -62,6 +62,15 @@ impl Default for Limits {
     }
 }
 
+/// Words on a name that is no task's. A number is none: it becomes another task's when one is added.
+pub fn no_task(name: &str) -> String {
+    let meant = match contract::registry::task(name) {
+        Some(task) => format!("; write \"{}\", the name of task {name}", task.name),
+        None => String::new(),
+    };
+    format!("no task is called \"{name}\"{meant}")
+}
+
 impl Settings {
     /// Reads them.
     ///
@@ -72,7 +81,7 @@ impl Settings {
         settings.selected()?;
         for (name, points) in &settings.points {
             if TASKS.iter().all(|task| task.name != name) {
-                return Err(format!("[points]: no task is called \"{name}\""));
+                return Err(format!("[points]: {}", no_task(name)));
             }
             if !(points.is_finite() && *points >= 0.0) {
                 return Err(format!("[points] \"{name}\": points are 0 or more, got {points}"));
@@ -154,6 +163,9 @@ mod tests {
         let said = |text: &str| Settings::read(text).unwrap_err();
         assert!(said("tasks = ['norm/forword']").contains("norm/forword"));
         assert!(said("[points]\n'norm/none' = 1").contains("norm/none"));
+        let number = &contract::registry::task("norm/forward").unwrap().number;
+        let said_of_number = said(&format!("[points]\n'{number}' = 1"));
+        assert!(said_of_number.contains("write \"norm/forward\""), "{said_of_number}");
         assert!(said("[points]\n'norm/forward' = -1").contains("got -1"));
         assert!(said("[limits]\nwall_seconds = 3").contains("got 10, 3 and 600"));
         assert!(said("cases = 0").contains("got 0"));

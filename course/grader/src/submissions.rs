@@ -1,13 +1,14 @@
 //! Which submissions there are, and what they are called.
 
 use crate::error::{Error, Result};
-use crate::intake::is_archive;
+use crate::intake::{Source, is_archive, is_junk, names_in_zip};
+use crate::output::table::moodle_participant;
 use contract::registry::COMPONENTS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Submissions by name, in the order of their names.
-pub type Submissions = BTreeMap<String, PathBuf>;
+pub type Submissions = BTreeMap<String, Source>;
 
 /// Names in the folder of results that no submission can have.
 const TAKEN: &[&str] = &[
@@ -20,39 +21,88 @@ const TAKEN: &[&str] = &[
     "github.md",
 ];
 
-/// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class.
+/// What Moodle writes behind a participant's name and number.
+const OF_MOODLE: &str = "_assignsubmission_file_";
+const TEXT_OF_MOODLE: &str = "_assignsubmission_onlinetext_";
+
+/// Something that may be a submission, and what it is called as a file.
+struct Member {
+    file: String,
+    path: PathBuf,
+    source: Source,
+}
+
+/// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class. So is what
+/// Moodle makes of one, as an archive or unpacked. What is in a class and can't be a submission is among them, with the reason:
+/// nobody is left out in silence.
 ///
 /// # Errors
 /// A path that is not there; nothing in a folder; two of one name.
 pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
     let mut all = Submissions::new();
+    let mut places: BTreeMap<String, (String, PathBuf)> = BTreeMap::new();
     for path in paths {
-        let members =
-            if path.is_dir() && !is_submission(path) { members(path)? } else { vec![path.clone()] };
-        for member in members {
-            let mut name = name(&member)?;
-            if let Some(other) = all.get(&name) {
-                if other.file_name() != member.file_name() {
-                    // Alike only as far as it can be shown.
-                    name = (2..)
-                        .map(|nth| format!("{name}-{nth}"))
-                        .find(|new| !all.contains_key(new))
-                        .unwrap_or(name);
-                    all.insert(name, member);
+        for Member { file, path, source } in members(path)? {
+            let whole = matches!(&source, Source::Path(path) if !path.is_dir());
+            let mut name = name(&file, whole);
+            if let Some((other, place)) = places.get(&name) {
+                if *place == path && *other == file {
+                    let why = several(&[&format!("{file}/"), &format!("{file}..")]);
+                    all.insert(name, Source::None { why });
                     continue;
                 }
-                return Err(Error::Argument {
-                    what: "each submission has a name of its own: that of its folder or archive"
-                        .to_string(),
-                    expected: format!("one submission called \"{name}\""),
-                    got: format!("{} and {}", other.display(), member.display()),
-                    to_do: "rename one of them".to_string(),
-                });
+                if *other == file {
+                    return Err(Error::Argument {
+                        what:
+                            "each submission has a name of its own: that of its folder or archive"
+                                .to_string(),
+                        expected: format!("one submission called \"{name}\""),
+                        got: format!("{} and {}", place.display(), path.display()),
+                        to_do: "rename one of them".to_string(),
+                    });
+                }
+                if stem(other) == stem(&file) {
+                    let why = several(&[other.as_str(), file.as_str()]);
+                    all.insert(name, Source::None { why });
+                    continue;
+                }
+                // Alike only as far as it can be shown.
+                name = (2..)
+                    .map(|nth| format!("{name}-{nth}"))
+                    .find(|new| !all.contains_key(new))
+                    .unwrap_or(name);
             }
-            all.insert(name, member);
+            places.insert(name.clone(), (file, path));
+            all.insert(name, source);
         }
     }
     Ok(all)
+}
+
+/// Why none of several is graded.
+fn several(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    format!(
+        "these are submissions of one participant, and nobody can know which one counts: {}. Leave one of them in the folder",
+        names.join(" and ")
+    )
+}
+
+/// Several submissions that have one identification: none of them is graded. `identification` says whose a name is, in words.
+pub fn refuse_twins(all: &mut Submissions, identification: impl Fn(&str) -> Option<String>) {
+    let mut by: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for name in all.keys() {
+        if let Some(whose) = identification(name) {
+            by.entry(whose).or_default().push(name.clone());
+        }
+    }
+    for (whose, names) in by.into_iter().filter(|(_, names)| names.len() > 1) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let why = format!("{} ({whose})", several(&names));
+        for name in names {
+            all.insert(name.to_string(), Source::None { why: why.clone() });
+        }
+    }
 }
 
 /// Whether a folder holds learners' files itself.
@@ -63,31 +113,8 @@ fn is_submission(folder: &Path) -> bool {
     holds(folder) || holds(&folder.join("src")) || folder.join("exercises").is_dir()
 }
 
-fn members(class: &Path) -> Result<Vec<PathBuf>> {
-    let failed = |reason| Error::file(class, "can't be read")(reason);
-    let mut members = Vec::new();
-    for entry in class.read_dir().map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type().map_err(failed)?;
-        if !name.starts_with('.') && (kind.is_dir() || (kind.is_file() && is_archive(&name))) {
-            members.push(entry.path());
-        }
-    }
-    if members.is_empty() {
-        return Err(Error::Argument {
-            what: format!("{} is a submission, or a folder of submissions", class.display()),
-            expected: "learners' files such as norm.rs, or folders, .zip or .tar.gz files"
-                .to_string(),
-            got: "none of these".to_string(),
-            to_do: "name the folder that holds them".to_string(),
-        });
-    }
-    Ok(members)
-}
-
-/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading.
-fn name(path: &Path) -> Result<String> {
+/// What a path of the command's stands for.
+fn members(path: &Path) -> Result<Vec<Member>> {
     if let Err(error) = path.symlink_metadata() {
         return Err(Error::Argument {
             what: "a submission is a folder, a .zip or a .tar.gz".to_string(),
@@ -98,16 +125,166 @@ fn name(path: &Path) -> Result<String> {
     }
     let whole = path.canonicalize().map_err(Error::file(path, "can't be read"))?;
     let file = path.file_name().or(whole.file_name()).unwrap_or_default();
-    let file = file.to_string_lossy();
-    let lower = file.to_ascii_lowercase();
-    let ends = [".zip", ".tar.gz", ".tgz"];
-    let end =
-        ends.iter().find(|end| !path.is_dir() && lower.ends_with(*end)).map_or(0, |end| end.len());
-    let mut name: String = file[..file.len() - end].chars().map(plain).take(150).collect();
+    let file = file.to_string_lossy().into_owned();
+    // The folder of one participant is one submission, whatever is in it.
+    if participant(&file).is_none() {
+        let participants = participants(path)?;
+        if path.is_dir() && (!participants.is_empty() || !is_submission(path)) {
+            return in_folder(path);
+        }
+        if !participants.is_empty() {
+            return Ok(in_zip(path, &participants));
+        }
+    }
+    let (path, source) = (path.to_path_buf(), Source::Path(path.to_path_buf()));
+    Ok(vec![Member { file, path, source }])
+}
+
+/// The participants for whom Moodle has made folders or files in a folder, or in a zip that holds nothing else: the beginnings of
+/// these names.
+fn participants(path: &Path) -> Result<BTreeSet<String>> {
+    let mut found = BTreeSet::new();
+    if path.is_dir() {
+        for entry in path.read_dir().map_err(Error::file(path, "can't be read"))?.flatten() {
+            found.extend(participant(&entry.file_name().to_string_lossy()).map(String::from));
+        }
+    } else if path.to_string_lossy().to_lowercase().ends_with(".zip") {
+        for name in names_in_zip(path).unwrap_or_default() {
+            let first = name.split('/').next().unwrap_or_default();
+            match participant(first) {
+                Some(participant) => _ = found.insert(participant.to_string()),
+                None if is_junk(first) => {}
+                None => return Ok(BTreeSet::new()),
+            }
+        }
+    }
+    let with_files: Vec<String> =
+        found.iter().filter(|name| name.ends_with(OF_MOODLE)).cloned().collect();
+    // What somebody wrote into Moodle's own field stands beside the files that they handed in.
+    found.retain(|name| {
+        let files = name.strip_suffix(TEXT_OF_MOODLE).map(|of| format!("{of}{OF_MOODLE}"));
+        files.is_none_or(|files| !with_files.contains(&files))
+    });
+    Ok(found)
+}
+
+/// The part of a name that Moodle has made of a participant: `Surname Name_12345_assignsubmission_file_`.
+fn participant(file: &str) -> Option<&str> {
+    let end = [OF_MOODLE, TEXT_OF_MOODLE]
+        .iter()
+        .find_map(|mark| file.find(mark).map(|at| at + mark.len()))?;
+    moodle_participant(&file[..end]).map(|_| &file[..end])
+}
+
+/// A zip of a class: each participant's part of it.
+fn in_zip(path: &Path, participants: &BTreeSet<String>) -> Vec<Member> {
+    let member = |folder: &String| Member {
+        file: folder.clone(),
+        path: path.to_path_buf(),
+        source: Source::Within { archive: path.to_path_buf(), folder: folder.clone() },
+    };
+    participants.iter().map(member).collect()
+}
+
+fn in_folder(class: &Path) -> Result<Vec<Member>> {
+    let failed = |reason| Error::file(class, "can't be read")(reason);
+    let mut members: Vec<Member> = Vec::new();
+    // Files of one participant, where Moodle has made no folders.
+    let mut loose: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
+    let own = participants(class)?;
+    let mut entries =
+        class.read_dir().map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
+    entries.retain(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        !name.starts_with('.') && !is_junk(&name)
+    });
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    let is_alone = entries.len() == 1;
+    let mut has_any = false;
+    for entry in &entries {
+        let (path, file) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let kind = entry.file_type().map_err(failed)?;
+        let whose = participant(&file);
+        if whose.is_some_and(|whose| !own.contains(whose)) {
+            continue;
+        }
+        if let Some(whose) = whose.filter(|_| kind.is_file()) {
+            let inside = &file[whose.len()..];
+            // A folder of Moodle's that somebody has packed is as good as the folder.
+            if !(is_archive(inside) && stem(inside).is_empty()) {
+                loose.entry(whose.to_string()).or_default().push((inside.to_string(), path));
+                continue;
+            }
+        }
+        let source = if kind.is_dir() || (kind.is_file() && is_archive(&file)) {
+            has_any = true;
+            match participants(&path)?.len() {
+                // A class in a class. Somebody may have made it to hand in for others.
+                1.. if is_alone => return members_of_one(&path),
+                2.. => Source::None {
+                    why: format!(
+                        "it holds the folders of several participants. If you made it, and not a student, name it in a call of its \
+                         own: cargo course grade \"{}\"",
+                        path.display()
+                    ),
+                },
+                _ => Source::Path(path.clone()),
+            }
+        } else {
+            Source::None { why: no_submission(kind.is_symlink()) }
+        };
+        members.push(Member { file, path, source });
+    }
+    let loose_is_empty = loose.is_empty();
+    for (whose, files) in loose {
+        let path = class.join(&whose);
+        members.push(Member { file: whose, path, source: Source::Files(files) });
+    }
+    members.sort_by(|a, b| a.file.cmp(&b.file));
+    if !has_any && loose_is_empty {
+        let names: Vec<&str> = members.iter().map(|member| member.file.as_str()).collect();
+        let names = names.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+        return Err(Error::Argument {
+            what: format!("{} is a submission, or a folder of submissions", class.display()),
+            expected: "learners' files such as norm.rs, or folders, .zip or .tar.gz files"
+                .to_string(),
+            got: if names.is_empty() { "none of these".to_string() } else { names },
+            to_do: "name the folder that holds them".to_string(),
+        });
+    }
+    Ok(members)
+}
+
+/// The members of a class that is the only thing in a folder.
+fn members_of_one(path: &Path) -> Result<Vec<Member>> {
+    if path.is_dir() { in_folder(path) } else { Ok(in_zip(path, &participants(path)?)) }
+}
+
+/// Why a file in the folder of a class is nobody's submission.
+fn no_submission(is_link: bool) -> String {
+    let kind = if is_link { "a link, which is not followed" } else { "a single file" };
+    format!(
+        "it is {kind}. A submission is a folder, a .zip or a .tar.gz. If somebody handed this in, put it into a folder of its own; \
+         if not, take it out of the folder of submissions"
+    )
+}
+
+/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading.
+fn name(file: &str, is_archive: bool) -> String {
+    let file = if is_archive { stem(file) } else { file };
+    let mut name: String = file.chars().map(plain).take(150).collect();
     if name.is_empty() || name.starts_with('.') || is_taken(&name) {
         name.insert(0, '_');
     }
-    Ok(name)
+    name
+}
+
+/// A name without the ending of an archive.
+fn stem(file: &str) -> &str {
+    let lower = file.to_ascii_lowercase();
+    let end = [".zip", ".tar.gz", ".tgz"].iter().find(|end| lower.ends_with(*end));
+    &file[..file.len() - end.map_or(0, |end| end.len())]
 }
 
 /// Some file systems do not tell `A` from `a`.

@@ -96,7 +96,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     let Outcome::NotGraded { why } = class.record("group 4").outcome else { panic!("graded") };
     assert!(why.contains("norm.rs"), "{why}");
     let group = class.record("group 1");
-    assert_eq!(group.points, group.out_of);
+    assert_eq!(group.points, Some(group.out_of));
     assert_eq!(group.left_out[0].name, "notes.txt");
 
     // The points of who was not graded are nothing, and not 0.
@@ -119,7 +119,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     assert_eq!(again.seconds, group.seconds, "it was graded again");
     let of = |name: &str| again.tasks.iter().find(|task| task.name == name).unwrap().points;
     assert_eq!((of("norm/forward"), of("loss/shift")), (100.0, 1.5));
-    assert_eq!(again.points, again.tasks.iter().map(|task| task.points).sum::<f64>());
+    assert_eq!(again.points, Some(again.tasks.iter().map(|task| task.points).sum::<f64>()));
     assert_eq!(again.changed[0].why, "explained it at the board");
     let partial = class.record("gruppe-ä").tasks[0].points;
     assert!(0.0 < partial && partial < 100.0, "{partial}");
@@ -230,4 +230,82 @@ fn parts_of_a_class_are_the_whole() {
     assert_eq!(class.record("g0"), before);
     let table = std::fs::read_to_string(class.at("results/grades.csv")).unwrap();
     assert_eq!(table.lines().count(), 4, "{table}");
+}
+
+#[test]
+fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
+    let class = Class::new();
+    class.write("settings.toml", "tasks = ['loss/shift']\n");
+    let folder = |nth: usize| format!("P {nth}_{nth}_assignsubmission_file_");
+    class.write(&format!("class/{}/loss.rs", folder(1)), solution("loss"));
+    class.write(&format!("class/{}/loss.rs", folder(2)), "fn half( {");
+    class.write(&format!("class/{}/solution.pdf", folder(3)), "%PDF");
+    let output =
+        class.grade(&["--format", "moodle", "--format", "canvas", "--format", "gradescope"]);
+    assert_eq!(output.status.code(), Some(1));
+    let nobody = class.record(&folder(3));
+    assert_eq!((nobody.points, nobody.left_out.len()), (None, 1));
+    let json = std::fs::read_to_string(class.at(&format!("results/{}/result.json", folder(3))));
+    assert!(json.unwrap().contains("\"points\": null"));
+
+    // One of them once more, alone, and points for who could not be graded.
+    class.write(&format!("late/{}/loss.rs", folder(2)), solution("loss"));
+    let change = |who: usize, more: &str| {
+        format!(
+            "[[change]]\nsubmission = '{}'\n{more}\npoints = 1.5\nwho = 'the lecturer'\nwhen = 2026-11-25\n\
+             why = 'shown on paper'\n",
+            folder(who)
+        )
+    };
+    class.write("changes.toml", change(3, "") + &change(3, "task = 'loss/shift'"));
+    let late = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_grader"));
+        command.arg("grade").arg(class.at("late")).arg("--out").arg(class.at("results"));
+        command.arg("--settings").arg(class.at("settings.toml")).args(["--seed", "3"]).args(more);
+        command.output().unwrap()
+    };
+    let output = late(&["--changes", class.at("changes.toml").to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "everybody has points");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for words in [
+        "3 of 3 submissions have a grade".to_string(),
+        "graded in this call: 1; as before: 0".to_string(),
+        format!("graded anew: {}: 0 before, 6 now", folder(2)),
+        "not named in this one: 2. They stay in the class".to_string(),
+        format!("decided by hand: {}: 1.5 points", folder(3)),
+        format!("a change that does nothing: {} has no graded task loss/shift", folder(3)),
+        "from an earlier call, and written again: gradescope.json, moodle.csv, canvas.csv"
+            .to_string(),
+    ] {
+        assert!(said.contains(&words), "no {words:?} in {said}");
+    }
+    // All files are of the whole class, also those of formats that were not asked for.
+    for file in ["grades.csv", "moodle.csv", "canvas.csv", "class.html"] {
+        let text = std::fs::read_to_string(class.at(&format!("results/{file}"))).unwrap();
+        let all = (1..=3).all(|nth| {
+            text.contains(&format!("P {nth}")) || text.contains(&format!("Participant {nth},"))
+        });
+        assert!(all && text.contains("1.5"), "{file}: {text}");
+    }
+    let decided = class.record(&folder(3));
+    assert!(matches!(decided.outcome, Outcome::Decided { .. }));
+    let gradescope = class.at(&format!("results/{}/gradescope.json", folder(3)));
+    assert!(gradescope.is_file());
+    let report = std::fs::read_to_string(class.at(&format!("results/{}/report.html", folder(3))));
+    let report = report.unwrap();
+    for words in ["Decided by hand", "shown on paper", "solution.pdf"] {
+        assert!(report.contains(words), "{words}");
+    }
+
+    // A decision that is named no more counts no more.
+    assert_eq!(late(&[]).status.code(), Some(1));
+    assert_eq!(class.record(&folder(3)).points, None);
+    assert!(!gradescope.exists());
+
+    // The same participant by another name would have two rows.
+    class.write("late/Anna_1_assignsubmission_file_/loss.rs", solution("loss"));
+    let output = late(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("Anna_1") && said.contains(&folder(1)), "{said}");
 }

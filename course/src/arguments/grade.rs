@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Grade submissions so that the grade can stand in a file: in a sandbox, judged from outside.
 ///
 /// A submission is a folder, a .zip or a .tar.gz, and the learner's files are taken from it: norm.rs, embedding.rs and so on,
-/// best in exercises/src. A folder of these is a class. Each one is built and run in a sandbox of bubblewrap's, without
+/// best in exercises/src. A folder of these is a class, and so is Moodle's zip of all submissions, packed or unpacked. Each one is built and run in a sandbox of bubblewrap's, without
 /// network, and answers values over a pipe; the contract judges outside of it. Called again, it goes on where it ended.
 /// Linux only.
 #[derive(Debug, Args)]
@@ -14,6 +14,7 @@ use std::path::PathBuf;
 Examples:
   cargo course grade submissions --out results            a folder of zips
   cargo course grade anna.zip --out results               one submission
+  cargo course grade late --out results                   late ones, into the class that lies there
   cargo course grade submissions --out results --format moodle --settings grade.toml
   cargo course grade --package gradescope --out package   what a system asks to be uploaded
 

@@ -1,81 +1,156 @@
-//! A submission that is an archive. It is read entry by entry; nothing of it is written.
+//! A submission that is an archive, or that holds one. It is read entry by entry; nothing of it is written.
 
-use super::folder::read_whole;
-use super::{Finds, Found, slug_of};
+use super::folder::read_at_most;
+use super::{Finds, is_archive, is_junk};
 use flate2::read::MultiGzDecoder;
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read, Seek};
 use std::path::Path;
 
 /// The most bytes of an archive, unpacked, that are gone through.
-const UNPACKED: u64 = 512 << 20;
+pub(super) const UNPACKED: u64 = 512 << 20;
+/// The most bytes of an archive that lies in another one. It is held in memory.
+const NESTED: u64 = 64 << 20;
 
-pub(super) fn look_in_zip(path: &Path, finds: &mut Finds) -> Result<(), String> {
-    let broken =
-        |error: &dyn std::fmt::Display| format!("it is no zip archive that can be read: {error}");
-    let file = File::open(path).map_err(|error| broken(&error))?;
-    let mut archive = zip::ZipArchive::new(BufReader::new(file)).map_err(|error| broken(&error))?;
-    for at in 0..archive.len() {
+/// An archive of the system's files. `folder` is what the names that are asked for begin with: an archive of a class holds
+/// several submissions.
+pub(super) fn look(path: &Path, folder: &str, finds: &mut Finds) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| format!("it can't be read: {error}"))?;
+    opened(&path.to_string_lossy(), file, folder, finds)
+}
+
+/// An archive that is open already.
+pub(super) fn opened(
+    name: &str,
+    file: File,
+    folder: &str,
+    finds: &mut Finds,
+) -> Result<(), String> {
+    match is_zip(name) {
+        true => look_in_zip(BufReader::new(file), folder, finds),
+        false => look_in_tar(BufReader::new(file), UNPACKED, finds).map(drop),
+    }
+}
+
+fn is_zip(name: &str) -> bool {
+    name.to_lowercase().ends_with(".zip")
+}
+
+/// What a learner understands, in place of the words of a library.
+fn damaged(kind: &str) -> String {
+    format!(
+        "it can't be opened as a {kind} archive: it is damaged, or was not uploaded whole. Hand it in again"
+    )
+}
+
+fn look_in_zip(reader: impl Read + Seek, folder: &str, finds: &mut Finds) -> Result<(), String> {
+    let mut archive = zip::ZipArchive::new(reader).map_err(|_| damaged("zip"))?;
+    for (at, name) in names(&archive).iter().enumerate() {
+        let Some(inside) = name.strip_prefix(folder) else { continue };
+        let inside = inside.strip_prefix('/').filter(|_| !folder.is_empty()).unwrap_or(inside);
         finds.count()?;
-        let entry = match archive.by_index(at) {
+        let mut entry = match archive.by_index(at) {
             Ok(entry) => entry,
             Err(error) => {
-                finds.leave(&format!("entry {at}"), &format!("it can't be read: {error}"));
+                finds.leave(inside, &format!("it can't be read: {error}"));
                 continue;
             }
         };
-        if entry.is_dir() {
+        if entry.is_dir() || inside.is_empty() {
             continue;
         }
-        let name = match entry.name() {
-            Ok(name) => name.into_owned(),
-            Err(_) => String::from_utf8_lossy(entry.name_raw()).into_owned(),
-        };
         // The kind of file in the mode of systems like Unix; 0 where the archive says nothing of it.
         let kind = entry.unix_mode().map_or(0, |mode| mode & 0o170_000);
         let regular = kind == 0 || kind == 0o100_000;
-        one(&name, regular, entry, finds);
+        one(inside, regular, &mut entry, finds)?;
     }
     Ok(())
 }
 
-pub(super) fn look_in_tar(path: &Path, finds: &mut Finds) -> Result<(), String> {
-    let broken = |error: &dyn std::fmt::Display| {
-        format!("it is no tar.gz archive that can be read: {error}")
+/// All names in a zip, in the order of its entries.
+fn names<R: Read + Seek>(archive: &zip::ZipArchive<R>) -> Vec<String> {
+    let name = |(name, raw): (zip::result::ZipResult<Cow<str>>, &[u8])| match name {
+        Ok(name) => name.into_owned(),
+        Err(_) => String::from_utf8_lossy(raw).into_owned(),
     };
-    let file = File::open(path).map_err(|error| broken(&error))?;
-    let unpacked = MultiGzDecoder::new(BufReader::new(file)).take(UNPACKED);
+    archive.file_names().zip(archive.file_names_raw()).map(name).collect()
+}
+
+/// The names in a zip; none, if it can't be opened.
+pub fn names_in_zip(path: &Path) -> Option<Vec<String>> {
+    let archive = zip::ZipArchive::new(BufReader::new(File::open(path).ok()?)).ok()?;
+    Some(names(&archive))
+}
+
+/// Goes through at most `most` bytes, and says how many of these are left.
+fn look_in_tar(reader: impl Read, most: u64, finds: &mut Finds) -> Result<u64, String> {
+    let mut unpacked = MultiGzDecoder::new(reader).take(most);
+    let looked = entries_of_tar(&mut unpacked, finds);
+    match unpacked.limit() {
+        0 => Err(format!(
+            "it unpacks to more than {} MiB. Hand in exercises/src alone",
+            UNPACKED >> 20
+        )),
+        left => looked.map(|()| left),
+    }
+}
+
+fn entries_of_tar(unpacked: &mut impl Read, finds: &mut Finds) -> Result<(), String> {
     let mut archive = tar::Archive::new(unpacked);
-    for entry in archive.entries().map_err(|error| broken(&error))? {
+    for entry in archive.entries().map_err(|_| damaged("tar.gz"))? {
         finds.count()?;
-        let entry = entry.map_err(|error| broken(&error))?;
+        let mut entry = entry.map_err(|_| damaged("tar.gz"))?;
         let kind = entry.header().entry_type();
         if kind.is_dir() || kind.is_pax_global_extensions() {
             continue;
         }
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        one(&name, kind.is_file(), entry, finds);
+        one(&name, kind.is_file(), &mut entry, finds)?;
     }
     Ok(())
 }
 
 /// An entry of an archive.
-fn one(name: &str, regular: bool, content: impl Read, finds: &mut Finds) {
+fn one(name: &str, regular: bool, content: &mut dyn Read, finds: &mut Finds) -> Result<(), String> {
     let plain = name.replace('\\', "/");
     let plain = plain.strip_prefix("./").unwrap_or(&plain);
     let (folder, file) = plain.rsplit_once('/').unwrap_or(("", plain));
-    let Some(slug) = slug_of(file) else {
-        return finds.leave(name, "not one of the learner's files");
-    };
     let parts = || folder.split('/').filter(|_| !folder.is_empty());
+    if is_junk(file) || parts().any(is_junk) {
+        return Ok(());
+    }
+    let wanted = finds.wants(name, file);
+    if !wanted && !is_archive(file) {
+        return Ok(());
+    }
     if parts().any(|part| part.is_empty() || part == ".." || part == "." || part.contains(':')) {
-        return finds.leave(name, "a path that leads elsewhere");
+        finds.leave(name, "a path that leads elsewhere");
+    } else if parts().any(|part| part == "target") {
+        finds.leave(name, "a folder that is not looked into");
+    } else if !regular {
+        finds.leave(name, "not a regular file: links, pipes and devices are not followed");
+    } else if wanted {
+        finds.keep(folder, file, read_at_most(content, super::MOST))?;
+    } else {
+        return nested(plain, content, finds);
     }
-    if parts().any(|part| part == "__MACOSX" || part == "target") {
-        return finds.leave(name, "a folder that is not looked into");
+    Ok(())
+}
+
+/// An archive in an archive. One that lies still deeper is not opened.
+fn nested(name: &str, content: &mut dyn Read, finds: &mut Finds) -> Result<(), String> {
+    finds.archive(name, |finds| {
+        let bytes = Cursor::new(read_at_most(content, NESTED)?);
+        inner(name, bytes, finds)
+    })
+}
+
+/// What lies in an archive of a submission. All of these together unpack to no more than one alone may.
+pub(super) fn inner(name: &str, reader: impl Read + Seek, finds: &mut Finds) -> Result<(), String> {
+    if is_zip(name) {
+        return look_in_zip(reader, "", finds);
     }
-    if !regular {
-        return finds.leave(name, "not a regular file: links, pipes and devices are not followed");
-    }
-    finds.found.push(Found { folder: folder.to_string(), slug, content: read_whole(content) });
+    finds.unpacked = look_in_tar(reader, finds.unpacked, finds)?;
+    Ok(())
 }

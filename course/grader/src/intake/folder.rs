@@ -1,13 +1,13 @@
 //! A submission that is a folder.
 
-use super::{Finds, MOST, slug_of};
-use std::io::{self, Read};
+use super::{Finds, MOST, archive, is_archive, is_junk};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 /// Folders within folders that are looked into.
 const DEEPEST: usize = 12;
 /// Folders that hold nothing of a learner's, and may hold very much.
-const SKIPPED: &[&str] = &[".git", "target", "node_modules", "__MACOSX"];
+const SKIPPED: &[&str] = &[".git", "target", "node_modules"];
 
 /// Looks through a folder. Links are not followed.
 pub(super) fn look(root: &Path, finds: &mut Finds) -> io::Result<()> {
@@ -22,6 +22,9 @@ fn inside(path: &Path, folder: &str, depth: usize, finds: &mut Finds) -> io::Res
         let name = entry.file_name().to_string_lossy().into_owned();
         let whole = if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
         let kind = entry.file_type()?;
+        if is_junk(&name) {
+            continue;
+        }
         if kind.is_dir() {
             if SKIPPED.contains(&name.as_str()) || depth == DEEPEST {
                 finds.leave(&whole, "a folder that is not looked into");
@@ -30,28 +33,49 @@ fn inside(path: &Path, folder: &str, depth: usize, finds: &mut Finds) -> io::Res
             }
             continue;
         }
-        let Some(slug) = slug_of(&name) else {
-            finds.leave(&whole, "not one of the learner's files");
-            continue;
-        };
-        if !kind.is_file() {
-            finds.leave(&whole, "not a regular file: links, pipes and devices are not followed");
-            continue;
-        }
-        let content = read(&entry.path());
-        finds.found.push(super::Found { folder: folder.to_string(), slug, content });
+        one(&entry.path(), folder, &name, kind.is_file(), finds).map_err(io::Error::other)?;
     }
     Ok(())
 }
 
+/// A file of a submission, in this folder of it.
+pub(super) fn one(
+    path: &Path,
+    folder: &str,
+    name: &str,
+    regular: bool,
+    finds: &mut Finds,
+) -> Result<(), String> {
+    let whole = if folder.is_empty() { name.to_string() } else { format!("{folder}/{name}") };
+    let wanted = finds.wants(&whole, name);
+    if !wanted && !is_archive(name) {
+        return Ok(());
+    }
+    if !regular {
+        finds.leave(&whole, "not a regular file: links, pipes and devices are not followed");
+        return Ok(());
+    }
+    if wanted {
+        return finds.keep(folder, name, read(path));
+    }
+    finds.archive(&whole, |finds| {
+        let file = regular_file(path)?;
+        archive::inner(name, BufReader::new(file), finds)
+    })
+}
+
 /// A regular file, as it is when it is opened.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
+    read_at_most(regular_file(path)?, MOST)
+}
+
+fn regular_file(path: &Path) -> Result<std::fs::File, String> {
     let file = open(path).map_err(|error| format!("it can't be read: {error}"))?;
     let about = file.metadata().map_err(|error| format!("it can't be read: {error}"))?;
-    if !about.is_file() {
-        return Err("not a regular file".to_string());
+    match about.is_file() {
+        true => Ok(file),
+        false => Err("not a regular file".to_string()),
     }
-    read_whole(file)
 }
 
 /// Without following a link, and without waiting for a pipe's other end: what stands there may have changed since.
@@ -68,12 +92,12 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 }
 
 /// All that comes, if it is not too much.
-pub(super) fn read_whole(reader: impl Read) -> Result<Vec<u8>, String> {
+pub(super) fn read_at_most(reader: impl Read, most: u64) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    let got = reader.take(MOST + 1).read_to_end(&mut bytes);
+    let got = reader.take(most + 1).read_to_end(&mut bytes);
     got.map_err(|error| format!("it can't be read: {error}"))?;
-    match bytes.len() as u64 > MOST {
-        true => Err(format!("it has more than {MOST} bytes")),
+    match bytes.len() as u64 > most {
+        true => Err(format!("it has more than {most} bytes")),
         false => Ok(bytes),
     }
 }

@@ -4,21 +4,62 @@
 //! becomes a path.
 
 mod archive;
+mod chosen;
 mod folder;
+
+pub use archive::names_in_zip;
 
 use crate::record::LeftOut;
 use contract::registry::COMPONENTS;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The most bytes of a file.
 pub const MOST: u64 = 1 << 20;
+/// The most bytes of all learner's files that are found, in whatever folders. They are held in memory.
+const KEPT: u64 = 64 << 20;
 /// The most entries that are looked at.
 const ENTRIES: usize = 50_000;
-/// The most names that are listed as left out for one reason. A whole checkout has hundreds of other files.
-const LISTED: usize = 20;
+/// The most archives in a submission that are opened.
+const ARCHIVES: usize = 20;
+
+/// Where a submission lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A folder or an archive.
+    Path(PathBuf),
+    /// Files of one participant in the folder of a class: what each is called without the participant's name, and where it is.
+    Files(Vec<(String, PathBuf)>),
+    /// A part of the archive of a class.
+    Within {
+        /// The archive.
+        archive: PathBuf,
+        /// What the names of its entries begin with.
+        folder: String,
+    },
+    /// It can't be a submission, or not the only one of its participant.
+    None {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Why nothing is taken from a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotTaken {
+    /// Why.
+    pub why: String,
+    /// What was found in it.
+    pub found: Vec<LeftOut>,
+}
+
+impl From<String> for NotTaken {
+    fn from(why: String) -> Self {
+        Self { why, found: Vec::new() }
+    }
+}
 
 /// The learner's files of a submission.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,41 +72,72 @@ pub struct Taken {
 
 /// Something in a submission that may be a learner's file.
 struct Found {
-    /// Its folder within the submission, with `/`.
+    /// The archive in the submission that holds it; empty, if it lies there itself.
+    archive: String,
+    /// Its folder within the submission, or within that archive, with `/`.
     folder: String,
     slug: &'static str,
     content: Result<Vec<u8>, String>,
 }
 
 /// What was found while looking through a submission.
-#[derive(Default)]
 struct Finds {
     found: Vec<Found>,
     left_out: Vec<LeftOut>,
+    /// Archives in the submission that can't be read, and why.
+    unread: Vec<(String, String)>,
+    /// The archive in the submission that is being looked through; empty, if it is the submission itself.
+    within: String,
     entries: usize,
+    archives: usize,
+    kept: u64,
+    /// Bytes that archives in it may still unpack to.
+    unpacked: u64,
 }
 
-/// Takes the learner's files of a folder, a zip or a tar.gz.
+/// Takes the learner's files of a folder, a zip or a tar.gz. Archives in it are opened, and none that lie in these.
 ///
 /// # Errors
 /// It can't be read as what its name says; there is nothing to take; it is not clear which files are meant.
-pub fn take(submission: &Path) -> Result<Taken, String> {
-    let mut finds = Finds::default();
-    let name = submission.to_string_lossy().to_lowercase();
-    let io = |error: io::Error| format!("it can't be read: {error}");
-    let about = std::fs::metadata(submission).map_err(io)?;
-    if about.is_dir() {
-        folder::look(submission, &mut finds).map_err(io)?;
-    } else if name.ends_with(".zip") {
-        archive::look_in_zip(submission, &mut finds)?;
-    } else if name.ends_with(".tar.gz") || name.ends_with(".tgz") {
-        archive::look_in_tar(submission, &mut finds)?;
-    } else {
-        return Err(
-            "a submission is a folder, a .zip or a .tar.gz; this is none of them".to_string()
-        );
+pub fn take(submission: &Path) -> Result<Taken, NotTaken> {
+    let mut finds = Finds::new();
+    let looked = look(submission, &mut finds);
+    finds.chosen(looked)
+}
+
+fn look(submission: &Path, finds: &mut Finds) -> Result<(), String> {
+    let io = |error: io::Error| match error.kind() {
+        // Our own words.
+        io::ErrorKind::Other => error.to_string(),
+        _ => format!("it can't be read: {error}"),
+    };
+    if std::fs::metadata(submission).map_err(io)?.is_dir() {
+        return folder::look(submission, finds).map_err(io);
     }
-    finds.chosen()
+    if is_archive(&submission.to_string_lossy()) {
+        return archive::look(submission, "", finds);
+    }
+    Err("a submission is a folder, a .zip or a .tar.gz; this is none of them".to_string())
+}
+
+impl Source {
+    /// Takes the learner's files: see [`take`].
+    ///
+    /// # Errors
+    /// There are none, or it is not clear which are meant.
+    pub fn take(&self) -> Result<Taken, NotTaken> {
+        let mut finds = Finds::new();
+        let looked = match self {
+            Self::Path(path) => look(path, &mut finds),
+            Self::Files(files) => files.iter().try_for_each(|(name, path)| {
+                finds.count()?;
+                folder::one(path, "", name, path.is_file() && !path.is_symlink(), &mut finds)
+            }),
+            Self::Within { archive, folder } => archive::look(archive, folder, &mut finds),
+            Self::None { why } => Err(why.clone()),
+        };
+        finds.chosen(looked)
+    }
 }
 
 /// Whether a name is an archive's.
@@ -74,16 +146,120 @@ pub fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz"].iter().any(|end| name.ends_with(end))
 }
 
+/// Whether systems leave a file or folder of this name beside what somebody wrote.
+pub fn is_junk(name: &str) -> bool {
+    name.starts_with("._") || ["__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"].contains(&name)
+}
+
 /// The component whose learner's file is called so.
 fn slug_of(file: &str) -> Option<&'static str> {
     let slug = file.strip_suffix(".rs")?;
     COMPONENTS.iter().map(|component| component.slug).find(|known| *known == slug)
 }
 
+/// Why most files are left out.
+const OTHER: &str = "not one of the learner's files";
+
+/// Why a file is left out that is neither a learner's nor an archive.
+fn not_wanted(file: &str) -> &'static str {
+    const CLOSED: [&str; 7] = [".rar", ".7z", ".tar", ".tar.xz", ".tar.bz2", ".gz", ".zipx"];
+    let lower = file.to_lowercase();
+    if ["lib.rs", "prelude.rs"].contains(&file) {
+        "the course's own file: nobody changes it, and the course has it"
+    } else if CLOSED.iter().any(|end| lower.ends_with(end)) {
+        "an archive that is not opened: hand in a .zip or a .tar.gz"
+    } else {
+        OTHER
+    }
+}
+
 impl Finds {
+    fn new() -> Self {
+        Self {
+            found: Vec::new(),
+            left_out: Vec::new(),
+            unread: Vec::new(),
+            within: String::new(),
+            entries: 0,
+            archives: 0,
+            kept: 0,
+            unpacked: archive::UNPACKED,
+        }
+    }
+
     /// Something that is not taken.
     fn leave(&mut self, name: &str, why: &str) {
-        self.left_out.push(LeftOut { name: shown(name), why: why.to_string() });
+        let name = match self.within.as_str() {
+            "" => shown(name),
+            archive => shown(&format!("{archive}: {name}")),
+        };
+        self.left_out.push(LeftOut { name, why: why.to_string() });
+    }
+
+    /// Whether a file is a learner's, by its name. What is no archive either is left out.
+    fn wants(&mut self, name: &str, file: &str) -> bool {
+        let wanted = slug_of(file).is_some();
+        if !wanted && !is_archive(file) {
+            self.leave(name, not_wanted(file));
+        }
+        wanted
+    }
+
+    /// Keeps what may be a learner's file.
+    ///
+    /// # Errors
+    /// There is too much of it.
+    fn keep(
+        &mut self,
+        folder: &str,
+        file: &str,
+        content: Result<Vec<u8>, String>,
+    ) -> Result<(), String> {
+        let Some(slug) = slug_of(file) else { return Ok(()) };
+        self.kept += content.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        if self.kept > KEPT {
+            let most = KEPT >> 20;
+            return Err(format!(
+                "the learner's files in it have more than {most} MiB together; hand in exercises/src alone"
+            ));
+        }
+        let (archive, folder) = (self.within.clone(), folder.to_string());
+        self.found.push(Found { archive, folder, slug, content });
+        Ok(())
+    }
+
+    /// An archive in the submission. In such a one, others stay closed.
+    ///
+    /// # Errors
+    /// There are too many.
+    fn archive(
+        &mut self,
+        name: &str,
+        look: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !self.within.is_empty() {
+            self.leave(
+                name,
+                "an archive in an archive is not opened: hand in one archive of your files",
+            );
+            return Ok(());
+        }
+        self.archives += 1;
+        if self.archives > ARCHIVES {
+            return Err(format!(
+                "it holds more than {ARCHIVES} archives; hand in exercises/src alone"
+            ));
+        }
+        self.within = shown(name);
+        if self.found.iter().any(|found| found.archive == self.within) {
+            // Alike, as far as it can be shown.
+            self.within = format!("{} ({})", self.within, self.archives);
+        }
+        if let Err(why) = look(self) {
+            self.unread.push((self.within.clone(), why));
+        }
+        self.within.clear();
+        Ok(())
     }
 
     /// One entry more.
@@ -97,81 +273,6 @@ impl Finds {
         }
         Ok(())
     }
-
-    /// The files of one folder: of `exercises/src`, or of the only folder that has any.
-    fn chosen(mut self) -> Result<Taken, String> {
-        let own = |folder: &str| folder == "exercises/src" || folder.ends_with("/exercises/src");
-        let mut folders: Vec<String> =
-            self.found.iter().map(|found| found.folder.clone()).collect();
-        folders.sort();
-        folders.dedup();
-        if folders.iter().any(|folder| own(folder)) {
-            folders.retain(|folder| own(folder));
-        }
-        let folder = match &folders[..] {
-            [] => return Err(nothing()),
-            [one] => one.clone(),
-            several => {
-                let several: Vec<String> = several.iter().map(|folder| shown(folder)).collect();
-                return Err(format!(
-                    "learner's files are in several of its folders, and it is not clear which ones are meant: {}. Hand in \
-                     exercises/src alone",
-                    several.join(", ")
-                ));
-            }
-        };
-        let mut files = BTreeMap::new();
-        for Found { folder: of, slug, content } in std::mem::take(&mut self.found) {
-            let name = if of.is_empty() { format!("{slug}.rs") } else { format!("{of}/{slug}.rs") };
-            if of != folder {
-                self.leave(&name, "another folder has the learner's files");
-                continue;
-            }
-            match content.and_then(|bytes| {
-                String::from_utf8(bytes)
-                    .map_err(|_| "it is not UTF-8: save it in this encoding".to_string())
-            }) {
-                Ok(text) if !files.contains_key(slug) => {
-                    files.insert(slug, text);
-                }
-                Ok(_) => self.leave(&name, "it is there twice; the first one was taken"),
-                Err(why) => self.leave(&name, &why),
-            }
-        }
-        if files.is_empty() {
-            let why = self.left_out.first().map(|left| format!("{}: {}", left.name, left.why));
-            return Err(format!(
-                "{}{}",
-                nothing(),
-                why.map_or(String::new(), |why| format!(" ({why})"))
-            ));
-        }
-        Ok(Taken { files, left_out: listed(self.left_out) })
-    }
-}
-
-/// Those of each reason, if they are few; else the first, and how many more.
-fn listed(all: Vec<LeftOut>) -> Vec<LeftOut> {
-    let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for LeftOut { name, why } in all {
-        by_reason.entry(why).or_default().push(name);
-    }
-    let mut left_out = Vec::new();
-    for (why, mut names) in by_reason {
-        names.sort();
-        let more = names.len().saturating_sub(LISTED);
-        names.truncate(LISTED);
-        if more > 0 {
-            names.push(format!("{more} more"));
-        }
-        left_out.extend(names.into_iter().map(|name| LeftOut { name, why: why.clone() }));
-    }
-    left_out
-}
-
-fn nothing() -> String {
-    let names: Vec<String> = COMPONENTS.iter().map(|of| format!("{}.rs", of.slug)).collect();
-    format!("none of the learner's files can be taken from it: {}", names.join(", "))
 }
 
 impl Taken {

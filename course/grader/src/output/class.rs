@@ -15,7 +15,7 @@ pub fn class(records: &[Record]) -> String {
     let tally = tally(&graded);
     let body = html! {
         (not_graded(&all))
-        h1 { (count(all.len(), "submission")) ", " (graded.len()) " graded" }
+        h1 { (count(all.len(), "submission")) ", " (graded.len()) " graded" (decided(&all)) }
         (warnings(&all))
         @if !graded.is_empty() {
             (points(&graded))
@@ -27,11 +27,19 @@ pub fn class(records: &[Record]) -> String {
     page("The class", &body)
 }
 
+/// How many have points by a decision alone.
+fn decided(all: &[&Record]) -> String {
+    match all.iter().filter(|record| record.has_points() && !record.is_graded()).count() {
+        0 => String::new(),
+        n => format!(", {n} decided by hand"),
+    }
+}
+
 /// Before all: who has no grade.
 fn not_graded(all: &[&Record]) -> Markup {
     let why = |record: &&Record| match &record.outcome {
         Outcome::NotGraded { why } => Some((record.submission.clone(), why.clone())),
-        Outcome::Graded => None,
+        Outcome::Graded | Outcome::Decided { .. } => None,
     };
     let missing: Vec<(String, String)> = all.iter().filter_map(why).collect();
     html! {
@@ -272,9 +280,10 @@ fn row(record: &Record) -> Markup {
                     div.remark.bad { (record.sandbox.stamp()) }
                 }
             }
-            @if record.is_graded() {
-                td.n { (number(record.points)) " of " (number(record.out_of)) }
-                td.n { (record.passed()) " of " (record.tasks.len()) }
+            @if let Some(points) = record.points {
+                td.n { (number(points)) " of " (number(record.out_of)) }
+                @if record.is_graded() { td.n { (record.passed()) " of " (record.tasks.len()) } }
+                @else { td.n { "decided by hand" } }
             } @else {
                 td.n.bad { "not graded" }
                 td {}

@@ -7,7 +7,8 @@ use crate::record::Record;
 use crate::settings::Settings;
 use course::arguments::Format;
 
-/// Writes them.
+/// Writes them. Files of other formats that lie there from an earlier call would show other points: they are written again, and
+/// named.
 ///
 /// # Errors
 /// A file can't be written.
@@ -16,10 +17,18 @@ pub fn write_all(
     records: &[Record],
     wanted: &[Format],
     settings: &Settings,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     folder.write("grades.csv", table::grades(records))?;
     folder.write("class.html", class::class(records))?;
-    for format in wanted {
+    let mut also = Vec::new();
+    for format in &formats::ALL {
+        let asked = wanted.contains(format);
+        if !asked && !formats::is_there(*format, folder, records) {
+            continue;
+        }
+        if !asked {
+            also.push(formats::name(*format).to_string());
+        }
         let what = "a result can't be written for another system";
         let files = formats::files(*format, records, settings)
             .map_err(|error| Error::Program { what, reason: error.to_string() })?;
@@ -30,5 +39,5 @@ pub fn write_all(
             }
         }
     }
-    Ok(())
+    Ok(also)
 }

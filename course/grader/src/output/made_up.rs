@@ -65,8 +65,9 @@ pub fn graded(name: &str, tasks: Vec<TaskRecord>) -> Record {
         taken: vec!["norm.rs".to_string()],
         left_out: Vec::new(),
         outcome: Outcome::Graded,
-        points: tasks.iter().map(|task| task.points).sum(),
+        points: Some(tasks.iter().map(|task| task.points).sum()),
         out_of: tasks.iter().map(|task| task.out_of).sum(),
+        maximum: None,
         tasks,
         changed: Vec::new(),
         seconds: 12.34,
@@ -87,7 +88,7 @@ pub fn of_three(name: &str, went: [Went; 3]) -> Record {
 /// One that was not graded.
 pub fn not_graded(name: &str, why: &str) -> Record {
     let outcome = Outcome::NotGraded { why: why.to_string() };
-    Record { outcome, ..graded(name, Vec::new()) }
+    Record { outcome, points: None, ..graded(name, Vec::new()) }
 }
 
 /// All texts of it are hostile.

@@ -7,8 +7,11 @@ use plotters::prelude::*;
 
 /// Median, quartiles and a histogram of those who were graded.
 pub fn points(graded: &[&Record]) -> Markup {
-    let mut points: Vec<f64> =
-        graded.iter().map(|record| record.points).filter(|points| points.is_finite()).collect();
+    let mut points: Vec<f64> = graded
+        .iter()
+        .filter_map(|record| record.points)
+        .filter(|points| points.is_finite())
+        .collect();
     points.sort_by(f64::total_cmp);
     let out_of = graded.iter().map(|record| record.out_of).fold(0.0, f64::max);
     let at = |part: f64| number(quantile(&points, part));

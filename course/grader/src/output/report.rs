@@ -10,13 +10,17 @@ use maud::{Markup, html};
 pub fn report(record: &Record) -> String {
     let graded = record.is_graded();
     let body = html! {
-        @if let Outcome::NotGraded { why } = &record.outcome { (no_grade(why)) }
+        @match &record.outcome {
+            Outcome::NotGraded { why } => (no_grade(why)),
+            Outcome::Decided { why } => (decided(why)),
+            Outcome::Graded => {}
+        }
         h1 { (name(&record.submission)) }
-        @if graded { (points(record)) }
+        @if record.has_points() { (points(record)) }
         @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
         (graded_by(record))
         @if graded {
-            (tasks(&record.tasks))
+            (tasks(record))
             (failed(&record.tasks))
             (empty(&record.tasks))
         }
@@ -37,13 +41,27 @@ fn no_grade(why: &str) -> Markup {
     }
 }
 
+/// Nothing was graded, and there are points: somebody's own.
+fn decided(why: &str) -> Markup {
+    html! {
+        section.alarm {
+            h2 { "Decided by hand" }
+            p { "Nothing was graded: " span.why { (lines(why, SENTENCE)) } }
+            p { "The points are a decision: " a href="#changes" { "who, when and why" } "." }
+        }
+    }
+}
+
 fn points(record: &Record) -> Markup {
     html! {
         p.points {
-            strong { (number(record.points)) " of " (number(record.out_of)) " points" }
-            ", " (record.passed()) " of " (count(record.tasks.len(), "task")) " passed"
+            strong { (number(record.points.unwrap_or_default())) " of " (number(record.out_of)) " points" }
+            @if record.is_graded() { ", " (record.passed()) " of " (count(record.tasks.len(), "task")) " passed" }
         }
-        @if !record.changed.is_empty() {
+        @if let Some((points, maximum)) = record.scaled() {
+            p { "In the gradebook these are " (number(points)) " of " (number(maximum)) "." }
+        }
+        @if record.is_graded() && !record.changed.is_empty() {
             p { "These points were changed by hand: " a href="#changes" { "who, when and why" } "." }
         }
     }
@@ -62,6 +80,10 @@ fn stamp(sandbox: Sandbox) -> Markup {
 /// What is needed to make the same grade again.
 fn graded_by(record: &Record) -> Markup {
     let taken: Vec<String> = record.taken.iter().map(|file| line(file, NAME)).collect();
+    let mut missing: Vec<String> =
+        record.tasks.iter().map(|task| format!("{}.rs", component(task))).collect();
+    missing.dedup();
+    missing.retain(|file| !record.taken.contains(file));
     html! {
         h2 { @if record.is_graded() { "What it was graded by" } @else { "What it was to be graded by" } }
         dl {
@@ -69,6 +91,10 @@ fn graded_by(record: &Record) -> Markup {
             dt { "Sandbox" } dd { (record.sandbox.stamp()) }
             dt { "Files taken" }
             dd { @if taken.is_empty() { "none" } @else { (taken.join(", ")) } }
+            @if !missing.is_empty() {
+                dt { "Not handed in" }
+                dd { (missing.join(", ")) ": the tasks of such a file count as not begun" }
+            }
             dt { "Their SHA-256" } dd.digest { (line(&record.digest, NAME)) }
             dt { "Judge's SHA-256" } dd {
                 span.digest { (line(&record.judge, NAME)) } " " span.soft { "(course and settings)" }
@@ -85,8 +111,8 @@ fn anchor(place: usize) -> String {
 /// Tasks as the table and the sections below it show them, with their places.
 type Placed<'a> = (usize, &'a TaskRecord);
 
-fn tasks(tasks: &[TaskRecord]) -> Markup {
-    let placed: Vec<Placed> = tasks.iter().enumerate().collect();
+fn tasks(record: &Record) -> Markup {
+    let placed: Vec<Placed> = record.tasks.iter().enumerate().collect();
     let components = placed.chunk_by(|(_, a), (_, b)| component(a) == component(b));
     html! {
         h2 { "Tasks" }
@@ -98,14 +124,18 @@ fn tasks(tasks: &[TaskRecord]) -> Markup {
                     th scope="col" {}
                     th.n scope="col" { "Points" }
                 } }
-                @for component in components { (rows(component)) }
+                @for component in components { (rows(component, &record.changed)) }
             }
         }
     }
 }
 
 /// A component's rows, under its name and its sum.
-fn rows(tasks: &[Placed]) -> Markup {
+fn rows(tasks: &[Placed], changes: &[Change]) -> Markup {
+    let by_hand = |task: &TaskRecord| {
+        changes.iter().any(|change| change.task.as_deref() == Some(task.name.as_str()))
+    };
+
     let sum = |of: fn(&TaskRecord) -> f64| tasks.iter().map(|(_, task)| of(task)).sum::<f64>();
     let (got, out_of) = (sum(|task| task.points), sum(|task| task.out_of));
     let title = tasks.first().map_or("", |(_, task)| title(task).0);
@@ -117,7 +147,10 @@ fn rows(tasks: &[Placed]) -> Markup {
             }
             @for (place, task) in tasks {
                 tr {
-                    td.fixed { (mark(task)) }
+                    td.fixed {
+                        (mark(task))
+                        @if by_hand(task) { div.remark { a href="#changes" { "points by hand" } } }
+                    }
                     td.n { (line(&task.grade.task, NAME)) }
                     th.wide scope="row" {
                         @let subject = line(title_of(task), SENTENCE);
@@ -154,6 +187,12 @@ fn mark(task: &TaskRecord) -> Markup {
     }
 }
 
+/// Whether two tasks fail by one error: their file does not compile. One report says all of it.
+fn is_one_error(a: &TaskRecord, b: &TaskRecord) -> bool {
+    let both = a.grade.does_not_compile() && b.grade.does_not_compile();
+    both && component(a) == component(b) && a.grade.broken == b.grade.broken
+}
+
 /// The reports on what is wrong.
 fn failed(tasks: &[TaskRecord]) -> Markup {
     let wrong = |(_, task): &Placed| !task.grade.passed && task.grade.begun;
@@ -161,10 +200,15 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
     html! {
         @if !failed.is_empty() {
             h2 { "What failed" }
-            @for (place, task) in failed {
-                h3 id=(anchor(place)) { (heading(task)) }
-                (block(&task.report))
-                (printed(&task.printed))
+            @for same in failed.chunk_by(|(_, a), (_, b)| is_one_error(a, b)) {
+                @for (place, task) in same { h3 id=(anchor(*place)) { (heading(task)) } }
+                @if let [(_, first), others @ ..] = same {
+                    @if !others.is_empty() {
+                        p { "One error in their file, and none of them can be graded:" }
+                    }
+                    (block(&first.report))
+                    (printed(&first.printed))
+                }
             }
         }
     }
@@ -245,7 +289,7 @@ fn left_out(left_out: &[LeftOut]) -> Markup {
     html! {
         @if !left_out.is_empty() {
             h2 { "Left out" }
-            p { "These were found and not taken." }
+            p { "These were found and not taken. Only the files of the exercises are." }
             div.scroll {
                 table {
                     thead { tr { th scope="col" { "Name" } th scope="col" { "Why" } } }
@@ -283,7 +327,7 @@ mod tests {
     fn it_says_what_came_out_and_why() {
         let mut record = of_three("group 7", [Went::Passed, Went::Wrong, Went::Empty]);
         record.tasks[1].points = 1.5;
-        record.points = 5.5;
+        record.points = Some(5.5);
         record.tasks[1].printed = "hello".to_string();
         let page = report(&record);
         let said = [
@@ -344,6 +388,66 @@ mod tests {
         let change =
             ["the whole submission", ">9<", "the lecturer", "24 November", "in the tutorial"];
         order(&report(&record), &change);
+    }
+
+    #[test]
+    fn points_by_hand_and_of_a_gradebook_are_told() {
+        let mut record = of_three("group 7", [Went::Passed, Went::Wrong, Went::Empty]);
+        record.maximum = Some(100.0);
+        record.tasks[1].points = 3.0;
+        record.points = Some(7.0);
+        record.changed = vec![Change {
+            task: Some("norm/tape".to_string()),
+            points: 3.0,
+            who: "the lecturer".to_string(),
+            when: "24 November".to_string(),
+            why: "shown in the tutorial".to_string(),
+        }];
+        let said = [
+            "7 of 12 points",
+            "these are 58.33 of 100",
+            "✗\u{a0}failed",
+            "points by hand",
+            "3 of 4",
+        ];
+        order(&report(&record), &said);
+        assert_eq!(report(&record).matches("points by hand").count(), 1);
+        record.tasks.clear();
+        record.outcome = Outcome::Decided { why: "it is a picture".to_string() };
+        let said = [
+            "Decided by hand",
+            "it is a picture",
+            "who, when and why",
+            "7 of 12 points",
+            "shown in",
+        ];
+        order(&report(&record), &said);
+        assert!(!report(&record).contains("no grade"));
+    }
+
+    #[test]
+    fn a_file_that_does_not_compile_has_one_report() {
+        let mut record = of_three("group 7", [Went::Wrong; 3]);
+        let task = contract::registry::task("norm/forward").unwrap();
+        for one in &mut record.tasks {
+            one.grade = contract::grade::Grade::uncompiled(task, "expected `;`");
+            one.report = "expected `;`".to_string();
+        }
+        let page = report(&record);
+        // One for the two of `norm`, and one for `rope`, whose file is not handed in.
+        assert_eq!(page.matches("expected `;`").count(), 2, "{page}");
+        order(
+            &page,
+            &[
+                "rope.rs: the tasks of such a file",
+                "id=\"task-1\"",
+                "id=\"task-2\"",
+                "One error",
+                "id=\"task-3\"",
+            ],
+        );
+        record.tasks[1].grade = contract::grade::Grade::uncompiled(task, "another");
+        assert_eq!(report(&record).matches("One error in").count(), 0);
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! line breaks and other control characters are written as `[U+0009]`. Numbers are ours, and stay numbers.
 
 use super::page::{line, number};
-use crate::record::{Outcome, Record, Sandbox};
+use crate::record::{Record, Sandbox};
 use contract::registry::TASKS;
+use course::arguments::Format;
 use serde::{Deserialize, Serialize};
 
 /// What a grade book's columns are called, and how a submission's name tells whose it is.
@@ -133,14 +134,12 @@ pub fn grades(records: &[Record]) -> String {
     rows[0].extend(tasks.iter().map(|task| cell(task)));
     for record in records {
         let graded = |text: String| if record.is_graded() { text } else { String::new() };
-        let why = match &record.outcome {
-            Outcome::Graded => String::new(),
-            Outcome::NotGraded { why } => cell(why),
-        };
+        let points = |points: f64| record.points.map(|_| number(points)).unwrap_or_default();
+        let why = record.why_not().map(cell).unwrap_or_default();
         let mut row = vec![
             cell(&record.submission),
-            graded(number(record.points)),
-            graded(number(record.out_of)),
+            points(record.points.unwrap_or_default()),
+            points(record.out_of),
             graded(record.passed().to_string()),
             why,
             record.seed.to_string(),
@@ -177,8 +176,40 @@ impl Columns {
             Some(maximum) if maximum > 0.0 && record.out_of > 0.0 => maximum / record.out_of,
             _ => 1.0,
         };
-        let points = record.points * scale;
-        (record.is_graded() && points.is_finite()).then(|| number(points))
+        let points = record.points? * scale;
+        points.is_finite().then(|| number(points))
+    }
+
+    /// Whose a submission is, in words, if its name tells: nobody can have two.
+    pub fn whose_words(&self, name: &str, formats: &[Format]) -> Option<String> {
+        let of_pattern = self.pattern.as_ref().and_then(|pattern| pattern.identification(name));
+        if let Some(id) = of_pattern {
+            return Some(format!("identification {id}, by the pattern in the settings"));
+        }
+        if let Some(id) = moodle_participant(name) {
+            return Some(format!("Moodle's participant {id}"));
+        }
+        // Other names have such numbers too. They count where they are asked for.
+        let canvas = formats.contains(&Format::Canvas) && self.pattern.is_none();
+        canvas_user(name).filter(|_| canvas).map(|id| format!("Canvas's user {id}"))
+    }
+
+    /// Whether `moodle.csv` is a grading worksheet: where names are those of folders from Moodle.
+    fn is_worksheet(&self, records: &[Record]) -> bool {
+        let from_moodle =
+            records.iter().any(|record| moodle_participant(&record.submission).is_some());
+        from_moodle && self.identification.is_none() && self.pattern.is_none()
+    }
+
+    /// Who has points and can have no row in a worksheet.
+    pub fn without_participant(&self, records: &[Record]) -> Vec<String> {
+        if !self.is_worksheet(records) {
+            return Vec::new();
+        }
+        let without = records.iter().filter(|record| {
+            record.has_points() && moodle_participant(&record.submission).is_none()
+        });
+        without.map(|record| record.submission.clone()).collect()
     }
 
     /// The identification that the pattern finds; the whole name, if there is none or it does not fit.
@@ -198,9 +229,8 @@ impl Columns {
 /// points of it. A `-` would not do either: that is 0 points in a worksheet.
 pub fn moodle(records: &[Record], columns: &Columns) -> String {
     let grade = columns.grade.as_deref().unwrap_or("Grade");
+    let worksheet = columns.is_worksheet(records);
     let records = sorted(records);
-    let from_moodle = records.iter().any(|record| moodle_participant(&record.submission).is_some());
-    let worksheet = from_moodle && columns.identification.is_none() && columns.pattern.is_none();
     let mut rows = vec![if worksheet {
         // The names that Moodle looks for, in English. An empty last column lets it keep what is newer there.
         ["Identifier", "Full name", grade, "Last modified (grade)"].map(cell).to_vec()
@@ -212,13 +242,19 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
         let (name, Some(points)) = (record.submission.as_str(), columns.points(record)) else {
             continue;
         };
-        rows.push(if worksheet {
-            // Nobody is number 0. Moodle cuts a number out of any other text.
-            let participant = moodle_participant(name).unwrap_or("0");
-            vec![format!("Participant {participant}"), cell(name), points, String::new()]
-        } else {
-            vec![cell(columns.whose(name)), points]
-        });
+        if !worksheet {
+            rows.push(vec![cell(columns.whose(name)), points]);
+        } else if let Some(participant) = moodle_participant(name) {
+            // Nobody else has a row: Moodle would take any number in it for a participant's.
+            let end = format!("_{participant}_assignsubmission");
+            let full = name.split_once(&end).map_or(name, |(full, _)| full);
+            rows.push(vec![
+                format!("Participant {participant}"),
+                cell(full),
+                points,
+                String::new(),
+            ]);
+        }
     }
     csv(rows)
 }
@@ -234,7 +270,7 @@ pub fn canvas(records: &[Record], columns: &Columns) -> String {
     let by = columns.identification.as_deref().unwrap_or("ID");
     let mut head = HEAD.map(str::to_string).to_vec();
     head.push(cell(columns.grade.as_deref().unwrap_or("Quadrivium")));
-    let out_of = records.iter().filter(|record| record.is_graded()).map(|record| record.out_of);
+    let out_of = records.iter().filter(|record| record.has_points()).map(|record| record.out_of);
     let out_of = columns.maximum.unwrap_or(out_of.fold(0.0, f64::max));
     let mut rows = vec![head];
     let mut possible = vec![String::new(); HEAD.len()];
@@ -270,6 +306,7 @@ pub fn canvas(records: &[Record], columns: &Columns) -> String {
 mod tests {
     use super::super::made_up::{Went, graded, hostile, not_graded, of_three, task};
     use super::*;
+    use crate::record::Outcome;
 
     fn columns(toml: &str) -> Columns {
         toml::from_str(toml).expect("these columns can be read")
@@ -306,7 +343,7 @@ group 3,4,12,1,,7,full,4,0,0,
         assert_eq!(["a=1", "group-7", "a@b", "x; y"].map(cell), ["a=1", "group-7", "a@b", "x; y"]);
         // A negative number of points is ours, and stays a number.
         let mut record = named("=HYPERLINK(\"x\")");
-        record.points = -2.5;
+        record.points = Some(-2.5);
         let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,7,full,4,0,0\n";
         assert!(grades(&[record]).ends_with(row));
     }
@@ -364,13 +401,18 @@ group 3,4,12,1,,7,full,4,0,0,
             [named(&folder("B_12")), not_graded(&folder("C_13"), "x"), named("group number 7")];
         let expected = "\
 Identifier,Full name,Grade,Last modified (grade)
-Participant 12,B_12_assignsubmission_file_,33.33,
-Participant 0,group number 7,33.33,
+Participant 12,B,33.33,
 ";
         assert_eq!(moodle(&records, &columns("maximum = 100")), expected);
         let own = columns("identification = 'ID number'\ngrade = '=Quadrivium'\npattern = '{id}_'");
         let expected = "ID number,'=Quadrivium\nB,4\ngroup number 7,4\n";
         assert_eq!(moodle(&records, &own), expected);
+        assert_eq!(Columns::default().without_participant(&records), ["group number 7"]);
+        assert!(Columns::default().without_participant(&records[2..]).is_empty());
+        let mut decided = not_graded(&folder("C_13"), "x");
+        decided.outcome = Outcome::Decided { why: "x".to_string() };
+        decided.points = Some(1.5);
+        assert!(moodle(&[decided], &Columns::default()).ends_with("Participant 13,C,1.5,\n"));
         assert_eq!(
             moodle(&records[2..], &Columns::default()),
             "Identification,Grade\ngroup number 7,4\n"

@@ -4,7 +4,6 @@ use super::corpus::{Attack, Outcome, attacks};
 use super::making::make;
 use contract::registry::{COMPONENTS, task};
 use grader::grade::Judge;
-use grader::intake::take;
 use grader::output::{class, report, table};
 use grader::parts::Parts;
 use grader::record::{Outcome as Came, Record, Sandbox};
@@ -135,9 +134,9 @@ fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<St
     make(&ground.workspace, attack, class.path(), ground.outside.path());
     let submissions =
         found(&[class.path().to_path_buf()]).map_err(|error| vec![error.to_string()])?;
-    let (name, path) = submissions.first_key_value().unwrap();
+    let (name, source) = submissions.first_key_value().unwrap();
     let tasks: Vec<_> = attack.tasks.iter().map(|name| task(name).unwrap()).collect();
-    let record = ground.judges[lines].grade_tasks(name, &take(path), &tasks, 1);
+    let record = ground.judges[lines].grade_tasks(name, &source.take(), &tasks, 1);
     remove(class);
 
     let mut wrong = Vec::new();
@@ -150,7 +149,7 @@ fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<St
     }
     let words = match &record.outcome {
         Came::Graded => record.tasks.first().map(|task| task.report.clone()).unwrap_or_default(),
-        Came::NotGraded { why } => why.clone(),
+        Came::NotGraded { why } | Came::Decided { why } => why.clone(),
     };
     if record.is_graded() != (attack.outcome == Outcome::Graded) {
         wrong.push(format!("it is to be {:?}, and came to {:?}", attack.outcome, record.outcome));

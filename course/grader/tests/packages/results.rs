@@ -111,8 +111,9 @@ pub fn graded() -> Record {
         taken: vec!["norm.rs".to_string()],
         left_out: Vec::new(),
         outcome: Outcome::Graded,
-        points: 2.0,
+        points: Some(2.0),
         out_of: 4.0,
+        maximum: None,
         tasks: vec![one("norm/forward", 2.0), one("rope/rotate", 0.0)],
         changed: Vec::new(),
         seconds: 3.0,
@@ -122,7 +123,7 @@ pub fn graded() -> Record {
 /// Not graded, and that is the machine's fault.
 pub fn failed_machine() -> Record {
     let outcome = Outcome::NotGraded { why: "no space left on the disk".to_string() };
-    Record { outcome, points: 0.0, tasks: Vec::new(), ..graded() }
+    Record { outcome, points: None, tasks: Vec::new(), ..graded() }
 }
 
 /// Not graded: nothing of it could be taken.

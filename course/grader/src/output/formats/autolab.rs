@@ -42,7 +42,7 @@ pub fn of(record: &Record, _: &Settings) -> io::Result<Option<String>> {
         written.push_str(said);
         written.push('\n');
     }
-    let score = record.is_graded().then_some(text::rounded(record.points));
+    let score = record.points.map(text::rounded);
     for read in [table(record), json!({ "scores": { PROBLEM: score } })] {
         written.push_str(&serde_json::to_string(&read)?);
         written.push('\n');

@@ -54,11 +54,15 @@ fn row(record: &Record) -> String {
     match &record.outcome {
         Outcome::Graded => format!(
             "| {name} | {} | {} of {} | {} |\n",
-            text::of(record.points, record.out_of),
+            text::of(record.points.unwrap_or_default(), record.out_of),
             record.passed(),
             record.tasks.len(),
             escaped(record.sandbox.stamp())
         ),
+        Outcome::Decided { why } => {
+            let points = text::of(record.points.unwrap_or_default(), record.out_of);
+            format!("| {name} | {points} | | decided by hand; not graded: {} |\n", escaped(why))
+        }
         Outcome::NotGraded { why } => {
             format!("| {name} | | | **not graded**: {} |\n", escaped(why))
         }

@@ -27,8 +27,8 @@ pub fn of(records: &[Record], _: &Settings) -> io::Result<String> {
 
 fn suite(record: &Record) -> TestSuite {
     let mut suite = TestSuite::new(line(&record.submission, NAME));
-    if record.is_graded() {
-        suite.add_property(("points", number(record.points).as_str()));
+    if let Some(points) = record.points {
+        suite.add_property(("points", number(points).as_str()));
         suite.add_property(("out-of", number(record.out_of).as_str()));
     }
     suite.add_property(("sandbox", record.sandbox.stamp()));

@@ -30,8 +30,9 @@ pub fn graded() -> Record {
             why: "not one of the learner's files".to_string(),
         }],
         outcome: Outcome::Graded,
-        points: 5.0 + 0.1 + 0.2,
+        points: Some(5.0 + 0.1 + 0.2),
         out_of: 13.0,
+        maximum: None,
         tasks: vec![of("norm/forward", 5.0, 5.0), backward, property, rope],
         changed: vec![Change {
             task: Some("norm/backward".to_string()),
@@ -49,7 +50,7 @@ pub fn failed_machine() -> Record {
     Record {
         submission: "unlucky".to_string(),
         outcome: Outcome::NotGraded { why: "no space left on the disk".to_string() },
-        points: 0.0,
+        points: None,
         tasks: Vec::new(),
         changed: Vec::new(),
         left_out: Vec::new(),
@@ -77,7 +78,7 @@ pub fn hostile() -> Record {
     forger.printed = forged.repeat(1000);
     Record {
         submission: "forger\u{7}\n<b>".to_string(),
-        points: 0.0,
+        points: Some(0.0),
         tasks: vec![forger],
         changed: Vec::new(),
         left_out: vec![

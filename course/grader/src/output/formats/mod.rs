@@ -12,6 +12,7 @@ pub mod prairielearn;
 mod text;
 
 use super::table;
+use crate::folder::Folder;
 use crate::record::Record;
 use crate::settings::Settings;
 use course::arguments::Format;
@@ -26,6 +27,17 @@ enum Kind {
     One(OfOne),
     All(OfAll),
 }
+
+/// All formats.
+pub const ALL: [Format; 7] = [
+    Format::Gradescope,
+    Format::Prairielearn,
+    Format::Junit,
+    Format::Autolab,
+    Format::Moodle,
+    Format::Canvas,
+    Format::Github,
+];
 
 /// What a file is called, and what writes it.
 fn of(format: Format) -> (&'static str, Kind) {
@@ -43,6 +55,21 @@ fn of(format: Format) -> (&'static str, Kind) {
             Kind::All(|records, settings| Ok(table::canvas(records, &settings.columns))),
         ),
         Format::Github => ("github.md", Kind::All(github::of)),
+    }
+}
+
+/// What a format's file is called, in the folder of results or in that of each submission.
+pub fn name(format: Format) -> &'static str {
+    of(format).0
+}
+
+/// Whether a file of a format lies in a folder of results.
+pub fn is_there(format: Format, folder: &Folder, records: &[Record]) -> bool {
+    match of(format) {
+        (name, Kind::All(_)) => folder.at(name).is_file(),
+        (name, Kind::One(_)) => records
+            .iter()
+            .any(|record| folder.at(&format!("{}/{name}", record.submission)).is_file()),
     }
 }
 
@@ -69,16 +96,6 @@ pub fn files(
 mod tests {
     use super::*;
     use crate::record::Sandbox;
-
-    const ALL: [Format; 7] = [
-        Format::Gradescope,
-        Format::Prairielearn,
-        Format::Junit,
-        Format::Autolab,
-        Format::Moodle,
-        Format::Canvas,
-        Format::Github,
-    ];
 
     /// All that is written of some records.
     fn written(records: &[Record]) -> Vec<(String, Option<String>)> {

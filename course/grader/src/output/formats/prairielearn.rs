@@ -48,7 +48,7 @@ pub fn of(record: &Record, _: &Settings) -> io::Result<Option<String>> {
     match &record.outcome {
         Outcome::NotGraded { .. } if !record.taken.is_empty() => return Ok(None),
         Outcome::NotGraded { why } => written = json(&not_in_form(record, why))?,
-        Outcome::Graded => {
+        Outcome::Graded | Outcome::Decided { .. } => {
             for most in CUTS {
                 written = json(&graded(record, *most))?;
                 if written.len() <= MOST {
@@ -85,7 +85,10 @@ fn graded(record: &Record, most: usize) -> Results {
     Results {
         gradable: true,
         // A lecturer may give more points than there are.
-        score: Some((record.points / record.out_of.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)),
+        score: Some(
+            (record.points.unwrap_or_default() / record.out_of.max(f64::MIN_POSITIVE))
+                .clamp(0.0, 1.0),
+        ),
         message,
         output: String::new(),
         images: [],
@@ -122,12 +125,12 @@ mod tests {
         let mut record = made_up::graded();
         let results = written(&record);
         assert_eq!(results["gradable"], true);
-        assert_eq!(results["score"], record.points / 13.0);
+        assert_eq!(results["score"], record.points.unwrap() / 13.0);
         assert_eq!(results["tests"][0]["max_points"], 5.0);
         assert!(results.get("format_errors").is_none() && results.get("succeeded").is_none());
-        record.points = 14.0;
+        record.points = Some(14.0);
         assert_eq!(written(&record)["score"], 1.0);
-        (record.points, record.out_of) = (0.0, 0.0);
+        (record.points, record.out_of) = (Some(0.0), 0.0);
         assert_eq!(written(&record)["score"], 0.0);
     }
 

@@ -36,8 +36,16 @@ pub fn of(points: f64, out_of: f64) -> String {
 pub fn summary(record: &Record) -> String {
     let mut text = match &record.outcome {
         Outcome::Graded => {
-            let (points, passed) = (of(record.points, record.out_of), record.passed());
-            format!("{points} points, {passed} of {} tasks passed.\n", record.tasks.len())
+            let points = of(record.points.unwrap_or_default(), record.out_of);
+            format!(
+                "{points} points, {} of {} tasks passed.\n",
+                record.passed(),
+                record.tasks.len()
+            )
+        }
+        Outcome::Decided { why } => {
+            let points = of(record.points.unwrap_or_default(), record.out_of);
+            format!("{points} points, decided by hand. Not graded: {}\n", line(why, SENTENCE))
         }
         Outcome::NotGraded { why } => format!("Not graded: {}\n", line(why, SENTENCE)),
     };

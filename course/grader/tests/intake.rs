@@ -1,0 +1,333 @@
+//! What a class is, as Moodle and lecturers make it, and what is taken of each submission.
+
+use grader::intake::{NotTaken, Source, Taken, take};
+use grader::submissions::{Submissions, found, refuse_twins};
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+const NORM: &str = "// norm\n";
+const ROPE: &str = "// rope\n";
+
+struct Class(tempfile::TempDir);
+
+impl Class {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn found(&self, name: &str) -> Submissions {
+        found(&[self.at(name)]).unwrap()
+    }
+}
+
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(content).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn tar_gz(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut tar = tar::Builder::new(gz);
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, *content).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn files(taken: &Result<Taken, NotTaken>) -> Vec<&'static str> {
+    taken.as_ref().unwrap().files.keys().copied().collect()
+}
+
+fn why(taken: Result<Taken, NotTaken>) -> String {
+    taken.unwrap_err().why
+}
+
+fn folder(nth: usize) -> String {
+    format!("Participant {nth}_{nth}_assignsubmission_file_")
+}
+
+/// What Moodle has of a class: archives of any name, bare files, and what is neither.
+fn moodle() -> Vec<(String, Vec<u8>)> {
+    let norm = ("exercises/src/norm.rs", NORM.as_bytes());
+    let both = [("src/norm.rs", NORM.as_bytes()), ("src/rope.rs", ROPE.as_bytes())];
+    vec![
+        (folder(1) + "/exercises.zip", zip(&[norm])),
+        (folder(2) + "/hw2 final (2).zip", zip(&both)),
+        (folder(3) + "/exercises.tar.gz", tar_gz(&[norm])),
+        (folder(4) + "/norm.rs", NORM.into()),
+        (folder(5) + "/solution.pdf", b"%PDF".to_vec()),
+        (folder(6) + "/exercises.zip", b"PK no zip".to_vec()),
+        (folder(7) + "/work.rar", b"Rar!".to_vec()),
+    ]
+}
+
+fn is_moodles(all: &Submissions) {
+    let names: Vec<String> = (1..=7).map(folder).collect();
+    assert_eq!(all.keys().cloned().collect::<Vec<_>>(), names, "somebody is not there");
+    let of = |nth: usize| all[&folder(nth)].take();
+    assert_eq!([1, 2, 3, 4].map(|nth| files(&of(nth)).len()), [1, 2, 1, 1]);
+    assert_eq!(of(2).unwrap().files["rope"], ROPE);
+    let words = [
+        (5, "solution.pdf"),
+        (6, "exercises.zip: it can't be opened as a zip archive: it is damaged"),
+        (7, "work.rar (an archive that is not opened: hand in a .zip"),
+    ];
+    for (nth, words) in words {
+        let not = of(nth).unwrap_err();
+        assert!(not.why.contains(words), "{}", not.why);
+        assert_eq!(not.found.len(), 1, "what was found is listed");
+    }
+    assert!(!why(of(6)).contains("EOCD"));
+}
+
+#[test]
+fn what_moodle_makes_of_a_class_is_opened_as_it_is() {
+    let class = Class::new();
+    let all = moodle();
+    for (name, content) in &all {
+        class.write(&format!("folders/{name}"), content);
+        // Without folders, the file's own name stands behind the participant's.
+        class.write(&format!("flat/{}", name.replace('/', "")), content);
+        class.write(&format!("one more/CS631-Sheet 2-48213/{name}"), content);
+    }
+    let entries: Vec<(&str, &[u8])> = all.iter().map(|(n, c)| (n.as_str(), c.as_slice())).collect();
+    class.write("whole/CS631-Sheet 2-48213.zip", zip(&entries));
+    let flat: Vec<(String, &[u8])> =
+        all.iter().map(|(n, c)| (n.replace('/', ""), c.as_slice())).collect();
+    let flat: Vec<(&str, &[u8])> = flat.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+    class.write("flat.zip", zip(&flat));
+    for name in
+        ["folders", "flat", "one more", "whole", "whole/CS631-Sheet 2-48213.zip", "flat.zip"]
+    {
+        println!("{name}");
+        is_moodles(&class.found(name));
+    }
+}
+
+#[test]
+fn several_files_of_one_participant_are_one_submission() {
+    let class = Class::new();
+    class.write(&format!("class/{}norm.rs", folder(1)), NORM);
+    class.write(&format!("class/{}rope.rs", folder(1)), ROPE);
+    class.write(&format!("class/{}/onlinetext.html", folder(1).replace("file", "onlinetext")), "");
+    let all = class.found("class");
+    assert_eq!(all.len(), 1);
+    assert_eq!(files(&all[&folder(1)].take()), ["norm", "rope"]);
+}
+
+#[test]
+fn nobody_disappears_from_a_class() {
+    let class = Class::new();
+    class.write("class/s1.zip", zip(&[("norm.rs", NORM.as_bytes())]));
+    for name in ["s2.rar", "s3.pdf", "notes.txt"] {
+        class.write(&format!("class/{name}"), "");
+    }
+    class.write("class/.DS_Store", "");
+    class.write("class/__MACOSX/._s1.zip", "");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("s1.zip", class.at("class/s4.zip")).unwrap();
+    // A class that somebody made, to hand in for others.
+    let others = [(folder(1) + "/norm.rs", NORM), (folder(2) + "/norm.rs", NORM)];
+    let others: Vec<(&str, &[u8])> =
+        others.iter().map(|(n, c)| (n.as_str(), c.as_bytes())).collect();
+    class.write("class/s5.zip", zip(&others));
+    let all = class.found("class");
+    let names: Vec<&str> = all.keys().map(String::as_str).collect();
+    assert_eq!(names, ["notes.txt", "s1", "s2.rar", "s3.pdf", "s4.zip", "s5.zip"]);
+    assert_eq!(files(&all["s1"].take()), ["norm"]);
+    for (name, words) in
+        [("s2.rar", "a single file"), ("s4.zip", "a link"), ("s5.zip", "several participants")]
+    {
+        let why = why(all[name].take());
+        assert!(why.contains(words), "{name}: {why}");
+    }
+    // A learner's file beside the participants' folders makes no submission of the class.
+    class.write(&format!("class/{}/norm.rs", folder(3)), NORM);
+    class.write("class/norm.rs", NORM);
+    let all = class.found("class");
+    assert_eq!(all.len(), 8);
+    assert_eq!(files(&all[&folder(3)].take()), ["norm"]);
+    // And one participant's folder is no class.
+    let one = found(&[class.at(&format!("class/{}", folder(3)))]).unwrap();
+    assert_eq!(one.keys().collect::<Vec<_>>(), [&folder(3)]);
+}
+
+#[test]
+fn what_counts_is_never_guessed() {
+    let class = Class::new();
+    let (old, new) = (zip(&[("norm.rs", b"// old\n")]), zip(&[("norm.rs", NORM.as_bytes())]));
+    class.write("two/old.zip", &old);
+    class.write("two/new.zip", &new);
+    let said = why(take(&class.at("two")));
+    assert!(said.contains("old.zip") && said.contains("new.zip"), "{said}");
+    class.write("beside/exercises/src/norm.rs", NORM);
+    class.write("beside/old.zip", &old);
+    let said = why(take(&class.at("beside")));
+    assert!(said.contains("old.zip (with norm.rs)") && said.contains("not clear"), "{said}");
+    // The same files twice are no question, and neither is an archive without any.
+    class.write("same/norm.rs", NORM);
+    class.write("same/new.zip", &new);
+    class.write("same/figures.zip", zip(&[("figure.png", b"")]));
+    let same = take(&class.at("same"));
+    assert_eq!(files(&same), ["norm"]);
+    let left = &same.unwrap().left_out;
+    assert!(left.iter().any(|left| left.name == "figures.zip: figure.png"), "{left:?}");
+    // One that can't be read may hold others.
+    class.write("damaged/norm.rs", NORM);
+    class.write("damaged/new.zip", "PK");
+    let said = why(take(&class.at("damaged")));
+    assert!(said.contains("new.zip") && said.contains("norm.rs"), "{said}");
+}
+
+#[test]
+fn archives_in_archives_are_opened_once_and_no_deeper() {
+    let class = Class::new();
+    let inner = zip(&[("exercises/src/norm.rs", NORM.as_bytes())]);
+    class.write("once.zip", zip(&[("work/exercises.zip", &inner)]));
+    class.write("in a tar.tar.gz", tar_gz(&[("submission/exercises.zip", &inner)]));
+    for name in ["once.zip", "in a tar.tar.gz"] {
+        assert_eq!(files(&take(&class.at(name))), ["norm"], "{name}");
+    }
+    let outer = zip(&[("exercises.zip", &inner)]);
+    class.write("twice.zip", zip(&[("outer.zip", &outer)]));
+    class.write("folder/outer.zip", &outer);
+    for name in ["twice.zip", "folder"] {
+        let said = why(take(&class.at(name)));
+        assert!(said.contains("outer.zip: exercises.zip (an archive in an archive"), "{said}");
+    }
+}
+
+/// A tar.gz with a file of so many MiB, which is made of the same MiB again and again.
+fn bomb(mebibytes: usize) -> Vec<u8> {
+    let gz = |bytes: &[u8]| {
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(bytes).unwrap();
+        gz.finish().unwrap()
+    };
+    let mut header = tar::Header::new_gnu();
+    header.set_path("bomb.bin").unwrap();
+    header.set_size((mebibytes << 20) as u64);
+    header.set_cksum();
+    let mut all = gz(header.as_bytes());
+    all.extend(gz(&vec![0; 1 << 20]).repeat(mebibytes));
+    all.extend(gz(&[0; 1024]));
+    all
+}
+
+#[test]
+fn archives_in_archives_have_limits() {
+    let class = Class::new();
+    let inner = zip(&[("norm.rs", NORM.as_bytes())]);
+    let names: Vec<String> = (0..21).map(|nth| format!("{nth}.zip")).collect();
+    let many: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &*inner)).collect();
+    class.write("many.zip", zip(&many));
+    assert!(why(take(&class.at("many.zip"))).contains("more than 20 archives"));
+    // Of one megabyte, and unpacked far more than is gone through.
+    let zeros = vec![0; 65 << 20];
+    class.write("large.zip", zip(&[("a.zip", &zeros)]));
+    assert!(why(take(&class.at("large.zip"))).contains("more than 67108864 bytes"));
+    let bomb = bomb(300);
+    class.write("bombs.zip", zip(&[("1.tgz", &bomb), ("2.tgz", &bomb)]));
+    assert!(why(take(&class.at("bombs.zip"))).contains("unpacks to more than 512 MiB"));
+    let mebibyte = vec![b' '; 1 << 20];
+    let names: Vec<String> = (0..65).map(|nth| format!("{nth}/norm.rs")).collect();
+    let full: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &*mebibyte)).collect();
+    class.write("full.zip", zip(&full));
+    assert!(why(take(&class.at("full.zip"))).contains("more than 64 MiB together"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_an_archive_is_not_followed() {
+    let class = Class::new();
+    class.write("outside.zip", zip(&[("norm.rs", NORM.as_bytes())]));
+    std::fs::create_dir(class.at("s1")).unwrap();
+    std::os::unix::fs::symlink(class.at("outside.zip"), class.at("s1/exercises.zip")).unwrap();
+    assert!(why(take(&class.at("s1"))).contains("links"));
+    class.write(&format!("class/{}rope.rs", folder(1)), ROPE);
+    let link = class.at(&format!("class/{}exercises.zip", folder(1)));
+    std::os::unix::fs::symlink(class.at("outside.zip"), link).unwrap();
+    let all = class.found("class");
+    assert!(all.values().all(|source| source.take().is_err() || files(&source.take()) == ["rope"]));
+}
+
+#[test]
+fn two_submissions_of_one_participant_are_not_graded() {
+    let class = Class::new();
+    let one = zip(&[("norm.rs", NORM.as_bytes())]);
+    class.write(&format!("class/{}/norm.rs", folder(1)), NORM);
+    class.write(&format!("class/{}.zip", folder(1)), &one);
+    class.write("class/Anna_2_assignsubmission_file_/norm.rs", NORM);
+    class.write(&format!("class/{}/norm.rs", folder(2)), NORM);
+    class.write(&format!("class/{}/norm.rs", folder(3)), NORM);
+    class.write(&format!("class/{}norm.rs", folder(3)), NORM);
+    class.write("class/s4.zip", &one);
+    let mut all = class.found("class");
+    let columns = grader::output::table::Columns::default();
+    refuse_twins(&mut all, |name| columns.whose_words(name, &[]));
+    let said = why(all[&folder(1)].take());
+    assert!(said.contains(&format!("\"{}\" and \"{}.zip\"", folder(1), folder(1))), "{said}");
+    for name in [folder(2), "Anna_2_assignsubmission_file_".to_string()] {
+        let said = why(all[&name].take());
+        assert!(said.contains(&folder(2)) && said.contains("Anna_2"), "{said}");
+        assert!(said.contains("participant 2"), "{said}");
+    }
+    assert!(why(all[&folder(3)].take()).contains("one participant"));
+    assert_eq!(all["s4"], Source::Path(class.at("class/s4.zip")));
+    // Names with numbers are Canvas's where Canvas is asked for.
+    class.write("canvas/anna_12_345_a.zip", &one);
+    class.write("canvas/anna_12_346_b.zip", &one);
+    let mut all = class.found("canvas");
+    refuse_twins(&mut all, |name| columns.whose_words(name, &[]));
+    assert!(all.values().all(|source| source.take().is_ok()));
+    let canvas = [course::arguments::Format::Canvas];
+    refuse_twins(&mut all, |name| columns.whose_words(name, &canvas));
+    assert!(all.values().all(|source| source.take().is_err()));
+}
+
+#[test]
+fn what_systems_leave_behind_is_not_listed() {
+    let class = Class::new();
+    let files = [
+        ("exercises/src/norm.rs", NORM.as_bytes()),
+        ("exercises/src/lib.rs", b""),
+        ("__MACOSX/exercises/src/._norm.rs", b""),
+        ("__MACOSX/._exercises.zip", b""),
+        (".DS_Store", b""),
+    ];
+    class.write("s1.zip", zip(&files));
+    for (name, content) in files {
+        class.write(&format!("s2/{name}"), content);
+    }
+    for name in ["s1.zip", "s2"] {
+        let left = take(&class.at(name)).unwrap().left_out;
+        assert_eq!(left.len(), 1, "{left:?}");
+        assert!(left[0].name.ends_with("lib.rs") && left[0].why.contains("course's own"));
+    }
+}
+
+#[test]
+fn a_class_of_nothing_is_refused_and_says_what_is_there() {
+    let class = Class::new();
+    class.write("class/solution.pdf", "");
+    let said = found(&[class.at("class")]).unwrap_err().to_string();
+    assert!(said.contains("solution.pdf"), "{said}");
+    assert!(found(&[Path::new("/nowhere/at all").to_path_buf()]).is_err());
+}
