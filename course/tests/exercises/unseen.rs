@@ -72,11 +72,13 @@ const NO_BUGS: &[(&str, &str)] = &[
         "collectives/panics-on-empty-blocks",
         "blocks have at least one element, and the text says so",
     ),
-    (
-        "collectives/own-sum-on-trouble",
-        "nobody asks: in a question with right code no rank is ever missing, so the error that the text says to hand on never comes",
-    ),
 ];
+
+/// Bugs that pass although the text forbids them: questions that the contract can't ask.
+const NOT_ASKED: &[(&str, &str)] = &[(
+    "collectives/own-sum-on-trouble",
+    "it hides the error of a missing rank, and no question takes a rank away",
+)];
 
 /// Cheats that pass, and why nobody need be refused for them.
 const NO_CHEATS: &[(&str, &str)] = &[
@@ -181,7 +183,7 @@ fn red(scratch: &Scratch, case: &Case) -> Vec<String> {
 #[test]
 fn unseen_bugs_are_caught() {
     let scratch = Scratch::with_solutions();
-    let is_none = |case: &Case| NO_BUGS.iter().any(|(id, _)| *id == case.id);
+    let is_none = |case: &Case| NO_BUGS.iter().chain(NOT_ASKED).any(|(id, _)| *id == case.id);
     let passed = cases("bugs").into_iter().filter(|(_, case)| !is_none(case));
     let mut wrong = Vec::new();
     for (set, case) in passed {
