@@ -13,7 +13,7 @@
 //!
 //! The last three are *collectives*. None goes on before all ranks have come, so every rank must make the same calls, in
 //! the same order, with equally many values. If one never comes, the others would wait for ever; here each gets an error
-//! that says who waits, where, and for whom. Hand it on with `?`.
+//! that says who waits, where, and for whom. Hand it on with `?`: without the others, a rank has no result.
 
 use crate::prelude::party::{Communicator, Entropy, RankError};
 

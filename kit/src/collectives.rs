@@ -23,7 +23,7 @@ struct Lines(RankProgram);
 
 impl Collectives for Lines {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
-        world::run(case.world_size, |comm| {
+        world::run(case.world_size, case.lost, |comm| {
             let (logits, first) = (case.logits_of(comm.rank()), comm.rank() * case.own());
             (self.0)(comm, &logits, &case.targets, first)
         })

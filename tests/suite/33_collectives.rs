@@ -145,7 +145,7 @@ fn any_number_of_ranks_has_the_bits_of_one() {
                 comm.all_reduce_sum(&mut engine)?;
                 Ok((tree.unwrap(), engine))
             };
-            for (tree, engine) in results(world::run(w, program).unwrap()) {
+            for (tree, engine) in results(world::run(w, None, program).unwrap()) {
                 assert_eq!(tree, alone, "{w} ranks");
                 others += usize::from(engine != alone);
             }

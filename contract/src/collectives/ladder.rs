@@ -121,7 +121,7 @@ impl Plan {
                 _ => {}
             }
         }
-        EntropyCase { world_size: w, vocab_size: v, logits, targets }
+        EntropyCase { world_size: w, vocab_size: v, logits, targets, lost: None }
     }
 }
 
@@ -203,7 +203,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
             matches_tree(party, &blocks(sizes, draw))
         }));
     }
-    let special = |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values };
+    let special =
+        |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values, lost: None };
     for value in [f32::NAN, f32::INFINITY, -0.0, 1e-40] {
         let case = special(vec![1.0, value, -0.0, value]);
         rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));

@@ -126,6 +126,17 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         check: bad_target_refused_alike,
     },
     Invariant {
+        id: "collectives/lost-rank-is-told",
+        sentence: "If a rank is lost on the way, at whichever call, each of the others ends with the error that its call gave \
+                   it, and with no loss.",
+        formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
+        chapter: "collectives#refusal",
+        aspect: Aspect::Refusal,
+        weight: 2,
+        stays: None,
+        check: lost_rank_is_told,
+    },
+    Invariant {
         id: "collectives/logits-stay",
         sentence: "What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.",
         formula: "values handed ≤ 4t,  v = 24, t = 3",
@@ -226,6 +237,17 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         weight: 1,
         stays: None,
         check: one_sum_a_rank,
+    },
+    Invariant {
+        id: "collectives/sum-needs-all-ranks",
+        sentence: "If a rank is lost on the way, each of the others ends with the error that its call gave it, and with no \
+                   sum.",
+        formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
+        chapter: "collectives#refusal",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: None,
+        check: sum_needs_all_ranks,
     },
     Invariant {
         id: "collectives/sum-any-blocks",
@@ -344,7 +366,7 @@ pub(super) fn matches_entropy(party: &Ranks, case: &EntropyCase) -> Step {
 fn witness(world_size: usize) -> EntropyCase {
     let logit = |i: usize| ((i * 7 % 11) as f32 - 4.5) * 0.5;
     let (vocab_size, logits) = (12, (0..36).map(logit).collect());
-    EntropyCase { world_size, vocab_size, logits, targets: vec![4, 11, 0] }
+    EntropyCase { world_size, vocab_size, logits, targets: vec![4, 11, 0], lost: None }
 }
 
 /// The worlds of twelve ids.
@@ -367,7 +389,7 @@ fn everyone_comes(party: &Ranks, _: &Run) -> Verdict {
 fn world_of_one(party: &Ranks, _: &Run) -> Verdict {
     // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
     let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);
-    let two = EntropyCase { world_size: 1, vocab_size, logits, targets: vec![0] };
+    let two = EntropyCase { world_size: 1, vocab_size, logits, targets: vec![0], lost: None };
     let why = "of ¼ and ¾; ln 3 is rounded, and so is the loss";
     are_losses(&two, &entropy(party, &two)?, 4f64.ln(), why)?;
     matches_entropy(party, &witness(1))?;
@@ -426,7 +448,7 @@ fn asked_of_each(
     // Tokens differ in scale, so that ids which change places show in the mean.
     let scale = |i: usize| 1.0 + (i / 12) as f32 * 0.125;
     let logits = (0..12 * targets.len()).map(|i| logit(i % 12) * scale(i)).collect();
-    let case = EntropyCase { world_size, vocab_size: 12, logits, targets };
+    let case = EntropyCase { world_size, vocab_size: 12, logits, targets, lost: None };
     are_losses(&case, &entropy(party, &case)?, passes(&case).loss, LOSS_WHY)
 }
 
@@ -524,6 +546,70 @@ pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
     judge().map_err(|breach| breach.on(case))
 }
 
+/// Loses a rank before its first call, then after one, and so on until its program has no more: all others must end with
+/// what their call told them.
+fn others_are_told<T>(
+    call: &str,
+    world_size: usize,
+    case: impl Fn(Lost) -> Step<(String, World<T>)>,
+) -> Step {
+    for rank in [0, world_size - 1] {
+        for after in 0..MOST_CALLS {
+            let (case, world) = case(Lost { rank, after })?;
+            let Some(trouble) = world.trouble else { break };
+            let judge = |(other, end): (usize, &RankOutcome<T>)| match end {
+                RankOutcome::Lost if other == rank => Ok(()),
+                RankOutcome::Refused(RankError::Ranks(told)) if *told == trouble => Ok(()),
+                RankOutcome::Panicked(message) => {
+                    Err(Breach::new(call, Fault::Panicked { message: message.clone() }))
+                }
+                RankOutcome::Refused(error) => {
+                    let what = format!(
+                        "rank {other} says: {error}. Expected, as its call told it: {trouble}"
+                    );
+                    Err(Breach::new(call, Fault::Broken { what }))
+                }
+                RankOutcome::Result(_) | RankOutcome::Lost => {
+                    let rule = format!("on rank {other}, as its call told it: {trouble}");
+                    Err(Breach::new(call, Fault::Accepted { rule }))
+                }
+            };
+            world
+                .ranks
+                .iter()
+                .enumerate()
+                .try_for_each(judge)
+                .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(())
+}
+
+/// More than any program here makes: three for each token are the most of the variants.
+const MOST_CALLS: usize = 40;
+
+fn lost_rank_is_told(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [2, 3] {
+        others_are_told("entropy", world_size, |lost| {
+            let case = EntropyCase { lost: Some(lost), ..witness(world_size) };
+            let world = answer("entropy", || party.entropy(&case)).map_err(|b| b.on(&case))?;
+            Ok((case.to_string(), world))
+        })?;
+    }
+    Ok(None)
+}
+
+fn sum_needs_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+    for world_size in [2, 4] {
+        others_are_told("tree_sum", world_size, |lost| {
+            let case = SumCase { lost: Some(lost), ..blocks(world_size) };
+            let world = answer("tree_sum", || party.tree_sum(&case)).map_err(|b| b.on(&case))?;
+            Ok((case.to_string(), world))
+        })?;
+    }
+    Ok(None)
+}
+
 // --- what travels -----------------------------------------------------------------------------
 
 /// No rank may hand more than this to the others.
@@ -544,7 +630,7 @@ fn hands_at_most<T>(
 fn logits_stay(party: &Ranks, _: &Run) -> Verdict {
     let (vocab_size, world_size) = (24, 2);
     let logits = (0..72).map(|i| (i * 5 % 13) as f32 * 0.25).collect();
-    let case = EntropyCase { world_size, vocab_size, logits, targets: vec![4, 23, 0] };
+    let case = EntropyCase { world_size, vocab_size, logits, targets: vec![4, 23, 0], lost: None };
     let world = results("entropy", &case, world_size, || party.entropy(&case))?;
     hands_at_most("entropy", &case, &world, 12, "4 a token, of 12 logits")?;
     Ok(None)
@@ -565,7 +651,7 @@ fn gradient_of_uniform(party: &Ranks, _: &Run) -> Verdict {
     for (vocab_size, world_size) in [(2, 2), (6, 3), (8, 4)] {
         let targets = vec![1, vocab_size - 1, 0];
         let logits = vec![0.5; 3 * vocab_size];
-        let case = EntropyCase { world_size, vocab_size, logits, targets };
+        let case = EntropyCase { world_size, vocab_size, logits, targets, lost: None };
         let dlogit = |i: usize| {
             let hot = f64::from(u8::from(case.targets[i / vocab_size] == i % vocab_size));
             (1.0 / vocab_size as f64 - hot) / 3.0
@@ -652,7 +738,7 @@ pub(super) fn matches_tree(party: &Ranks, case: &SumCase) -> Step {
 /// Blocks of 1, 2, 4, 8, ...: a block that is missing or is added twice shows.
 fn numbers(world_size: usize, blocks: usize) -> SumCase {
     let values = (0..blocks).flat_map(|block| [(1 << block) as f32, -(block as f32)]).collect();
-    SumCase { world_size, blocks, len: 2, values }
+    SumCase { world_size, blocks, len: 2, values, lost: None }
 }
 
 /// Eight blocks whose sum depends on the order: large numbers, small ones, and thirds.
@@ -668,7 +754,7 @@ fn blocks(world_size: usize) -> SumCase {
         [-1.0, 0.3, 1e-8],
         [-large, 2.0 / 3.0, 6e-8],
     ];
-    SumCase { world_size, blocks: 8, len: 3, values: values.concat() }
+    SumCase { world_size, blocks: 8, len: 3, values: values.concat(), lost: None }
 }
 
 fn sum_of_all_blocks(party: &Ranks, _: &Run) -> Verdict {
@@ -703,7 +789,7 @@ fn order_of_the_tree(party: &Ranks, _: &Run) -> Verdict {
         // (2^25 + 1) + (-2^25 + 1): each 1 is lost beside 2^25. From the left, the second is not.
         let large = 2f32.powi(25);
         let values = vec![large, 1.0, -large, 1.0];
-        matches_tree(party, &SumCase { world_size, blocks: 4, len: 1, values })?;
+        matches_tree(party, &SumCase { world_size, blocks: 4, len: 1, values, lost: None })?;
         matches_tree(party, &blocks(world_size))?;
     }
     Ok(None)

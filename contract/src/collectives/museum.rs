@@ -458,6 +458,53 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
             }
         }),
     },
+    // --- a rank that is lost ---
+    Bug {
+        id: "collectives/own-sum-on-trouble",
+        misconception: "goes on with its own sums when the call for all of them ends with an error",
+        story: "An error of the connection was noise once, on a laptop with one rank, and `ok()` made it quiet. When a machine is \
+                lost, the others train on with a softmax of their own, and the loss looks fine.",
+        source: None,
+        named_by: "collectives/lost-rank-is-told",
+        party: bug!(OwnSumOnTrouble {
+            fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
+                shard.comm.all_reduce_sum(totals).ok();
+                Ok(())
+            }
+            fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
+                shard.comm.all_reduce_sum(targets).ok();
+                Ok(())
+            }
+        }),
+    },
+    Bug {
+        id: "collectives/panics-on-trouble",
+        misconception: "panics when a call ends with an error",
+        story: "`unwrap`, since a call had never failed. Nobody can save a checkpoint after a panic, and its words are about a \
+                line of code, not about a rank.",
+        source: None,
+        named_by: "collectives/lost-rank-is-told",
+        party: bug!(PanicsOnTrouble {
+            fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
+                shard.comm.all_reduce_max(largest).unwrap();
+                Ok(())
+            }
+        }),
+    },
+    Bug {
+        id: "collectives/own-blocks-on-trouble",
+        misconception: "gives the sum of its own blocks when the others can't be reached",
+        story: "A fallback for a world of one rank, which needs no others. It is taken in a world of eight, too, and each rank \
+                has another sum.",
+        source: None,
+        named_by: "collectives/sum-needs-all-ranks",
+        party: bug!(OwnBlocksOnTrouble {
+            fn tree_sum(&self, comm: &dyn Communicator, blocks: &[f32], len: usize) -> Result<Vec<f32>, RankError> {
+                let own = tree(blocks, len);
+                Ok(comm.all_gather(&own).map_or(own, |sums| tree(&sums, len)))
+            }
+        }),
+    },
     // --- what travels ---
     Bug {
         id: "collectives/logits-gathered",

@@ -107,7 +107,7 @@ pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Probe> {
     if draw.below(4) == 0 && targets[0] != id {
         logits[id] = [0.0, f32::NEG_INFINITY][draw.below(2)];
     }
-    let good = EntropyCase { world_size: w, vocab_size: v, logits, targets };
+    let good = EntropyCase { world_size: w, vocab_size: v, logits, targets, lost: None };
     let mut bad = good.clone();
     let place = draw.below(t);
     bad.targets[place] = v.saturating_add(draw.bits() as usize >> (1 + draw.below(63)));

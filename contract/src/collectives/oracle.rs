@@ -265,12 +265,12 @@ pub fn party(loops: impl CollectiveLoops + 'static) -> Box<dyn Collectives> {
 impl Collectives for Loops<dyn CollectiveLoops> {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
         let loops = &*self.0;
-        world::run(case.world_size, |comm| loops.entropy(&Shard::of(case, comm)))
+        world::run(case.world_size, case.lost, |comm| loops.entropy(&Shard::of(case, comm)))
     }
 
     fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
         let loops = &*self.0;
-        world::run(case.world_size, |comm| {
+        world::run(case.world_size, case.lost, |comm| {
             loops.tree_sum(comm, case.values_of(comm.rank()), case.len)
         })
     }

@@ -77,6 +77,15 @@ pub enum Trouble {
     },
 }
 
+/// A rank that is lost on the way: it is gone in the middle of its program, as a process that was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// Which.
+    pub rank: usize,
+    /// How many collectives it still goes through.
+    pub after: usize,
+}
+
 /// Why a rank has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RankError {
@@ -117,6 +126,8 @@ pub enum RankOutcome<T> {
     Refused(RankError),
     /// With a panic: its words.
     Panicked(String),
+    /// It was lost, as the case asks.
+    Lost,
 }
 
 /// How all ranks have ended.
@@ -141,6 +152,8 @@ pub struct EntropyCase {
     pub logits: Vec<f32>,
     /// `[t]`, the same for all ranks.
     pub targets: Vec<usize>,
+    /// Nobody, but where what happens then is asked.
+    pub lost: Option<Lost>,
 }
 
 impl EntropyCase {
@@ -167,6 +180,8 @@ pub struct SumCase {
     pub len: usize,
     /// `[m, len]`.
     pub values: Vec<f32>,
+    /// Nobody, but where what happens then is asked.
+    pub lost: Option<Lost>,
 }
 
 impl SumCase {
@@ -236,8 +251,9 @@ impl Error for RankError {}
 
 impl Display for EntropyCase {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { world_size, vocab_size, logits, targets } = self;
+        let Self { world_size, vocab_size, logits, targets, lost } = self;
         writeln!(f, "{world_size} ranks, each with {} of {vocab_size} ids", self.own())?;
+        told_lost(f, *lost)?;
         writeln!(f, "logits [{}, {vocab_size}], of all ranks", targets.len())?;
         writeln!(f, "logits  = {}", List(logits))?;
         write!(f, "targets = {}", List(targets))
@@ -246,10 +262,19 @@ impl Display for EntropyCase {
 
 impl Display for SumCase {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { world_size, blocks, len, values } = self;
+        let Self { world_size, blocks, len, values, lost } = self;
         let own = blocks / world_size;
         let s = if own == 1 { "" } else { "s" };
         writeln!(f, "{world_size} ranks, each with {own} block{s} of {len} values")?;
+        told_lost(f, *lost)?;
         write!(f, "blocks [{blocks}, {len}] = {}", List(values))
+    }
+}
+
+fn told_lost(f: &mut Formatter<'_>, lost: Option<Lost>) -> fmt::Result {
+    match lost {
+        None => Ok(()),
+        Some(Lost { rank, after: 0 }) => writeln!(f, "rank {rank} is lost before its first call"),
+        Some(Lost { rank, after }) => writeln!(f, "rank {rank} is lost after its call {after}"),
     }
 }

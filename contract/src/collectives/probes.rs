@@ -37,6 +37,7 @@ pub(super) fn told<T>(world: &World<T>, values: impl Fn(&T) -> Vec<f32>) -> Vec<
             }
             RankOutcome::Refused(RankError::Ranks(_)) => told.push(-2.0),
             RankOutcome::Panicked(_) => told.push(-3.0),
+            RankOutcome::Lost => told.push(-6.0),
         }
     }
     let call = |call: &RankCall| [call.kind as u8 as f64, call.values as f64, call.nth as f64];
@@ -65,7 +66,7 @@ fn cases() -> Vec<EntropyCase> {
         let vocab_size = world_size * n;
         let run = Run::default();
         let logits = Draw::new(&run, vocab_size as u64).values(targets.len() * vocab_size);
-        EntropyCase { world_size, vocab_size, logits, targets }
+        EntropyCase { world_size, vocab_size, logits, targets, lost: None }
     };
     let lifted = |mut case: EntropyCase, rank: usize, by: f32| {
         let (v, n) = (case.vocab_size, case.own());
@@ -101,6 +102,8 @@ fn cases() -> Vec<EntropyCase> {
         case(2, 3, vec![7, 1, 9]),
         case(3, 2, vec![(1 << 32) + 3, 2]),
         case(2, 20, vec![39, 0]),
+        EntropyCase { lost: Some(Lost { rank: 1, after: 0 }), ..case(2, 3, vec![3]) },
+        EntropyCase { lost: Some(Lost { rank: 1, after: 1 }), ..case(2, 3, vec![3]) },
     ]
 }
 
@@ -108,7 +111,7 @@ fn sums() -> Vec<SumCase> {
     let sum = |world_size: usize, blocks: usize, len: usize| {
         let mut draw = Draw::new(&Run::default(), (blocks * len) as u64);
         let values = (0..blocks * len).map(|_| draw.value() / 3.0).collect();
-        SumCase { world_size, blocks, len, values }
+        SumCase { world_size, blocks, len, values, lost: None }
     };
     // The orders differ by much here, since an answer may be off in its last digits.
     let large = |world_size: usize| {
@@ -123,7 +126,7 @@ fn sums() -> Vec<SumCase> {
             [-l, 1.0, 1.0],
             [1.0, -l, l],
         ];
-        SumCase { world_size, blocks: 8, len: 3, values: values.concat() }
+        SumCase { world_size, blocks: 8, len: 3, values: values.concat(), lost: None }
     };
     vec![
         sum(1, 2, 3),
@@ -134,6 +137,6 @@ fn sums() -> Vec<SumCase> {
         large(4),
         large(8),
         sum(2, 32, 4),
-        SumCase { world_size: 2, blocks: 4, len: 1, values: vec![-0.0; 4] },
+        SumCase { world_size: 2, blocks: 4, len: 1, values: vec![-0.0; 4], lost: None },
     ]
 }

@@ -12,7 +12,8 @@ pub static REPAIRS: &[Repair<Ranks>] = &[Repair { call: "entropy", explain: fact
 /// What the gradients of all ranks were multiplied by.
 fn factor(party: &Ranks) -> Option<String> {
     let logits: Vec<f32> = (0..24).map(|i| ((i * 7 % 11) as f32 - 4.5) * 0.5).collect();
-    let case = EntropyCase { world_size: 4, vocab_size: 8, logits, targets: vec![3, 6, 0] };
+    let case =
+        EntropyCase { world_size: 4, vocab_size: 8, logits, targets: vec![3, 6, 0], lost: None };
     let right = passes(&case).dlogits;
     let world = party.entropy(&case).ok()?;
     let mut factors = Vec::new();

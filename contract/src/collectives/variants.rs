@@ -45,7 +45,7 @@ struct Written {
 
 impl Collectives for Written {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
-        world::run(case.world_size, |comm| {
+        world::run(case.world_size, case.lost, |comm| {
             let shard = Shard::of(case, comm);
             check_targets(&shard)?;
             (self.entropy)(&shard)
@@ -53,7 +53,9 @@ impl Collectives for Written {
     }
 
     fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
-        world::run(case.world_size, |comm| (self.sum)(comm, case.values_of(comm.rank()), case.len))
+        world::run(case.world_size, case.lost, |comm| {
+            (self.sum)(comm, case.values_of(comm.rank()), case.len)
+        })
     }
 }
 

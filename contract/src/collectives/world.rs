@@ -4,23 +4,26 @@
 //! every rank that has not ended waits in one, and one has ended: then all that wait are told so, at once. Which rank
 //! came first makes no difference to any result.
 
-use super::party::{Communicator, Kind, RankCall, RankError, RankOutcome, Trouble, World};
+use super::party::{
+    Communicator, Kind, Lost, RankCall, RankError, RankOutcome, Trouble, World,
+};
 use crate::panics;
 use crate::seam::{Refusal, Reply};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Runs the program of a rank on `world_size` ranks at once, and says how each has ended. A panic is an end like any
-/// other.
+/// other. One rank may be `lost` on the way.
 ///
 /// # Errors
 /// The system gives no thread.
 pub fn run<T: Send>(
     world_size: usize,
+    lost: Option<Lost>,
     program: impl Fn(&dyn Communicator) -> Result<T, RankError> + Sync,
 ) -> Reply<World<T>> {
-    let meeting = Meeting::new(world_size);
+    let meeting = Meeting::new(world_size, lost);
     let mut started = Ok(());
     let ranks: Vec<RankOutcome<T>> = thread::scope(|scope| {
         let (meeting, program) = (&meeting, &program);
@@ -29,6 +32,7 @@ pub fn run<T: Send>(
                 let ended = catch_unwind(AssertUnwindSafe(|| program(&Rank { rank, meeting })));
                 // In the thread that panicked: its place is kept there.
                 let outcome = match ended {
+                    _ if meeting.loses(rank) => RankOutcome::Lost,
                     Ok(Ok(result)) => RankOutcome::Result(result),
                     Ok(Err(error)) => RankOutcome::Refused(error),
                     Err(payload) => RankOutcome::Panicked(panics::message(&*payload)),
@@ -80,20 +84,29 @@ struct State {
     calls: Vec<usize>,
     handed: Vec<usize>,
     trouble: Option<Trouble>,
+    /// Whether the rank that is to be lost is.
+    is_lost: bool,
 }
 
 /// Where ranks meet.
 struct Meeting {
     state: Mutex<State>,
     moved: Condvar,
+    lost: Option<Lost>,
 }
 
 impl Meeting {
-    fn new(world_size: usize) -> Self {
+    fn new(world_size: usize, lost: Option<Lost>) -> Self {
         let places = (0..world_size).map(|_| Place::Away).collect();
         let zeros = vec![0; world_size];
-        let state = State { places, calls: zeros.clone(), handed: zeros, trouble: None };
-        Self { state: Mutex::new(state), moved: Condvar::new() }
+        let (calls, handed) = (zeros.clone(), zeros);
+        let state = State { places, calls, handed, trouble: None, is_lost: false };
+        Self { state: Mutex::new(state), moved: Condvar::new(), lost }
+    }
+
+    /// Whether this rank is the one that was lost.
+    fn loses(&self, rank: usize) -> bool {
+        self.lost.is_some_and(|lost| lost.rank == rank) && self.lock().is_lost
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -106,6 +119,12 @@ impl Meeting {
         let mut state = self.lock();
         if let Some(trouble) = state.trouble {
             return Err(trouble);
+        }
+        if self.lost == Some(Lost { rank, after: state.calls[rank] }) {
+            state.is_lost = true;
+            drop(state);
+            // The rest of its program never runs. No word is printed, since nothing is wrong with it.
+            resume_unwind(Box::new("this rank is lost"));
         }
         state.calls[rank] += 1;
         state.handed[rank] += values.len();
@@ -239,7 +258,7 @@ mod tests {
     #[test]
     fn ranks_get_what_all_have_brought() {
         for w in [1, 2, 3, 4, 8] {
-            let world = run(w, |comm| {
+            let world = run(w, None, |comm| {
                 let r = comm.rank() as f32;
                 let (mut sum, mut max) = ([1.0, r], [-r, r]);
                 comm.all_reduce_sum(&mut sum)?;
@@ -259,7 +278,7 @@ mod tests {
     fn pieces_of_a_sum_begin_at_different_ranks() {
         // 1 is lost beside 2^25, unless the two large ones have met before.
         let parts = [1.0, 33_554_432.0, -33_554_432.0];
-        let world = run(3, |comm| {
+        let world = run(3, None, |comm| {
             let mut sum = [parts[comm.rank()]; 3];
             comm.all_reduce_sum(&mut sum)?;
             Ok(sum)
@@ -269,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_passed_over_by_the_largest() {
-        let world = run(2, |comm| {
+        let world = run(2, None, |comm| {
             let mut max = [f32::NAN, if comm.rank() == 0 { f32::NAN } else { 2.0 }];
             comm.all_reduce_max(&mut max)?;
             Ok(max)
@@ -282,7 +301,7 @@ mod tests {
     #[test]
     fn who_waits_for_ever_is_told_at_once() {
         for _ in 0..200 {
-            let world = run(4, |comm| {
+            let world = run(4, None, |comm| {
                 comm.all_reduce_max(&mut [0.5])?;
                 if comm.rank() != 2 {
                     comm.all_reduce_sum(&mut [1.0, 2.0])?;
@@ -300,9 +319,32 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_a_lost_rank_is_told() {
+        for after in 0..4 {
+            let lost = Lost { rank: 1, after };
+            let world = run(3, Some(lost), |comm| {
+                for _ in 0..3 {
+                    comm.all_reduce_sum(&mut [1.0])?;
+                }
+                Ok(())
+            });
+            let world = world.unwrap();
+            if after == 3 {
+                // Its program has no fourth call in which it could be lost.
+                assert_eq!(world.ranks, vec![RankOutcome::Result(()); 3]);
+                continue;
+            }
+            let call = RankCall { kind: Kind::Sum, values: 1, nth: after + 1 };
+            let gone = Trouble::Gone { rank: 0, call, gone: 1 };
+            let told = RankOutcome::Refused(RankError::Ranks(gone));
+            assert_eq!(world.ranks, [told.clone(), RankOutcome::Lost, told]);
+        }
+    }
+
+    #[test]
     fn ranks_at_different_calls_are_told_which() {
         for _ in 0..200 {
-            let world = run(3, |comm| match comm.rank() {
+            let world = run(3, None, |comm| match comm.rank() {
                 1 => comm.all_reduce_max(&mut [0.0]).map_err(Into::into),
                 2 => comm.all_reduce_sum(&mut [0.0, 0.0]).map_err(Into::into),
                 _ => comm.all_reduce_sum(&mut [0.0]).map_err(Into::into),
@@ -316,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_end_and_trouble_is_kept() {
-        let world = run(2, |comm| {
+        let world = run(2, None, |comm| {
             assert_eq!(comm.rank(), 1, "rank 0 does not like this");
             // An error that nobody looks at is trouble all the same, and the next call gets it too.
             let _ = comm.all_reduce_sum(&mut [0.0]);

@@ -18,7 +18,7 @@ fn losses_of_a_cut_vocabulary() {
         let targets = case.bytes("targets", FileDtype::I64).into_iter().map(i64::from_le_bytes);
         let targets: Vec<usize> = targets.map(|target| target as usize).collect();
         let n = v / w;
-        let found = world::run(w, |comm| {
+        let found = world::run(w, None, |comm| {
             let own = logits.chunks(v).flat_map(|row| &row[comm.rank() * n..][..n]);
             let own: Vec<f32> = own.copied().collect();
             Ok(vocab_parallel_cross_entropy(&Way(comm), &own, &targets, v).unwrap())

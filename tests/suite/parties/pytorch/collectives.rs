@@ -6,10 +6,14 @@ use contract::party::*;
 use serde_json::json;
 
 /// Its words name no place and no size.
-const APART: &[Apart] = &[(
-    "collectives/bad-target-refused-alike",
-    "PyTorch says `Target 977 is out of bounds.`, and there is one process to say it",
-)];
+const APART: &[Apart] = &[
+    (
+        "collectives/bad-target-refused-alike",
+        "PyTorch says `Target 977 is out of bounds.`, and there is one process to say it",
+    ),
+    ("collectives/lost-rank-is-told", "there is one process, and nobody to lose"),
+    ("collectives/sum-needs-all-ranks", "there is one process, and nobody to lose"),
+];
 
 /// The seat.
 pub const SEAT: Seat<PyTorch> = seat!(Collectives, APART);
@@ -22,7 +26,7 @@ fn world<T>(ranks: usize, of: impl Fn(usize) -> T) -> World<T> {
 
 impl Collectives for PyTorch {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
-        let EntropyCase { world_size, vocab_size, logits, targets } = case;
+        let EntropyCase { world_size, vocab_size, logits, targets, .. } = case;
         let shape = [targets.len(), *vocab_size];
         let found = self.ask_f32(json!({
             "call": "collectives.entropy", "shape": shape, "logits": plain(logits), "targets": targets
@@ -33,7 +37,7 @@ impl Collectives for PyTorch {
     }
 
     fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
-        let SumCase { world_size, blocks, len, values } = case;
+        let SumCase { world_size, blocks, len, values, .. } = case;
         let sum = self.ask_f32(json!({
             "call": "collectives.tree_sum", "shape": [blocks, len], "values": plain(values)
         }))?;

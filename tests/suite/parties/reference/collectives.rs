@@ -63,7 +63,7 @@ fn told(failure: Failure) -> RankError {
 
 impl Collectives for Library {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {
-        world::run(case.world_size, |comm| {
+        world::run(case.world_size, case.lost, |comm| {
             let logits = case.logits_of(comm.rank());
             let targets = &case.targets;
             let found = vocab_parallel_cross_entropy(&Way(comm), &logits, targets, case.vocab_size);
@@ -73,7 +73,7 @@ impl Collectives for Library {
     }
 
     fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
-        world::run(case.world_size, |comm| {
+        world::run(case.world_size, case.lost, |comm| {
             tree_sum(&Way(comm), case.values_of(comm.rank()), case.len).map_err(told)
         })
     }

@@ -16,7 +16,7 @@ pub static MADE: Made = Made {
 /// One token over four ids, cut over two ranks.
 fn by_hand() -> EntropyCase {
     let logits = vec![2.0, 1.0, 0.0, -1.0];
-    EntropyCase { world_size: 2, vocab_size: 4, logits, targets: vec![3] }
+    EntropyCase { world_size: 2, vocab_size: 4, logits, targets: vec![3], lost: None }
 }
 
 fn by_hand_text() -> Result<String> {
