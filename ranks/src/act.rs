@@ -3,15 +3,18 @@
 use crate::communicator::{Call, Communicator, Order, digest};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
+use crate::library::Way;
 use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
 use crate::model::Shard;
 use crate::part;
 use crate::train::{Batch, Grid, Named, Seen, Steps, Trainer};
 use ndarray::Array2;
+use quadrivium::collectives::{ShardEntropy, tree_sum, vocab_parallel_cross_entropy};
 use quadrivium::loss::IGNORE;
 use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
+use seams::collectives::party::{EntropyCase, SumCase};
 use seams::parallel::party::ShardCase;
 use seams::seam::{Manner, NormalInit};
 use serde::{Deserialize, Serialize};
@@ -90,6 +93,10 @@ pub enum Question {
         /// `[b, s]`; `None` where nothing is asked.
         targets: Vec<Option<usize>>,
     },
+    /// The library's loss of logits whose columns the ranks cut, with their gradient, `[v, t]`. The case's world is this one.
+    LibraryLoss(EntropyCase),
+    /// The library's sum of blocks. The case's world is this one.
+    LibrarySum(SumCase),
     /// Steps of the tiny model of [`tiny`], on a grid of ranks.
     Train {
         /// `w`, ranks that share a model; the others have copies.
@@ -270,6 +277,19 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             let rows = own.t().iter().copied().collect();
             Own { y: vec![loss as f32], rows, elements: v * t, ..Own::default() }
         }
+        Question::LibraryLoss(case) => {
+            let (t, logits) = (case.targets.len(), case.logits_of(comm.rank()));
+            let v = case.vocab_size;
+            let ShardEntropy { loss, dlogits } =
+                vocab_parallel_cross_entropy(&Way(comm), &logits, &case.targets, v)?;
+            let own = Array2::from_shape_vec((t, dlogits.len() / t), dlogits).unwrap_or_default();
+            let rows = own.t().iter().copied().collect();
+            Own { y: vec![loss], rows, elements: v * t, ..Own::default() }
+        }
+        Question::LibrarySum(case) => {
+            let y = tree_sum(&Way(comm), case.values_of(comm.rank()), case.len)?;
+            Own { y, ..Own::default() }
+        }
         Question::Train { world_size, steps, seed, same_text, untied, block } => {
             let grid = Grid::new(comm_rc, *world_size)?;
             let copy = if *same_text { 0 } else { grid.copy() };
@@ -398,6 +418,8 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         | Question::Absent { question, .. }
         | Question::UnderCondition { question, .. } => alter(question, place, new),
         Question::Part { case, .. } => case.ids[place] = new,
+        Question::LibraryLoss(case) => case.targets[place] = new,
+        Question::LibrarySum(_) => {}
         Question::Train { .. } | Question::Range { .. } | Question::Initial { .. } => {}
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`].
 //! How ranks agree before they exchange anything stands in [`group`], what happens when one dies in [`watch`] and
-//! [`launch`], and what is left on disk in [`checkpoint`]. [`part`] answers what the contract asks, and [`measure`] times ranks.
+//! [`launch`], and what is left on disk in [`checkpoint`]. [`library`] runs the library's own collectives here, [`part`] answers what the contract asks, and [`measure`] times ranks.
 //!
 //! [`Communicator`]: communicator::Communicator
 
@@ -19,6 +19,7 @@ pub mod embedding;
 pub mod error;
 pub mod group;
 pub mod launch;
+pub mod library;
 pub mod link;
 pub mod loss;
 pub mod measure;

@@ -20,7 +20,7 @@ pub mod oracle;
 pub mod probes;
 mod repairs;
 pub mod tasks;
-pub(crate) mod tolerance;
+pub mod tolerance;
 pub mod variants;
 
 pub use seams::loss::party;

@@ -1,6 +1,9 @@
 //! What every party must keep, whatever its ranks are. Each is a function from a party to a complaint.
 
 use crate::support::Random;
+use contract::collectives::oracle::{passes, tree, whole};
+use contract::loss::tolerance::{gradient_off, loss_off};
+use contract::party::{EntropyCase, SumCase};
 use ranks::act::{Answer, Question};
 use ranks::error::Refusal;
 use ranks::party::{Party, Said};
@@ -22,6 +25,8 @@ pub const INVARIANTS: &[Invariant] = &[
     ("edges", edges),
     ("other-ids-refused", other_ids_refused),
     ("bad-id-refused", bad_id_refused),
+    ("library-loss", library_loss),
+    ("library-sum", library_sum),
 ];
 
 /// Half a unit in the last place, relative: what one rounding to `f32` costs at most.
@@ -325,4 +330,45 @@ fn bad_id_refused(party: &dyn Party) -> Verdict {
         }
     }
     values(party)
+}
+
+/// The library's loss over a cut vocabulary, on these ranks, is that of one rank with everything.
+fn library_loss(party: &dyn Party) -> Verdict {
+    let mut random = Random::new(29);
+    let w = party.world_size();
+    for (n, t, scale) in [(1, 1, 1.0), (3, 5, 4.0), (7, 2, 200.0)] {
+        let v = n * w;
+        let (logits, targets) = (random.floats(t * v, scale), random.ids(t, v));
+        let case = EntropyCase { world_size: w, vocab_size: v, logits, targets, lost: None };
+        let (passes, whole) = (passes(&case), whole(&case));
+        let answer = asked(party, &Question::LibraryLoss(case))?;
+        within("loss", &answer.y, &[passes.loss], &[loss_off(&whole, &passes)])?;
+        let turned = |values: &[f64]| -> Vec<f64> {
+            (0..v)
+                .flat_map(|id| (0..t).map(move |token| token * v + id))
+                .map(|i| values[i])
+                .collect()
+        };
+        let off = turned(&gradient_off(&whole, &passes, 1.0));
+        within("dlogits", &answer.dtable, &turned(&passes.dlogits), &off)?;
+    }
+    Ok(())
+}
+
+/// The library's sum of blocks has the bits of the tree, on a number of ranks that is a power of 2. Any other is refused, by
+/// all ranks.
+fn library_sum(party: &dyn Party) -> Verdict {
+    let mut random = Random::new(31);
+    let w = party.world_size();
+    let (blocks, len) = (8 * w, 5);
+    let values = random.floats(blocks * len, 1e3);
+    let sum = tree(&values, len);
+    let question = Question::LibrarySum(SumCase { world_size: w, blocks, len, values, lost: None });
+    if w.is_power_of_two() {
+        return same_bits("sum", &asked(party, &question)?.y, &sum);
+    }
+    match party.ask(&question).map_err(|e| e.to_string())? {
+        Said::Failed(words) if words.iter().all(|word| word.contains("power of 2")) => Ok(()),
+        said => Err(format!("{w} ranks: {said:?}")),
+    }
 }
