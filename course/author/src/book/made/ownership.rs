@@ -260,6 +260,18 @@ fn step_ratios(numbers: &mut Numbers, name: &str, words: &str) {
     numbers.add(&format!("ownership/{name}-model"), ratios.nth(1).unwrap_or_default());
 }
 
+/// By how many percent the model's step is off where it is off most.
+fn worst_step() -> f64 {
+    let shown = recorded().shown;
+    let steps = shown.iter().skip_while(|line| !line.starts_with("a step")).skip(1);
+    let off = steps.filter_map(|line| {
+        let mut ratios = line.split_whitespace().rev().map_while(|word| word.parse::<f64>().ok());
+        let (model, _, least) = (ratios.next()?, ratios.next()?, ratios.next()?);
+        Some(100.0 * (model / least - 1.0).abs())
+    });
+    off.fold(0.0, f64::max)
+}
+
 // --- numbers ----------------------------------------------------------------------------------
 
 fn numbers(numbers: &mut Numbers) -> Result<()> {
@@ -357,6 +369,7 @@ fn time(numbers: &mut Numbers) -> Result<()> {
     step_ratios(numbers, "two", "2 ranks share a table");
     step_ratios(numbers, "eight", "8 ranks share a table");
     step_ratios(numbers, "eight-copies", "8 copies");
+    numbers.add("ownership/worst-step", format!("{:.0}", worst_step()));
     let (w, doubling) = (4096, AllReduce::RecursiveDoubling);
     numbers.add("ownership/ring-messages-4096", thousands(2 * (w - 1)));
     numbers.add("ownership/doubling-messages-4096", w.ilog2());
