@@ -87,20 +87,25 @@ pub fn add_sinusoids<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F,
 ) -> Result<Tensor<(B, S, H), F, D, T>> {
     let positions = positions_of(x.shape(), offset)?;
     let rows = sinusoids(positions, x.shape().2.size(), base)?; //            [s, h]
-    add_table(x, &rows).map_err(Error::device)
+    add_table(x, &rounded(&rows)).map_err(Error::device)
+}
+
+/// The numbers in the type that tokens are computed in.
+pub(super) fn rounded<W: Float>(table: &[f64]) -> Vec<W> {
+    table.iter().map(|x| W::nearest(*x)).collect()
 }
 
 /// Adds the rows of a table, `[s, h]`, to each text of `x`, `[b, s, h]`.
 pub(super) fn add_table<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
-    table: &[f64],
+    table: &[F::Wide],
 ) -> Raw<Tensor<(B, S, H), F, D, T>, D> {
     let (x, mut tape) = x.try_contiguous()?.split_tape();
     if let Some(y) = fused::add_table(&x, table, &mut tape)? {
         return Ok(y.put_tape(tape));
     }
     let (_, s, h) = *x.shape();
-    let rows = from_host(x.device(), table, (s, h))?; //                      [s, h]
+    let rows = x.device().try_tensor_from_vec(table.to_vec(), (s, h))?; //    [s, h]
     add_rows(x.put_tape(tape), rows, |_, _| Ok(())) //                        [b, s, h]
 }
 // ANCHOR_END: add_sinusoids

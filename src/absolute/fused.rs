@@ -6,12 +6,12 @@ use crate::tensor::*;
 /// Adds the rows of `table`, `[s, h]`, to each text of `x`, `[b, s, h]`. `None` on other devices. `x` must be contiguous.
 pub(super) fn add_table<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: &Tensor<(B, S, H), F, D>,
-    table: &[f64],
+    table: &[F::Wide],
     tape: &mut T,
 ) -> Raw<Option<Tensor<(B, S, H), F, D>>, D> {
     let h = x.shape().2.size();
     let row = |t: usize, into: &mut [F::Wide]| {
-        into.iter_mut().zip(&table[t * h..]).for_each(|(into, x)| *into = F::Wide::nearest(*x));
+        into.copy_from_slice(&table[t * h..][..h]);
     };
     add(x, row, tape, |_, _| Ok(()))
 }
@@ -40,6 +40,14 @@ pub(super) fn add_learned<
     let row = |t: usize, into: &mut [F::Wide]| values.widen((offset + t) * h, into);
     add(x, row, tape, move |dy, grads| {
         let dtable = &mut grads.get_or_alloc_mut(&table).map(vector::<F, D>)?[offset * h..];
+        if dy.len() == s * h {
+            // One text: there is nothing to sum.
+            let pieces = dtable.chunks_mut(h).zip(dy.chunks(h));
+            each(dy.len(), pieces, |(sums, dy)| {
+                sums.iter_mut().zip(dy).for_each(|(sum, dy)| *sum += *dy);
+            });
+            return Ok(());
+        }
         // Each row is summed over the texts in f64, and rounded once.
         each(dy.len(), dtable[..s * h].chunks_mut(h).enumerate(), |(t, sums)| {
             let mut total = vec![0.0; h];

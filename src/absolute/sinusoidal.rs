@@ -1,11 +1,12 @@
 //! Sinusoidal positions: sines and cosines that are added to tokens. Nothing is learned.
 
-use super::formula::{add_table, frequencies, sinusoids};
+use super::formula::{add_table, frequencies, rounded, sinusoids};
 use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Number, Result};
 use crate::host::{NoWeights, positions_of};
 use crate::tensor::*;
 use const_panic::concat_panic;
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
@@ -13,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sinusoidal positions, added to tokens `[b, s, h]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`.
 ///
-/// There are no weights and there is no last position. The rows of the longest call are kept, up to 32 MB, and shared
-/// by clones; a call elsewhere computes its own.
+/// There are no weights and there is no last position. The rows of the longest call are kept, up to 8 million numbers, and
+/// shared by clones; a call elsewhere, or in another float type, computes its own.
 ///
 /// ```
 /// use quadrivium::position::Sinusoidal;
@@ -37,23 +38,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Sinusoidal {
     base: f64,
     no_weights: NoWeights,
-    kept: Arc<Mutex<Arc<Rows>>>,
+    kept: Arc<Mutex<Kept>>,
 }
 
-/// A table from some position on.
-#[derive(Default)]
-struct Rows {
+/// [`Rows`] of the float type of the call that left them.
+type Kept = Option<Arc<dyn Any + Send + Sync>>;
+
+/// A table from some position on, in the type that tokens are computed in.
+struct Rows<W> {
     hidden_size: usize,
     positions: Range<usize>,
-    table: Vec<f64>, // [positions, h]
+    table: Vec<W>, // [positions, h]
 }
 
-/// Numbers of a table that are kept, at most.
-const MOST_KEPT: usize = 1 << 22;
+/// Numbers of a table that are kept, at most: 2048 positions of 4096.
+const MOST_KEPT: usize = 1 << 23;
 
-impl Rows {
+impl<W> Rows<W> {
     /// Those of some positions, if they are there.
-    fn of(&self, positions: &Range<usize>, hidden_size: usize) -> Option<&[f64]> {
+    fn of(&self, positions: &Range<usize>, hidden_size: usize) -> Option<&[W]> {
         let within = self.positions.start <= positions.start && positions.end <= self.positions.end;
         let first = positions.start.checked_sub(self.positions.start)? * hidden_size;
         let len = positions.len() * hidden_size;
@@ -104,18 +107,22 @@ impl Sinusoidal {
     }
 
     /// A table that has these positions.
-    fn rows(&self, positions: &Range<usize>, hidden_size: usize) -> Result<Arc<Rows>> {
+    fn rows<W: Float>(&self, positions: &Range<usize>, hidden_size: usize) -> Result<Arc<Rows<W>>> {
         // Whoever panicked had the lock for no longer than one of these lines.
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = Arc::clone(&kept());
-        if known.of(positions, hidden_size).is_some() {
-            return Ok(known);
+        let known = kept().clone().and_then(|known| known.downcast::<Rows<W>>().ok());
+        if let Some(known) = &known
+            && known.of(positions, hidden_size).is_some()
+        {
+            return Ok(Arc::clone(known));
         }
-        let table = sinusoids(positions.clone(), hidden_size, self.base)?;
+        let table = rounded(&sinusoids(positions.clone(), hidden_size, self.base)?);
         let rows = Arc::new(Rows { hidden_size, positions: positions.clone(), table });
-        let longer = rows.table.len() >= known.table.len() || hidden_size != known.hidden_size;
+        let longer = known.is_none_or(|known| {
+            rows.table.len() >= known.table.len() || hidden_size != known.hidden_size
+        });
         if longer && rows.table.len() <= MOST_KEPT {
-            *kept() = Arc::clone(&rows);
+            *kept() = Some(Arc::clone(&rows) as Arc<dyn Any + Send + Sync>);
         }
         Ok(rows)
     }

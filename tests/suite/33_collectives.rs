@@ -122,6 +122,7 @@ fn results<T: Clone>(world: World<T>) -> Vec<T> {
         RankOutcome::Result(result) => result,
         RankOutcome::Refused(error) => panic!("{error}"),
         RankOutcome::Panicked(words) => panic!("{words}"),
+        RankOutcome::Lost => panic!("nobody was to be lost"),
     };
     world.ranks.into_iter().map(result).collect()
 }

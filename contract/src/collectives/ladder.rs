@@ -180,7 +180,8 @@ pub(super) fn blocks([world_size, blocks, len]: [usize; 3], mut draw: Draw) -> S
         // Thirds, so that sums round.
         _ => draw.value() / 3.0,
     };
-    SumCase { world_size, blocks, len, values: (0..blocks * len).map(value).collect() }
+    let values = (0..blocks * len).map(value).collect();
+    SumCase { world_size, blocks, len, values, lost: None }
 }
 
 /// All rungs, call by call.

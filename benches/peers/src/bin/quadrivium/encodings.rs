@@ -117,8 +117,9 @@ pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
             )
         }
         "sinusoidal" => {
-            let x = tokens();
-            operation!(pass, (x), add_sinusoids(x, 0, 1e4).unwrap())
+            // As PyTorch's, it keeps its table.
+            let (x, sinusoidal) = (tokens(), Sinusoidal::default());
+            operation!(pass, (x), sinusoidal.try_forward(x).unwrap())
         }
         "learned" => {
             let table = dev.tensor_from_vec(values(0, SEQ * HIDDEN), (SEQ, HIDDEN));
