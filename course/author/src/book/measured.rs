@@ -1,7 +1,7 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
-//! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}` and
-//! `{{measured model}}`, from `peers.rs`.
+//! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
+//! `{{measured encodings}}` and `{{measured model}}`, from `peers.rs`.
 
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
@@ -14,6 +14,7 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "changes" => Some(changes(&root.join("snapshots"))),
         "mutants" => Some(mutants(&root.join("snapshots"))),
         "peers" => super::peers::table(root),
+        "encodings" => super::peers::encodings(root),
         "model" => super::peers::model(root),
         "sets" => Some(sets()),
         "components" => Some(components()),

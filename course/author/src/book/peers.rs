@@ -1,4 +1,5 @@
-//! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured model}}`: that of a whole model.
+//! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured encodings}}`: that of position encodings.
+//! `{{measured model}}`: that of a whole model.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -25,19 +26,41 @@ const OPERATIONS: [(&str, &str); 5] = [
     ("shard", "shard 1 of 4"),
 ];
 
-/// The record in Markdown, if it is there and whole.
+/// Position encodings, in the order of the map.
+const ENCODINGS: [(&str, &str); 11] = [
+    ("encoding-yarn", "RoPE with YaRN's frequencies"),
+    ("encoding-partial", "RoPE on a quarter of the head"),
+    ("encoding-xpos", "xPos"),
+    ("encoding-axial", "RoPE over rows and columns"),
+    ("encoding-learnable", "RoPE with learned frequencies"),
+    ("encoding-alibi", "attention with ALiBi"),
+    ("encoding-t5", "attention with T5's bias"),
+    ("encoding-kerple", "attention with KERPLE's bias"),
+    ("encoding-sinusoidal", "sinusoids, added"),
+    ("encoding-learned", "learned positions, added"),
+    ("encoding-linear", "linear attention with RoPE"),
+];
+
+/// The record of the components in Markdown, if it is there and whole.
 pub fn table(root: &Path) -> Option<String> {
     let text = std::fs::read_to_string(root.join("benches/peers/last.json")).ok()?;
-    tables(&serde_json::from_str(&text).ok()?)
+    tables(&serde_json::from_str(&text).ok()?, &OPERATIONS, &OTHERS)
 }
 
-fn tables(record: &Value) -> Option<String> {
+/// The record of the position encodings in Markdown, if it is there and whole.
+pub fn encodings(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("benches/peers/encodings.json")).ok()?;
+    tables(&serde_json::from_str(&text).ok()?, &ENCODINGS, &OTHERS[..1])
+}
+
+/// `others` are columns, by their names in the record and in the table; so are `operations`, which are lines.
+fn tables(record: &Value, operations: &[(&str, &str)], others: &[(&str, &str)]) -> Option<String> {
     let mut out = about(record)?;
     let first = ["Computed", "here, ms"];
-    let columns = first.into_iter().chain(OTHERS.map(|(_, name)| name));
+    let columns = first.into_iter().chain(others.iter().map(|(_, name)| *name));
     let _ = write!(out, "\n| {} |\n|", columns.collect::<Vec<_>>().join(" | "));
-    let _ = writeln!(out, " --- |{}", " ---: |".repeat(1 + OTHERS.len()));
-    for (operation, words) in OPERATIONS {
+    let _ = writeln!(out, " --- |{}", " ---: |".repeat(1 + others.len()));
+    for (operation, words) in operations {
         for (pass, so) in [("forward", "forward"), ("forward+backward", "backward")] {
             let times = &record["results"][format!("{operation} {pass}")];
             let median = |party: &str| times[party]["median"].as_f64();
@@ -45,7 +68,7 @@ fn tables(record: &Value) -> Option<String> {
             let cell = |party: &str| {
                 median(party).map_or("none".to_string(), |time| format!("{:.2}", time / ours))
             };
-            let cells = OTHERS.map(|(party, _)| cell(party)).join(" | ");
+            let cells = others.iter().map(|(party, _)| cell(party)).collect::<Vec<_>>().join(" | ");
             let _ = writeln!(out, "| {words}, {so} | {:.1} | {cells} |", ours * 1e3);
         }
     }
@@ -119,7 +142,7 @@ mod tests {
         let results: serde_json::Map<String, Value> = operations.collect();
         let record = serde_json::json!({"date": "2026-01-02", "cpu": "a CPU", "threads": 2,
             "memory": "kept", "rounds": 21, "versions": {"burn": "1.2.3"}, "results": results});
-        let text = tables(&record).unwrap();
+        let text = tables(&record, &OPERATIONS, &OTHERS).unwrap();
         assert!(
             text.contains("On 2026-01-02: a CPU, 2 threads, memory kept; burn 1.2.3."),
             "{text}"
@@ -127,7 +150,7 @@ mod tests {
         let row = "| RoPE, forward | 4.0 | none | none | none | 2.50 | none |";
         assert!(text.contains(row), "{text}");
         assert_eq!(text.matches(", backward |").count(), OPERATIONS.len());
-        assert!(tables(&serde_json::json!({})).is_none());
+        assert!(tables(&serde_json::json!({}), &OPERATIONS, &OTHERS).is_none());
     }
 
     #[test]
