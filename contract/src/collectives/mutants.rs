@@ -24,11 +24,6 @@ pub const AXES: Axes = Axes {
             ways: &[Way::AfterRefusal],
             why: "each call has ranks of its own: nothing is kept",
         },
-        NotAsked {
-            calls: &["tree_sum"],
-            ways: &[Way::Refusal, Way::Words],
-            why: "no task says that something is refused",
-        },
     ],
     parts: &["r", "element"],
     sizes: &["w", "t", "len"],
