@@ -556,7 +556,12 @@ fn others_are_told<T>(
     for rank in [0, world_size - 1] {
         for after in 0..MOST_CALLS {
             let (case, world) = case(Lost { rank, after })?;
-            let Some(trouble) = world.trouble else { break };
+            let Some(trouble) = world.trouble else {
+                // Behind the last call nobody misses it. Before the first one, all wait for it.
+                let missed = || format!("nobody misses rank {rank}, which never called");
+                holds(call, after > 0, missed).map_err(|breach| breach.on(&case))?;
+                break;
+            };
             let judge = |(other, end): (usize, &RankOutcome<T>)| match end {
                 RankOutcome::Lost if other == rank => Ok(()),
                 RankOutcome::Refused(RankError::Ranks(told)) if *told == trouble => Ok(()),
