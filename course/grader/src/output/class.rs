@@ -2,7 +2,7 @@
 
 use super::page::{NAME, SENTENCE, count, line, lines, name, number, page, place};
 use super::points::points;
-use super::table::place_in_course;
+use super::table::{called, place_in_course};
 use crate::record::{Outcome, Record, Sandbox};
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,12 +243,13 @@ fn bugs(bugs: &[Known], graded: usize, tally: &[Tally]) -> Markup {
     }
 }
 
-/// A submission's name, as a link to its report.
+/// What a submission is called, as a link to its report.
 fn linked(submission: &str) -> Markup {
+    let called = name(&called(submission));
     html! {
         @match place(submission) {
-            Some(place) => a href=(place) { (name(submission)) },
-            None => (name(submission)),
+            Some(place) => a href=(place) { (called) },
+            None => (called),
         }
     }
 }

@@ -3,19 +3,22 @@
 use super::page::{
     BLOCK, NAME, SENTENCE, block, count, last_lines, line, lines, name, number, page,
 };
+use super::table::called;
 use crate::record::{Change, LeftOut, Outcome, Record, Sandbox, TaskRecord};
 use maud::{Markup, html};
 
 /// `report.html` of a submission.
 pub fn report(record: &Record) -> String {
     let graded = record.is_graded();
+    // As on the page of the class.
+    let called = called(&record.submission);
     let body = html! {
         @match &record.outcome {
             Outcome::NotGraded { why } => (no_grade(why)),
             Outcome::Decided { why } => (decided(why)),
             Outcome::Graded => {}
         }
-        h1 { (name(&record.submission)) }
+        h1 { (name(&called)) }
         @if record.has_points() { (points(record)) }
         @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
         (graded_by(record))
@@ -27,7 +30,7 @@ pub fn report(record: &Record) -> String {
         (changes(&record.changed))
         (left_out(&record.left_out))
     };
-    page(&record.submission, &body)
+    page(&called, &body)
 }
 
 /// Before all: there is no grade. That is another thing than no points.
@@ -361,6 +364,19 @@ mod tests {
             assert!(!page.contains(word), "{word}");
         }
         assert_eq!(page, report(&record));
+    }
+
+    #[test]
+    fn its_heading_is_what_the_class_page_calls_it() {
+        let own = "Ada Lovelace_12_assignsubmission_file_";
+        let record = of_three(own, [Went::Passed; 3]);
+        let of_class = super::super::class::class(std::slice::from_ref(&record));
+        let (_, linked) = of_class.split_once("_assignsubmission_file_/report.html\">").unwrap();
+        let (called, _) = linked.split_once("</a>").unwrap();
+        let page = report(&record);
+        assert!(page.contains(&format!("<h1>{called}</h1>")), "{called}: {page}");
+        assert!(page.contains("<title>Ada Lovelace (participant 12)</title>"), "{page}");
+        assert!(called.contains("Ada Lovelace (participant 12)") && !page.contains(own), "{called}");
     }
 
     #[test]

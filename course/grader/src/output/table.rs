@@ -74,6 +74,26 @@ pub fn moodle_participant(name: &str) -> Option<&str> {
     found.map(|pair| pair[0])
 }
 
+/// The name of a participant, before their number in the name of a folder from Moodle.
+fn moodle_name<'a>(name: &'a str, participant: &str) -> &'a str {
+    let end = format!("_{participant}_assignsubmission");
+    name.split_once(&end).map_or(name, |(full, _)| full)
+}
+
+/// What a submission is called on the pages: of the folder that Moodle has made for somebody, name and number. Every other
+/// name stays what it is.
+pub fn called(submission: &str) -> String {
+    let of_moodle = ["_file_", "_onlinetext_"].iter().find_map(|end| submission.strip_suffix(end));
+    let of_moodle = of_moodle.filter(|rest| rest.ends_with("_assignsubmission"));
+    match of_moodle.and_then(moodle_participant) {
+        Some(participant) => match moodle_name(submission, participant) {
+            "" => format!("participant {participant}"),
+            full => format!("{full} (participant {participant})"),
+        },
+        None => submission.to_string(),
+    }
+}
+
 /// The user's id in the name of a file from Canvas, such as `surname_LATE_12345_67890_file`.
 pub fn canvas_user(name: &str) -> Option<&str> {
     let parts: Vec<&str> = name.split('_').collect();
@@ -246,8 +266,7 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
             rows.push(vec![cell(columns.whose(name)), points]);
         } else if let Some(participant) = moodle_participant(name) {
             // Nobody else has a row: Moodle would take any number in it for a participant's.
-            let end = format!("_{participant}_assignsubmission");
-            let full = name.split_once(&end).map_or(name, |(full, _)| full);
+            let full = moodle_name(name, participant);
             rows.push(vec![
                 format!("Participant {participant}"),
                 cell(full),
@@ -328,6 +347,17 @@ group 3,4,12,1,,7,full,4,0,0,
 ";
         assert_eq!(grades(&records), expected);
         assert_eq!(grades(&[]), "submission,points,out_of,passed,not_graded,seed,sandbox\n");
+    }
+
+    #[test]
+    fn a_folder_of_moodles_is_called_by_its_participant() {
+        assert_eq!(called("Ada Ünal_12_assignsubmission_file_"), "Ada Ünal (participant 12)");
+        assert_eq!(called("Ada_Ünal_12_assignsubmission_onlinetext_"), "Ada_Ünal (participant 12)");
+        assert_eq!(called("_12_assignsubmission_file_"), "participant 12");
+        // Nobody else is called so.
+        for name in ["group 7", "", "a_12_345_b", "Ada_12_assignsubmission_file_-2", "Ada_x_assignsubmission_file_"] {
+            assert_eq!(called(name), name);
+        }
     }
 
     #[test]
