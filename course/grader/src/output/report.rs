@@ -84,7 +84,7 @@ fn stamp(sandbox: Sandbox) -> Markup {
 fn graded_by(record: &Record) -> Markup {
     let taken: Vec<String> = record.taken.iter().map(|file| line(file, NAME)).collect();
     let mut missing: Vec<String> =
-        record.tasks.iter().map(|task| format!("{}.rs", component(task))).collect();
+        record.tasks.iter().map(|task| format!("{}.rs", task.component())).collect();
     missing.dedup();
     missing.retain(|file| !record.taken.contains(file));
     html! {
@@ -116,7 +116,7 @@ type Placed<'a> = (usize, &'a TaskRecord);
 
 fn tasks(record: &Record) -> Markup {
     let placed: Vec<Placed> = record.tasks.iter().enumerate().collect();
-    let components = placed.chunk_by(|(_, a), (_, b)| component(a) == component(b));
+    let components = placed.chunk_by(|(_, a), (_, b)| a.component() == b.component());
     html! {
         h2 { "Tasks" }
         div.scroll {
@@ -167,14 +167,9 @@ fn rows(tasks: &[Placed], changes: &[Change]) -> Markup {
     }
 }
 
-/// The slug of the task's component.
-fn component(task: &TaskRecord) -> &str {
-    task.name.split('/').next().unwrap_or_default()
-}
-
 /// A task's component and its subject, in words.
 fn title(task: &TaskRecord) -> (&str, &str) {
-    task.title.split_once(": ").unwrap_or((component(task), &task.title))
+    task.title.split_once(": ").unwrap_or((task.component(), &task.title))
 }
 
 fn title_of(task: &TaskRecord) -> &str {
@@ -190,12 +185,6 @@ fn mark(task: &TaskRecord) -> Markup {
     }
 }
 
-/// Whether two tasks fail by one error: their file does not compile. One report says all of it.
-fn is_one_error(a: &TaskRecord, b: &TaskRecord) -> bool {
-    let both = a.grade.does_not_compile() && b.grade.does_not_compile();
-    both && component(a) == component(b) && a.grade.broken == b.grade.broken
-}
-
 /// The reports on what is wrong.
 fn failed(tasks: &[TaskRecord]) -> Markup {
     let wrong = |(_, task): &Placed| !task.grade.passed && task.grade.begun;
@@ -203,7 +192,7 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
     html! {
         @if !failed.is_empty() {
             h2 { "What failed" }
-            @for same in failed.chunk_by(|(_, a), (_, b)| is_one_error(a, b)) {
+            @for same in failed.chunk_by(|(_, a), (_, b)| a.is_one_error_with(b)) {
                 @for (place, task) in same { h3 id=(anchor(*place)) { (heading(task)) } }
                 @if let [(_, first), others @ ..] = same {
                     @if !others.is_empty() {

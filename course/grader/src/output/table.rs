@@ -149,19 +149,31 @@ pub fn grades(records: &[Record]) -> String {
         }
     }
     tasks.sort_by_key(|name| place_in_course(name));
-    let own = ["submission", "points", "out_of", "passed", "not_graded", "seed", "sandbox"];
+    let own = [
+        "submission",
+        "points",
+        "out_of",
+        "passed",
+        "not_graded",
+        // Their tasks have 0 points by one error each.
+        "not_compiled",
+        "seed",
+        "sandbox",
+    ];
     let mut rows = vec![own.map(str::to_string).to_vec()];
     rows[0].extend(tasks.iter().map(|task| cell(task)));
     for record in records {
         let graded = |text: String| if record.is_graded() { text } else { String::new() };
         let points = |points: f64| record.points.map(|_| number(points)).unwrap_or_default();
         let why = record.why_not().map(cell).unwrap_or_default();
+        let uncompiled: Vec<String> = record.uncompiled().into_iter().map(|(file, _)| file).collect();
         let mut row = vec![
             cell(&record.submission),
             points(record.points.unwrap_or_default()),
             points(record.out_of),
             graded(record.passed().to_string()),
             why,
+            cell(&uncompiled.join(" ")),
             record.seed.to_string(),
             word(record.sandbox).to_string(),
         ];
@@ -338,15 +350,22 @@ mod tests {
     #[test]
     fn a_row_for_each_and_none_has_0_for_not_graded() {
         let other = graded("group 1, ü", vec![task("3.1", "loss/forward", Went::Passed)]);
-        let records = [not_graded("group 2", "no disk"), named("group 3"), other];
+        let mut half = named("group 4");
+        let wrong = contract::registry::task("norm/forward").unwrap();
+        for task in &mut half.tasks[1..] {
+            task.grade = contract::grade::Grade::uncompiled(wrong, "expected `;`");
+        }
+        let records = [not_graded("group 2", "no disk"), named("group 3"), other, half];
         let expected = "\
-submission,points,out_of,passed,not_graded,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
-\"group 1, ü\",4,4,1,,7,full,,,,4
-group 2,,,,no disk,7,full,,,,
-group 3,4,12,1,,7,full,4,0,0,
+submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
+\"group 1, ü\",4,4,1,,,7,full,,,,4
+group 2,,,,no disk,,7,full,,,,
+group 3,4,12,1,,,7,full,4,0,0,
+group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
 ";
         assert_eq!(grades(&records), expected);
-        assert_eq!(grades(&[]), "submission,points,out_of,passed,not_graded,seed,sandbox\n");
+        let head = "submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox\n";
+        assert_eq!(grades(&[]), head);
     }
 
     #[test]
@@ -374,7 +393,7 @@ group 3,4,12,1,,7,full,4,0,0,
         // A negative number of points is ours, and stays a number.
         let mut record = named("=HYPERLINK(\"x\")");
         record.points = Some(-2.5);
-        let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,7,full,4,0,0\n";
+        let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,,7,full,4,0,0\n";
         assert!(grades(&[record]).ends_with(row));
     }
 
