@@ -57,7 +57,8 @@ fn one_report_of_an_error(tasks: &mut [TaskRecord]) {
         let task = &mut rest[0];
         if let Some(first) = before.iter().find(|first| first.is_one_error_with(task)) {
             let (number, name) = (&first.grade.task, &first.name);
-            let words = format!("{}.rs does not compile: see task {number} ({name})", task.component());
+            let words =
+                format!("{}.rs does not compile: see task {number} ({name})", task.component());
             task.report = headed(task, &[("broken", words)]);
         }
     }

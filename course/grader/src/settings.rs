@@ -182,9 +182,8 @@ mod tests {
         let number = &contract::registry::task("norm/half").unwrap().number;
         let all = names("");
         let left = names(&format!("exclude = ['rope', '{number}', 'loss/shift']"));
-        let is_out = |name: &&str| {
-            name.starts_with("rope/") || ["norm/half", "loss/shift"].contains(name)
-        };
+        let is_out =
+            |name: &&str| name.starts_with("rope/") || ["norm/half", "loss/shift"].contains(name);
         assert!(all.iter().any(is_out) && !left.iter().any(is_out), "{left:?}");
         assert_eq!(left, all.into_iter().filter(|name| !is_out(name)).collect::<Vec<_>>());
         // Of what is named, too.
@@ -202,7 +201,10 @@ mod tests {
         assert!(said_of_number.contains("write \"norm/forward\""), "{said_of_number}");
         assert!(said("[points]\n'norm/forward' = -1").contains("got -1"));
         assert!(said("[limits]\nwall_seconds = 3").contains("got 10, 3 and 600"));
-        assert!(said("exclude = ['norm/forword']").contains("exclude: no task is called \"norm/forword\""));
+        assert!(
+            said("exclude = ['norm/forword']")
+                .contains("exclude: no task is called \"norm/forword\"")
+        );
         assert!(said("tasks = ['norm']\nexclude = ['norm']").contains("all of them"));
         assert!(said("cases = 0").contains("got 0"));
         assert!(said("taks = []").contains("taks"));

@@ -347,7 +347,10 @@ mod tests {
     fn a_file_that_does_not_compile_is_one_error_of_its_submission() {
         let mut records = a_class();
         let page = class(&records);
-        assert!(!page.contains("Not compiled") && page.contains("mistake: 1 failed task."), "{page}");
+        assert!(
+            !page.contains("Not compiled") && page.contains("mistake: 1 failed task."),
+            "{page}"
+        );
         let task = contract::registry::task("norm/forward").unwrap();
         for of in [1, 3] {
             for one in records[of].tasks.iter_mut().filter(|one| one.name.starts_with("norm/")) {

@@ -365,7 +365,10 @@ mod tests {
         let page = report(&record);
         assert!(page.contains(&format!("<h1>{called}</h1>")), "{called}: {page}");
         assert!(page.contains("<title>Ada Lovelace (participant 12)</title>"), "{page}");
-        assert!(called.contains("Ada Lovelace (participant 12)") && !page.contains(own), "{called}");
+        assert!(
+            called.contains("Ada Lovelace (participant 12)") && !page.contains(own),
+            "{called}"
+        );
     }
 
     #[test]

@@ -166,7 +166,8 @@ pub fn grades(records: &[Record]) -> String {
         let graded = |text: String| if record.is_graded() { text } else { String::new() };
         let points = |points: f64| record.points.map(|_| number(points)).unwrap_or_default();
         let why = record.why_not().map(cell).unwrap_or_default();
-        let uncompiled: Vec<String> = record.uncompiled().into_iter().map(|(file, _)| file).collect();
+        let uncompiled: Vec<String> =
+            record.uncompiled().into_iter().map(|(file, _)| file).collect();
         let mut row = vec![
             cell(&record.submission),
             points(record.points.unwrap_or_default()),
@@ -374,7 +375,13 @@ group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
         assert_eq!(called("Ada_Ünal_12_assignsubmission_onlinetext_"), "Ada_Ünal (participant 12)");
         assert_eq!(called("_12_assignsubmission_file_"), "participant 12");
         // Nobody else is called so.
-        for name in ["group 7", "", "a_12_345_b", "Ada_12_assignsubmission_file_-2", "Ada_x_assignsubmission_file_"] {
+        for name in [
+            "group 7",
+            "",
+            "a_12_345_b",
+            "Ada_12_assignsubmission_file_-2",
+            "Ada_x_assignsubmission_file_",
+        ] {
             assert_eq!(called(name), name);
         }
     }

@@ -100,9 +100,8 @@ impl Makes<'_> {
             Some(hex) => OsString::from_vec(from_hex(hex)),
             None => path.into(),
         };
-        let target = || {
-            target.clone().unwrap().replace("{outside}", &self.outside.display().to_string())
-        };
+        let target =
+            || target.clone().unwrap().replace("{outside}", &self.outside.display().to_string());
         let thing = match kind.as_str() {
             "file" => file(entry),
             "solution" => self.solution(component.as_deref()),

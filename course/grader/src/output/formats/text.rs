@@ -52,7 +52,8 @@ pub fn summary(record: &Record) -> String {
     for (file, tasks) in record.uncompiled() {
         let file = line(&file, NAME);
         let tasks = count(tasks, "task");
-        let _ = writeln!(text, "Does not compile: {file}. {tasks} of it can't be graded: one error.");
+        let _ =
+            writeln!(text, "Does not compile: {file}. {tasks} of it can't be graded: one error.");
     }
     for change in &record.changed {
         let what = change.task.as_deref().map_or("the whole".to_string(), |task| line(task, NAME));
