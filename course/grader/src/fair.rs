@@ -17,7 +17,7 @@ pub const ALL_TOGETHER: &str = "all tasks together";
 /// of a component's empty file.
 pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> Option<String>) {
     for task in tasks.iter_mut().filter(|task| !task.grade.passed) {
-        let component = component(task).to_string();
+        let component = task.component().to_string();
         if !taken.files.contains_key(component.as_str()) {
             let words = format!("{component}.rs was not handed in: its tasks count as not begun");
             not_begun(task, &[("to do", words)]);
@@ -35,7 +35,7 @@ pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> 
         let other = other.map(|(name, number)| format!("task {number} ({name})"));
         if untouched.contains(&task.name) {
             let place = registry::task(&task.name).map_or(task.name.as_str(), |task| task.place);
-            let to_do = format!("exercises/src/{}.rs: fill in task {place}", component(task));
+            let to_do = format!("exercises/src/{}.rs: fill in task {place}", task.component());
             let not = other.map(|other| {
                 format!("what these lines are called with did not come to an end: see {other}")
             });
@@ -47,11 +47,21 @@ pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> 
             task.report.push_str(&row("perhaps", &words));
         }
     }
+    one_report_of_an_error(tasks);
 }
 
-/// The slug of a task's component.
-fn component(task: &TaskRecord) -> &str {
-    task.name.split('/').next().unwrap_or_default()
+/// A file that does not compile is one error, and the first of its tasks has the compiler's words. The others name that task.
+fn one_report_of_an_error(tasks: &mut [TaskRecord]) {
+    for at in 1..tasks.len() {
+        let (before, rest) = tasks.split_at_mut(at);
+        let task = &mut rest[0];
+        if let Some(first) = before.iter().find(|first| first.is_one_error_with(task)) {
+            let (number, name) = (&first.grade.task, &first.name);
+            let words =
+                format!("{}.rs does not compile: see task {number} ({name})", task.component());
+            task.report = headed(task, &[("broken", words)]);
+        }
+    }
 }
 
 fn is_without_answer(task: &TaskRecord) -> bool {
@@ -73,17 +83,23 @@ fn is_untouched(
         let inner = region(text, place?).ok()?.inner;
         Some(text[inner].lines().map(|line| line.trim().to_string()).collect())
     };
-    let own = taken.files.get(component(task)).and_then(|text| lines(text));
-    own.is_some() && own == starter(component(task)).and_then(|text| lines(&text))
+    let own = taken.files.get(task.component()).and_then(|text| lines(text));
+    own.is_some() && own == starter(task.component()).and_then(|text| lines(&text))
 }
 
 fn not_begun(task: &mut TaskRecord, rows: &[(&str, String)]) {
     task.grade.begun = false;
     task.grade.misconception = None;
-    task.report = format!("Task {}  {}\n", task.grade.task, task.title);
+    task.report = headed(task, rows);
+}
+
+/// A report of these lines.
+fn headed(task: &TaskRecord, rows: &[(&str, String)]) -> String {
+    let mut report = format!("Task {}  {}\n", task.grade.task, task.title);
     for (label, text) in rows.iter().filter(|(_, text)| !text.is_empty()) {
-        task.report.push_str(&row(label, text));
+        report.push_str(&row(label, text));
     }
+    report
 }
 
 /// A line of a report: labels have eleven columns.
@@ -126,6 +142,31 @@ mod tests {
         assert!(tasks[0].report.contains("embedding.rs was not handed in"), "{}", tasks[0].report);
         assert!(!tasks[0].report.contains("do not compile"), "{}", tasks[0].report);
         assert!(tasks[1].report.contains("do not compile") && tasks[2].grade.passed);
+    }
+
+    #[test]
+    fn one_error_is_told_once() {
+        let names = ["norm/forward", "norm/tape", "norm/half", "loss/shift"];
+        let mut tasks: Vec<TaskRecord> = names
+            .map(|name| {
+                let task = registry::task(name).unwrap();
+                let grade = Grade::uncompiled(task, "error: expected `;`");
+                recorded(task, grade, String::new(), (0.0, 0.0))
+            })
+            .into();
+        let files = [("norm", String::new()), ("loss", String::new())];
+        blame(&mut tasks, &Taken { files: files.into(), ..Taken::default() }, |_| None);
+        let told = |at: usize| tasks[at].report.contains("expected `;`");
+        // The other file has an error of its own.
+        assert_eq!([0, 1, 2, 3].map(told), [true, false, false, true]);
+        let number = &tasks[0].grade.task;
+        for at in [1, 2] {
+            let said = &tasks[at].report;
+            let words = format!("norm.rs does not compile: see task {number} (norm/forward)");
+            assert!(said.contains(&words), "{said}");
+            assert!(said.starts_with(&format!("Task {}", tasks[at].grade.task)), "{said}");
+            assert!(tasks[at].grade.does_not_compile() && tasks[at].grade.begun);
+        }
     }
 
     #[test]

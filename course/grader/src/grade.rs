@@ -63,7 +63,7 @@ impl Judge {
             got,
             to_do: "mend the file of settings".to_string(),
         })?;
-        let digest = digest(&parts, &settings)?;
+        let digest = digest(&parts, &settings, &tasks)?;
         let control = Stage::new(&parts, &Taken::default())?;
         let cage = Cage::new(kind, settings.limits.clone(), &parts, control.path())?;
         cage::check(&cage, Path::new(cage::TRUE))?;
@@ -334,7 +334,7 @@ fn own_program() -> io::Result<PathBuf> {
 }
 
 /// SHA-256 of what grades: the built crates' names, the course's own files, and the settings that change a verdict.
-fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
+fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String> {
     let mut hash = Sha256::new();
     let mut files = Vec::new();
     for folder in [
@@ -355,7 +355,8 @@ fn digest(parts: &Parts, settings: &Settings) -> Result<String> {
         let text = std::fs::read(&file).map_err(Error::file(&file, "can't be read"))?;
         hash.update(Sha256::digest(text));
     }
-    let Settings { tasks, cases, limits, .. } = settings;
+    let Settings { cases, limits, .. } = settings;
+    let tasks: Vec<&str> = tasks.iter().map(|task| task.name).collect();
     hash.update(format!("{tasks:?} {cases:?} {limits:?}"));
     Ok(hex(&hash.finalize()))
 }

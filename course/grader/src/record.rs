@@ -142,9 +142,40 @@ impl Record {
         Some((self.points? * maximum / self.out_of, maximum))
     }
 
+    /// The files that do not compile, such as `norm.rs`, each with how many of its tasks fail by that. It is one error.
+    pub fn uncompiled(&self) -> Vec<(String, usize)> {
+        let mut files: Vec<(String, usize)> = Vec::new();
+        for task in self.tasks.iter().filter(|task| task.is_uncompiled()) {
+            let file = format!("{}.rs", task.component());
+            match files.iter_mut().find(|(of, _)| *of == file) {
+                Some((_, tasks)) => *tasks += 1,
+                None => files.push((file, 1)),
+            }
+        }
+        files
+    }
+
     /// Tasks that were passed.
     pub fn passed(&self) -> usize {
         self.tasks.iter().filter(|task| task.grade.passed).count()
+    }
+}
+
+impl TaskRecord {
+    /// The slug of its component.
+    pub fn component(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether it fails because its file does not compile. What was not handed in is not begun.
+    pub fn is_uncompiled(&self) -> bool {
+        self.grade.begun && self.grade.does_not_compile()
+    }
+
+    /// Whether both fail by one error: their file does not compile. One report says all of it.
+    pub fn is_one_error_with(&self, other: &Self) -> bool {
+        let both = self.is_uncompiled() && other.is_uncompiled();
+        both && self.component() == other.component() && self.grade.broken == other.grade.broken
     }
 }
 

@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 pub struct Settings {
     /// The tasks that are graded: names, numbers or components. All, if there are none.
     pub tasks: Vec<String>,
+    /// Those of them that are not, such as what was never set: names, numbers or components.
+    pub exclude: Vec<String>,
     /// Whether a task that is graded by invariants gets the points of those that hold, also if others are broken.
     pub partial: bool,
     /// Points of tasks, by name, in place of the course's own.
@@ -71,6 +73,21 @@ pub fn no_task(name: &str) -> String {
     format!("no task is called \"{name}\"{meant}")
 }
 
+/// The names of the tasks that a setting's words stand for.
+fn named(setting: &str, words: &[String]) -> Result<Vec<&'static str>, String> {
+    let mut names = Vec::new();
+    for words in words {
+        let tasks = tasks_called(words);
+        if tasks.is_empty() {
+            return Err(format!(
+                "{setting}: no task is called \"{words}\"; name a task (1.2, norm/forward) or a component (norm)"
+            ));
+        }
+        names.extend(tasks.into_iter().map(|task| task.name));
+    }
+    Ok(names)
+}
+
 impl Settings {
     /// Reads them.
     ///
@@ -100,25 +117,24 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The tasks that are graded, in the course's order.
+    /// The tasks that are graded, in the course's order: what `tasks` names, without what `exclude` names.
     ///
     /// # Errors
-    /// Words that name no task.
+    /// Words that name no task; nothing is left.
     pub fn selected(&self) -> Result<Vec<&'static Task>, String> {
-        if self.tasks.is_empty() {
-            return Ok(TASKS.iter().collect());
+        let chosen = named("tasks", &self.tasks)?;
+        let excluded = named("exclude", &self.exclude)?;
+        let is_graded = |task: &&Task| {
+            (self.tasks.is_empty() || chosen.contains(&task.name)) && !excluded.contains(&task.name)
+        };
+        let selected: Vec<&'static Task> = TASKS.iter().filter(is_graded).collect();
+        match selected.is_empty() {
+            true => Err(
+                "exclude: at least one of the tasks is graded, and it leaves out all of them; name fewer"
+                    .to_string(),
+            ),
+            false => Ok(selected),
         }
-        let mut named = Vec::new();
-        for words in &self.tasks {
-            let tasks = tasks_called(words);
-            if tasks.is_empty() {
-                return Err(format!(
-                    "tasks: no task is called \"{words}\"; name a task (1.2, norm/forward) or a component (norm)"
-                ));
-            }
-            named.extend(tasks);
-        }
-        Ok(TASKS.iter().filter(|task| named.iter().any(|other| other.name == task.name)).collect())
     }
 
     /// What a task is worth.
@@ -159,6 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_set_is_left_out_of_what_is_graded() {
+        let names = |text: &str| -> Vec<&str> {
+            Settings::read(text).unwrap().selected().unwrap().iter().map(|task| task.name).collect()
+        };
+        let number = &contract::registry::task("norm/half").unwrap().number;
+        let all = names("");
+        let left = names(&format!("exclude = ['rope', '{number}', 'loss/shift']"));
+        let is_out =
+            |name: &&str| name.starts_with("rope/") || ["norm/half", "loss/shift"].contains(name);
+        assert!(all.iter().any(is_out) && !left.iter().any(is_out), "{left:?}");
+        assert_eq!(left, all.into_iter().filter(|name| !is_out(name)).collect::<Vec<_>>());
+        // Of what is named, too.
+        assert!(names("tasks = ['loss']").contains(&"loss/shift"));
+        assert!(!names("tasks = ['loss']\nexclude = ['loss/shift']").contains(&"loss/shift"));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let said = |text: &str| Settings::read(text).unwrap_err();
         assert!(said("tasks = ['norm/forword']").contains("norm/forword"));
@@ -168,6 +201,11 @@ mod tests {
         assert!(said_of_number.contains("write \"norm/forward\""), "{said_of_number}");
         assert!(said("[points]\n'norm/forward' = -1").contains("got -1"));
         assert!(said("[limits]\nwall_seconds = 3").contains("got 10, 3 and 600"));
+        assert!(
+            said("exclude = ['norm/forword']")
+                .contains("exclude: no task is called \"norm/forword\"")
+        );
+        assert!(said("tasks = ['norm']\nexclude = ['norm']").contains("all of them"));
         assert!(said("cases = 0").contains("got 0"));
         assert!(said("taks = []").contains("taks"));
     }

@@ -2,8 +2,9 @@
 
 use super::page::{NAME, SENTENCE, count, line, lines, name, number, page, place};
 use super::points::points;
-use super::table::place_in_course;
+use super::table::{called, place_in_course};
 use crate::record::{Outcome, Record, Sandbox};
+use contract::grade::Grade;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,8 +197,14 @@ fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
     let all = misconceptions(graded, tally);
     let (first, others) = all.split_at(all.len().min(FIRST));
     let tasks = graded.iter().flat_map(|record| &record.tasks).map(|task| &task.grade);
-    let unknown =
-        tasks.filter(|grade| !grade.passed && grade.begun && grade.misconception.is_none()).count();
+    let is_unknown = |grade: &&Grade| {
+        // What does not compile behaves like nothing.
+        let answers = grade.begun && !grade.does_not_compile();
+        !grade.passed && answers && grade.misconception.is_none()
+    };
+    let unknown = tasks.filter(is_unknown).count();
+    let files: Vec<usize> = graded.iter().map(|record| record.uncompiled().len()).collect();
+    let (files, of) = (files.iter().sum(), files.iter().filter(|files| **files > 0).count());
     html! {
         @if !all.is_empty() {
             h2 { "What to talk about next time" }
@@ -208,6 +215,12 @@ fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
                     summary { (others.len()) " more" }
                     (bugs(others, graded.len(), tally))
                 }
+            }
+        }
+        @if files > 0 {
+            p.soft {
+                "Not compiled: " (count(files, "file")) " of " (count(of, "submission"))
+                ". Each is one error, by which all tasks of the file fail."
             }
         }
         @if unknown > 0 {
@@ -243,12 +256,13 @@ fn bugs(bugs: &[Known], graded: usize, tally: &[Tally]) -> Markup {
     }
 }
 
-/// A submission's name, as a link to its report.
+/// What a submission is called, as a link to its report.
 fn linked(submission: &str) -> Markup {
+    let called = name(&called(submission));
     html! {
         @match place(submission) {
-            Some(place) => a href=(place) { (name(submission)) },
-            None => (name(submission)),
+            Some(place) => a href=(place) { (called) },
+            None => (called),
         }
     }
 }
@@ -327,6 +341,26 @@ mod tests {
         let said: [(&str, usize, Vec<usize>); 2] =
             [("norm/eps-outside", 2, vec![1, 2]), ("norm/no-eps", 1, vec![1])];
         assert_eq!(seen, said);
+    }
+
+    #[test]
+    fn a_file_that_does_not_compile_is_one_error_of_its_submission() {
+        let mut records = a_class();
+        let page = class(&records);
+        assert!(
+            !page.contains("Not compiled") && page.contains("mistake: 1 failed task."),
+            "{page}"
+        );
+        let task = contract::registry::task("norm/forward").unwrap();
+        for of in [1, 3] {
+            for one in records[of].tasks.iter_mut().filter(|one| one.name.starts_with("norm/")) {
+                one.grade = Grade::uncompiled(task, "expected `;`");
+            }
+        }
+        let page = class(&records);
+        assert!(page.contains("Not compiled: 2 files of 2 submissions."), "{page}");
+        // They are no mistakes that nobody knows.
+        assert!(!page.contains("Like no known mistake"), "{page}");
     }
 
     #[test]

@@ -3,19 +3,22 @@
 use super::page::{
     BLOCK, NAME, SENTENCE, block, count, last_lines, line, lines, name, number, page,
 };
+use super::table::called;
 use crate::record::{Change, LeftOut, Outcome, Record, Sandbox, TaskRecord};
 use maud::{Markup, html};
 
 /// `report.html` of a submission.
 pub fn report(record: &Record) -> String {
     let graded = record.is_graded();
+    // As on the page of the class.
+    let called = called(&record.submission);
     let body = html! {
         @match &record.outcome {
             Outcome::NotGraded { why } => (no_grade(why)),
             Outcome::Decided { why } => (decided(why)),
             Outcome::Graded => {}
         }
-        h1 { (name(&record.submission)) }
+        h1 { (name(&called)) }
         @if record.has_points() { (points(record)) }
         @if record.sandbox != Sandbox::Full { (stamp(record.sandbox)) }
         (graded_by(record))
@@ -27,7 +30,7 @@ pub fn report(record: &Record) -> String {
         (changes(&record.changed))
         (left_out(&record.left_out))
     };
-    page(&record.submission, &body)
+    page(&called, &body)
 }
 
 /// Before all: there is no grade. That is another thing than no points.
@@ -81,7 +84,7 @@ fn stamp(sandbox: Sandbox) -> Markup {
 fn graded_by(record: &Record) -> Markup {
     let taken: Vec<String> = record.taken.iter().map(|file| line(file, NAME)).collect();
     let mut missing: Vec<String> =
-        record.tasks.iter().map(|task| format!("{}.rs", component(task))).collect();
+        record.tasks.iter().map(|task| format!("{}.rs", task.component())).collect();
     missing.dedup();
     missing.retain(|file| !record.taken.contains(file));
     html! {
@@ -113,7 +116,7 @@ type Placed<'a> = (usize, &'a TaskRecord);
 
 fn tasks(record: &Record) -> Markup {
     let placed: Vec<Placed> = record.tasks.iter().enumerate().collect();
-    let components = placed.chunk_by(|(_, a), (_, b)| component(a) == component(b));
+    let components = placed.chunk_by(|(_, a), (_, b)| a.component() == b.component());
     html! {
         h2 { "Tasks" }
         div.scroll {
@@ -164,14 +167,9 @@ fn rows(tasks: &[Placed], changes: &[Change]) -> Markup {
     }
 }
 
-/// The slug of the task's component.
-fn component(task: &TaskRecord) -> &str {
-    task.name.split('/').next().unwrap_or_default()
-}
-
 /// A task's component and its subject, in words.
 fn title(task: &TaskRecord) -> (&str, &str) {
-    task.title.split_once(": ").unwrap_or((component(task), &task.title))
+    task.title.split_once(": ").unwrap_or((task.component(), &task.title))
 }
 
 fn title_of(task: &TaskRecord) -> &str {
@@ -187,12 +185,6 @@ fn mark(task: &TaskRecord) -> Markup {
     }
 }
 
-/// Whether two tasks fail by one error: their file does not compile. One report says all of it.
-fn is_one_error(a: &TaskRecord, b: &TaskRecord) -> bool {
-    let both = a.grade.does_not_compile() && b.grade.does_not_compile();
-    both && component(a) == component(b) && a.grade.broken == b.grade.broken
-}
-
 /// The reports on what is wrong.
 fn failed(tasks: &[TaskRecord]) -> Markup {
     let wrong = |(_, task): &Placed| !task.grade.passed && task.grade.begun;
@@ -200,7 +192,7 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
     html! {
         @if !failed.is_empty() {
             h2 { "What failed" }
-            @for same in failed.chunk_by(|(_, a), (_, b)| is_one_error(a, b)) {
+            @for same in failed.chunk_by(|(_, a), (_, b)| a.is_one_error_with(b)) {
                 @for (place, task) in same { h3 id=(anchor(*place)) { (heading(task)) } }
                 @if let [(_, first), others @ ..] = same {
                     @if !others.is_empty() {
@@ -361,6 +353,22 @@ mod tests {
             assert!(!page.contains(word), "{word}");
         }
         assert_eq!(page, report(&record));
+    }
+
+    #[test]
+    fn its_heading_is_what_the_class_page_calls_it() {
+        let own = "Ada Lovelace_12_assignsubmission_file_";
+        let record = of_three(own, [Went::Passed; 3]);
+        let of_class = super::super::class::class(std::slice::from_ref(&record));
+        let (_, linked) = of_class.split_once("_assignsubmission_file_/report.html\">").unwrap();
+        let (called, _) = linked.split_once("</a>").unwrap();
+        let page = report(&record);
+        assert!(page.contains(&format!("<h1>{called}</h1>")), "{called}: {page}");
+        assert!(page.contains("<title>Ada Lovelace (participant 12)</title>"), "{page}");
+        assert!(
+            called.contains("Ada Lovelace (participant 12)") && !page.contains(own),
+            "{called}"
+        );
     }
 
     #[test]

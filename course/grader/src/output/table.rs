@@ -74,6 +74,26 @@ pub fn moodle_participant(name: &str) -> Option<&str> {
     found.map(|pair| pair[0])
 }
 
+/// The name of a participant, before their number in the name of a folder from Moodle.
+fn moodle_name<'a>(name: &'a str, participant: &str) -> &'a str {
+    let end = format!("_{participant}_assignsubmission");
+    name.split_once(&end).map_or(name, |(full, _)| full)
+}
+
+/// What a submission is called on the pages: of the folder that Moodle has made for somebody, name and number. Every other
+/// name stays what it is.
+pub fn called(submission: &str) -> String {
+    let of_moodle = ["_file_", "_onlinetext_"].iter().find_map(|end| submission.strip_suffix(end));
+    let of_moodle = of_moodle.filter(|rest| rest.ends_with("_assignsubmission"));
+    match of_moodle.and_then(moodle_participant) {
+        Some(participant) => match moodle_name(submission, participant) {
+            "" => format!("participant {participant}"),
+            full => format!("{full} (participant {participant})"),
+        },
+        None => submission.to_string(),
+    }
+}
+
 /// The user's id in the name of a file from Canvas, such as `surname_LATE_12345_67890_file`.
 pub fn canvas_user(name: &str) -> Option<&str> {
     let parts: Vec<&str> = name.split('_').collect();
@@ -129,19 +149,32 @@ pub fn grades(records: &[Record]) -> String {
         }
     }
     tasks.sort_by_key(|name| place_in_course(name));
-    let own = ["submission", "points", "out_of", "passed", "not_graded", "seed", "sandbox"];
+    let own = [
+        "submission",
+        "points",
+        "out_of",
+        "passed",
+        "not_graded",
+        // Their tasks have 0 points by one error each.
+        "not_compiled",
+        "seed",
+        "sandbox",
+    ];
     let mut rows = vec![own.map(str::to_string).to_vec()];
     rows[0].extend(tasks.iter().map(|task| cell(task)));
     for record in records {
         let graded = |text: String| if record.is_graded() { text } else { String::new() };
         let points = |points: f64| record.points.map(|_| number(points)).unwrap_or_default();
         let why = record.why_not().map(cell).unwrap_or_default();
+        let uncompiled: Vec<String> =
+            record.uncompiled().into_iter().map(|(file, _)| file).collect();
         let mut row = vec![
             cell(&record.submission),
             points(record.points.unwrap_or_default()),
             points(record.out_of),
             graded(record.passed().to_string()),
             why,
+            cell(&uncompiled.join(" ")),
             record.seed.to_string(),
             word(record.sandbox).to_string(),
         ];
@@ -246,8 +279,7 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
             rows.push(vec![cell(columns.whose(name)), points]);
         } else if let Some(participant) = moodle_participant(name) {
             // Nobody else has a row: Moodle would take any number in it for a participant's.
-            let end = format!("_{participant}_assignsubmission");
-            let full = name.split_once(&end).map_or(name, |(full, _)| full);
+            let full = moodle_name(name, participant);
             rows.push(vec![
                 format!("Participant {participant}"),
                 cell(full),
@@ -319,15 +351,39 @@ mod tests {
     #[test]
     fn a_row_for_each_and_none_has_0_for_not_graded() {
         let other = graded("group 1, ü", vec![task("3.1", "loss/forward", Went::Passed)]);
-        let records = [not_graded("group 2", "no disk"), named("group 3"), other];
+        let mut half = named("group 4");
+        let wrong = contract::registry::task("norm/forward").unwrap();
+        for task in &mut half.tasks[1..] {
+            task.grade = contract::grade::Grade::uncompiled(wrong, "expected `;`");
+        }
+        let records = [not_graded("group 2", "no disk"), named("group 3"), other, half];
         let expected = "\
-submission,points,out_of,passed,not_graded,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
-\"group 1, ü\",4,4,1,,7,full,,,,4
-group 2,,,,no disk,7,full,,,,
-group 3,4,12,1,,7,full,4,0,0,
+submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
+\"group 1, ü\",4,4,1,,,7,full,,,,4
+group 2,,,,no disk,,7,full,,,,
+group 3,4,12,1,,,7,full,4,0,0,
+group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
 ";
         assert_eq!(grades(&records), expected);
-        assert_eq!(grades(&[]), "submission,points,out_of,passed,not_graded,seed,sandbox\n");
+        let head = "submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox\n";
+        assert_eq!(grades(&[]), head);
+    }
+
+    #[test]
+    fn a_folder_of_moodles_is_called_by_its_participant() {
+        assert_eq!(called("Ada Ünal_12_assignsubmission_file_"), "Ada Ünal (participant 12)");
+        assert_eq!(called("Ada_Ünal_12_assignsubmission_onlinetext_"), "Ada_Ünal (participant 12)");
+        assert_eq!(called("_12_assignsubmission_file_"), "participant 12");
+        // Nobody else is called so.
+        for name in [
+            "group 7",
+            "",
+            "a_12_345_b",
+            "Ada_12_assignsubmission_file_-2",
+            "Ada_x_assignsubmission_file_",
+        ] {
+            assert_eq!(called(name), name);
+        }
     }
 
     #[test]
@@ -344,7 +400,7 @@ group 3,4,12,1,,7,full,4,0,0,
         // A negative number of points is ours, and stays a number.
         let mut record = named("=HYPERLINK(\"x\")");
         record.points = Some(-2.5);
-        let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,7,full,4,0,0\n";
+        let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,,7,full,4,0,0\n";
         assert!(grades(&[record]).ends_with(row));
     }
 

@@ -103,6 +103,9 @@ pub struct Entry {
     pub zeros: Option<u64>,
     pub count: Option<usize>,
     pub component: Option<String>,
+    /// What an archive in it holds.
+    #[serde(default)]
+    pub entries: Vec<Entry>,
 }
 
 /// All attacks, by subject.

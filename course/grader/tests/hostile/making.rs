@@ -5,7 +5,7 @@ use contract::registry::COMPONENTS;
 use learner::exercise::Workspace;
 use learner::exercise::source::{Source, region, replaced};
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::io::{Cursor, Read, Seek, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -59,70 +59,97 @@ enum Thing {
 }
 
 fn bytes(content: Vec<u8>) -> Thing {
-    Thing::Bytes(Box::new(move || Box::new(std::io::Cursor::new(content.clone()))))
+    Thing::Bytes(Box::new(move || Box::new(Cursor::new(content.clone()))))
 }
 
 fn from_hex(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
+/// Where an entry's content comes from.
+struct Makes<'a> {
+    workspace: &'a Workspace,
+    attack: &'a Attack,
+    /// Where right files lie that are nobody's submission.
+    outside: &'a Path,
+}
+
 /// Everything in a submission, in its order.
-fn things(workspace: &Workspace, attack: &Attack, outside: &Path) -> Vec<(OsString, Thing)> {
+fn things(makes: &Makes) -> Vec<(OsString, Thing)> {
     let own = |(slug, text): (&str, String)| {
         (format!("exercises/src/{slug}.rs").into(), bytes(text.into_bytes()))
     };
-    let mut all: Vec<(OsString, Thing)> = files(workspace, attack).into_iter().map(own).collect();
-    for entry in &attack.entries {
-        let Entry { kind, path, path_hex, target, content, hex, zeros, count, component } = entry;
+    let files = files(makes.workspace, makes.attack).into_iter().map(own);
+    files.chain(makes.entries(&makes.attack.entries)).collect()
+}
+
+impl Makes<'_> {
+    /// Everything that these entries stand for.
+    fn entries(&self, entries: &[Entry]) -> Vec<(OsString, Thing)> {
+        entries.iter().flat_map(|entry| self.entry(entry)).collect()
+    }
+
+    fn solution(&self, component: Option<&str>) -> Thing {
+        let file = format!("exercises/{}/solution.rs", component.unwrap());
+        bytes(self.workspace.read(&file).unwrap().into_bytes())
+    }
+
+    fn entry(&self, entry: &Entry) -> Vec<(OsString, Thing)> {
+        let Entry { kind, path, path_hex, target, count, component, entries, .. } = entry;
         let name = match path_hex {
             Some(hex) => OsString::from_vec(from_hex(hex)),
             None => path.into(),
         };
         let target =
-            || target.clone().unwrap().replace("{outside}", &outside.display().to_string());
-        let solution = || {
-            let slug = component.as_deref().unwrap();
-            bytes(workspace.read(&format!("exercises/{slug}/solution.rs")).unwrap().into_bytes())
-        };
-        match kind.as_str() {
-            "file" => {
-                let thing = match (zeros, hex) {
-                    (Some(zeros), _) => {
-                        let zeros = *zeros;
-                        Thing::Bytes(Box::new(move || Box::new(std::io::repeat(0).take(zeros))))
-                    }
-                    (None, Some(hex)) => bytes(from_hex(hex)),
-                    (None, None) => bytes(content.clone().unwrap().into_bytes()),
-                };
-                all.push((name, thing));
+            || target.clone().unwrap().replace("{outside}", &self.outside.display().to_string());
+        let thing = match kind.as_str() {
+            "file" => file(entry),
+            "solution" => self.solution(component.as_deref()),
+            "folder" => Thing::Folder,
+            "symlink" => Thing::Symlink(target()),
+            "hardlink" => Thing::Hardlink(target()),
+            "fifo" => Thing::Fifo,
+            "device" => Thing::Device,
+            "zip" => {
+                let mut archive = Cursor::new(Vec::new());
+                to_zip(&mut archive, self.entries(entries));
+                bytes(archive.into_inner())
             }
-            "solution" => all.push((name, solution())),
-            "folder" => all.push((name, Thing::Folder)),
-            "symlink" => all.push((name, Thing::Symlink(target()))),
-            "hardlink" => all.push((name, Thing::Hardlink(target()))),
-            "fifo" => all.push((name, Thing::Fifo)),
-            "device" => all.push((name, Thing::Device)),
+            "tar.gz" => {
+                let mut archive = Vec::new();
+                to_tar(&mut archive, self.entries(entries));
+                bytes(archive)
+            }
             "many" => {
-                for nth in 0..count.unwrap() {
-                    all.push((format!("{path}{nth}").into(), bytes(Vec::new())));
-                }
+                let empty = |nth| (format!("{path}{nth}").into(), bytes(Vec::new()));
+                return (0..count.unwrap()).map(empty).collect();
             }
             "deep" => {
                 let folders = vec![path.rsplit('/').next().unwrap(); count.unwrap() - 1].join("/");
                 let name = format!("{path}/{folders}/{}.rs", component.as_deref().unwrap());
-                all.push((name.into(), solution()));
+                return vec![(name.into(), self.solution(component.as_deref()))];
             }
-            "junk" => {}
-            other => panic!("{}: no entry is of kind {other}", attack.id),
-        }
+            "junk" => return Vec::new(),
+            other => panic!("{}: no entry is of kind {other}", self.attack.id),
+        };
+        vec![(name, thing)]
     }
-    all
+}
+
+fn file(Entry { content, hex, zeros, .. }: &Entry) -> Thing {
+    match (*zeros, hex) {
+        (Some(zeros), _) => {
+            Thing::Bytes(Box::new(move || Box::new(std::io::repeat(0).take(zeros))))
+        }
+        (None, Some(hex)) => bytes(from_hex(hex)),
+        (None, None) => bytes(content.clone().unwrap().into_bytes()),
+    }
 }
 
 /// Writes the submission of an attack into a folder, and names it.
 pub fn make(workspace: &Workspace, attack: &Attack, class: &Path, outside: &Path) -> PathBuf {
     let name = attack.submission.as_deref().unwrap_or(&attack.id);
-    let things = things(workspace, attack, outside);
+    let things = things(&Makes { workspace, attack, outside });
     let junk = attack.entries.iter().find(|entry| entry.kind == "junk");
     let path = match attack.handed_in {
         HandedIn::Folder => {
@@ -136,8 +163,8 @@ pub fn make(workspace: &Workspace, attack: &Attack, class: &Path, outside: &Path
     };
     match (junk, attack.handed_in) {
         (Some(junk), _) => std::fs::write(&path, from_hex(junk.hex.as_deref().unwrap())).unwrap(),
-        (None, HandedIn::Zip) => in_zip(&path, things),
-        (None, _) => in_tar(&path, things),
+        (None, HandedIn::Zip) => to_zip(std::fs::File::create(&path).unwrap(), things),
+        (None, _) => to_tar(std::fs::File::create(&path).unwrap(), things),
     }
     path
 }
@@ -183,9 +210,9 @@ fn deep(root: &Path, path: &Path, thing: Thing) {
     std::io::copy(&mut content(), &mut std::fs::File::from(file)).unwrap();
 }
 
-fn in_zip(path: &Path, things: Vec<(OsString, Thing)>) {
+fn to_zip(archive: impl Write + Seek, things: Vec<(OsString, Thing)>) {
     use zip::write::SimpleFileOptions;
-    let mut zip = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
+    let mut zip = zip::ZipWriter::new(archive);
     let options = SimpleFileOptions::default().large_file(true);
     for (name, thing) in things {
         let name = name.to_string_lossy().into_owned();
@@ -202,11 +229,11 @@ fn in_zip(path: &Path, things: Vec<(OsString, Thing)>) {
     zip.finish().unwrap();
 }
 
-fn in_tar(path: &Path, things: Vec<(OsString, Thing)>) {
+fn to_tar(archive: impl Write, things: Vec<(OsString, Thing)>) {
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use tar::{Builder, EntryType, Header};
-    let mut gz = GzEncoder::new(std::fs::File::create(path).unwrap(), Compression::fast());
+    let mut gz = GzEncoder::new(archive, Compression::fast());
     let mut tar = Builder::new(&mut gz);
     for (name, thing) in things {
         let mut header = Header::new_gnu();

@@ -87,11 +87,20 @@ fn section(record: &Record) -> String {
             word(task)
         );
     }
-    for task in record.tasks.iter().filter(|task| task.grade.begun && !task.grade.passed) {
-        let report = fenced(&text::block(&task.report, REPORT));
-        let (name, title) = (escaped(&task.name), escaped(&task.title));
-        let _ =
-            write!(part, "\n<details><summary>{name}: {title}</summary>\n\n{report}\n</details>\n");
+    let failed: Vec<&TaskRecord> =
+        record.tasks.iter().filter(|task| task.grade.begun && !task.grade.passed).collect();
+    for same in failed.chunk_by(|a, b| a.is_one_error_with(b)) {
+        let [first, others @ ..] = same else { continue };
+        let report = fenced(&text::block(&first.report, REPORT));
+        let (name, title) = (escaped(&first.name), escaped(&first.title));
+        let also = match others.len() {
+            0 => String::new(),
+            n => format!(", and {n} more by this one error"),
+        };
+        let _ = write!(
+            part,
+            "\n<details><summary>{name}: {title}{also}</summary>\n\n{report}\n</details>\n"
+        );
     }
     part
 }
@@ -151,6 +160,19 @@ mod tests {
             ),
             "{page}"
         );
+    }
+
+    #[test]
+    fn a_file_that_does_not_compile_has_one_report() {
+        let mut record = made_up::graded();
+        let task = contract::registry::task("norm/forward").unwrap();
+        for one in record.tasks.iter_mut().filter(|one| one.name.starts_with("norm/")) {
+            one.grade = contract::grade::Grade::uncompiled(task, "expected `;`");
+        }
+        let page = written(&[record]);
+        assert_eq!(page.matches("by this one error</summary>").count(), 1, "{page}");
+        assert_eq!(page.matches("<details><summary>norm/").count(), 1, "{page}");
+        assert!(page.contains(", and 2 more by this one error"), "{page}");
     }
 
     #[test]

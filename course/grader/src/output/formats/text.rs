@@ -1,6 +1,6 @@
 //! Texts for other systems: the same as on our pages, and never too long.
 
-use crate::output::page::{NAME, SENTENCE, last_lines, line, lines, number};
+use crate::output::page::{NAME, SENTENCE, count, last_lines, line, lines, number};
 use crate::record::{Outcome, Record, TaskRecord};
 use std::fmt::Write;
 
@@ -49,6 +49,12 @@ pub fn summary(record: &Record) -> String {
         }
         Outcome::NotGraded { why } => format!("Not graded: {}\n", line(why, SENTENCE)),
     };
+    for (file, tasks) in record.uncompiled() {
+        let file = line(&file, NAME);
+        let tasks = count(tasks, "task");
+        let _ =
+            writeln!(text, "Does not compile: {file}. {tasks} of it can't be graded: one error.");
+    }
     for change in &record.changed {
         let what = change.task.as_deref().map_or("the whole".to_string(), |task| line(task, NAME));
         let (who, when) = (line(&change.who, NAME), line(&change.when, NAME));
@@ -110,6 +116,23 @@ mod tests {
         let said = summary(&made_up::failed_machine());
         assert!(said.starts_with("Not graded: no space left on the disk\n"), "{said}");
         assert!(!said.contains("points"), "{said}");
+    }
+
+    #[test]
+    fn a_file_that_does_not_compile_is_one_error() {
+        let mut record = made_up::graded();
+        let one = "Does not compile: rope.rs. 1 task of it can't be graded: one error.\n";
+        assert!(summary(&record).contains(one) && !summary(&record).contains("norm.rs. "));
+        let task = contract::registry::task("norm/forward").unwrap();
+        for one in record.tasks.iter_mut().filter(|one| one.name.starts_with("norm/")) {
+            one.grade = contract::grade::Grade::uncompiled(task, "expected `;`");
+        }
+        let said = summary(&record);
+        let words = "Does not compile: norm.rs. 3 tasks of it can't be graded: one error.\n";
+        assert_eq!(said.matches(words).count(), 1, "{said}");
+        // Nobody wrote a file that was not handed in.
+        record.tasks.iter_mut().for_each(|one| one.grade.begun = false);
+        assert!(!summary(&record).contains("compile"));
     }
 
     #[test]
