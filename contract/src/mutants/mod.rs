@@ -18,6 +18,9 @@ use crate::ladder::Draw;
 use crate::run::Run;
 use mixer::{Condition, Mixer};
 use rayon::prelude::*;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One mutant: a bug of the museum, by its place there, under a condition.
@@ -53,10 +56,11 @@ pub fn fates<P: Component + ?Sized>(step: usize, told: Told<'_>) -> Vec<(Mutant,
     let conditions = mixer::conditions(P::axes());
     let of_bug = |bug| conditions.iter().map(move |&when| Mutant { bug, when });
     let all: Vec<Mutant> = (0..P::bugs().len()).flat_map(of_bug).step_by(step).collect();
+    let met = met::<P>(&conditions);
     let right: Vec<_> = (0..QUESTIONS).map(|question| roam(&*P::oracle(), question)).collect();
     let done = AtomicUsize::new(0);
     let judge = |&mutant: &Mutant| {
-        let fate = fate::<P>(mutant, &right);
+        let fate = fate::<P>(mutant, &met[&mutant.when], &right);
         told(done.fetch_add(1, Ordering::Relaxed) + 1, all.len());
         (mutant, fate)
     };
@@ -71,13 +75,33 @@ fn roam<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Probe> {
     P::roam(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
 }
 
-fn fate<P: Component + ?Sized>(mutant: Mutant, right: &[Vec<Probe>]) -> Fate {
+/// What the invariants are asked.
+fn run() -> Run {
+    Run { shrink: false, ..Run::default() }
+}
+
+/// Of each condition, the invariants that meet it in some call. To all others a mutant under this condition answers as
+/// the oracle does, call by call: nothing is drawn anew, so what it is asked depends on its answers alone.
+fn met<P: Component + ?Sized>(conditions: &[Condition]) -> HashMap<Condition, Vec<usize>> {
+    let mut met: HashMap<_, Vec<usize>> = conditions.iter().map(|&when| (when, vec![])).collect();
+    for (nth, law) in P::invariants().iter().enumerate() {
+        let marks = Rc::new(RefCell::new(conditions.iter().map(|&when| (when, false)).collect()));
+        let right = law.judge(&*P::mixed(P::oracle(), Mixer::marking(&marks)), &run());
+        assert!(right.is_ok(), "{}: the oracle breaks {}", P::SLUG, law.id);
+        for &(when, _) in marks.borrow().iter().filter(|(_, met)| *met) {
+            met.entry(when).or_default().push(nth);
+        }
+    }
+    met
+}
+
+fn fate<P: Component + ?Sized>(mutant: Mutant, met: &[usize], right: &[Vec<Probe>]) -> Fate {
     // Each question meets it new: a mutant may count its calls.
     let party = || P::mixed((P::bugs()[mutant.bug].party)(), Mixer::new(mutant.when));
-    let run = Run { shrink: false, ..Run::default() };
+    let run = run();
     // The nets first: they catch most.
     let (nets, others): (Vec<_>, Vec<_>) =
-        P::invariants().iter().partition(|law| law.stays == Some(NET));
+        met.iter().map(|&nth| &P::invariants()[nth]).partition(|law| law.stays == Some(NET));
     if nets.iter().chain(&others).any(|law| law.judge(&party(), &run).is_err()) {
         return Fate::Caught;
     }
