@@ -1,7 +1,7 @@
 //! ALiBi: the slopes of the heads, and the weights.
 
 use super::{Biases, of_length, sees_the_past};
-use crate::biases::oracle::softmax;
+use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
 use crate::breach::*;

@@ -1,7 +1,7 @@
 //! KERPLE: two kernels, their bounds and their gradients.
 
 use super::{Asked, Biases, of_length};
-use crate::biases::oracle::{LARGEST, LEAST};
+use crate::biases::oracle::{BiasLoops, LARGEST, LEAST};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, KERPLE_WHY, SUM_WHY};
 use crate::breach::*;

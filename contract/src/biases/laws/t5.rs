@@ -1,6 +1,7 @@
 //! T5: the bucket of a distance, the bias that is read from a table, and its gradient.
 
 use super::{Asked, Biases, of_length};
+use crate::biases::oracle::BiasLoops;
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SUM_WHY};
 use crate::breach::*;

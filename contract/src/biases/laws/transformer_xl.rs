@@ -1,7 +1,7 @@
 //! Transformer-XL: the scores with a term for the place.
 
 use super::{Asked, Biases, of_length, sees_the_past};
-use crate::biases::oracle::softmax;
+use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
 use crate::breach::*;
