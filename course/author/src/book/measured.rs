@@ -94,8 +94,7 @@ fn changes(snapshots: &Path) -> String {
 /// another number of mutants, and counts nothing.
 fn mutants(snapshots: &Path) -> String {
     counted(&["Mutants that are wrong", "Caught", "Not caught"], |slug| {
-        let text =
-            std::fs::read_to_string(snapshots.join(format!("mutants/{slug}.snap"))).ok()?;
+        let text = std::fs::read_to_string(snapshots.join(format!("mutants/{slug}.snap"))).ok()?;
         let [caught, alike, survived] =
             numbers(text.lines().find(|line| line.starts_with("all "))?)?;
         let all = component(slug)?.count_of_mutants();
