@@ -7,7 +7,7 @@ use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::matrix::{self, Matrix};
 use crate::mutants::asked::{self, NotAsked, Way};
-use crate::mutants::mixer::Axes;
+use crate::mutants::mixer::{Axes, conditions};
 use crate::mutants::{self, Fate, Mutant, Told};
 use crate::repair;
 use crate::run::Run;
@@ -238,6 +238,11 @@ impl Entry {
     /// Each `step`-th of its mutants, and what becomes of it: see [`mutants::fates`].
     pub fn mutants(&self, step: usize, told: Told<'_>) -> Vec<(Mutant, Fate)> {
         (self.mutants)(step, told)
+    }
+
+    /// How many mutants it has.
+    pub fn count_of_mutants(&self) -> usize {
+        conditions((self.axes)()).len() * self.exhibits().len()
     }
 
     /// Each method of its seam, each way to ask it, and whether some invariant does: see [`asked::asked`].

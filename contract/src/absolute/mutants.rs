@@ -8,6 +8,7 @@ use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use std::cell::LazyCell;
 use std::ops::Range;
 
 type Positions = dyn AbsolutePositions;
@@ -147,8 +148,8 @@ impl AbsolutePositions for Mixed<Positions> {
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
         let turn = self.mixer.turn(&of_learned("learned_backward", case).asked(manner).with(dy));
-        let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.learned_backward_in(manner, case, dy));
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| LazyCell::new(move || party.learned_backward_in(manner, case, dy)));
         let part = |axes: &[_], of: fn(LearnedGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };

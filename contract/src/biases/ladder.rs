@@ -67,7 +67,7 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     add(Aspect::Wiring, [1, 4, 2, 4], Among::Nothing);
     add(Aspect::Offset, [2, 5, 2, 4], Among::Nothing);
     add(Aspect::Mask, [4, 4, 2, 4], Among::Nothing);
-    add(Aspect::Special, [4, 6, 2, 4], Among::Zeros);
+    add(Aspect::Special, [4, 6, 3, 4], Among::Zeros);
     for n in sizes(&run) {
         add(Aspect::Extent, [2, n + 2, 2, 2], Among::Nothing);
         add(Aspect::Extent, [n, n + 2, 1, 2], Among::Nothing);
@@ -75,10 +75,17 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         // The last of a text, with heads that are no power of two.
         add(Aspect::Extent, [1, n, 12, 1], Among::Nothing);
     }
+    // Of three heads, and divided by a root that is not 1, so that all of the formula shows.
     for n in edges(&run) {
-        add(Aspect::Extent, [2, 4, 2, n], Among::Nothing);
-        add(Aspect::Extent, [n, n, 2, 2], Among::Zeros);
-        add(Aspect::Extent, [1, 3, n, 1], Among::Nothing);
+        add(Aspect::Extent, [2, 4, 3, n], Among::Nothing);
+        add(Aspect::Extent, [1, 4, 3, n], Among::Nothing);
+        add(Aspect::Extent, [n, n, 3, 2], Among::Zeros);
+        add(Aspect::Extent, [n, n + 3, 3, 2], Among::Nothing);
+        add(Aspect::Extent, [1, 3, n, 4], Among::Nothing);
+        add(Aspect::Extent, [2, 5, n, 4], Among::Nothing);
+    }
+    for [s, t] in short_texts(&run) {
+        add(Aspect::Extent, [s, t, 3, 4], Among::Nothing);
     }
     for mixture in mixtures(&run).into_iter().step_by(2) {
         let [s, more] = mixture.tokens;
@@ -90,6 +97,27 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         ];
         add(Aspect::Extent, shape, mixture.pick(3, &[Among::Nothing, Among::Zeros]));
     }
+}
+
+/// Up to eight keys, and of these the last queries: one, half of them, all.
+fn short_texts(run: &Run) -> Vec<[usize; 2]> {
+    let longest = if run.every_size { 8 } else { 3 };
+    let texts = |t: usize| [[1, t], [t.div_ceil(2), t], [t, t]];
+    (2..=longest).flat_map(texts).collect()
+}
+
+/// Buckets of one direction and the longest distance. Of each rule, one distance beyond 2⁷ at least is in another
+/// bucket if the longest is taken for one less; of the last two, one beyond 2¹⁰.
+const FAR: [(usize, usize); 6] =
+    [(8, 200), (12, 250), (16, 350), (8, 450), (32, 2500), (16, 12_000)];
+
+/// The last distances of a rule's buckets, and the first ones of the next.
+fn both_sides(num_buckets: usize, max_distance: usize) -> impl Iterator<Item = usize> {
+    let exact = num_buckets / 2;
+    let more = num_buckets - exact;
+    let ratio = max_distance as f64 / exact as f64;
+    let edge = move |nth| exact as f64 * ratio.powf(f64::from(nth as u32) / f64::from(more as u32));
+    (1..more).map(edge).flat_map(|edge| [edge as usize, edge as usize + 1])
 }
 
 /// Buckets of one direction, the longest distance, and a distance that begins a bucket: ln(d / e) / ln(longest / e) · (n − e) is a
@@ -131,6 +159,12 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
         for relative in [buckets / 8, buckets, 5 * buckets].map(|d| -(d as i64)) {
             add(Aspect::Extent, case((buckets, 40 * buckets, false), relative));
             add(Aspect::Extent, case((buckets, 40 * buckets, true), relative));
+        }
+    }
+    for (n, longest) in FAR.into_iter().filter(|_| run.every_size) {
+        for distance in both_sides(n, longest) {
+            add(Aspect::Extent, case((n, longest, false), -(distance as i64)));
+            add(Aspect::Extent, case((2 * n, longest, true), -(distance as i64)));
         }
     }
     // Any number of buckets, and longest distances.
@@ -226,8 +260,8 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     for n in sizes(&run) {
         let sums = EDGES.contains(&n);
         let rule = if n % 2 == 0 { (5, 9, true) } else { SMALL };
-        add(Aspect::Extent, [2, n + 12], 1, rule, plain, sums);
-        add(Aspect::Extent, [n, n + 12], 1, SMALL, plain, sums);
+        add(Aspect::Extent, [2, n + 12], 2, rule, plain, sums);
+        add(Aspect::Extent, [n, n + 12], 2, SMALL, plain, sums);
         add(Aspect::Extent, [2, 15], n, SMALL, plain, sums);
         if sums {
             add(Aspect::Extent, [n, n + 12], 2, (5, 9, true), plain, true);
@@ -235,6 +269,13 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
             add(Aspect::Extent, [3, 14], 2, (2 * n.max(2), 6 * n.max(2) + 1, true), plain, true);
         }
         add(Aspect::Extent, [2, 14], 2, (n.max(4), 3 * n.max(4) + 1, n % 3 == 0), plain, sums);
+    }
+    for rule in [SMALL, BOTH] {
+        add(Aspect::Extent, [1, 14], 2, rule, plain, true);
+        add(Aspect::Extent, [2, 15], 1, rule, plain, true);
+        for text in short_texts(&run) {
+            add(Aspect::Extent, text, 2, rule, plain, true);
+        }
     }
     for mixture in mixtures(&run).into_iter().step_by(2) {
         let [s, more] = mixture.tokens;
@@ -247,21 +288,21 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     }
 }
 
-/// Numbers within their bounds, on them and beyond them.
+/// Numbers within their bounds; or, head by head, below them, above them, 0 and within them, begun at one of these.
 fn kerple_asked(
     kernel: Kernel,
     num_heads: usize,
     positions: usize,
-    (among, manner, beyond): (Among, Manner, bool),
+    (among, manner, beyond): (Among, Manner, Option<usize>),
     run: &Run,
 ) -> Asked<KerpleCase> {
     let mut draw = Draw::new(run, (positions * 11 + num_heads * 13 + kernel as usize) as u64);
     let mut number = |head: usize| {
         let size = draw.value().abs();
-        match (beyond, head % 4) {
-            (true, 0) => -size,
-            (true, 1) => 2.0 + size,
-            (true, 2) => 0.0,
+        match beyond.map(|first| (first + head) % 4) {
+            Some(0) => -size,
+            Some(1) => 2.0 + size,
+            Some(2) => 0.0,
             _ => size / 2.5,
         }
     };
@@ -284,38 +325,47 @@ fn kerple_asked(
 }
 
 fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
-    const PLAIN: (Among, Manner, bool) = (Among::Nothing, Manner::Plain, false);
+    const PLAIN: (Among, Manner, Option<usize>) = (Among::Nothing, Manner::Plain, None);
     let typical = move || kerple_asked(Kernel::Logarithmic, 4, 8, PLAIN, &run);
     rungs.push(Rung::typical("kerple", move |party| matches_kerple(party, &typical())));
     rungs.push(Rung::typical("kerple_backward", move |party| matches_dr(party, &typical())));
-    let mut add = |aspect: Aspect, kernel, num_heads, positions, how: (Among, Manner, bool)| {
-        let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
-        if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
-            rungs.push(Rung::new("kerple", aspect, move |party| matches_kerple(party, &asked())));
-        }
-        if how.1 != Manner::Traced {
-            rungs.push(Rung::new("kerple_backward", aspect, move |party| {
-                matches_dr(party, &asked())
-            }));
-        }
-    };
+    let mut add =
+        |aspect: Aspect, kernel, num_heads, positions, how: (Among, Manner, Option<usize>)| {
+            let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
+            if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
+                rungs.push(Rung::new("kerple", aspect, move |party| {
+                    matches_kerple(party, &asked())
+                }));
+            }
+            if how.1 != Manner::Traced {
+                rungs.push(Rung::new("kerple_backward", aspect, move |party| {
+                    matches_dr(party, &asked())
+                }));
+            }
+        };
     for kernel in [Kernel::Logarithmic, Kernel::Power] {
         add(Aspect::Statistics, kernel, 1, 2, PLAIN);
         add(Aspect::Statistics, kernel, 1, 5, PLAIN);
         add(Aspect::Order, kernel, 3, 5, PLAIN);
-        add(Aspect::Range, kernel, 4, 5, (Among::Nothing, Manner::Plain, true));
+        add(Aspect::Range, kernel, 4, 5, (Among::Nothing, Manner::Plain, Some(0)));
         for among in [Among::Zeros, Among::Nan] {
-            add(Aspect::Special, kernel, 4, 5, (among, Manner::Plain, false));
-            add(Aspect::Special, kernel, 5, 9, (among, Manner::Plain, true));
+            add(Aspect::Special, kernel, 4, 5, (among, Manner::Plain, None));
+            add(Aspect::Special, kernel, 5, 9, (among, Manner::Plain, Some(0)));
         }
         for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, false));
-            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, true));
+            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, None));
+            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, Some(0)));
         }
         for n in sizes(&run) {
-            add(Aspect::Extent, kernel, 4, n, (Among::Nothing, Manner::Plain, true));
-            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, true));
+            add(Aspect::Extent, kernel, 4, n, (Among::Nothing, Manner::Plain, Some(0)));
+            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(0)));
         }
+        // Each head is beyond each bound.
+        for (n, first) in edges(&run).into_iter().flat_map(|n| (1..4).map(move |first| (n, first)))
+        {
+            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(first)));
+        }
+        add(Aspect::Extent, kernel, 1, 4, (Among::Nothing, Manner::Plain, Some(0)));
         for positions in [300, 1000].into_iter().filter(|_| run.every_size) {
             add(Aspect::Precision, kernel, 2, positions, PLAIN);
         }
@@ -328,7 +378,7 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
                 kernel,
                 heads,
                 positions,
-                (among, manner, mixture.pick(2, &[true, false])),
+                (among, manner, mixture.pick(2, &[Some(0), None])),
             );
         }
     }
@@ -373,9 +423,15 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         add(Aspect::Extent, [1, 2, 2, 2], n + 2, 4, plain, BASE);
         add(Aspect::Extent, [n, 2, 1, 1], 4, 4, plain, BASE);
     }
+    // Of two heads of two elements, so that all of the formula shows.
     for n in edges(&run) {
         add(Aspect::Extent, [1, 2, 2, n], 4, 4, plain, BASE);
-        add(Aspect::Extent, [1, 2, 1, 2], 4, 2 * n, plain, BASE);
+        add(Aspect::Extent, [1, 2, 2, 2], 4, 2 * n, plain, BASE);
+        add(Aspect::Extent, [1, n, 2, 2], n + 2, 4, plain, BASE);
+        add(Aspect::Extent, [n, 2, 2, 2], 4, 4, plain, BASE);
+    }
+    for [s, t] in short_texts(&run) {
+        add(Aspect::Extent, [1, s, 2, 2], t, 4, plain, BASE);
     }
     for mixture in mixtures(&run).into_iter().step_by(4) {
         let [b, s] = mixture.tokens;

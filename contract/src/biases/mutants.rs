@@ -6,6 +6,7 @@ use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use std::cell::LazyCell;
 
 type Biases = dyn ScoreBiases;
 
@@ -150,8 +151,8 @@ impl ScoreBiases for Mixed<Biases> {
         let (nh, t) = (case.r1.len(), case.positions);
         let call = Call::of("kerple_backward", [("n", nh), ("t", t)]).with(dy).asked(manner);
         let turn = self.mixer.turn(&call);
-        let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.kerple_backward_in(manner, case, dy));
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| LazyCell::new(move || party.kerple_backward_in(manner, case, dy)));
         let part = |of: fn(KerpleGrads) -> Vec<f32>| {
             turn.values(&[("n", nh)], || right.clone().map(of), || wrong.clone().map(of))
         };

@@ -235,6 +235,26 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     for [b, s] in many(run) {
         add(Aspect::Extent, Plan { heads: [b, s, 2], ..full });
     }
+    // With a scale, where all of a head turns and where a part of it does, so that all of the formula shows.
+    let whole = Plan { scale: 1.25, offset: 3, ..full };
+    for scaled in [whole, Plan { hd: 8, ..whole }] {
+        for manner in Manner::OTHERS {
+            add(Aspect::Extent, Plan { manner, ..scaled });
+        }
+        for among in [Among::Zeros, Among::Nan] {
+            add(Aspect::Extent, Plan { among, ..scaled });
+        }
+        for offset in [0, 1, 2, 10, 70, 300] {
+            add(Aspect::Extent, Plan { offset, ..scaled });
+        }
+        for n in edges(run) {
+            add(Aspect::Extent, Plan { heads: [n, 2, 2], ..scaled });
+            add(Aspect::Extent, Plan { heads: [2, n, 2], ..scaled });
+            add(Aspect::Extent, Plan { heads: [2, 2, n], ..scaled });
+            let more = scaled.hd - 2 * scaled.planes;
+            add(Aspect::Extent, Plan { hd: 2 * n + 2 + more, planes: n + 1, ..scaled });
+        }
+    }
     for mixture in mixtures(run).into_iter().step_by(2) {
         let hd = mixture.pick(1, &menu::HEAD_DIM);
         let manner = mixture.pick(2, &Manner::ALL);

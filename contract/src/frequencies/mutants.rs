@@ -6,6 +6,7 @@ use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use std::cell::LazyCell;
 
 type Any = dyn StretchedRope;
 
@@ -58,7 +59,8 @@ impl StretchedRope for Mixed<Any> {
         let FrequenciesCase { rule, rotary_dim, offset, seq_len, .. } = case;
         let sizes = [("d", *rotary_dim), ("length", offset + seq_len), ("ms", trained(rule))];
         let turn = self.mixer.turn(&Call::of("frequencies", sizes));
-        let [right, wrong] = [&self.right, &self.wrong].map(|party| party.frequencies(case));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|party| LazyCell::new(move || party.frequencies(case)));
         let list = |reply: &Reply<Frequencies>| Ok(reply.clone()?.frequencies);
         let planes = [("plane", rotary_dim / 2)];
         let frequencies = turn.values(&planes, || list(&right), || list(&wrong))?;
@@ -89,8 +91,8 @@ impl StretchedRope for Mixed<Any> {
         dy: &[f32],
     ) -> Reply<StretchedRopeGrads> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
-        let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.backward_in(manner, case, dy));
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| LazyCell::new(move || party.backward_in(manner, case, dy)));
         let part = |axes: &[_], of: fn(StretchedRopeGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };

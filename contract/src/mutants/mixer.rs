@@ -180,6 +180,8 @@ enum Choice {
     Bug(Condition),
     /// What the right party does; the calls are written down.
     Watch(Rc<RefCell<BTreeSet<(&'static str, Way)>>>),
+    /// What the right party does; of these conditions, those that a call meets are marked.
+    Mark(Rc<RefCell<Vec<(Condition, bool)>>>),
     /// What the right party does; the answers to one method that are asked in one way are spoilt.
     Spoil(&'static str, Way),
 }
@@ -208,6 +210,11 @@ impl Mixer {
         Self { choice: Choice::Watch(seen.clone()), calls: Cell::new(0) }
     }
 
+    /// Marks the conditions that a call meets.
+    pub fn marking(marks: &Rc<RefCell<Vec<(Condition, bool)>>>) -> Self {
+        Self { choice: Choice::Mark(marks.clone()), calls: Cell::new(0) }
+    }
+
     /// Spoils the answers of `call` that are asked in this way.
     pub fn spoiling(call: &'static str, way: Way) -> Self {
         Self { choice: Choice::Spoil(call, way), calls: Cell::new(0) }
@@ -221,8 +228,14 @@ impl Mixer {
     /// Whose turn this call is. It is counted.
     pub fn turn(&self, call: &Call) -> Turn {
         let before = self.calls.replace(self.calls.get() + 1);
-        match self.choice {
+        match &self.choice {
             Choice::Bug(when) => when.turn(call, before),
+            Choice::Mark(marks) => {
+                for (when, met) in marks.borrow_mut().iter_mut() {
+                    *met |= !matches!(when.turn(call, before), Turn::Right);
+                }
+                Turn::Right
+            }
             _ => self.turn_of_method(call).unwrap_or(Turn::Right),
         }
     }
@@ -237,7 +250,7 @@ impl Mixer {
                 seen.borrow_mut().extend(Way::of(call).map(|way| (call.name, way)));
                 None
             }
-            Choice::Bug(_) | Choice::Spoil(..) => None,
+            Choice::Bug(_) | Choice::Mark(_) | Choice::Spoil(..) => None,
         }
     }
 }

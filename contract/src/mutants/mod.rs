@@ -12,12 +12,17 @@ mod table;
 
 pub use table::{Table, table};
 
-use crate::component::{Component, NET, Probe};
+use crate::component::{Component, Invariant, Probe};
 use crate::diagnosis;
-use crate::ladder::Draw;
+use crate::ladder::{Draw, Rung};
 use crate::run::Run;
 use mixer::{Condition, Mixer};
 use rayon::prelude::*;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One mutant: a bug of the museum, by its place there, under a condition.
@@ -50,13 +55,12 @@ pub const QUESTIONS: usize = 200;
 /// Makes and judges each `step`-th mutant of a component, on all cores. `told` hears how many are done, and of
 /// how many.
 pub fn fates<P: Component + ?Sized>(step: usize, told: Told<'_>) -> Vec<(Mutant, Fate)> {
-    let conditions = mixer::conditions(P::axes());
-    let of_bug = |bug| conditions.iter().map(move |&when| Mutant { bug, when });
+    let judges = Judges::<P>::new(step > 1);
+    let of_bug = |bug| judges.conditions.iter().map(move |&when| Mutant { bug, when });
     let all: Vec<Mutant> = (0..P::bugs().len()).flat_map(of_bug).step_by(step).collect();
-    let right: Vec<_> = (0..QUESTIONS).map(|question| roam(&*P::oracle(), question)).collect();
     let done = AtomicUsize::new(0);
     let judge = |&mutant: &Mutant| {
-        let fate = fate::<P>(mutant, &right);
+        let fate = judges.fate(mutant);
         told(done.fetch_add(1, Ordering::Relaxed) + 1, all.len());
         (mutant, fate)
     };
@@ -71,23 +75,110 @@ fn roam<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Probe> {
     P::roam(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
 }
 
-fn fate<P: Component + ?Sized>(mutant: Mutant, right: &[Vec<Probe>]) -> Fate {
-    // Each question meets it new: a mutant may count its calls.
-    let party = || P::mixed((P::bugs()[mutant.bug].party)(), Mixer::new(mutant.when));
-    let run = Run { shrink: false, ..Run::default() };
-    // The nets first: they catch most.
-    let (nets, others): (Vec<_>, Vec<_>) =
-        P::invariants().iter().partition(|law| law.stays == Some(NET));
-    if nets.iter().chain(&others).any(|law| law.judge(&party(), &run).is_err()) {
-        return Fate::Caught;
+/// What the invariants ask.
+fn run() -> Run {
+    Run { shrink: false, ..Run::default() }
+}
+
+/// Of each condition, the places of the questions that meet it in some call.
+type Met = HashMap<Condition, Vec<usize>>;
+
+/// Asks a party something, and says whether its answers are right.
+type Question<P> = Box<dyn Fn(&P) -> bool>;
+
+/// What is known of a component's questions before its mutants are judged. It changes no verdict, and saves most of the
+/// time.
+struct Judges<P: ?Sized> {
+    conditions: Vec<Condition>,
+    /// Of the invariants. To all others a mutant under the condition answers as the oracle does, call by call: what is
+    /// asked next depends on its answers alone.
+    laws: Met,
+    near: Option<Near>,
+    /// The oracle's answers to the random questions.
+    right: Vec<Vec<Probe>>,
+    of: PhantomData<fn(&P)>,
+}
+
+/// Where a mutant is probably wrong: at a rung where its bug is wrong and that meets its condition. A sample is judged
+/// without it: to know it costs as much as a mutant of each bug.
+struct Near {
+    /// Of the rungs that are climbed.
+    rungs: Met,
+    /// Of each bug, the rungs at which it is wrong.
+    wrong_at: Vec<HashSet<usize>>,
+}
+
+impl<P: Component + ?Sized> Judges<P> {
+    fn new(is_sample: bool) -> Self {
+        let conditions = mixer::conditions(P::axes());
+        let law = |law: &'static Invariant<P>| -> Question<P> {
+            Box::new(|party| law.judge(party, &run()).is_ok())
+        };
+        let laws: Vec<_> = P::invariants().iter().map(law).collect();
+        Self {
+            laws: met(&conditions, &laws),
+            near: (!is_sample).then(|| Near {
+                rungs: met(&conditions, &rungs::<P>()),
+                wrong_at: P::bugs().par_iter().map(|bug| wrong_at(&*(bug.party)())).collect(),
+            }),
+            right: (0..QUESTIONS).map(|question| roam(&*P::oracle(), question)).collect(),
+            conditions,
+            of: PhantomData,
+        }
     }
-    let (id, words) = (P::bugs()[mutant.bug].id, mutant.when.words());
-    if ALLOWED.iter().any(|(bug, when, _)| *bug == id && *when == words) {
-        return Fate::Alike;
+
+    fn fate(&self, mutant: Mutant) -> Fate {
+        // Each question meets it new: a mutant may count its calls.
+        let party = || P::mixed((P::bugs()[mutant.bug].party)(), Mixer::new(mutant.when));
+        let is_near = |near: &Near| {
+            let rungs = rungs::<P>();
+            let mut met = near.rungs[&mutant.when].iter();
+            met.any(|nth| near.wrong_at[mutant.bug].contains(nth) && !rungs[*nth](&*party()))
+        };
+        let mut laws = self.laws[&mutant.when].iter().map(|&nth| &P::invariants()[nth]);
+        if self.near.as_ref().is_some_and(is_near)
+            || laws.any(|law| law.judge(&*party(), &run()).is_err())
+        {
+            return Fate::Caught;
+        }
+        let (id, words) = (P::bugs()[mutant.bug].id, mutant.when.words());
+        if ALLOWED.iter().any(|(bug, when, _)| *bug == id && *when == words) {
+            return Fate::Alike;
+        }
+        let differs = |(question, right): (usize, &Vec<Probe>)| {
+            let answers = roam(&*party(), question);
+            answers.iter().zip(right).any(|(answer, right)| !diagnosis::same(answer, right))
+        };
+        if self.right.iter().enumerate().any(differs) { Fate::Survived } else { Fate::Alike }
     }
-    let differs = |(question, right): (usize, &Vec<Probe>)| {
-        let answers = roam(&*party(), question);
-        answers.iter().zip(right).any(|(answer, right)| !diagnosis::same(answer, right))
+}
+
+/// Which questions meet each condition. The oracle is asked.
+fn met<P: Component + ?Sized>(conditions: &[Condition], questions: &[Question<P>]) -> Met {
+    let mut met: Met = conditions.iter().map(|&when| (when, vec![])).collect();
+    for (nth, question) in questions.iter().enumerate() {
+        let marks = Rc::new(RefCell::new(conditions.iter().map(|&when| (when, false)).collect()));
+        let right = question(&*P::mixed(P::oracle(), Mixer::marking(&marks)));
+        assert!(right, "{}: the oracle breaks the contract", P::SLUG);
+        for &(when, _) in marks.borrow().iter().filter(|(_, met)| *met) {
+            met.entry(when).or_default().push(nth);
+        }
+    }
+    met
+}
+
+/// The rungs that invariants climb. A panic is a wrong answer, as it is for an invariant.
+fn rungs<P: Component + ?Sized>() -> Vec<Question<P>> {
+    let climbed = P::ladder(&run()).into_iter().filter(|rung| !rung.typical);
+    let question = |rung: Rung<P>| -> Question<P> {
+        Box::new(move |party| {
+            catch_unwind(AssertUnwindSafe(|| (rung.judge)(party).is_ok())).unwrap_or(false)
+        })
     };
-    if right.iter().enumerate().any(differs) { Fate::Survived } else { Fate::Alike }
+    climbed.map(question).collect()
+}
+
+fn wrong_at<P: Component + ?Sized>(party: &P) -> HashSet<usize> {
+    let rungs = rungs::<P>().into_iter().enumerate();
+    rungs.filter(|(_, is_right)| !is_right(party)).map(|(nth, _)| nth).collect()
 }

@@ -7,6 +7,7 @@ use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way
 use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::rotations::menu::{HEAD_DIM, SECTIONS};
 use crate::rotations::party::*;
+use std::cell::LazyCell;
 
 type Any = dyn Rotations;
 
@@ -68,7 +69,8 @@ impl Rotations for Mixed<Any> {
         let mut call = Call::of("xpos", axes(case.shape)).asked(manner).with(&case.q).with(&case.k);
         call.sizes.push(("position", case.offset));
         let turn = self.mixer.turn(&call);
-        let [right, wrong] = [&self.right, &self.wrong].map(|party| party.xpos_in(manner, case));
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| LazyCell::new(move || party.xpos_in(manner, case)));
         let part = |of: fn(TurnedPair) -> Vec<f32>| {
             turn.values(&axes(case.shape), || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -116,8 +118,8 @@ impl Rotations for Mixed<Any> {
         dy: &[f32],
     ) -> Reply<LinearGrads> {
         let turn = self.mixer.turn(&of_linear("linear_backward", case).asked(manner).with(dy));
-        let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.linear_backward_in(manner, case, dy));
+        let [right, wrong] = [&self.right, &self.wrong]
+            .map(|party| LazyCell::new(move || party.linear_backward_in(manner, case, dy)));
         let part = |of: fn(LinearGrads) -> Vec<f32>| {
             turn.values(&axes(case.shape), || right.clone().map(of), || wrong.clone().map(of))
         };

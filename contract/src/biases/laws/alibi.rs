@@ -1,0 +1,184 @@
+//! ALiBi: the slopes of the heads, and the weights.
+
+use super::{Biases, of_length, sees_the_past};
+use crate::biases::oracle::{BiasLoops, softmax};
+use crate::biases::party::*;
+use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
+use crate::breach::*;
+use crate::ladder::{Draw, climb};
+use crate::laws::widen;
+use crate::oracle::Oracle;
+use crate::run::Run;
+
+// --- slopes ---------------------------------------------------------------------------------
+
+/// Compares all slopes of some number of heads.
+fn has_slopes(party: &Biases, num_heads: usize, expected: &[f64]) -> Step {
+    answer("slopes", || party.slopes(num_heads))
+        .and_then(|got| {
+            let off = |i: usize| tolerance::slope(i + 1, num_heads, expected[i]);
+            within_f64("slopes", &[num_heads], &got, expected, off, SLOPE_WHY)
+        })
+        .map_err(|breach| breach.on(format!("{num_heads} heads")))
+}
+
+pub(in crate::biases) fn matches_slopes(party: &Biases, num_heads: usize) -> Step {
+    has_slopes(party, num_heads, &Oracle.slopes(num_heads))
+}
+
+fn powers_of_half(exponents: &[f64]) -> Vec<f64> {
+    exponents.iter().map(|exponent| (-exponent).exp2()).collect()
+}
+
+pub(super) fn slopes_of_powers(party: &Biases, _: &Run) -> Verdict {
+    let halves: Vec<f64> = (1..=16).map(|t| f64::from(t) / 2.0).collect();
+    let eight: Vec<f64> = (1..=8).map(f64::from).collect();
+    for exponents in [&[8.0][..], &[4.0, 8.0], &[2.0, 4.0, 6.0, 8.0], &eight, &halves] {
+        has_slopes(party, exponents.len(), &powers_of_half(exponents))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn slopes_published(party: &Biases, _: &Run) -> Verdict {
+    let halves = (1..=16).map(|t| f64::from(t) / 2.0);
+    let twenty: Vec<f64> = halves.chain([0.25, 0.75, 1.25, 1.75]).collect();
+    let twelve = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.5, 1.5, 2.5, 3.5];
+    for exponents in [&[2.0, 4.0, 6.0, 8.0, 1.0, 3.0][..], &twelve, &twenty] {
+        has_slopes(party, exponents.len(), &powers_of_half(exponents))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn slopes_between_neighbours(party: &Biases, run: &Run) -> Verdict {
+    for num_heads in (3..=70usize).filter(|nh| run.every_size || [3, 6, 11].contains(nh)) {
+        let power = 1 << num_heads.ilog2();
+        let on = |breach: Box<Breach>| breach.on(format!("{num_heads} heads"));
+        let slopes = answer("slopes", || party.slopes(num_heads)).map_err(on)?;
+        let many = slopes.len() == num_heads;
+        holds("slopes", many, || format!("{} slopes", slopes.len())).map_err(on)?;
+        for nth in power..num_heads {
+            let i = nth - power;
+            let before = if i == 0 { 1.0 } else { slopes[i - 1] };
+            let (square, product) = (slopes[nth] * slopes[nth], before * slopes[i]);
+            // What the three of them may be off: twice the one, and the two others.
+            let off = |nth: usize| tolerance::slope(nth + 1, num_heads, 1.0);
+            let right = (square - product).abs() <= product * (2.0 * off(nth) + 2.0 * off(i));
+            holds("slopes", right, || {
+                format!("the square of slope {} is {square}, expected {product}", nth + 1)
+            })
+            .map_err(on)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn slopes_any(party: &Biases, run: &Run) -> Verdict {
+    climb(party, run, "slopes")
+}
+
+// --- ALiBi ----------------------------------------------------------------------------------
+
+fn alibi(party: &Biases, case: &AlibiCase) -> Step<Vec<f32>> {
+    let [s, t, nh, _] = case.shape;
+    answer("alibi", || party.alibi(case))
+        .and_then(|w| of_length("alibi", &[nh, s, t], w))
+        .map_err(|breach| breach.on(case))
+}
+
+/// What the loops give, and how far it may be off.
+fn alibi_loops(case: &AlibiCase) -> (Vec<f64>, Vec<f64>) {
+    let scores = Oracle.alibi_scores(case);
+    (softmax(&scores, case.shape[1]), tolerance::alibi(case, &scores))
+}
+
+pub(in crate::biases) fn matches_alibi(party: &Biases, case: &AlibiCase) -> Step {
+    let [s, t, nh, _] = case.shape;
+    let (expected, off) = alibi_loops(case);
+    let got = alibi(party, case)?;
+    within("alibi", &[nh, s, t], &got, &expected, |i| off[i], WEIGHT_WHY)
+        .map_err(|breach| breach.on(case))
+}
+
+/// Queries and keys of 0: what is left is the bias.
+fn of_zeros(shape: [usize; 4]) -> AlibiCase {
+    let [s, t, nh, hd] = shape;
+    AlibiCase { shape, q: vec![0.0; s * nh * hd], k: vec![0.0; t * nh * hd] }
+}
+
+pub(super) fn alibi_by_numbers(party: &Biases, _: &Run) -> Verdict {
+    // Slopes 1/16 and 1/256.
+    let case = of_zeros([1, 5, 2, 1]);
+    let (w, off) = (widen(&alibi(party, &case)?), alibi_loops(&case).1);
+    for (head, slope) in [(0, 1.0 / 16.0f64), (1, 1.0 / 256.0)] {
+        for n in 1..5 {
+            let at = head * 5 + n;
+            let (got, expected) = (w[at] / w[at - 1], slope.exp());
+            let off = 2.0 * (off[at] / w[at] + off[at - 1] / w[at - 1]) * expected;
+            within_f64("alibi", &[1], &[got], &[expected], |_| off, WEIGHT_WHY)
+                .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn alibi_falls(party: &Biases, run: &Run) -> Verdict {
+    for nh in [1, 3, 8].into_iter().filter(|nh| run.every_size || *nh < 4) {
+        let case = of_zeros([2, 6, nh, 1]);
+        let w = alibi(party, &case)?;
+        for (row, w) in w.chunks(6).enumerate() {
+            let seen = &w[..5 + row % 2];
+            let falls = seen.windows(2).all(|pair| pair[0] < pair[1]);
+            holds("alibi", falls, || format!("weights from far to near: {seen:?}"))
+                .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn alibi_after_the_scale(party: &Biases, _: &Run) -> Verdict {
+    let case = of_zeros([1, 4, 2, 16]);
+    let plain = of_zeros([1, 4, 2, 1]);
+    let (w, expected) = (alibi(party, &case)?, widen(&alibi(party, &plain)?));
+    let off = alibi_loops(&case).1;
+    within("alibi", &[2, 1, 4], &w, &expected, |i| 2.0 * off[i], WEIGHT_WHY)
+        .map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+/// A text of some tokens, in which no two are alike.
+pub(in crate::biases) fn alibi_text(shape: [usize; 4], run: &Run) -> AlibiCase {
+    let [s, t, nh, hd] = shape;
+    let mut draw = Draw::new(run, (s * 7 + t * 11 + nh * 13 + hd) as u64);
+    let share = 0.5 / (hd as f32).sqrt();
+    let mut values = |n: usize| draw.values(n).into_iter().map(|x| x * share).collect();
+    AlibiCase { shape, q: values(s * nh * hd), k: values(t * nh * hd) }
+}
+
+pub(super) fn alibi_decoding(party: &Biases, run: &Run) -> Verdict {
+    let whole = alibi_text([6, 6, 2, 4], run);
+    let all = alibi(party, &whole)?;
+    let off = alibi_loops(&whole).1;
+    for s in [1, 2, 5] {
+        let last =
+            AlibiCase { shape: [s, 6, 2, 4], q: whole.q[(6 - s) * 8..].to_vec(), ..whole.clone() };
+        let w = alibi(party, &last)?;
+        let place = |i: usize| i / (6 * s) * 36 + (6 - s) * 6 + i % (6 * s);
+        let expected: Vec<f64> = (0..w.len()).map(|i| f64::from(all[place(i)])).collect();
+        within("alibi", &[2, s, 6], &w, &expected, |i| 2.0 * off[place(i)], WEIGHT_WHY)
+            .map_err(|breach| breach.on(&last))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn alibi_no_future(party: &Biases, run: &Run) -> Verdict {
+    for shape in [[4, 4, 2, 2], [3, 7, 1, 4], [1, 1, 1, 1]] {
+        let case = alibi_text(shape, run);
+        let w = alibi(party, &case)?;
+        sees_the_past("alibi", &w, shape[0], shape[1]).map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn alibi_any(party: &Biases, run: &Run) -> Verdict {
+    climb(party, run, "alibi")
+}

@@ -1,0 +1,335 @@
+//! T5: the bucket of a distance, the bias that is read from a table, and its gradient.
+
+use super::{Asked, Biases, of_length};
+use crate::biases::oracle::BiasLoops;
+use crate::biases::party::*;
+use crate::biases::tolerance::{self, SUM_WHY};
+use crate::breach::*;
+use crate::ladder::climb;
+use crate::oracle::Oracle;
+use crate::run::Run;
+
+// --- buckets --------------------------------------------------------------------------------
+
+/// T5's own sizes.
+pub(in crate::biases) fn published(relative: i64, bidirectional: bool) -> BucketCase {
+    BucketCase { relative, bidirectional, num_buckets: 32, max_distance: 128 }
+}
+
+fn bucket(party: &Biases, case: &BucketCase) -> Step<usize> {
+    answer("bucket", || party.bucket(case)).map_err(|breach| breach.on(case))
+}
+
+fn has_bucket(party: &Biases, case: &BucketCase, expected: usize) -> Step {
+    let got = bucket(party, case)?;
+    holds("bucket", got == expected, || format!("the bucket is {got}, expected {expected}"))
+        .map_err(|breach| breach.on(case))
+}
+
+pub(in crate::biases) fn matches_bucket(party: &Biases, case: &BucketCase) -> Step {
+    has_bucket(party, case, Oracle.bucket(case))
+}
+
+/// Last distances of a bucket and first ones of the next, as T5's code has them: (distance, bucket).
+const EDGES: [(i64, usize); 15] = [
+    (0, 0),
+    (1, 1),
+    (15, 15),
+    (16, 16),
+    (18, 16),
+    (19, 17),
+    (20, 17),
+    (21, 18),
+    (45, 23),
+    (46, 24),
+    (112, 30),
+    (113, 31),
+    (127, 31),
+    (128, 31),
+    (1000, 31),
+];
+
+/// Those in both directions.
+const EDGES_OF_BOTH: [(i64, usize); 14] = [
+    (0, 0),
+    (1, 1),
+    (7, 7),
+    (8, 8),
+    (11, 8),
+    (12, 9),
+    (15, 9),
+    (16, 10),
+    (31, 11),
+    (32, 12),
+    (63, 13),
+    (64, 14),
+    (90, 14),
+    (91, 15),
+];
+
+pub(super) fn bucket_edges(party: &Biases, _: &Run) -> Verdict {
+    for (distance, expected) in EDGES {
+        has_bucket(party, &published(-distance, false), expected)?;
+    }
+    for (distance, expected) in EDGES_OF_BOTH {
+        has_bucket(party, &published(-distance, true), expected)?;
+    }
+    Ok(None)
+}
+
+/// Sizes of rules: buckets, longest distance, both directions. An odd number of them; hardly any that grow; two.
+pub(in crate::biases) const RULES: [(usize, usize, bool); 8] = [
+    (32, 128, false),
+    (32, 128, true),
+    (8, 20, false),
+    (7, 30, false),
+    (12, 50, true),
+    (6, 10, false),
+    (5, 9, true),
+    (2, 4, false),
+];
+
+pub(super) fn bucket_never_decreases(party: &Biases, run: &Run) -> Verdict {
+    for (num_buckets, max_distance, bidirectional) in RULES {
+        let count = if bidirectional { num_buckets / 2 } else { num_buckets };
+        let mut before = 0;
+        let far = max_distance as i64;
+        let step = if run.every_size { 1 } else { 5 };
+        for distance in (0..far).step_by(step).chain([far, far + 1, 10 * far, 1 << 40]) {
+            let case = BucketCase { relative: -distance, bidirectional, num_buckets, max_distance };
+            let got = bucket(party, &case)?;
+            let right = (before..count).contains(&got) && (distance < far || got == count - 1);
+            holds("bucket", right, || {
+                format!(
+                    "the bucket is {got}; a nearer key has {before}, and the last is {}",
+                    count - 1
+                )
+            })
+            .map_err(|breach| breach.on(case))?;
+            before = got;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn bucket_halves(party: &Biases, _: &Run) -> Verdict {
+    for (num_buckets, max_distance, bidirectional) in RULES {
+        let case = |relative| BucketCase { relative, bidirectional, num_buckets, max_distance };
+        if !bidirectional {
+            continue;
+        }
+        has_bucket(party, &case(0), 0)?;
+        for distance in [1, 2, 3, 7, 8, 9, 20, 49, 127, 128, 500] {
+            let earlier = bucket(party, &case(-distance))?;
+            has_bucket(party, &case(distance), earlier + num_buckets / 2)?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn bucket_of_later_keys(party: &Biases, _: &Run) -> Verdict {
+    for distance in [0, 1, 2, 15, 16, 100, 1000] {
+        has_bucket(party, &published(distance, false), 0)?;
+    }
+    for distance in 0..16 {
+        has_bucket(party, &published(-distance, false), distance as usize)?;
+    }
+    Ok(None)
+}
+
+pub(super) fn bucket_any(party: &Biases, run: &Run) -> Verdict {
+    climb(party, run, "bucket")
+}
+
+// --- T5 -------------------------------------------------------------------------------------
+
+fn t5(party: &Biases, case: &T5Case) -> Step<Vec<f32>> {
+    let [s, t] = case.shape;
+    answer("t5", || party.t5(case))
+        .and_then(|bias| of_length("t5", &[case.num_heads, s, t], bias))
+        .map_err(|breach| breach.on(case))
+}
+
+fn t5_backward(party: &Biases, case: &T5Case, dy: &[f32]) -> Step<Vec<f32>> {
+    answer("t5_backward", || party.t5_backward(case, dy))
+        .and_then(|dtable| of_length("t5_backward", &[case.num_buckets, case.num_heads], dtable))
+        .map_err(|breach| breach.on(case))
+}
+
+const T5_WHY: &str = "the number of the table, as it is";
+
+pub(in crate::biases) fn matches_t5(party: &Biases, asked: &Asked<T5Case>) -> Step {
+    let Asked { manner, case, .. } = asked;
+    let [s, t] = case.shape;
+    answer("t5", || party.t5_in(*manner, case))
+        .and_then(|bias| {
+            same_values("t5", &[case.num_heads, s, t], &bias, &Oracle.t5(case), T5_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+pub(in crate::biases) fn matches_dtable(party: &Biases, asked: &Asked<T5Case>) -> Step {
+    let Asked { manner, case, dy } = asked;
+    let (expected, off) = (Oracle.t5_backward(case, dy), tolerance::t5_backward(case, dy));
+    answer("t5_backward", || party.t5_backward_in(*manner, case, dy))
+        .and_then(|dtable| {
+            let shape = [case.num_buckets, case.num_heads];
+            within("t5_backward", &shape, &dtable, &expected, |i| off[i], SUM_WHY)
+        })
+        .map_err(|breach| breach.on(asked))
+}
+
+/// A table whose numbers are all different, and rise.
+pub(super) fn rising(shape: [usize; 2], bidirectional: bool) -> T5Case {
+    let table = (0..64).map(|i| 0.25 * i as f32).collect();
+    T5Case { shape, num_heads: 2, bidirectional, num_buckets: 32, max_distance: 128, table }
+}
+
+pub(super) fn t5_reads_its_bucket(party: &Biases, _: &Run) -> Verdict {
+    let case = rising([1, 130], false);
+    let bias = t5(party, &case)?;
+    for (distance, bucket) in EDGES.into_iter().filter(|(distance, _)| *distance < 130) {
+        for head in 0..2 {
+            let (got, expected) =
+                (bias[head * 130 + 129 - distance as usize], case.table[bucket * 2 + head]);
+            holds("t5", got == expected, || {
+                format!("head {head} at distance {distance}: {got}, expected {expected}")
+            })
+            .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn t5_relative(party: &Biases, _: &Run) -> Verdict {
+    for bidirectional in [false, true] {
+        let case = rising([12, 12], bidirectional);
+        let bias = t5(party, &case)?;
+        for at in (0..2 * 144).filter(|at| at / 12 % 12 < 11 && at % 12 < 11) {
+            let (here, there) = (bias[at], bias[at + 13]);
+            holds("t5", here == there, || {
+                let (m, n) = (at / 12 % 12, at % 12);
+                format!("bias({m}, {n}) is {here}, and one further on it is {there}")
+            })
+            .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn t5_need_not_fall(party: &Biases, _: &Run) -> Verdict {
+    let case = rising([1, 9], false);
+    let bias = t5(party, &case)?;
+    for of_head in bias.chunks(9) {
+        holds("t5", of_head[0] > of_head[4] && of_head[4] > of_head[8], || {
+            format!("from far to near, for a table that rises with the distance: {of_head:?}")
+        })
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
+    for bidirectional in [false, true] {
+        let all = t5(party, &rising([9, 9], bidirectional))?;
+        for s in [1, 2, 8] {
+            let case = rising([s, 9], bidirectional);
+            let place = |i: usize| i / (9 * s) * 81 + (9 - s) * 9 + i % (9 * s);
+            let expected: Vec<f32> = (0..2 * s * 9).map(|i| all[place(i)]).collect();
+            same_values(
+                "t5",
+                &[2, s, 9],
+                &t5(party, &case)?,
+                &expected,
+                "the rows of the whole text",
+            )
+            .map_err(|breach| breach.on(&case))?;
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn t5_any(party: &Biases, run: &Run) -> Verdict {
+    climb(party, run, "t5")
+}
+
+pub(super) fn t5_gradient_counts(party: &Biases, _: &Run) -> Verdict {
+    let case = rising([20, 20], false);
+    // Later keys are at distance 0; then 20 - j pairs at distance j; 16, 17 and 18 share a bucket.
+    let mut counts: Vec<f32> =
+        (0..32).map(|j| if j < 16 { 20.0 - j as f32 } else { 0.0 }).collect();
+    counts[0] += 190.0;
+    (counts[16], counts[17]) = (4.0 + 3.0 + 2.0, 1.0);
+    let expected: Vec<f32> = counts.iter().flat_map(|count| [*count, 2.0 * *count]).collect();
+    let dy: Vec<f32> = (0..800).map(|at| if at < 400 { 1.0 } else { 2.0 }).collect();
+    let dtable = t5_backward(party, &case, &dy)?;
+    same_values("t5_backward", &[32, 2], &dtable, &expected, "whole numbers, counted")
+        .map_err(|breach| breach.on(&case))?;
+    Ok(None)
+}
+
+pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
+    for (shape, bidirectional) in [([5, 5], false), ([3, 6], true)] {
+        let [s, t] = shape;
+        // Small whole numbers, whose sums are exact.
+        let (num_buckets, max_distance) = if bidirectional { (8, 6) } else { (4, 4) };
+        let table: Vec<f32> = (0..2 * num_buckets).map(|i| i as f32 - 3.0).collect();
+        let case = T5Case { shape, num_heads: 2, bidirectional, num_buckets, max_distance, table };
+        let dy: Vec<f32> = (0..2 * s * t).map(|i| (i * 5 % 7) as f32 - 2.0).collect();
+        let loss = |case: &T5Case| -> Step<f64> {
+            Ok(t5(party, case)?.iter().zip(&dy).map(|(y, dy)| f64::from(y * dy)).sum())
+        };
+        let dtable = t5_backward(party, &case, &dy)?;
+        let before = loss(&case)?;
+        let mut expected = Vec::new();
+        for place in 0..case.table.len() {
+            let mut moved = case.clone();
+            moved.table[place] += 1.0;
+            expected.push((loss(&moved)? - before) as f32);
+        }
+        same_values(
+            "t5_backward",
+            &[num_buckets, 2],
+            &dtable,
+            &expected,
+            "differences of whole numbers",
+        )
+        .map_err(|breach| breach.on(&case))?;
+    }
+    Ok(None)
+}
+
+pub(super) fn t5_gradient_any(party: &Biases, run: &Run) -> Verdict {
+    climb(party, run, "t5_backward")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the oracle has, whole numbers have: past bucket e there are n - e more, and k of them where
+    /// (j / e)^(n - e) >= (longest / e)^k.
+    #[test]
+    fn buckets_in_whole_numbers() {
+        for (num_buckets, max_distance, bidirectional) in RULES {
+            let n = if bidirectional { num_buckets / 2 } else { num_buckets };
+            let (e, more) = (n / 2, (n - n / 2) as u32);
+            let whole = |x: usize, power: u32| (x as f64).powi(power as i32);
+            for distance in e..max_distance + 3 {
+                let passed = |k: &u32| {
+                    let (left, right) = (
+                        whole(distance, more) * whole(e, *k),
+                        whole(max_distance, *k) * whole(e, more),
+                    );
+                    left >= right * (1.0 - 1e-12)
+                };
+                let expected = e + (1..more).filter(passed).count();
+                assert_eq!(
+                    Oracle.bucket_of_distance(distance, n, max_distance),
+                    expected,
+                    "{distance} {n}"
+                );
+            }
+        }
+    }
+}
