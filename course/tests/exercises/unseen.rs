@@ -95,7 +95,7 @@ const ANGLES_IN_F32: &str = "right code may have angles in f32, as transformers 
 const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
 
 /// One in so many is graded if not all are.
-const SAMPLE: usize = 134;
+const SAMPLE: usize = 268;
 
 /// All cases of a kind.
 pub fn all_cases(kind: &str) -> Vec<Case> {
