@@ -1,0 +1,1 @@
+//! Empty: this crate's manifest is its subject.
