@@ -31,17 +31,20 @@ pub const AXES: Axes = Axes {
     quantities: &[("target", &[3, 6, 16, 32, 63])],
 };
 
-/// The answer of two parties, as the mixer chooses. `take` and `put` turn a rank's result into values and back.
+/// The answer of one of two parties, or of both, as the mixer chooses. A party that is not needed is not asked: each
+/// world has threads of its own. `take` and `put` turn a rank's result into values and back.
 fn mixed<T>(
     turn: Turn,
     sizes: [usize; 2],
-    [right, wrong]: [Reply<World<T>>; 2],
+    parties: [&Ranks; 2],
+    ask: impl Fn(&Ranks) -> Reply<World<T>>,
     take: impl Fn(&T) -> Vec<f32>,
     put: impl Fn(&[f32]) -> T,
 ) -> Reply<World<T>> {
+    let [right, wrong] = parties;
     match turn {
-        Turn::Right => return right,
-        Turn::Wrong => return wrong,
+        Turn::Right => return ask(right),
+        Turn::Wrong => return ask(wrong),
         Turn::Part(..) | Turn::Spoilt(_) => {}
     }
     // A world in which a rank has no result has no values: it is a refusal.
@@ -52,9 +55,9 @@ fn mixed<T>(
         };
         Ok(world.ranks.iter().map(of_rank).collect::<Reply<Vec<_>>>()?.concat())
     };
-    let right = right?;
+    let right = ask(right)?;
     let axes = [("r", sizes[0]), ("element", sizes[1])];
-    match turn.values(&axes, || values(&right), || values(&wrong?)) {
+    match turn.values(&axes, || values(&right), || values(&ask(wrong)?)) {
         Ok(values) => {
             let ranks = values.chunks(sizes[1]).map(|of| RankOutcome::Result(put(of))).collect();
             Ok(World { ranks, ..right })
@@ -75,18 +78,18 @@ impl Collectives for Mixed<Ranks> {
         let target = case.targets.iter().copied().max().unwrap_or(0);
         let sizes = [("w", w), ("t", t), ("n", n), ("target", target)];
         let turn = self.mixer.turn(&Call::of("entropy", sizes).with(&case.logits));
-        let answers = [&self.right, &self.wrong].map(|party| party.entropy(case));
+        let ask = |party: &Ranks| party.entropy(case);
         let take = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
         let put = |values: &[f32]| Entropy { loss: values[0], dlogits: values[1..].to_vec() };
-        mixed(turn, [w, 1 + t * n], answers, take, put)
+        mixed(turn, [w, 1 + t * n], [&*self.right, &*self.wrong], ask, take, put)
     }
 
     fn tree_sum(&self, case: &SumCase) -> Reply<World<Vec<f32>>> {
         let (w, len) = (case.world_size, case.len);
         let turn =
             self.mixer.turn(&Call::of("tree_sum", [("w", w), ("len", len)]).with(&case.values));
-        let answers = [&self.right, &self.wrong].map(|party| party.tree_sum(case));
-        mixed(turn, [w, len], answers, Vec::clone, <[f32]>::to_vec)
+        let ask = |party: &Ranks| party.tree_sum(case);
+        mixed(turn, [w, len], [&*self.right, &*self.wrong], ask, Vec::clone, <[f32]>::to_vec)
     }
 }
 
