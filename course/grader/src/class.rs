@@ -9,9 +9,10 @@ use crate::parts::Parts;
 use crate::record::{Record, Sandbox};
 use crate::settings::Settings;
 use crate::submissions::{Submissions, found, refuse_twins, shard};
+use crate::systems::System;
 use crate::told::{Anew, Told};
 use crate::{intake, package};
-use course::arguments::{GradeArguments, SandboxLines};
+use course::arguments::{Format, GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
 use learner::exercise::Workspace;
 use learner::progress::with_spinner;
@@ -47,7 +48,12 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     }
     let settings = read(arguments.settings.as_deref(), Settings::read)?;
     let changes = read(arguments.changes.as_deref(), Changes::read)?;
-    let mut all = found(&arguments.submissions)?;
+    // A table that an earlier call has made is written again, and so its names are those of this call.
+    let is_canvas =
+        arguments.format.contains(&Format::Canvas) || arguments.out.join("canvas.csv").exists();
+    let systems: &[System] =
+        if is_canvas { &[System::Moodle, System::Canvas] } else { &[System::Moodle] };
+    let mut all = found(&arguments.submissions, systems)?;
     let whose = |name: &str| settings.columns.whose_words(name, &arguments.format);
     refuse_twins(&mut all, whose);
     let names: Vec<String> = all.keys().cloned().collect();

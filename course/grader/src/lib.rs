@@ -26,5 +26,6 @@ pub mod program;
 pub mod record;
 pub mod settings;
 pub mod submissions;
+pub mod systems;
 pub mod told;
 pub mod worker;

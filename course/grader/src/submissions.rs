@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::intake::{Source, is_archive, is_junk, names_in_zip};
-use crate::output::table::moodle_participant;
+use crate::systems::System;
 use contract::registry::COMPONENTS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,10 +21,6 @@ const TAKEN: &[&str] = &[
     "github.md",
 ];
 
-/// What Moodle writes behind a participant's name and number.
-const OF_MOODLE: &str = "_assignsubmission_file_";
-const TEXT_OF_MOODLE: &str = "_assignsubmission_onlinetext_";
-
 /// Something that may be a submission, and what it is called as a file.
 struct Member {
     file: String,
@@ -33,16 +29,16 @@ struct Member {
 }
 
 /// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class. So is what
-/// Moodle makes of one, as an archive or unpacked. What is in a class and can't be a submission is among them, with the reason:
-/// nobody is left out in silence.
+/// Moodle makes of one, as an archive or unpacked, and what Canvas makes, if it is among the `systems`. What is in a class and can't
+/// be a submission is among them, with the reason: nobody is left out in silence.
 ///
 /// # Errors
 /// A path that is not there; nothing in a folder; two of one name.
-pub fn found(paths: &[PathBuf]) -> Result<Submissions> {
+pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
     let mut all = Submissions::new();
     let mut places: BTreeMap<String, (String, PathBuf)> = BTreeMap::new();
     for path in paths {
-        for Member { file, path, source } in members(path)? {
+        for Member { file, path, source } in members(path, systems)? {
             let whole = matches!(&source, Source::Path(path) if !path.is_dir());
             let mut name = name(&file, whole);
             if let Some((other, place)) = places.get(&name) {
@@ -114,7 +110,7 @@ fn is_submission(folder: &Path) -> bool {
 }
 
 /// What a path of the command's stands for.
-fn members(path: &Path) -> Result<Vec<Member>> {
+fn members(path: &Path, systems: &[System]) -> Result<Vec<Member>> {
     if let Err(error) = path.symlink_metadata() {
         return Err(Error::Argument {
             what: "a submission is a folder, a .zip or a .tar.gz".to_string(),
@@ -127,71 +123,77 @@ fn members(path: &Path) -> Result<Vec<Member>> {
     let file = path.file_name().or(whole.file_name()).unwrap_or_default();
     let file = file.to_string_lossy().into_owned();
     // The folder of one participant is one submission, whatever is in it.
-    if participant(&file).is_none() {
-        let participants = participants(path)?;
-        if path.is_dir() && (!participants.is_empty() || !is_submission(path)) {
-            return in_folder(path);
+    if !systems.iter().any(|system| system.split(&file).is_some()) {
+        let class = of_system(path, systems)?;
+        if path.is_dir() && (class.is_some() || !is_submission(path)) {
+            return in_folder(path, systems);
         }
-        if !participants.is_empty() {
-            return Ok(in_zip(path, &participants));
+        if let Some((system, participants)) = class {
+            return Ok(in_zip(path, system, &participants));
+        }
+        if path.is_file() && of_system(path, &[System::Canvas])?.is_some() {
+            return Err(Error::Argument {
+                what: "a submission is of one participant".to_string(),
+                expected: "the files of one, or a class whose system is known".to_string(),
+                got: format!("{}, whose names are those of a class from Canvas", path.display()),
+                to_do: "add --format canvas".to_string(),
+            });
         }
     }
     let (path, source) = (path.to_path_buf(), Source::Path(path.to_path_buf()));
     Ok(vec![Member { file, path, source }])
 }
 
-/// The participants for whom Moodle has made folders or files in a folder, or in a zip that holds nothing else: the beginnings of
-/// these names.
-fn participants(path: &Path) -> Result<BTreeSet<String>> {
+/// The first of these systems that has named the entries of a folder, or of a zip that holds nothing else, and the participants.
+fn of_system(path: &Path, systems: &[System]) -> Result<Option<(System, BTreeSet<String>)>> {
+    for &system in systems {
+        let participants = participants(path, system)?;
+        if !participants.is_empty() {
+            return Ok(Some((system, participants)));
+        }
+    }
+    Ok(None)
+}
+
+/// The participants that a system has named in a folder, or in a zip that holds nothing else.
+fn participants(path: &Path, system: System) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     if path.is_dir() {
         for entry in path.read_dir().map_err(Error::file(path, "can't be read"))?.flatten() {
-            found.extend(participant(&entry.file_name().to_string_lossy()).map(String::from));
+            found
+                .extend(system.split(&entry.file_name().to_string_lossy()).map(|(whose, _)| whose));
         }
     } else if path.to_string_lossy().to_lowercase().ends_with(".zip") {
         for name in names_in_zip(path).unwrap_or_default() {
-            let first = name.split('/').next().unwrap_or_default();
-            match participant(first) {
-                Some(participant) => _ = found.insert(participant.to_string()),
-                None if is_junk(first) => {}
+            match system.split(&name) {
+                Some((whose, _)) => _ = found.insert(whose),
+                None if is_junk(name.split('/').next().unwrap_or_default()) => {}
                 None => return Ok(BTreeSet::new()),
             }
         }
     }
-    let with_files: Vec<String> =
-        found.iter().filter(|name| name.ends_with(OF_MOODLE)).cloned().collect();
-    // What somebody wrote into Moodle's own field stands beside the files that they handed in.
-    found.retain(|name| {
-        let files = name.strip_suffix(TEXT_OF_MOODLE).map(|of| format!("{of}{OF_MOODLE}"));
-        files.is_none_or(|files| !with_files.contains(&files))
-    });
+    // What somebody wrote into a field stands beside the files that they handed in.
+    let all = found.clone();
+    found.retain(|whose| system.with_files(whose).is_none_or(|files| !all.contains(&files)));
     Ok(found)
 }
 
-/// The part of a name that Moodle has made of a participant: `Surname Name_12345_assignsubmission_file_`.
-fn participant(file: &str) -> Option<&str> {
-    let end = [OF_MOODLE, TEXT_OF_MOODLE]
-        .iter()
-        .find_map(|mark| file.find(mark).map(|at| at + mark.len()))?;
-    moodle_participant(&file[..end]).map(|_| &file[..end])
-}
-
 /// A zip of a class: each participant's part of it.
-fn in_zip(path: &Path, participants: &BTreeSet<String>) -> Vec<Member> {
-    let member = |folder: &String| Member {
-        file: folder.clone(),
+fn in_zip(path: &Path, system: System, participants: &BTreeSet<String>) -> Vec<Member> {
+    let member = |whose: &String| Member {
+        file: whose.clone(),
         path: path.to_path_buf(),
-        source: Source::Within { archive: path.to_path_buf(), folder: folder.clone() },
+        source: Source::Within { archive: path.to_path_buf(), system, whose: whose.clone() },
     };
     participants.iter().map(member).collect()
 }
 
-fn in_folder(class: &Path) -> Result<Vec<Member>> {
+fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
     let failed = |reason| Error::file(class, "can't be read")(reason);
     let mut members: Vec<Member> = Vec::new();
-    // Files of one participant, where Moodle has made no folders.
+    // Files of one participant, where the system has made no folders.
     let mut loose: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
-    let own = participants(class)?;
+    let own = of_system(class, systems)?;
     let mut entries =
         class.read_dir().map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
     entries.retain(|entry| {
@@ -205,24 +207,31 @@ fn in_folder(class: &Path) -> Result<Vec<Member>> {
     for entry in &entries {
         let (path, file) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
         let kind = entry.file_type().map_err(failed)?;
-        let whose = participant(&file);
-        if whose.is_some_and(|whose| !own.contains(whose)) {
-            continue;
-        }
-        if let Some(whose) = whose.filter(|_| kind.is_file()) {
-            let inside = &file[whose.len()..];
+        let named = own.as_ref().and_then(|(system, own)| {
+            system.split(&file).map(|(whose, inside)| (own.contains(&whose), whose, inside))
+        });
+        if let Some((is_own, whose, inside)) = named {
+            if !is_own {
+                continue;
+            }
             // A folder of Moodle's that somebody has packed is as good as the folder.
-            if !(is_archive(inside) && stem(inside).is_empty()) {
-                loose.entry(whose.to_string()).or_default().push((inside.to_string(), path));
+            let is_packed = is_archive(&inside) && stem(&inside).is_empty();
+            if kind.is_file() && !is_packed {
+                loose.entry(whose).or_default().push((inside.into_owned(), path));
                 continue;
             }
         }
         let source = if kind.is_dir() || (kind.is_file() && is_archive(&file)) {
             has_any = true;
-            match participants(&path)?.len() {
+            match of_system(&path, systems)? {
                 // A class in a class. Somebody may have made it to hand in for others.
-                1.. if is_alone => return members_of_one(&path),
-                2.. => Source::None {
+                Some((system, of)) if is_alone => {
+                    return match path.is_dir() {
+                        true => in_folder(&path, systems),
+                        false => Ok(in_zip(&path, system, &of)),
+                    };
+                }
+                Some((_, of)) if of.len() > 1 => Source::None {
                     why: format!(
                         "it holds the folders of several participants. If you made it, and not a student, name it in a call of its \
                          own: cargo course grade \"{}\"",
@@ -256,17 +265,12 @@ fn in_folder(class: &Path) -> Result<Vec<Member>> {
     Ok(members)
 }
 
-/// The members of a class that is the only thing in a folder.
-fn members_of_one(path: &Path) -> Result<Vec<Member>> {
-    if path.is_dir() { in_folder(path) } else { Ok(in_zip(path, &participants(path)?)) }
-}
-
 /// Why a file in the folder of a class is nobody's submission.
 fn no_submission(is_link: bool) -> String {
     let kind = if is_link { "a link, which is not followed" } else { "a single file" };
     format!(
-        "it is {kind}. A submission is a folder, a .zip or a .tar.gz. If somebody handed this in, put it into a folder of its own; \
-         if not, take it out of the folder of submissions"
+        "it is {kind}. A submission is a folder, a .zip or a .tar.gz. If Canvas has named this file, add --format canvas. If somebody \
+         else handed it in, put it into a folder of its own; if nobody did, take it out of the folder of submissions"
     )
 }
 

@@ -2,6 +2,7 @@
 
 use grader::intake::{NotTaken, Source, Taken, take};
 use grader::submissions::{Submissions, found, refuse_twins};
+use grader::systems::System;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ impl Class {
     }
 
     fn found(&self, name: &str) -> Submissions {
-        found(&[self.at(name)]).unwrap()
+        found(&[self.at(name)], &[System::Moodle]).unwrap()
     }
 }
 
@@ -165,7 +166,7 @@ fn nobody_disappears_from_a_class() {
     assert_eq!(all.len(), 8);
     assert_eq!(files(&all[&folder(3)].take()), ["norm"]);
     // And one participant's folder is no class.
-    let one = found(&[class.at(&format!("class/{}", folder(3)))]).unwrap();
+    let one = found(&[class.at(&format!("class/{}", folder(3)))], &[System::Moodle]).unwrap();
     assert_eq!(one.keys().collect::<Vec<_>>(), [&folder(3)]);
 }
 
@@ -292,14 +293,74 @@ fn two_submissions_of_one_participant_are_not_graded() {
     assert!(why(all[&folder(3)].take()).contains("one participant"));
     assert_eq!(all["s4"], Source::Path(class.at("class/s4.zip")));
     // Names with numbers are Canvas's where Canvas is asked for.
-    class.write("canvas/anna_12_345_a.zip", &one);
+    class.write("canvas/anna_12_345_a/norm.rs", NORM);
     class.write("canvas/anna_12_346_b.zip", &one);
     let mut all = class.found("canvas");
     refuse_twins(&mut all, |name| columns.whose_words(name, &[]));
     assert!(all.values().all(|source| source.take().is_ok()));
     let canvas = [course::arguments::Format::Canvas];
+    let mut all = found(&[class.at("canvas")], &CANVAS).unwrap();
     refuse_twins(&mut all, |name| columns.whose_words(name, &canvas));
+    assert_eq!(all.len(), 2);
     assert!(all.values().all(|source| source.take().is_err()));
+}
+
+const CANVAS: [System; 2] = [System::Moodle, System::Canvas];
+
+/// Canvas has no folders: a user's files are those that begin with their name and number.
+#[test]
+fn what_canvas_makes_of_a_class_is_opened_as_it_is() {
+    let class = Class::new();
+    let both = zip(&[("src/norm.rs", NORM.as_bytes()), ("src/rope.rs", ROPE.as_bytes())]);
+    let all: Vec<(&str, &[u8])> = vec![
+        ("anna_1_901_exercises.zip", &both),
+        ("bert_2_902_norm.rs", NORM.as_bytes()),
+        ("bert_2_903_rope-1.rs", ROPE.as_bytes()),
+        ("cleo_LATE_3_904_exercises-2.zip", &both),
+        ("dora_4_905_work.7z", b"7z"),
+        ("emil_5_text.html", b"too late"),
+        ("fine_6_906_norm.rs", NORM.as_bytes()),
+        ("fine_6_907_norm-1.rs", b"// another\n"),
+    ];
+    for (name, content) in &all {
+        class.write(&format!("flat/{name}"), content);
+    }
+    class.write("submissions.zip", zip(&all));
+    class.write("whole/submissions.zip", zip(&all));
+    for name in ["flat", "submissions.zip", "whole"] {
+        let all = found(&[class.at(name)], &CANVAS).unwrap();
+        let names: Vec<&str> = all.keys().map(String::as_str).collect();
+        let users = ["anna_1", "bert_2", "cleo_3", "dora_4", "emil_5", "fine_6"];
+        assert_eq!(names, users.map(|user| format!("{user}_canvas")), "{name}");
+        let of = |user: &str| all[&format!("{user}_canvas")].take();
+        for user in ["anna_1", "bert_2", "cleo_3"] {
+            assert_eq!(files(&of(user)), ["norm", "rope"], "{name}, {user}");
+        }
+        let words =
+            [("dora_4", "work.7z (an archive that is not opened"), ("fine_6", "there twice")];
+        for (user, words) in words {
+            let said = why(of(user));
+            assert!(said.contains(words), "{name}, {user}: {said}");
+        }
+        assert!(of("emil_5").is_err());
+    }
+    // Others name archives so, too: who is not asked for does not join them.
+    let alone = class.found("flat");
+    assert_eq!(alone.len(), all.len());
+    let said = found(&[class.at("submissions.zip")], &[System::Moodle]).unwrap_err().to_string();
+    assert!(said.contains("--format canvas"), "{said}");
+}
+
+#[test]
+fn a_name_that_is_nearly_right_is_told() {
+    let class = Class::new();
+    for name in ["Norm.rs", "norm (1).rs", "norm-2.rs", "NORM.RS"] {
+        class.write(&format!("{name}/{name}"), NORM);
+        let said = why(take(&class.at(name)));
+        assert!(said.contains("hand it in as norm.rs"), "{name}: {said}");
+    }
+    class.write("other/normal.rs", NORM);
+    assert!(!why(take(&class.at("other"))).contains("hand it in as"));
 }
 
 #[test]
@@ -327,7 +388,7 @@ fn what_systems_leave_behind_is_not_listed() {
 fn a_class_of_nothing_is_refused_and_says_what_is_there() {
     let class = Class::new();
     class.write("class/solution.pdf", "");
-    let said = found(&[class.at("class")]).unwrap_err().to_string();
+    let said = found(&[class.at("class")], &[System::Moodle]).unwrap_err().to_string();
     assert!(said.contains("solution.pdf"), "{said}");
-    assert!(found(&[Path::new("/nowhere/at all").to_path_buf()]).is_err());
+    assert!(found(&[Path::new("/nowhere/at all").to_path_buf()], &[System::Moodle]).is_err());
 }

@@ -13,22 +13,14 @@ pub(super) const UNPACKED: u64 = 512 << 20;
 /// The most bytes of an archive that lies in another one. It is held in memory.
 const NESTED: u64 = 64 << 20;
 
-/// An archive of the system's files. `folder` is what the names that are asked for begin with: an archive of a class holds
-/// several submissions.
-pub(super) fn look(path: &Path, folder: &str, finds: &mut Finds) -> Result<(), String> {
-    let file = File::open(path).map_err(|error| format!("it can't be read: {error}"))?;
-    opened(&path.to_string_lossy(), file, folder, finds)
-}
+/// Says what an entry is called in a submission, if it belongs to that: an archive of a class holds several.
+type Own<'a> = &'a dyn for<'n> Fn(&'n str) -> Option<Cow<'n, str>>;
 
-/// An archive that is open already.
-pub(super) fn opened(
-    name: &str,
-    file: File,
-    folder: &str,
-    finds: &mut Finds,
-) -> Result<(), String> {
-    match is_zip(name) {
-        true => look_in_zip(BufReader::new(file), folder, finds),
+/// An archive of the system's files.
+pub(super) fn look(path: &Path, own: Own<'_>, finds: &mut Finds) -> Result<(), String> {
+    let file = File::open(path).map_err(|error| format!("it can't be read: {error}"))?;
+    match is_zip(&path.to_string_lossy()) {
+        true => look_in_zip(BufReader::new(file), own, finds),
         false => look_in_tar(BufReader::new(file), UNPACKED, finds).map(drop),
     }
 }
@@ -44,11 +36,11 @@ fn damaged(kind: &str) -> String {
     )
 }
 
-fn look_in_zip(reader: impl Read + Seek, folder: &str, finds: &mut Finds) -> Result<(), String> {
+fn look_in_zip(reader: impl Read + Seek, own: Own<'_>, finds: &mut Finds) -> Result<(), String> {
     let mut archive = zip::ZipArchive::new(reader).map_err(|_| damaged("zip"))?;
     for (at, name) in names(&archive).iter().enumerate() {
-        let Some(inside) = name.strip_prefix(folder) else { continue };
-        let inside = inside.strip_prefix('/').filter(|_| !folder.is_empty()).unwrap_or(inside);
+        let Some(inside) = own(name) else { continue };
+        let inside = inside.as_ref();
         finds.count()?;
         let mut entry = match archive.by_index(at) {
             Ok(entry) => entry,
@@ -149,7 +141,7 @@ fn nested(name: &str, content: &mut dyn Read, finds: &mut Finds) -> Result<(), S
 /// What lies in an archive of a submission. All of these together unpack to no more than one alone may.
 pub(super) fn inner(name: &str, reader: impl Read + Seek, finds: &mut Finds) -> Result<(), String> {
     if is_zip(name) {
-        return look_in_zip(reader, "", finds);
+        return look_in_zip(reader, &super::all, finds);
     }
     finds.unpacked = look_in_tar(reader, finds.unpacked, finds)?;
     Ok(())

@@ -83,6 +83,7 @@ impl Finds {
             }
         };
         let mut files = Files::new();
+        let mut unread: Vec<&'static str> = Vec::new();
         for Found { archive, folder: of, slug, content } in found {
             self.within = archive;
             let name = if of.is_empty() { format!("{slug}.rs") } else { format!("{of}/{slug}.rs") };
@@ -94,14 +95,23 @@ impl Finds {
                 String::from_utf8(bytes)
                     .map_err(|_| "it is not UTF-8: save it in this encoding".to_string())
             }) {
-                Ok(text) if !files.contains_key(slug) => {
-                    files.insert(slug, text);
+                Ok(text) => match files.get(slug) {
+                    None => _ = files.insert(slug, text),
+                    Some(other) if *other == text => self.leave(&name, "it is there twice"),
+                    Some(_) => unread.push(slug),
+                },
+                Err(why) => {
+                    self.leave(&name, &why);
+                    unread.push(slug);
                 }
-                Ok(_) => self.leave(&name, "it is there twice; the first one was taken"),
-                Err(why) => self.leave(&name, &why),
             }
         }
         self.within.clear();
+        if let Some(slug) = unread.iter().find(|slug| files.contains_key(**slug)) {
+            return Err(format!(
+                "{slug}.rs is there twice, the two are not the same, and it is not clear which one is meant. Hand in one"
+            ));
+        }
         if files.is_empty() { Err(self.nothing()) } else { Ok(files) }
     }
 

@@ -10,8 +10,10 @@ mod folder;
 pub use archive::names_in_zip;
 
 use crate::record::LeftOut;
+use crate::systems::System;
 use contract::registry::COMPONENTS;
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,8 +38,10 @@ pub enum Source {
     Within {
         /// The archive.
         archive: PathBuf,
-        /// What the names of its entries begin with.
-        folder: String,
+        /// Who has named its entries.
+        system: System,
+        /// Whose they are, as the system has it.
+        whose: String,
     },
     /// It can't be a submission, or not the only one of its participant.
     None {
@@ -115,7 +119,7 @@ fn look(submission: &Path, finds: &mut Finds) -> Result<(), String> {
         return folder::look(submission, finds).map_err(io);
     }
     if is_archive(&submission.to_string_lossy()) {
-        return archive::look(submission, "", finds);
+        return archive::look(submission, &all, finds);
     }
     Err("a submission is a folder, a .zip or a .tar.gz; this is none of them".to_string())
 }
@@ -133,11 +137,19 @@ impl Source {
                 finds.count()?;
                 folder::one(path, "", name, path.is_file() && !path.is_symlink(), &mut finds)
             }),
-            Self::Within { archive, folder } => archive::look(archive, folder, &mut finds),
+            Self::Within { archive, system, whose } => {
+                let own = |name| system.split(name).filter(|(of, _)| of == whose);
+                archive::look(archive, &|name| own(name).map(|(_, inside)| inside), &mut finds)
+            }
             Self::None { why } => Err(why.clone()),
         };
         finds.chosen(looked)
     }
+}
+
+/// All of an archive, by its entries' own names.
+fn all(name: &str) -> Option<Cow<'_, str>> {
+    Some(Cow::Borrowed(name))
 }
 
 /// Whether a name is an archive's.
@@ -160,16 +172,28 @@ fn slug_of(file: &str) -> Option<&'static str> {
 /// Why most files are left out.
 const OTHER: &str = "not one of the learner's files";
 
+/// The name that a file should have: `norm.rs` for `Norm.rs`, `norm-1.rs` and `norm (1).rs`.
+fn meant(file: &str) -> Option<String> {
+    let lower = file.to_lowercase();
+    let stem = lower.strip_suffix(".rs")?;
+    let number = |c: char| c.is_ascii_digit() || " ()-_".contains(c);
+    let name = format!("{}.rs", stem.trim_end_matches(number));
+    slug_of(&name).map(|_| name)
+}
+
 /// Why a file is left out that is neither a learner's nor an archive.
-fn not_wanted(file: &str) -> &'static str {
+fn not_wanted(file: &str) -> Cow<'static, str> {
     const CLOSED: [&str; 7] = [".rar", ".7z", ".tar", ".tar.xz", ".tar.bz2", ".gz", ".zipx"];
     let lower = file.to_lowercase();
     if ["lib.rs", "prelude.rs"].contains(&file) {
-        "the course's own file: nobody changes it, and the course has it"
+        "the course's own file: nobody changes it, and the course has it".into()
     } else if CLOSED.iter().any(|end| lower.ends_with(end)) {
-        "an archive that is not opened: hand in a .zip or a .tar.gz"
+        "an archive that is not opened: hand in a .zip or a .tar.gz".into()
+    } else if let Some(name) = meant(file) {
+        format!("not one of the learner's files by its name: if it is {name}, hand it in as {name}")
+            .into()
     } else {
-        OTHER
+        OTHER.into()
     }
 }
 
@@ -200,7 +224,7 @@ impl Finds {
     fn wants(&mut self, name: &str, file: &str) -> bool {
         let wanted = slug_of(file).is_some();
         if !wanted && !is_archive(file) {
-            self.leave(name, not_wanted(file));
+            self.leave(name, &not_wanted(file));
         }
         wanted
     }

@@ -2,8 +2,9 @@
 
 use super::page::{NAME, SENTENCE, count, line, lines, name, number, page, place};
 use super::points::points;
-use super::table::{called, place_in_course};
+use super::table::place_in_course;
 use crate::record::{Outcome, Record, Sandbox};
+use crate::systems::called;
 use contract::grade::Grade;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};

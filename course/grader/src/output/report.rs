@@ -3,8 +3,8 @@
 use super::page::{
     BLOCK, NAME, SENTENCE, block, count, last_lines, line, lines, name, number, page,
 };
-use super::table::called;
 use crate::record::{Change, LeftOut, Outcome, Record, Sandbox, TaskRecord};
+use crate::systems::called;
 use maud::{Markup, html};
 
 /// `report.html` of a submission.

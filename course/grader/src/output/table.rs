@@ -6,6 +6,7 @@
 
 use super::page::{line, number};
 use crate::record::{Record, Sandbox};
+use crate::systems::{canvas_user, is_number, moodle_name, moodle_participant};
 use contract::registry::TASKS;
 use course::arguments::Format;
 use serde::{Deserialize, Serialize};
@@ -64,45 +65,6 @@ impl Pattern {
         };
         Some(id).filter(|id| !id.is_empty())
     }
-}
-
-/// The number in the name of a folder from Moodle, such as `Surname Name_12345_assignsubmission_file_`. It numbers the
-/// participants of one assignment, and is nobody's user id.
-pub fn moodle_participant(name: &str) -> Option<&str> {
-    let parts: Vec<&str> = name.split('_').collect();
-    let found = parts.windows(2).find(|pair| is_number(pair[0]) && pair[1] == "assignsubmission");
-    found.map(|pair| pair[0])
-}
-
-/// The name of a participant, before their number in the name of a folder from Moodle.
-fn moodle_name<'a>(name: &'a str, participant: &str) -> &'a str {
-    let end = format!("_{participant}_assignsubmission");
-    name.split_once(&end).map_or(name, |(full, _)| full)
-}
-
-/// What a submission is called on the pages: of the folder that Moodle has made for somebody, name and number. Every other
-/// name stays what it is.
-pub fn called(submission: &str) -> String {
-    let of_moodle = ["_file_", "_onlinetext_"].iter().find_map(|end| submission.strip_suffix(end));
-    let of_moodle = of_moodle.filter(|rest| rest.ends_with("_assignsubmission"));
-    match of_moodle.and_then(moodle_participant) {
-        Some(participant) => match moodle_name(submission, participant) {
-            "" => format!("participant {participant}"),
-            full => format!("{full} (participant {participant})"),
-        },
-        None => submission.to_string(),
-    }
-}
-
-/// The user's id in the name of a file from Canvas, such as `surname_LATE_12345_67890_file`.
-pub fn canvas_user(name: &str) -> Option<&str> {
-    let parts: Vec<&str> = name.split('_').collect();
-    let found = parts.windows(2).find(|pair| is_number(pair[0]) && is_number(pair[1]));
-    found.map(|pair| pair[0])
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Characters of a text that a cell shows.
@@ -370,23 +332,6 @@ group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
     }
 
     #[test]
-    fn a_folder_of_moodles_is_called_by_its_participant() {
-        assert_eq!(called("Ada Ünal_12_assignsubmission_file_"), "Ada Ünal (participant 12)");
-        assert_eq!(called("Ada_Ünal_12_assignsubmission_onlinetext_"), "Ada_Ünal (participant 12)");
-        assert_eq!(called("_12_assignsubmission_file_"), "participant 12");
-        // Nobody else is called so.
-        for name in [
-            "group 7",
-            "",
-            "a_12_345_b",
-            "Ada_12_assignsubmission_file_-2",
-            "Ada_x_assignsubmission_file_",
-        ] {
-            assert_eq!(called(name), name);
-        }
-    }
-
-    #[test]
     fn no_cell_is_a_formula() {
         let texts = ["=1+1", "+1", "-1", "@a", " =1", "\"=1", "a;=1", "a; \"-1", "＝1"];
         let cells = texts.map(cell);
@@ -421,14 +366,7 @@ group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
     }
 
     #[test]
-    fn names_hold_identifications() {
-        let moodle = "Surname Na-me_12345_assignsubmission_file_";
-        assert_eq!(moodle_participant(moodle), Some("12345"));
-        assert_eq!(["group_7", "_x_assignsubmission_"].map(moodle_participant), [None; 2]);
-        let canvas =
-            ["surnamename_123_4567_norm", "surname_LATE_123_4567_my_file_8_9", "s1_123_4_x"];
-        assert_eq!(canvas.map(canvas_user), [Some("123"); 3]);
-        assert_eq!(["anon_Ab1_4567_norm", "group_7", "７_７"].map(canvas_user), [None; 3]);
+    fn a_pattern_finds_an_identification() {
         let find = |pattern: &str, name| {
             let pattern = Pattern::try_from(pattern.to_string()).expect("a pattern");
             pattern.identification(name).map(str::to_string)

@@ -9,6 +9,7 @@ use grader::parts::Parts;
 use grader::record::{Outcome as Came, Record, Sandbox};
 use grader::settings::{Limits, Settings};
 use grader::submissions::found;
+use grader::systems::System;
 use learner::exercise::Workspace;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::path::{Path, PathBuf};
@@ -132,8 +133,8 @@ fn left_over() -> Vec<String> {
 fn attacked(ground: &Ground, attack: &Attack, lines: usize) -> Result<(), Vec<String>> {
     let class = tempfile::tempdir().unwrap();
     make(&ground.workspace, attack, class.path(), ground.outside.path());
-    let submissions =
-        found(&[class.path().to_path_buf()]).map_err(|error| vec![error.to_string()])?;
+    let submissions = found(&[class.path().to_path_buf()], &[System::Moodle])
+        .map_err(|error| vec![error.to_string()])?;
     let (name, source) = submissions.first_key_value().unwrap();
     let tasks: Vec<_> = attack.tasks.iter().map(|name| task(name).unwrap()).collect();
     let record = ground.judges[lines].grade_tasks(name, &source.take(), &tasks, 1);
