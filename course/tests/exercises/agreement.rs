@@ -60,7 +60,7 @@ fn the_grade_that_counts_and_the_local_one_agree() {
         let grade = ["grade", files.parent().unwrap().to_str().unwrap(), "--out"];
         let seed_text = seed.to_string();
         let more = [out.to_str().unwrap(), "--seed", &seed_text];
-        let said = scratch.run(&[&grade[..], &more].concat());
+        let said = scratch.in_course(&[&grade[..], &more].concat());
         let record = std::fs::read_to_string(out.join("somebody/result.json"))
             .unwrap_or_else(|error| panic!("{error}: {said:#?}"));
         let record: Value = serde_json::from_str(&record).unwrap();
