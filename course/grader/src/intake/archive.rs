@@ -14,7 +14,7 @@ pub(super) const UNPACKED: u64 = 512 << 20;
 const NESTED: u64 = 64 << 20;
 
 /// Says what an entry is called in a submission, if it belongs to that: an archive of a class holds several.
-type Own<'a> = &'a dyn for<'n> Fn(&'n str) -> Option<Cow<'n, str>>;
+pub(super) type Own<'a> = &'a dyn for<'n> Fn(&'n str) -> Option<Cow<'n, str>>;
 
 /// An archive of the system's files.
 pub(super) fn look(path: &Path, own: Own<'_>, finds: &mut Finds) -> Result<(), String> {

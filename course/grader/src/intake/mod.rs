@@ -138,8 +138,10 @@ impl Source {
                 folder::one(path, "", name, path.is_file() && !path.is_symlink(), &mut finds)
             }),
             Self::Within { archive, system, whose } => {
-                let own = |name| system.split(name).filter(|(of, _)| of == whose);
-                archive::look(archive, &|name| own(name).map(|(_, inside)| inside), &mut finds)
+                let own: archive::Own<'_> = &|name| {
+                    system.split(name).filter(|(of, _)| of == whose).map(|(_, inside)| inside)
+                };
+                archive::look(archive, own, &mut finds)
             }
             Self::None { why } => Err(why.clone()),
         };
