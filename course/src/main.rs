@@ -38,13 +38,12 @@ fn main() -> ExitCode {
             ModelCommand::Generate(GenerateArguments { mine: true, .. }) => {
                 mine::run(&mine::WRITER)
             }
-            // Without the learner's code: it may be in any state.
-            _ => hand_over_as("release", "model", &["--no-default-features"]),
+            _ => hand_over_as("release", "model"),
         }),
         Some(Command::Ranks(_)) => handed_over(ranks::run()),
         Some(Command::Tour(_)) => handed_over(hand_over("tour")),
         // The contract judges, and is built with optimization as for its own proof.
-        Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader", &[])),
+        Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader")),
         Some(Command::Read(_) | Command::Lab(_) | Command::New(_) | Command::Kernel(_)) => {
             handed_over(hand_over("author"))
         }

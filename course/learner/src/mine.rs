@@ -1,5 +1,5 @@
-//! `cargo course model .. --mine`: which of the learner's files must compile. The model is another program, which is built
-//! with optimization.
+//! `cargo course model .. --mine`: which of the learner's files must compile. The model with them is another program, which is
+//! built with optimization.
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
@@ -27,7 +27,7 @@ pub fn run(needed: &[&str]) -> Result<u8> {
         return Err(Error::DoesNotCompile(Box::new(error)));
     }
     let others: Vec<&str> = others.iter().filter_map(|error| error.component).collect();
-    let mut model = run_package(&workspace.path(""), "model", &["--release"]);
+    let mut model = run_package(&workspace.path(""), "mine", &["--release"]);
     model.env(STARTERS, others.join(","));
     in_place(model)
 }

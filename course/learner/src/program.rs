@@ -20,15 +20,13 @@ pub fn hand_over(package: &str) -> Result<u8> {
     in_place(run_package(&sources(), package, &[]))
 }
 
-/// The same for a program that is built in another profile, and with these options of cargo's.
+/// The same for a program that is built in another profile.
 ///
 /// # Errors
 /// As for [`hand_over`].
-pub fn hand_over_as(profile: &str, package: &str, options: &[&str]) -> Result<u8> {
+pub fn hand_over_as(profile: &str, package: &str) -> Result<u8> {
     Workspace::find()?;
-    let options: Vec<&str> =
-        ["--profile", profile].into_iter().chain(options.iter().copied()).collect();
-    in_place(run_package(&sources(), package, &options))
+    in_place(run_package(&sources(), package, &["--profile", profile]))
 }
 
 /// Runs a command in place of this program, with the same arguments.

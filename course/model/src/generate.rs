@@ -1,6 +1,7 @@
 //! `cargo course model generate`.
 
 use crate::error::{Error, Result};
+use crate::mine::{Mine, asked};
 use crate::run;
 use crate::sizes::{Size, Small, Tiny, device};
 use crate::tokens::Tokens;
@@ -80,17 +81,17 @@ pub fn folder_of(model: &Path) -> Result<PathBuf> {
     run::newest(model).ok_or_else(|| Error::NoModel { path: crate::error::shown(model) })
 }
 
-/// The model in a folder, with its tokenizer. It computes with the learner's code, if `mine`.
+/// The model in a folder, with its tokenizer. It computes with the learner's code, if there is one.
 ///
 /// # Errors
 /// A checkpoint that can't be read, or of a size that there is no type for; code of the learner that is not complete.
-pub fn open(folder: &Path, mine: bool) -> Result<(Box<dyn Writer>, Tokens)> {
+pub fn open(folder: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Tokens)> {
     let checkpoint = Checkpoint::open(folder)?;
     let config = checkpoint.config();
     let tokens = Tokens::load(folder, config.vocab_size)?;
     let (dev, positions) = (device(), config.max_position_embeddings);
     let writer: Box<dyn Writer> = match (Size::of(&checkpoint), mine) {
-        (Size::Small, false) => {
+        (Size::Small, None) => {
             let model = Small::from_checkpoint(&dev, &checkpoint)?;
             Box::new(Cached::<Small, _> {
                 model,
@@ -99,37 +100,34 @@ pub fn open(folder: &Path, mine: bool) -> Result<(Box<dyn Writer>, Tokens)> {
                 positions,
             })
         }
-        (Size::Tiny, false) => {
+        (Size::Tiny, None) => {
             let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
             Box::new(Cached::<Tiny, _> { model, cache: LlamaCache::new(positions), dev, positions })
         }
-        #[cfg(feature = "mine")]
-        (Size::Small, true) => {
-            let weights = Small::from_checkpoint(&dev, &checkpoint)?;
-            Box::new(crate::mine::MyWriter::new(&dev, &weights, config)?)
-        }
-        #[cfg(feature = "mine")]
-        (Size::Tiny, true) => {
-            let weights = Tiny::from_checkpoint(&dev, &checkpoint)?;
-            Box::new(crate::mine::MyWriter::new(&dev, &weights, config)?)
-        }
-        #[cfg(not(feature = "mine"))]
-        (_, true) => return Err(Error::WithoutMine),
+        (size, Some(mine)) => (mine.writer)(size, &checkpoint)?,
     };
     Ok((writer, tokens))
 }
 
-/// Writes on, word by word.
+/// Writes on, word by word. `mine` is the learner's code, where the program has it.
 ///
 /// # Errors
 /// A model or a prompt that can't be used; standard output can't be written.
-pub fn run(arguments: &GenerateArguments) -> Result<bool> {
-    let GenerateArguments { prompt, model, tokens: count, temperature, top_k, top_p, seed, mine } =
-        arguments;
+pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
+    let GenerateArguments {
+        prompt,
+        model,
+        tokens: count,
+        temperature,
+        top_k,
+        top_p,
+        seed,
+        mine: is_mine,
+    } = arguments;
     let config =
         SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, tokens) = open(&folder_of(model)?, *mine)?;
+    let (mut writer, tokens) = open(&folder_of(model)?, asked(*is_mine, mine)?)?;
     let prompt = tokens.encode(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);

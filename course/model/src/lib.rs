@@ -1,7 +1,7 @@
 //! The model of the course at work: `cargo course model train`, `generate`, `eval`, `inspect`, `attention` and `long`.
 //!
 //! A run is read in this order: [`text`] and [`tokens`], [`corpus`] with its [`batches`] and the 3-gram model of
-//! [`ngram`], the [`network`] with the learner's parts in `mine` and [`lockstep`], and [`train`], which puts it all
+//! [`ngram`], the [`network`], the place of the learner's in [`mine`] with [`lockstep`], and [`train`], which puts it all
 //! together and keeps it in a folder with [`run`]. [`long`] trains many of them, one for each position encoding.
 
 #![forbid(unsafe_code)]
@@ -17,7 +17,6 @@ pub mod guard;
 pub mod inspect;
 pub mod lockstep;
 pub mod long;
-#[cfg(feature = "mine")]
 pub mod mine;
 pub mod network;
 pub mod ngram;

@@ -14,8 +14,8 @@ fn main() -> ExitCode {
         return course::not_here();
     };
     course::ended(match &arguments.command {
-        ModelCommand::Train(arguments) => train::run(arguments),
-        ModelCommand::Generate(arguments) => generate::run(arguments),
+        ModelCommand::Train(arguments) => train::run(arguments, None),
+        ModelCommand::Generate(arguments) => generate::run(arguments, None),
         ModelCommand::Eval(arguments) => evaluate::run(arguments),
         ModelCommand::Inspect(arguments) => inspect::run(arguments),
         ModelCommand::Attention(arguments) => attention::run(arguments),

@@ -5,6 +5,7 @@ use crate::corpus::{Corpus, mean};
 use crate::error::{Error, Result};
 use crate::figures;
 use crate::guard::{Moment, guarded};
+use crate::mine::{Mine, asked};
 use crate::network::{Library, Network, Trainee};
 use crate::run::{self, Run, Settings, State};
 use crate::show::Show;
@@ -27,36 +28,32 @@ pub fn schedule(settings: &Settings) -> Schedule {
     Schedule { peak: rate, warmup: (steps / WARMUP).max(1), steps, end: rate / END }
 }
 
-/// A model that is to be trained.
+/// A model that is to be trained, of the library's parts.
 ///
 /// # Errors
-/// What the library refuses, or the learner's code.
-pub fn network(settings: &Settings) -> Result<Box<dyn Network>> {
-    let (dev, config, seed) = (sizes::device(), settings.size.config(), settings.seed);
-    Ok(match (settings.size, settings.mine) {
-        (Size::Small, false) => {
+/// What the library refuses.
+pub fn network(size: Size, config: CheckpointConfig, seed: u64) -> Result<Box<dyn Network>> {
+    let dev = sizes::device();
+    Ok(match size {
+        Size::Small => {
             let model = sizes::small(&dev, seed)?;
             Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config)?)
         }
-        (Size::Tiny, false) => {
+        Size::Tiny => {
             let model = sizes::tiny(&dev, seed)?;
             Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config)?)
         }
-        #[cfg(feature = "mine")]
-        (Size::Small, true) => crate::mine::small_network(&dev, &config, seed)?,
-        #[cfg(feature = "mine")]
-        (Size::Tiny, true) => crate::mine::tiny_network(&dev, &config, seed)?,
-        #[cfg(not(feature = "mine"))]
-        (_, true) => return Err(Error::WithoutMine),
     })
 }
 
-/// Trains, or goes on. Returns whether the learner's parts, if they are asked for, agree with the library's.
+/// Trains, or goes on. `mine` is the learner's code, where the program has it. Returns whether the learner's parts, if they are asked for, agree with the library's.
 ///
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
-pub fn run(arguments: &TrainArguments) -> Result<bool> {
-    let TrainArguments { text, out, steps, seed, rate, every, anew, mine, tiny } = arguments;
+pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
+    let TrainArguments { text, out, steps, seed, rate, every, anew, mine: is_mine, tiny } =
+        arguments;
+    let mine = asked(*is_mine, mine)?;
     let size = if *tiny { Size::Tiny } else { Size::Small };
     let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });
     if *steps == 0 || *every == 0 {
@@ -70,7 +67,7 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
     let corpus = Corpus::new(&text, size.batch(), config.vocab_size)?;
     let settings = Settings {
         size,
-        mine: *mine,
+        mine: mine.is_some(),
         seed: *seed,
         steps: *steps,
         rate: *rate,
@@ -83,8 +80,11 @@ pub fn run(arguments: &TrainArguments) -> Result<bool> {
     show.text(&text, &corpus)?;
     show.model(&config)?;
 
-    let (mut training, goes_on) =
-        Training::open(out, &corpus, &settings, (*anew, *every), || network(&settings))?;
+    let make = || match mine {
+        Some(mine) => (mine.network)(size, &config, *seed),
+        None => network(size, config.clone(), *seed),
+    };
+    let (mut training, goes_on) = Training::open(out, &corpus, &settings, (*anew, *every), make)?;
     if let Some(parts) = training.network.parts() {
         show.parts(&parts)?;
     }

@@ -6,7 +6,7 @@ use crate::scratch::{Said, Scratch};
 /// it.)
 fn model(scratch: &Scratch, bug: &str, arguments: &[&str]) -> Said {
     let mut cargo = scratch.cargo();
-    cargo.args(["run", "--quiet", "--package", "model", "--", "model"]).args(arguments);
+    cargo.args(["run", "--quiet", "--package", "mine", "--", "model"]).args(arguments);
     Said::new(cargo.env("BUG", bug).output().unwrap())
 }
 

@@ -1,12 +1,12 @@
 //! The learner's whole model: everything that is computed is theirs, but for the optimizer.
 
-use crate::error::{Error, Result};
-use crate::generate::Writer;
-use crate::guard::{Moment, guarded};
-use crate::network::{Computes, Ids, Logits, Record};
 use exercises::attention::KvCache;
 use exercises::model::{Block, Llama, sample};
 use exercises::rope::NtkAwareRope;
+use model::generate::Writer;
+use model::guard::{Moment, guarded};
+use model::network::{Computes, Ids, Logits, Record};
+use model::{Error, Result};
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::model::{LlamaTransformer, Sampler, Tied};
 use quadrivium::tensor::*;
