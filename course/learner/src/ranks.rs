@@ -14,7 +14,7 @@ pub const GET_MPI: &str = "install Open MPI, on Debian and Ubuntu with `apt-get 
 /// There is no MPI; cargo can't be run.
 pub fn run() -> Result<u8> {
     check()?;
-    program::hand_over_as("release", "ranks", &[])
+    program::hand_over_as("release", "ranks")
 }
 
 /// Whether there are the programs that start ranks and that build them.
