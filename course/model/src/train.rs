@@ -13,6 +13,7 @@ use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
 use crate::stop;
 use crate::text::Text;
 use course::arguments::TrainArguments;
+use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::training::Schedule;
 use std::path::Path;
 use std::time::Instant;
