@@ -119,7 +119,7 @@ impl Aspect {
             Self::State => "the state: what a call keeps or changes",
             Self::Wiring => "the wiring: what is added to what, and which norm stands before it",
             Self::Choice => "the choice: which tokens may be drawn, and which one is",
-            Self::Gradient => "the gradient: the values are right, the way back is not",
+            Self::Gradient => "the gradient: what the backward pass gives",
             Self::Refusal => "the refusal: what is refused, and its words",
             Self::Extent => {
                 "the extent: it is right for some sizes and places, and wrong for others"

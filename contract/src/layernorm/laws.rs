@@ -428,6 +428,7 @@ fn mean_is_zero(party: &Norm, run: &Run) -> Verdict {
         let expected = vec![0.0; got.len()];
         let why = "the mean of what the values themselves may be off";
         within_f64("forward", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
+            .map_err(|breach| breach.on(&case))
     })?;
     Ok(None)
 }
@@ -451,6 +452,7 @@ fn variance_is_one(party: &Norm, run: &Run) -> Verdict {
             |row: usize| (row * h..(row + 1) * h).map(square_off).sum::<f64>() / h as f64;
         let why = "what the squares may be off: twice the value times its own tolerance";
         within_f64("forward", &case.shape[..2], &got, &expected, tolerance, why)
+            .map_err(|breach| breach.on(&case))
     })?;
     Ok(None)
 }
@@ -507,6 +509,7 @@ fn odd(party: &Norm, run: &Run) -> Verdict {
         let expected: Vec<f32> = forward(party, &case)?.iter().map(|y| -y).collect();
         let why = "a sign changes no digit";
         same_values("forward", &case.shape, &forward(party, &negative)?, &expected, why)
+            .map_err(|breach| breach.on(&negative))
     })?;
     Ok(None)
 }

@@ -427,6 +427,7 @@ fn mean_square_is_one(party: &Norm, run: &Run) -> Verdict {
         let shape = [case.shape[0], case.shape[1], case.shape[2] / gz];
         let why = "twice (gz/2 + 4)·2⁻²⁴: squares double a relative error";
         within_f64("forward", &shape, &got, &expected, |i| tolerance * expected[i], why)
+            .map_err(|breach| breach.on(&case))
     })?;
     Ok(None)
 }

@@ -889,8 +889,12 @@ fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
             ..input.whole
         };
         let case = input.rank(0);
-        matches_rows(party, &case)?;
-        matches_gradient(party, &case, &vec![1.0; tokens * e], "the number of the row's tokens")
+        let gradient = vec![1.0; tokens * e];
+        matches_rows(party, &case)
+            .and_then(|()| {
+                matches_gradient(party, &case, &gradient, "the number of the row's tokens")
+            })
+            .map_err(|breach| breach.on(&input))
     })?;
     Ok(None)
 }

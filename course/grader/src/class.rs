@@ -21,6 +21,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+/// The most names that an error lists.
+const NAMED: usize = 10;
+
 /// What a class has in common, kept so that a second run is the first one's end.
 #[derive(Debug, Serialize, Deserialize)]
 struct Common {
@@ -53,6 +56,14 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         arguments.format.contains(&Format::Canvas) || arguments.out.join("canvas.csv").exists();
     let systems: &[System] =
         if is_canvas { &[System::Moodle, System::Canvas] } else { &[System::Moodle] };
+    if arguments.submissions.is_empty() && !arguments.out.join("class.json").exists() {
+        return Err(Error::Argument {
+            what: "a call without submissions is about results that are there".to_string(),
+            expected: "submissions, or a folder of results".to_string(),
+            got: arguments.out.display().to_string(),
+            to_do: "name the folder of submissions".to_string(),
+        });
+    }
     let mut all = found(&arguments.submissions, systems)?;
     let whose = |name: &str| settings.columns.whose_words(name, &arguments.format);
     refuse_twins(&mut all, whose);
@@ -86,8 +97,9 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         write_record(&folder, record)?;
     }
     let also = output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
-    let told = Told { records: &records, anew, others, also, changes: &changes };
-    told.tell(&arguments.out, &judge.settings.columns);
+    let (judge, settings) = (judge.digest.as_str(), &judge.settings);
+    let told = Told { records: &records, anew, others, also, changes: &changes, judge };
+    told.tell(&arguments.out, &settings.columns);
     Ok(records.iter().all(Record::has_points))
 }
 
@@ -140,9 +152,17 @@ fn unknown_changes(changes: &Changes, names: &[String], others: &[String]) -> Re
             what: "a change is of a submission".to_string(),
             expected: format!("one of {} names", names.len()),
             got: format!("\"{name}\""),
-            to_do: "write its name as its folder or archive has it, without .zip".to_string(),
+            to_do: format!("write it as a folder of results is called: {}", nearest(name, &names)),
         }),
     }
+}
+
+/// The names that are most like a wrong one, or some.
+fn nearest(wrong: &str, names: &[&str]) -> String {
+    let (near, others): (Vec<&str>, Vec<&str>) =
+        names.iter().partition(|name| name.contains(wrong) || wrong.contains(*name));
+    let shown = if near.is_empty() { others } else { near };
+    shown.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ")
 }
 
 fn sandbox(lines: SandboxLines) -> Sandbox {

@@ -47,7 +47,35 @@ pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> 
             task.report.push_str(&row("perhaps", &words));
         }
     }
+    called_and_wrong(tasks, taken);
     one_report_of_an_error(tasks);
+}
+
+/// A file may call another one's functions, and these may be wrong: then that failure is perhaps not this file's.
+fn called_and_wrong(tasks: &mut [TaskRecord], taken: &Taken) {
+    let failed = |task: &&TaskRecord| {
+        !task.grade.passed && task.grade.begun && !task.grade.does_not_compile()
+    };
+    let wrong: Vec<(String, String, String)> = tasks
+        .iter()
+        .filter(failed)
+        .map(|task| (task.component().to_string(), task.grade.task.clone(), task.name.clone()))
+        .collect();
+    for task in tasks.iter_mut().filter(|task| failed(&&**task) && !is_without_answer(task)) {
+        let own = task.component().to_string();
+        let Some(text) = taken.files.get(own.as_str()) else { continue };
+        let calls = |slug: &str| {
+            let name = format!("crate::{slug}::");
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            slug != own && code.clone().any(|line| line.contains(&name))
+        };
+        if let Some((slug, number, name)) = wrong.iter().find(|(slug, ..)| calls(slug)) {
+            let words = format!(
+                "{own}.rs calls {slug}.rs, where task {number} ({name}) is wrong. Mend that one first."
+            );
+            task.report.push_str(&row("perhaps", &words));
+        }
+    }
 }
 
 /// A file that does not compile is one error, and the first of its tasks has the compiler's words. The others name that task.
@@ -167,6 +195,27 @@ mod tests {
             assert!(said.starts_with(&format!("Task {}", tasks[at].grade.task)), "{said}");
             assert!(tasks[at].grade.does_not_compile() && tasks[at].grade.begun);
         }
+    }
+
+    #[test]
+    fn who_calls_what_is_wrong_is_told() {
+        let names = ["embedding/backward", "parallel/property", "parallel/forward", "norm/forward"];
+        let mut tasks: Vec<TaskRecord> =
+            names.map(|name| failed(name, "a/rule", "off by 1")).into();
+        let text = |lines: &str| file("any", lines);
+        let files = [
+            ("embedding", text("    // as crate::norm::backward does\n")),
+            ("parallel", text("    crate::embedding::backward(ids)\n")),
+            ("norm", text("    crate::parallel_of::f()\n")),
+        ];
+        let taken = Taken { files: files.into(), ..Taken::default() };
+        blame(&mut tasks, &taken, |_| None);
+        let number = &tasks[0].grade.task;
+        let words =
+            format!("calls embedding.rs, where task {number} (embedding/backward) is wrong");
+        let told = |at: usize| tasks[at].report.contains(&words);
+        assert_eq!([0, 1, 2, 3].map(told), [false, true, true, false]);
+        assert!([0, 3].iter().all(|at| !tasks[*at].report.contains("Mend that one first")));
     }
 
     #[test]

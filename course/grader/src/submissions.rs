@@ -223,7 +223,15 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
         }
         let source = if kind.is_dir() || (kind.is_file() && is_archive(&file)) {
             has_any = true;
+            let unasked = |path: &Path| -> Result<bool> {
+                Ok(path.is_file() && of_system(path, &[System::Canvas])?.is_some())
+            };
             match of_system(&path, systems)? {
+                None if unasked(&path)? => Source::None {
+                    why: "its names are those of a class from Canvas. If you took it from there, and no student handed it in, add \
+                          --format canvas, and remove the folder of results of this name"
+                        .to_string(),
+                },
                 // A class in a class. Somebody may have made it to hand in for others.
                 Some((system, of)) if is_alone => {
                     return match path.is_dir() {

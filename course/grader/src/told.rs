@@ -27,6 +27,8 @@ pub struct Told<'a> {
     pub also: Vec<String>,
     /// What was changed by hand.
     pub changes: &'a Changes,
+    /// The rules of this call: the course's files and the settings.
+    pub judge: &'a str,
 }
 
 /// Names of a list that are told.
@@ -48,10 +50,13 @@ impl Told<'_> {
         let _ = writeln!(text, "graded in this call: {}; as before: {kept}", self.anew.len());
         for Anew { name, before } in &self.anew {
             let now = self.records.iter().find(|record| record.submission == *name);
-            let before = before.as_ref().and_then(|record| record.points);
             if let (Some(before), Some(now)) = (before, now) {
-                let now = now.points.map_or("not graded".to_string(), number);
-                let _ = writeln!(text, "graded anew: {name}: {} before, {now} now", number(before));
+                let points =
+                    |record: &Record| record.points.map_or("not graded".to_string(), number);
+                let (before, now) = (points(before), points(now));
+                if [&before, &now].iter().any(|points| *points != "not graded") {
+                    let _ = writeln!(text, "graded anew: {name}: {before} before, {now} now");
+                }
             }
         }
         if !self.others.is_empty() {
@@ -71,11 +76,32 @@ impl Told<'_> {
                 }
                 Outcome::Decided { .. } => {
                     let points = record.points.map(number).unwrap_or_default();
-                    let _ =
-                        writeln!(text, "decided by hand: {}: {points} points", record.submission);
+                    let scaled = columns.points(record).filter(|scaled| *scaled != points);
+                    let scaled = scaled.map_or(String::new(), |scaled| {
+                        format!(" of the course's; in a gradebook {scaled}")
+                    });
+                    let _ = writeln!(
+                        text,
+                        "decided by hand: {}: {points} points{scaled}",
+                        record.submission
+                    );
                 }
                 Outcome::Graded => {}
             }
+        }
+        let by_others: Vec<String> = self
+            .records
+            .iter()
+            .filter(|record| record.is_graded() && record.judge != self.judge)
+            .map(|record| record.submission.clone())
+            .collect();
+        if !by_others.is_empty() {
+            let _ = writeln!(
+                text,
+                "warning: not graded by the rules of this call, but by other settings or files of the course: {}. Their points are \
+                 no comparison. Was --settings left out? Call it with the same settings, and name all submissions",
+                list(&by_others)
+            );
         }
         for (name, task) in self.changes.without_tasks(self.records) {
             let _ = writeln!(

@@ -297,6 +297,32 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
         assert!(report.contains(words), "{words}");
     }
 
+    // The results that lie there get changes and formats without anybody's files.
+    class.write("other.toml", "tasks = ['loss/shift']\n[columns]\nmaximum = 60\n");
+    let (changes, other) = (class.at("changes.toml"), class.at("other.toml"));
+    let alone = |settings: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_grader"));
+        command.arg("grade").arg("--out").arg(class.at("results")).arg("--settings").arg(settings);
+        command.arg("--changes").arg(&changes).args(["--seed", "3"]).output().unwrap()
+    };
+    let output = alone(&other);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let words = format!("{}: 1.5 points of the course's; in a gradebook 15", folder(3));
+    assert!(said.contains("graded in this call: 0") && said.contains(&words), "{said}");
+    assert!(!said.contains("warning"), "{said}");
+    assert_eq!(class.record(&folder(2)).points, Some(6.0));
+    class.write("wider.toml", "tasks = ['loss']\n");
+    let said = alone(&class.at("wider.toml"));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let words = "not graded by the rules of this call";
+    assert!(said.contains(words) && said.contains(&folder(1)), "{said}");
+    let mut nothing = Command::new(env!("CARGO_BIN_EXE_grader"));
+    let nothing = nothing.arg("grade").arg("--out").arg(class.at("nothing")).output().unwrap();
+    let said = String::from_utf8_lossy(&nothing.stderr).into_owned();
+    assert!(nothing.status.code() == Some(2) && said.contains("name the folder"), "{said}");
+    assert!(!class.at("nothing").exists());
+
     // A decision that is named no more counts no more.
     assert_eq!(late(&[]).status.code(), Some(1));
     assert_eq!(class.record(&folder(3)).points, None);

@@ -16,6 +16,7 @@ Examples:
   cargo course grade anna.zip --out results               one submission
   cargo course grade late --out results                   late ones, into the class that lies there
   cargo course grade submissions --out results --format moodle --settings grade.toml
+  cargo course grade --out results --changes changes.toml what lies there, with changes by hand
   cargo course grade --package gradescope --out package   what a system asks to be uploaded
 
 Exit codes:
@@ -23,8 +24,7 @@ Exit codes:
   1  some have none, and the class page says why
   2  wrong arguments, no sandbox, a folder that can't be used")]
 pub struct GradeArguments {
-    /// Submissions, or folders of submissions.
-    #[arg(required_unless_present = "package")]
+    /// Submissions, or folders of submissions. Without any, the results that lie in the folder get changes and formats.
     pub submissions: Vec<PathBuf>,
 
     /// The folder of results. It is made if it is not there.

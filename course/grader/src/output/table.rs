@@ -166,7 +166,7 @@ fn word(sandbox: Sandbox) -> &'static str {
 
 impl Columns {
     /// The points of a record, as the grade book takes them. None, if there are none.
-    fn points(&self, record: &Record) -> Option<String> {
+    pub fn points(&self, record: &Record) -> Option<String> {
         let scale = match self.maximum {
             Some(maximum) if maximum > 0.0 && record.out_of > 0.0 => maximum / record.out_of,
             _ => 1.0,
@@ -278,7 +278,9 @@ pub fn canvas(records: &[Record], columns: &Columns) -> String {
         let cells = HEAD.map(|column| match column {
             // A row with these words is no person's.
             "Student" => {
-                let name = if by == column { whose } else { name };
+                // As Canvas writes it in its own names: without the number.
+                let user = own.and_then(|id| name.split_once(&format!("_{id}_")));
+                let name = if by == column { whose } else { user.map_or(name, |(user, _)| user) };
                 cell(name).replace("Points Possible", "Points-Possible")
             }
             // Canvas takes the digits that a text begins with, and `7 of us` is not user 7.
