@@ -12,7 +12,7 @@ use grader::submissions::found;
 use grader::systems::System;
 use learner::exercise::Workspace;
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
