@@ -422,7 +422,7 @@ Participant 12,B,33.33,
             [named("b_12_345_norm"), not_graded("c_13_346_norm", "x"), named("7 Points Possible")];
         let expected = format!(
             "{head}Quadrivium\nPoints Possible,,,,,12\n7 Points-Possible,,,,,4\n\
-             b_12_345_norm,12,,,,4\nc_13_346_norm,13,,,,\n"
+             b,12,,,,4\nc,13,,,,\n"
         );
         assert_eq!(canvas(&records, &Columns::default()), expected);
         let own = columns(
