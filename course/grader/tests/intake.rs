@@ -349,7 +349,7 @@ fn what_canvas_makes_of_a_class_is_opened_as_it_is() {
     assert_eq!(alone.len(), all.len());
     let said = found(&[class.at("submissions.zip")], &[System::Moodle]).unwrap_err().to_string();
     assert!(said.contains("--format canvas"), "{said}");
-    let said = why(class.found("whole")["submissions"].take());
+    let said = why(class.found("whole")["submissions.zip"].take());
     assert!(said.contains("--format canvas"), "{said}");
 }
 
