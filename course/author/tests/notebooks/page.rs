@@ -10,21 +10,28 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `cargo course lab`, until it is dropped.
+/// `cargo course lab`, until it is dropped. JupyterLab saves nothing by itself: the notebook is the course's own file.
 struct Lab {
     command: Child,
     url: String,
+    _settings: tempfile::TempDir,
 }
 
 impl Lab {
     fn open(notebook: &str) -> Self {
+        let settings = tempfile::tempdir().unwrap();
+        let of_files = settings.path().join("@jupyterlab/docmanager-extension");
+        std::fs::create_dir_all(&of_files).unwrap();
+        let file = of_files.join("plugin.jupyterlab-settings");
+        std::fs::write(file, r#"{ "autosave": false }"#).unwrap();
         let arguments = ["lab", notebook, "--no-browser", "--port", "0"];
         let mut command = course(home().root(), &arguments);
+        command.env("JUPYTERLAB_SETTINGS_DIR", settings.path());
         let mut command = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(command.stdout.take().unwrap()).lines().map_while(Result::ok);
         let address = |line: String| line.strip_prefix("The notebooks are at ").map(String::from);
         let url = lines.filter_map(address).next().expect("an address");
-        Self { command, url }
+        Self { command, url, _settings: settings }
     }
 }
 
