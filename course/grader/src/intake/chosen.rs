@@ -127,7 +127,10 @@ impl Finds {
         let said = left.iter().take(NAMED).map(|left| format!("{} ({})", left.name, left.why));
         let more = left.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        format!("{what}. It holds {}{more}", said.collect::<Vec<_>>().join(", "))
+        format!(
+            "{what}. It holds {}{more}. Hand in the files of exercises/src, or a .zip of them",
+            said.collect::<Vec<_>>().join(", ")
+        )
     }
 }
 

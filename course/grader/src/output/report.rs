@@ -86,6 +86,12 @@ fn graded_by(record: &Record) -> Markup {
     let mut missing: Vec<String> =
         record.tasks.iter().map(|task| format!("{}.rs", task.component())).collect();
     missing.dedup();
+    let ungraded: Vec<String> = record
+        .taken
+        .iter()
+        .filter(|file| record.is_graded() && !missing.contains(file))
+        .map(|file| line(file, NAME))
+        .collect();
     missing.retain(|file| !record.taken.contains(file));
     html! {
         h2 { @if record.is_graded() { "What it was graded by" } @else { "What it was to be graded by" } }
@@ -98,7 +104,13 @@ fn graded_by(record: &Record) -> Markup {
                 dt { "Not handed in" }
                 dd { (missing.join(", ")) ": the tasks of such a file count as not begun" }
             }
-            dt { "Their SHA-256" } dd.digest { (line(&record.digest, NAME)) }
+            @if !ungraded.is_empty() {
+                dt { "Not graded" }
+                dd { (ungraded.join(", ")) ": no task of such a file is part of this grade" }
+            }
+            @if !record.digest.is_empty() {
+                dt { "Their SHA-256" } dd.digest { (line(&record.digest, NAME)) }
+            }
             dt { "Judge's SHA-256" } dd {
                 span.digest { (line(&record.judge, NAME)) } " " span.soft { "(course and settings)" }
             }
@@ -196,7 +208,7 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
                 @for (place, task) in same { h3 id=(anchor(*place)) { (heading(task)) } }
                 @if let [(_, first), others @ ..] = same {
                     @if !others.is_empty() {
-                        p { "One error in their file, and none of them can be graded:" }
+                        p { "One error in the file of these tasks, and none of them can be graded:" }
                     }
                     (block(&first.report))
                     (printed(&first.printed))
