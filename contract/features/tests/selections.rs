@@ -22,11 +22,12 @@ fn tree(arguments: &[&str]) -> Crates {
     crates
 }
 
-/// What is compared: the contract, and dfdx's operations at the sizes of the exercises.
-const BUILT_ONCE: [&str; 2] = ["contract", "operations"];
+/// What is compared: the contract, dfdx's operations at the sizes of the exercises, and the model.
+const BUILT_ONCE: [&str; 3] = ["contract", "operations", "model"];
 
 /// What a command builds.
 struct Selection {
+    /// A member, or all.
     member: String,
     /// With the crates of macros and of build scripts.
     all: Crates,
@@ -34,9 +35,15 @@ struct Selection {
     code: Crates,
 }
 
+const ALL: &str = "all members";
+
 impl Selection {
     fn of(member: &str, edges: &str) -> Self {
-        let of = |more: &str| tree(&["--package", member, "--edges", &format!("{edges},{more}")]);
+        let selected: &[&str] = match member {
+            ALL => &["--workspace"],
+            member => &["--package", member],
+        };
+        let of = |more: &str| tree(&[selected, &["--edges", &format!("{edges},{more}")]].concat());
         Self { member: member.to_string(), all: of("build"), code: of("no-proc-macro") }
     }
 }
@@ -47,6 +54,7 @@ fn each_selection_builds_them_alike() {
     let members = members.keys().map(|name| name.split(' ').next().unwrap());
     // As a program, and with its tests.
     let selections: Vec<Selection> = members
+        .chain([ALL])
         .flat_map(|member| ["normal", "normal,dev"].map(|edges| Selection::of(member, edges)))
         .collect();
     let mut differ = Vec::new();

@@ -1,7 +1,8 @@
 //! One copy of the workspace for the tests around the exercises, with a target folder of its own.
 //!
 //! The learner's own files may be in any state and stay as they are. Between two tests only
-//! `exercises/src` of the copy changes, so each costs one small build. The first one builds all.
+//! `exercises/src` of the copy changes, so each costs one small build. What this workspace has built is
+//! copied, too: cargo knows a crate by its place in its workspace, and a file by its time.
 
 use learner::exercise::Workspace;
 use learner::exercise::source::Source;
@@ -22,6 +23,9 @@ impl Scratch {
     pub fn with(content: impl Fn(&Source) -> String) -> Self {
         let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch");
+        if !target().exists() {
+            copy_built();
+        }
         let sources = Source::all(&Workspace::find().unwrap()).unwrap();
         // The files with tasks are written below, once.
         let task_file = |name: &str| sources.iter().any(|source| source.file().ends_with(name));
@@ -88,10 +92,30 @@ impl Scratch {
     }
 }
 
+/// Where the copy is built.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch")
+}
+
 fn with_target(command: &mut Command) {
-    command
-        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("../scratch"))
-        .env_remove("RUSTFLAGS");
+    command.env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
+}
+
+/// Copies the libraries that this workspace has built, and what cargo knows of them: that first, because it is written last.
+fn copy_built() {
+    let built = Path::new(env!("CARGO_BIN_EXE_course")).parent().unwrap();
+    let part_of_it = target().with_extension("part");
+    for part in [".fingerprint", "build", "deps"] {
+        copy(&built.join(part), &part_of_it.join("debug").join(part), &|path| {
+            // A program; and what a compiler at work leaves.
+            part == "deps" && path.is_file() && !ends_in(path, &["rlib", "rmeta", "so", "d"])
+        });
+    }
+    std::fs::rename(part_of_it, target()).unwrap();
+}
+
+fn ends_in(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|extension| extensions.iter().any(|known| extension == *known))
 }
 
 /// What a command said, and how it ended.
@@ -140,7 +164,20 @@ fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
         if path.is_dir() {
             copy(&path, &copied, skipped);
         } else {
-            write(&copied, &std::fs::read(&path).unwrap());
+            // Others build meanwhile.
+            let Ok((content, metadata)) =
+                std::fs::read(&path).and_then(|content| Ok((content, path.metadata()?)))
+            else {
+                continue;
+            };
+            let is_new = !copied.exists();
+            write(&copied, &content);
+            if is_new {
+                // A new copy is as old as what it is a copy of, so what was built from that is not built again.
+                let file = std::fs::File::open(&copied).unwrap();
+                file.set_modified(metadata.modified().unwrap()).unwrap();
+                file.set_permissions(metadata.permissions()).unwrap();
+            }
         }
     }
 }
