@@ -80,7 +80,8 @@ fn solutions_pass_every_task_and_can_be_compared() {
 #[test]
 fn one_empty_place_is_red() {
     const TODO: &str = "todo!(";
-    // Types are there or not. Everything else may be there and not be reached: one build for all.
+    // Types are there or not: their places are emptied together, one in a component at most. Everything else may be there and
+    // not be reached: one build for all, and one place at a time.
     let empty = |source: &Source, of_types: bool| {
         let mut text = source.solution.to_string();
         let tasks = TASKS.iter().filter(|task| task.component == source.slug);

@@ -164,11 +164,12 @@ fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
         if path.is_dir() {
             copy(&path, &copied, skipped);
         } else {
-            // Others build meanwhile.
-            let Ok((content, metadata)) =
-                std::fs::read(&path).and_then(|content| Ok((content, path.metadata()?)))
-            else {
-                continue;
+            let read = std::fs::read(&path).and_then(|content| Ok((content, path.metadata()?)));
+            let (content, metadata) = match read {
+                Ok(read) => read,
+                // Others build meanwhile.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => panic!("{}: {error}", path.display()),
             };
             let is_new = !copied.exists();
             write(&copied, &content);
