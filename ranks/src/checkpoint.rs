@@ -8,16 +8,18 @@
 //!
 //! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk, rank 0 writes the
 //! index and renames the folder. The one before gets a name with a dot, too, before its files are removed. A run that is
-//! killed leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one replaces.
+//! killed leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one removes.
 
-use crate::communicator::{Call, Communicator};
+use crate::communicator::{Call, Communicator, accept};
 use crate::error::{Error, Refusal, Result};
 use crate::train::Named;
+use crate::watch;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fs::{self, File};
-use std::io::Write;
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// What stands in `index.json`.
@@ -31,6 +33,17 @@ pub struct Index {
     pub tensors: Vec<Entry>,
     /// The files, in the order of the ranks that wrote them.
     pub files: Vec<Part>,
+    /// The SHA-256 of all that stands before, in hexadecimal.
+    pub sha256: String,
+}
+
+impl Index {
+    /// With the digest of the rest.
+    fn signed(self) -> Self {
+        let rest = Self { sha256: String::new(), ..self };
+        let sha256 = hex(&serde_json::to_vec(&rest).unwrap_or_default());
+        Self { sha256, ..rest }
+    }
 }
 
 /// A tensor in an index.
@@ -57,9 +70,73 @@ fn refuse(path: &Path, reason: impl std::fmt::Display) -> Refusal {
     Refusal::Other(format!("{}: {reason}", path.display()))
 }
 
+/// Before the step in the name of a whole checkpoint, of one that is being written, and of one that is being removed.
+const WHOLE: &str = "step-";
+const NEW: &str = ".new-step-";
+const OLD: &str = ".old-step-";
+
+fn named(dir: &Path, kind: &str, step: usize) -> PathBuf {
+    dir.join(format!("{kind}{step:06}"))
+}
+
 /// The folder of a step.
 pub fn folder_of(dir: &Path, step: usize) -> PathBuf {
-    dir.join(format!("step-{step:06}"))
+    named(dir, WHOLE, step)
+}
+
+/// The folders of a kind, by their steps. Whatever has another name is not ours.
+fn folders(dir: &Path, kind: &str) -> std::io::Result<BTreeMap<usize, PathBuf>> {
+    let entries = match fs::read_dir(dir) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        entries => entries?,
+    };
+    let mut found = BTreeMap::new();
+    for entry in entries {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let step = name.strip_prefix(kind).and_then(|step| step.parse().ok());
+        if let Some(step) = step.filter(|step| named(dir, kind, *step) == path && path.is_dir()) {
+            found.insert(step, path);
+        }
+    }
+    Ok(found)
+}
+
+/// The checkpoints in a folder, the newest last. A folder that is not there has none.
+///
+/// # Errors
+/// A folder that can't be read.
+pub fn all(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    Ok(folders(dir, WHOLE)?.into_values().collect())
+}
+
+/// The step of the newest checkpoint.
+///
+/// # Errors
+/// A folder that can't be read.
+pub fn newest(dir: &Path) -> std::result::Result<Option<usize>, Refusal> {
+    let folders = folders(dir, WHOLE).map_err(|e| refuse(dir, e))?;
+    Ok(folders.into_keys().next_back())
+}
+
+/// Keeps other runs out of a folder, which is made if it is not there, for as long as the result lives.
+///
+/// # Errors
+/// Another run holds it; a folder in which nothing can be written.
+pub fn lock(dir: &Path) -> Result<File> {
+    let failed = |reason: String| Error::Checkpoint { path: dir.display().to_string(), reason };
+    let open = || {
+        fs::create_dir_all(dir)?;
+        File::options().create(true).append(true).open(dir.join(".lock"))
+    };
+    let file = open().map_err(|e| failed(format!("{e}; name another folder with --out")))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(failed(
+            "another run keeps its checkpoints there; wait for its end, or name another folder with --out".into(),
+        )),
+        Err(TryLockError::Error(e)) => Err(failed(e.to_string())),
+    }
 }
 
 // ANCHOR: save
@@ -75,25 +152,22 @@ pub fn save(
     tensors: &[Named],
 ) -> Result<()> {
     let (rank, w) = (comm.rank(), comm.world_size());
-    let (new, whole) = (dir.join(format!(".new-step-{step:06}")), folder_of(dir, step));
+    let (new, whole) = (named(dir, NEW, step), folder_of(dir, step));
     let first = rank == 0;
     agree(comm, "a new folder", if first { begin(&new, &whole) } else { Ok(()) })?;
 
     let file = format!("rank-{rank}-of-{w}.safetensors");
     let own: Vec<&Named> = tensors.iter().filter(|named| named.cut || first).collect();
-    let written = write(&new.join(&file), &own);
-    let sha256 = written.as_ref().cloned().unwrap_or_default();
-    agree(comm, "the files of all ranks", written.map(drop))?;
+    let sha256 = {
+        let written = watch::alone("the writing of a checkpoint", || write(&new.join(&file), &own));
+        agree(comm, "the files of all ranks", written)?
+    };
 
     let part = Part { file, sha256 };
     let parts = comm.gather(&serde_json::to_vec(&part).unwrap_or_default())?;
     let files = parts.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
-    let index = Index {
-        step,
-        run: run.into(),
-        tensors: tensors.iter().map(|named| entry(named, w)).collect(),
-        files,
-    };
+    let tensors = tensors.iter().map(|named| entry(named, w)).collect();
+    let index = Index { step, run: run.into(), tensors, files, sha256: String::new() }.signed();
     agree(comm, "the index", if first { finish(dir, (&new, &whole), &index) } else { Ok(()) })
 }
 // ANCHOR_END: save
@@ -102,8 +176,8 @@ fn agree<T>(
     comm: &dyn Communicator,
     what: &str,
     mine: std::result::Result<T, Refusal>,
-) -> Result<()> {
-    comm.agree(Call::new("a checkpoint", what), mine.map(drop))
+) -> Result<T> {
+    accept(comm, Call::new("a checkpoint", what), mine)
 }
 
 fn entry(named: &Named, world_size: usize) -> Entry {
@@ -158,36 +232,26 @@ fn finish(
 ) -> std::result::Result<(), Refusal> {
     let text = serde_json::to_string_pretty(index).map_err(|e| refuse(new, e))?;
     put(&new.join("index.json"), text.as_bytes()).map_err(|e| refuse(new, e))?;
+    sync(new); // the names of the files
     fs::rename(new, whole).map_err(|e| refuse(whole, e))?;
-    let _ = File::open(dir).and_then(|dir| dir.sync_all()); // the new name, too; not every system can
-    for older in all(dir).into_iter().filter(|older| older != whole) {
+    sync(dir); // and that of the folder
+    for (older, folder) in folders(dir, WHOLE).unwrap_or_default() {
         // First by its name: a run that is killed while files are removed would leave one that looks broken.
-        if let Some(name) = older.file_name() {
-            let _ = fs::rename(&older, dir.join(format!("{OLD}{}", name.to_string_lossy())));
+        if older != index.step {
+            let _ = fs::rename(folder, named(dir, OLD, older));
         }
     }
-    for old in begins_with(dir, OLD) {
-        let _ = fs::remove_dir_all(old); // the new one is there: what can't be removed does no harm
+    for left in [OLD, NEW] {
+        for folder in folders(dir, left).unwrap_or_default().values() {
+            let _ = fs::remove_dir_all(folder); // the new one is there: what can't be removed does no harm
+        }
     }
     Ok(())
 }
 
-/// Before the name of what is being removed.
-const OLD: &str = ".old-";
-
-fn begins_with(dir: &Path, words: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(std::result::Result::ok);
-    let named = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(words))
-    };
-    entries.map(|entry| entry.path()).filter(named).collect()
-}
-
-/// The checkpoints in a folder, the newest last.
-pub fn all(dir: &Path) -> Vec<PathBuf> {
-    let mut all = begins_with(dir, "step-");
-    all.sort();
-    all
+/// Not every system can.
+fn sync(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 /// The index of a checkpoint, once every file of it is known to be as it was written.
@@ -195,7 +259,8 @@ pub fn all(dir: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// A file that is missing, or that has other bytes.
 pub fn check(folder: &Path) -> Result<Index> {
-    checked(folder).map_err(|why| Error::Checkpoint {
+    let read = files(folder).map(|(index, _)| index);
+    read.map_err(|why| Error::Checkpoint {
         path: folder.display().to_string(),
         reason: why.to_string(),
     })
@@ -203,24 +268,43 @@ pub fn check(folder: &Path) -> Result<Index> {
 
 const AGAIN: &str = "put the checkpoint back as it was, or begin again in another folder";
 
-fn checked(folder: &Path) -> std::result::Result<Index, Refusal> {
-    let path = folder.join("index.json");
-    let text = fs::read(&path).map_err(|e| refuse(&path, format!("{e}; {AGAIN}")))?;
-    let index: Index =
-        serde_json::from_slice(&text).map_err(|e| refuse(&path, format!("{e}; {AGAIN}")))?;
-    for part in &index.files {
-        bytes_of(folder, part)?;
-    }
-    Ok(index)
+fn broken(path: &Path, reason: impl std::fmt::Display) -> Refusal {
+    refuse(path, format!("{reason}; {AGAIN}"))
 }
 
-fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal> {
-    let path = folder.join(&part.file);
-    let bytes = fs::read(&path).map_err(|e| refuse(&path, format!("{e}; {AGAIN}")))?;
-    match hex(&bytes) == part.sha256 {
-        true => Ok(bytes),
-        false => Err(refuse(&path, format!("its bytes are not those that were written; {AGAIN}"))),
+/// The index, and the bytes of the files that it names, in their order.
+fn files(folder: &Path) -> std::result::Result<(Index, Vec<Vec<u8>>), Refusal> {
+    let path = folder.join("index.json");
+    let index: Index = serde_json::from_slice(&bytes(&path)?).map_err(|e| broken(&path, e))?;
+    if index != index.clone().signed() {
+        return Err(broken(&path, OTHER_BYTES));
     }
+    let dir = folder.parent().unwrap_or(folder);
+    if folder_of(dir, index.step) != folder {
+        let rule = format!("it is of step {}, and the folder is not", index.step);
+        return Err(broken(&path, rule));
+    }
+    let of_part = |part: &Part| {
+        let path = folder.join(&part.file);
+        if path.file_name().is_none_or(|name| name != part.file.as_str()) {
+            return Err(broken(&path, "it is not in the checkpoint's folder"));
+        }
+        let bytes = bytes(&path)?;
+        if hex(&bytes) == part.sha256 { Ok(bytes) } else { Err(broken(&path, OTHER_BYTES)) }
+    };
+    let files = index.files.iter().map(of_part).collect::<std::result::Result<_, _>>()?;
+    Ok((index, files))
+}
+
+const OTHER_BYTES: &str = "its bytes are not those that were written";
+
+/// The bytes of a file. Whoever reads what is none, a pipe say, may wait for ever.
+fn bytes(path: &Path) -> std::result::Result<Vec<u8>, Refusal> {
+    let about = fs::metadata(path).map_err(|e| broken(path, e))?;
+    if !about.is_file() {
+        return Err(broken(path, "it is no file"));
+    }
+    fs::read(path).map_err(|e| broken(path, e))
 }
 
 // ANCHOR: load
@@ -231,30 +315,27 @@ fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal>
 /// The same on every rank: a file that is missing or broken; rows that the ranks do not divide. What
 /// [`Communicator::agree`] reports.
 pub fn load(comm: &dyn Communicator, folder: &Path) -> Result<(Index, Vec<Named>)> {
-    let read = read(folder, comm.rank(), comm.world_size());
-    let refused = read.as_ref().err().cloned();
-    agree(comm, "its reading", refused.map_or(Ok(()), Err))?;
-    read.map_err(|why| Error::Refused { rank: comm.rank(), why })
+    let read = || read(folder, comm.rank(), comm.world_size());
+    let read = watch::alone("the reading of a checkpoint", read);
+    agree(comm, "its reading", read)
 }
 
 fn read(folder: &Path, rank: usize, w: usize) -> std::result::Result<(Index, Vec<Named>), Refusal> {
-    let index = checked(folder)?;
-    let files = index.files.iter().map(|part| bytes_of(folder, part));
-    let files = files.collect::<std::result::Result<Vec<_>, _>>()?;
-    let broken = |e: &dyn std::fmt::Display| refuse(folder, format!("{e}; {AGAIN}"));
-    let files = files.iter().map(|bytes| SafeTensors::deserialize(bytes).map_err(|e| broken(&e)));
-    let files = files.collect::<std::result::Result<Vec<_>, _>>()?;
+    let (index, files) = files(folder)?;
+    let files = files.iter().map(|bytes| SafeTensors::deserialize(bytes));
+    let files = files.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| broken(folder, e))?;
     let mut tensors = Vec::new();
     for Entry { name, shape, cut } in &index.tensors {
         let sources = if *cut { &files[..] } else { &files[..files.len().min(1)] };
         let mut values = Vec::new();
         for file in sources {
-            let tensor = file.tensor(name).map_err(|e| broken(&e))?;
+            let tensor = file.tensor(name).map_err(|e| broken(folder, e))?;
             let words = tensor.data().chunks_exact(4);
             values.extend(words.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])));
         }
-        if values.len() != shape.iter().product::<usize>() {
-            return Err(broken(&format!("{name} is not all there")));
+        let elements = shape.iter().try_fold(1usize, |all, length| all.checked_mul(*length));
+        if elements != Some(values.len()) {
+            return Err(broken(folder, format!("{name} is not all there")));
         }
         let mut shape = shape.clone();
         if let (true, Some(rows)) = (*cut, shape.first_mut()) {

@@ -1,13 +1,13 @@
 //! What ranks do together. Formulas see this trait alone, so the same code runs in threads and in processes.
 
-use crate::error::{Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 /// One rank's way to the others.
 ///
-/// Every method but [`Communicator::rank`], [`Communicator::world_size`] and [`Communicator::sent`] is a *collective*:
-/// all ranks call it, in the same order. Each begins with [`Communicator::agree`], so ranks that are at different
+/// Every method but [`Communicator::rank`], [`Communicator::world_size`], [`Communicator::name`],
+/// [`Communicator::sent`] and [`Communicator::waited`] is a *collective*: all ranks call it, in the same order. Each begins with [`Communicator::agree`], so ranks that are at different
 /// calls learn it there, and none waits for ever.
 pub trait Communicator {
     /// `r`.
@@ -15,6 +15,9 @@ pub trait Communicator {
 
     /// `w`.
     fn world_size(&self) -> usize;
+
+    /// This rank's number among all that were started. Errors name ranks so, whatever group they were met in.
+    fn name(&self) -> usize;
 
     /// Tells the others what this rank is about to do and whether it can, and hears the same from them.
     ///
@@ -103,7 +106,7 @@ pub fn digest_of_floats(values: &[f32]) -> u64 {
     fnv(values.iter().flat_map(|value| value.to_bits().to_le_bytes()))
 }
 
-fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+pub(crate) fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -114,7 +117,7 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
 pub enum Op {
     /// Their sum.
     Sum,
-    /// The larger. What is no number is passed over.
+    /// The larger. No element may be NaN: what an engine makes of it is its own.
     Max,
 }
 
@@ -225,6 +228,20 @@ impl Number for f64 {
     fn of(values: Values<'_>) -> Option<&mut [Self]> {
         if let Values::F64(values) = values { Some(values) } else { None }
     }
+}
+
+/// What this rank has, once all have said that they have theirs.
+///
+/// # Errors
+/// What a rank refused, on all of them; as for [`Communicator::agree`].
+pub(crate) fn accept<T>(
+    comm: &dyn Communicator,
+    call: Call,
+    mine: std::result::Result<T, Refusal>,
+) -> Result<T> {
+    let refused = mine.as_ref().err().cloned();
+    comm.agree(call, refused.map_or(Ok(()), Err))?;
+    mine.map_err(|why| Error::Refused { rank: comm.name(), why })
 }
 
 // ANCHOR: sum

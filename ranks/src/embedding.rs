@@ -1,6 +1,6 @@
 //! The lookup in a table that is cut over the ranks, forward and backward side by side.
 
-use crate::communicator::{Call, Communicator, Order, digest, sum};
+use crate::communicator::{Call, Communicator, Order, accept, digest, sum};
 use crate::error::{Refusal, Result};
 use quadrivium::parallel::vocab_shard_embedding;
 use quadrivium::tensor::*;
@@ -17,8 +17,8 @@ use quadrivium::tensor::*;
 /// et al. 2019, "Megatron-LM".
 ///
 /// # Errors
-/// The same on every rank, before a row is looked up: an id that is not below `vocab_size`, other ids on one rank, what
-/// [`vocab_shard_embedding`] refuses; and what [`Communicator::agree`] reports.
+/// The same on every rank, before a row is looked up: an id that is not below `vocab_size`, shards with fewer rows than
+/// that together, other ids on one rank, what [`vocab_shard_embedding`] refuses; and what [`Communicator::agree`] reports.
 pub fn parallel_embedding<B: Dim, S: Dim, N: Dim, M: Dim, T: Tape<f32, Cpu>>(
     comm: &dyn Communicator,
     order: Order,
@@ -35,13 +35,13 @@ pub fn parallel_embedding<B: Dim, S: Dim, N: Dim, M: Dim, T: Tape<f32, Cpu>>(
         n.size(),
         e.size()
     );
+    let (rank, w) = (comm.rank(), comm.world_size());
     let below = check_ids(&read, s.size(), vocab_size);
-    let looked_up = below.and_then(|()| {
-        vocab_shard_embedding(ids, shard, comm.rank(), comm.world_size()).map_err(Refusal::from)
-    });
-    let refused = looked_up.as_ref().err().cloned();
-    comm.agree(Call::same("a lookup", sizes, digest(&read)), refused.map_or(Ok(()), Err))?;
-    let part = looked_up.map_err(|why| crate::Error::Refused { rank: comm.rank(), why })?;
+    let owned =
+        below.and_then(|()| check_rows(n.size() * w >= vocab_size, (n.size(), w), vocab_size));
+    let part =
+        owned.and_then(|()| vocab_shard_embedding(ids, shard, rank, w).map_err(Refusal::from));
+    let part = accept(comm, Call::same("a lookup", sizes, digest(&read)), part)?;
 
     let (part, mut tape) = part.split_tape(); //                              [b, s, e]
     let mut y = part.as_vec();
@@ -67,4 +67,20 @@ pub(crate) fn check_ids(
             Err(Refusal::TokenId { id: ids[at], batch, position, vocab_size })
         }
     }
+}
+
+/// Refuses shards of `n` rows that are not the rows of the vocabulary.
+pub(crate) fn check_rows(
+    are: bool,
+    (n, world_size): (usize, usize),
+    vocab_size: usize,
+) -> std::result::Result<(), Refusal> {
+    if are {
+        return Ok(());
+    }
+    Err(Refusal::Other(format!(
+        "the vocabulary has {vocab_size} ids, and {world_size} ranks with {n} rows each have {}: give each rank \
+         its part of the rows",
+        n * world_size
+    )))
 }

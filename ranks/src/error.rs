@@ -169,6 +169,13 @@ pub enum Refusal {
         /// `v`.
         vocab_size: usize,
     },
+    /// What another rank refused, told to those that did not hear it.
+    Heard {
+        /// That rank.
+        rank: usize,
+        /// What it said.
+        why: Box<Refusal>,
+    },
     /// Anything else, in words.
     Other(String),
 }
@@ -187,7 +194,7 @@ impl From<quadrivium::Error> for Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {
-            Error::Refused { why, .. } => why,
+            Error::Refused { rank, why } => Self::Heard { rank, why: why.into() },
             Error::Library(error) => error.into(),
             other => Self::Other(other.to_string()),
         }
@@ -201,6 +208,7 @@ impl Display for Refusal {
                 let (id, batch, position, vocab_size) = (*id, *batch, *position, *vocab_size);
                 quadrivium::Error::TokenId { id, batch, position, vocab_size }.fmt(f)
             }
+            Self::Heard { why, .. } => why.fmt(f),
             Self::Other(words) => f.write_str(words),
         }
     }

@@ -132,7 +132,7 @@ impl<L: Link> Group<L> {
         call: &dyn Fn() -> String,
     ) -> Result<()> {
         if into.len() != bytes.len() {
-            return Err(self.lost(Lost::Gone(rank), call()));
+            return Err(self.lost(Lost::Gone(self.link.name(rank)), call()));
         }
         into.copy_from_slice(bytes);
         Ok(())
@@ -146,6 +146,10 @@ impl<L: Link> Communicator for Group<L> {
 
     fn world_size(&self) -> usize {
         self.link.world_size()
+    }
+
+    fn name(&self) -> usize {
+        self.link.name(self.link.rank())
     }
 
     // ANCHOR: agree
@@ -162,11 +166,13 @@ impl<L: Link> Communicator for Group<L> {
         let mut notices = Vec::new();
         for (rank, bytes) in others.iter().zip(self.exchange(&|| mine.words(), &out, &others)?) {
             let notice: Option<Notice> = serde_json::from_slice(&bytes).ok();
-            notices.push(notice.ok_or_else(|| self.lost(Lost::Gone(*rank), mine.words()))?);
+            notices.push(
+                notice.ok_or_else(|| self.lost(Lost::Gone(self.link.name(*rank)), mine.words()))?,
+            );
         }
         notices.insert(self.rank(), mine);
         // From here on every rank looks at the same notices, and so comes to the same end.
-        let verdict = verdict(&notices);
+        let verdict = verdict(&notices, &|rank| self.link.name(rank));
         if let Err(error @ Error::Elsewhere { .. }) = &verdict {
             *self.broken.borrow_mut() = Some(error.clone());
         }
@@ -252,19 +258,21 @@ impl<L: Link> Communicator for Group<L> {
     }
 }
 
-/// What the notices of all ranks come to.
-fn verdict(notices: &[Notice]) -> Result<()> {
+/// What the notices of all ranks come to. Errors have the ranks' names.
+fn verdict(notices: &[Notice], name: &dyn Fn(usize) -> usize) -> Result<()> {
     if let Some(rank) = odd_one(notices, |n| (n.number, n.name.clone(), n.size.clone())) {
         let (its, others) = (notices[rank].words(), most(notices, rank).words());
-        return Err(Error::Elsewhere { rank, its, others });
+        return Err(Error::Elsewhere { rank: name(rank), its, others });
     }
     for (rank, notice) in notices.iter().enumerate() {
-        if let Some(why) = notice.refusal.clone() {
-            return Err(Error::Refused { rank, why });
+        match notice.refusal.clone() {
+            Some(Refusal::Heard { rank, why }) => return Err(Error::Refused { rank, why: *why }),
+            Some(why) => return Err(Error::Refused { rank: name(rank), why }),
+            None => {}
         }
     }
     match odd_one(notices, |notice| notice.digest) {
-        Some(rank) => Err(Error::Apart { rank, call: notices[rank].words() }),
+        Some(rank) => Err(Error::Apart { rank: name(rank), call: notices[rank].words() }),
         None => Ok(()),
     }
 }
@@ -298,7 +306,6 @@ fn parts(len: usize, world_size: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 fn larger<N: PartialOrd + Copy>(a: N, b: N) -> N {
-    // Also if `a` is no number. Two of them stay one.
     if a >= b { a } else { b }
 }
 

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long mpirun has to end its ranks before it is ended itself.
@@ -49,12 +50,31 @@ pub enum Ended {
     Badly(String),
 }
 
+/// Whether Ctrl-C was pressed since [`end_on_interrupt`].
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, Ctrl-C ends the ranks that this process waits for, and not this process before them.
+pub fn end_on_interrupt() {
+    // It fails only if there is a handler already, or the system has none to give. Then Ctrl-C ends this process, and the
+    // ranks notice that it is gone.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+}
+
 impl Launch {
     /// Starts the ranks.
     ///
     /// # Errors
-    /// There is no mpirun; no folder can be made.
+    /// There is no mpirun, or it is not Open MPI's; this process is a rank itself; no folder can be made.
     pub fn start(&self) -> Result<Started> {
+        if std::env::var_os(watch::ROLL).is_some() {
+            // A rank that does not know itself for one would start ranks, and each of them, too.
+            return Err(Error::Start {
+                what: "a rank does not start ranks".into(),
+                reason: format!("{} is set; unset it to start from here", watch::ROLL),
+            });
+        }
+        learner::ranks::is_open_mpi()
+            .map_err(|e| Error::Start { what: "no ranks".into(), reason: e.to_string() })?;
         let failed = |what: &str, e: std::io::Error| Error::Start {
             what: what.into(),
             reason: e.to_string(),
@@ -64,12 +84,10 @@ impl Launch {
         let lock = watch::hold_roll(roll.path()).map_err(|e| failed("no lock could be had", e))?;
         let mut mpirun = Command::new("mpirun");
         mpirun.args(["-n", &self.ranks.to_string()]);
-        if is_open_mpi() {
-            // More ranks than cores; each may use any core.
-            mpirun.args(["--oversubscribe", "--bind-to", "none"]);
-            if rustix::process::geteuid().is_root() {
-                mpirun.arg("--allow-run-as-root");
-            }
+        // More ranks than cores; each may use any core.
+        mpirun.args(["--oversubscribe", "--bind-to", "none"]);
+        if rustix::process::geteuid().is_root() {
+            mpirun.arg("--allow-run-as-root");
         }
         mpirun.arg(&self.program).args(&self.arguments).env(watch::ROLL, roll.path());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -98,11 +116,6 @@ impl Launch {
         });
         Ok(Started { mpirun, said, roll, ranks: self.ranks, _lock: lock })
     }
-}
-
-fn is_open_mpi() -> bool {
-    let version = Command::new("mpirun").arg("--version").output();
-    version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("Open MPI"))
 }
 
 impl Started {
@@ -137,6 +150,10 @@ impl Started {
         loop {
             // A rank that is killed while MPI starts may go unnoticed by mpirun.
             gone = gone.or_else(|| self.gone().map(|rank| (rank, Instant::now())));
+            if INTERRUPTED.load(Ordering::Relaxed) {
+                self.end();
+                return Ended::Badly("Ctrl-C has stopped them".into());
+            }
             match self.mpirun.try_wait() {
                 Ok(Some(status)) if status.success() => {
                     self.end();
@@ -192,14 +209,14 @@ impl Started {
             let _ = self.mpirun.kill();
             let _ = self.mpirun.wait();
         }
-        let left = || {
-            let processes = self.processes().into_iter().flatten();
-            processes.filter(|process| is_of(*process, self.roll.path())).collect::<Vec<_>>()
-        };
-        left().into_iter().for_each(|process| signal(process, Signal::KILL));
-        // A signal is no end yet.
+        // All that is left, and not only who has signed the roll; until nobody is, for a signal is no end yet.
         let deadline = Instant::now() + GRACE;
-        while !left().is_empty() && Instant::now() < deadline {
+        loop {
+            let left = of(self.roll.path());
+            if left.is_empty() || Instant::now() > deadline {
+                return;
+            }
+            left.into_iter().for_each(|process| signal(process, Signal::KILL));
             std::thread::sleep(LOOK);
         }
     }
@@ -259,6 +276,13 @@ pub fn is_of(process: u32, roll: &Path) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
 }
 
+/// The living processes of the run with this roll.
+fn of(roll: &Path) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|process| is_of(*process, roll)).collect()
+}
+
 /// `process rank 2 with PID 71 on node x exited on signal 9 (Killed).`
 fn signalled(said: &str) -> Option<(usize, String)> {
     let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -287,7 +311,7 @@ pub fn as_rank<R>(
         Ok(done) => {
             drop(comm);
             watch::done();
-            processes::leave(universe, patience);
+            processes::leave(universe);
             Some(done)
         }
         Err(error) => {

@@ -4,7 +4,7 @@
 //! go around. Source: Shoeybi et al. 2019, "Megatron-LM", section 3.
 
 use crate::communicator::{Call, Communicator, Op, Order, digest, go_on, sum};
-use crate::embedding::check_ids;
+use crate::embedding::{check_ids, check_rows};
 use crate::error::{Error, Refusal, Result};
 use ndarray::{Array2, ArrayView2, Axis, Slice};
 use quadrivium::loss::IGNORE;
@@ -163,7 +163,7 @@ pub(crate) fn check_block(order: Order, rows: usize) -> Result<()> {
 ///
 /// # Errors
 /// The same on every rank, before anything is computed: a target that is neither below `vocab_size` nor [`IGNORE`];
-/// none that is asked about; shapes that do not fit; other targets on one rank. What [`Communicator::agree`] reports.
+/// none that is asked about; shapes that do not fit; ranks with more rows or fewer than the vocabulary; other targets on one rank. What [`Communicator::agree`] reports.
 pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
     comm: &dyn Communicator,
     order: Order,
@@ -176,7 +176,10 @@ pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
     let (t, n) = (b.size() * s.size(), n.size());
     let ids = targets.as_vec();
     let fits = (targets.shape().concrete(), width.size()) == ([b.size(), s.size()], h.size());
-    let mine = check_targets(&ids, s.size(), vocab_size, fits);
+    let w = comm.world_size();
+    // A row that is no id's would be a part of the sum.
+    let mine = check_rows(n * w == vocab_size, (n, w), vocab_size)
+        .and_then(|()| check_targets(&ids, s.size(), vocab_size, fits));
     let sizes = format!("{t} tokens, {n} rows of {} elements a rank", h.size());
     comm.agree(Call::same("a loss", sizes, digest(&ids)), mine)?;
 

@@ -5,7 +5,7 @@
 //! their own number, each of them stands for one of the ranks that are asked about.
 
 use crate::act::{Own, matrix, order, own_rows_of, run_back};
-use crate::communicator::{Call, Communicator};
+use crate::communicator::{Call, Communicator, accept};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Refusal, Result};
 use quadrivium::ParallelVocabEmbeddingConfig;
@@ -17,15 +17,8 @@ use seams::seam::{Manner, NormalInit};
 type Ids = Tensor<(usize, usize), usize, Cpu>;
 type Traced = Tensor<(usize, usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>;
 
-/// Refuses on every rank what a rank refuses.
-fn accept<T>(
-    comm: &dyn Communicator,
-    what: &str,
-    mine: std::result::Result<T, Refusal>,
-) -> Result<T> {
-    let refused = mine.as_ref().err().cloned();
-    comm.agree(Call::new("a question", what), refused.map_or(Ok(()), Err))?;
-    mine.map_err(|why| Error::Refused { rank: comm.rank(), why })
+fn question(what: &str) -> Call {
+    Call::new("a question", what)
 }
 
 /// The ids that a rank of `world_size` owns. Nothing is exchanged but that all say the same.
@@ -34,7 +27,7 @@ pub(crate) fn range(
     (vocab_size, world_size, rank): (usize, usize, usize),
 ) -> Result<Own> {
     let own = shard_range(vocab_size, world_size, rank).map_err(Refusal::from);
-    let own = accept(comm, "a range", own)?;
+    let own = accept(comm, question("a range"), own)?;
     Ok(Own { ids: vec![own.start, own.end], ..Own::default() })
 }
 
@@ -51,7 +44,7 @@ pub(crate) fn initial(
     let rows = shard_range(vocab_size, world_size, rank)
         .and_then(|own| config.init().check().map(|()| own.len()))
         .map_err(Refusal::from);
-    let rows = accept(comm, "first rows", rows)?;
+    let rows = accept(comm, question("first rows"), rows)?;
     let drawn = config.init().values(rows * width);
     let own = own_rows_of(comm, rows, |row| drawn[row * width..][..width].to_vec(), width)?;
     Ok(Own { rows: own, elements: rows * width, ..Own::default() })
@@ -67,7 +60,8 @@ pub(crate) fn lookup(
     let ShardCase { shape, vocab_size, embedding_dim, world_size, rank, shard, ids } = case;
     let (v, e, order) = (*vocab_size, *embedding_dim, order(block));
     let asked = shard_range(v, *world_size, *rank).map_err(Refusal::from);
-    let asked = accept(comm, "a part", asked.and_then(|own| fits(case, dy, own.len(), own)))?;
+    let asked =
+        accept(comm, question("a part"), asked.and_then(|own| fits(case, dy, own.len(), own)))?;
     let row = |id: usize| match asked.contains(&id) {
         true => shard[(id - asked.start) * e..][..e].to_vec(),
         false => vec![0.0; e],

@@ -1,9 +1,9 @@
 //! `cargo course ranks`: what the command does, and what each rank of it does.
 
 use crate::checkpoint;
-use crate::communicator::{Call, Communicator, Order, digest_of_floats};
+use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats};
 use crate::error::{Error, Result};
-use crate::launch::{Ended, Launch, as_rank};
+use crate::launch::{Ended, Launch, as_rank, end_on_interrupt};
 use crate::show::{self, OfRank, Run};
 use crate::size::{BLOCK, Size};
 use crate::start::Setup;
@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 
 /// The highest learning rate, as for `cargo course model train`.
 const RATE: f64 = 0.004;
+/// All ranks are on this machine.
+const MOST_RANKS: u64 = 1024;
+/// In seconds: a year.
+const MOST_PATIENCE: u64 = 365 * 24 * 3600;
 /// So long may a run take: it has no end of its own.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
@@ -35,30 +39,39 @@ fn size(arguments: &RanksArguments) -> Size {
 /// Checks what can be checked without ranks, starts them, and waits for their end.
 ///
 /// # Errors
-/// Arguments that fit no grid; a text that can't be used; no MPI; a rank that ended, with its reason.
+/// Arguments that fit no grid; a text or a folder that can't be used; no MPI; a rank that ended, with its reason.
 pub fn launch(arguments: &RanksArguments) -> Result<()> {
     let RanksArguments { ranks, copies, steps, every, patience, .. } = arguments;
-    let at_least_1 = |name, value: u64| match value {
+    let within = |name, most: u64, value: u64| match value {
         0 => Err(Error::Setting { name, rule: "at least 1".into(), got: "0".into() }),
+        _ if value > most => {
+            Err(Error::Setting { name, rule: format!("at most {most}"), got: value.to_string() })
+        }
         _ => Ok(()),
     };
-    at_least_1("--ranks", *ranks as u64)?;
-    at_least_1("--copies", *copies as u64)?;
-    at_least_1("--steps", *steps as u64)?;
-    at_least_1("--every", *every as u64)?;
-    at_least_1("--patience", *patience)?;
+    within("--ranks", MOST_RANKS, *ranks as u64)?;
+    within("--copies", MOST_RANKS, *copies as u64)?;
+    within("--steps", u64::MAX, *steps as u64)?;
+    within("--every", u64::MAX, *every as u64)?;
+    within("--patience", MOST_PATIENCE, *patience)?;
     if ranks % copies != 0 {
-        return Err(Error::Grid { ranks: *ranks, world_size: ranks.div_ceil(*copies) });
+        let (name, rule) = ("--ranks", format!("a multiple of --copies, which is {copies}"));
+        return Err(Error::Setting { name, rule, got: ranks.to_string() });
     }
     let size = size(arguments);
     size.check(ranks / copies)?;
+    if let Some(text) = arguments.text.as_ref().filter(|text| text.exists() && !text.is_file()) {
+        let got = format!("{}, which is none", text.display());
+        // Each rank reads it, so what can be read once only is not enough.
+        return Err(Error::Setting { name: "--text", rule: "a file".into(), got });
+    }
     corpus(arguments, size)?;
-    learner::ranks::check()
-        .map_err(|e| Error::Start { what: "no ranks".into(), reason: e.to_string() })?;
+    let _lock = arguments.out.as_deref().map(checkpoint::lock).transpose()?;
     let program = std::env::current_exe().map_err(|e| Error::Start {
         what: "this program does not find itself".into(),
         reason: e.to_string(),
     })?;
+    end_on_interrupt();
     let arguments = std::env::args_os().skip(1).collect();
     let mut started =
         Launch { program, arguments, ranks: *ranks, threads: None, piped: false }.start()?;
@@ -90,11 +103,11 @@ pub fn rank(arguments: &RanksArguments) {
     if fault(FaultKind::Never, 0) {
         sleep_for_good();
     }
+    let patience = Duration::from_secs(arguments.patience);
     if fault(FaultKind::Late, 0) {
-        watch::begin();
+        watch::begin(patience);
         sleep_for_good();
     }
-    let patience = Duration::from_secs(arguments.patience);
     as_rank(patience, |world| train(world, arguments, &fault));
 }
 
@@ -116,7 +129,7 @@ fn train(
     }
     let RanksArguments { ranks, copies, steps, order, .. } = arguments;
     let seed = arguments.seed + u64::from(fault(FaultKind::Seed, 0));
-    let (text, mut corpus) = corpus(arguments, size)?;
+    let (text, mut corpus) = watch::alone("the reading of the text", || corpus(arguments, size))?;
     if fault(FaultKind::Text, 0) {
         corpus.trained.pop();
     }
@@ -147,7 +160,7 @@ fn train(
     // Not the number of ranks: any number may go on.
     let run = format!("seed {seed}, {steps} steps, {copies} copies, text {}", &digest[..16]);
     let mut step = match &arguments.out {
-        Some(dir) => go_on(model.as_mut(), dir, &run)?,
+        Some(dir) => go_on(model.as_mut(), dir, (&run, *steps))?,
         None => 0,
     };
     let begun = step;
@@ -239,31 +252,37 @@ fn save(model: &mut dyn Steps, dir: &Path, (step, run): (usize, &str)) -> Result
         0 => checkpoint::save(grid.shards.as_ref(), dir, (step, run), &state),
         _ => Ok(()),
     };
-    if grid.copies.is_some() {
-        let mine = saved.as_ref().err().map_or(Ok(()), |error| Err(error.clone().into()));
-        let heard = grid.world.agree(Call::new("a checkpoint", "all copies"), mine);
-        return saved.and(heard);
-    }
-    saved
+    grid.in_all_copies("a checkpoint", saved)
 }
 
 /// Takes the newest checkpoint, if there is one, and returns its step.
-fn go_on(model: &mut dyn Steps, dir: &Path, run: &str) -> Result<usize> {
+fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Result<usize> {
     let grid = model.grid();
-    let newest = checkpoint::all(dir).pop().map(|folder| folder.to_string_lossy().into_owned());
     // Rank 0 says which, so that all read the same.
-    let newest = grid.world.broadcast(0, newest.unwrap_or_default().as_bytes())?;
-    let newest = String::from_utf8_lossy(&newest).into_owned();
-    if newest.is_empty() {
+    let newest = match grid.world.rank() {
+        0 => checkpoint::newest(dir),
+        _ => Ok(None),
+    };
+    let newest = accept(grid.world.as_ref(), Call::new("a checkpoint", "the newest"), newest)?;
+    let newest = newest.map(|step| (step as u64).to_le_bytes().to_vec()).unwrap_or_default();
+    let newest = grid.world.broadcast(0, &newest)?;
+    let Ok(newest) = newest.try_into().map(u64::from_le_bytes) else {
         return Ok(0);
-    }
-    let (index, state) = checkpoint::load(grid.shards.as_ref(), Path::new(&newest))?;
+    };
+    let folder = checkpoint::folder_of(dir, newest as usize);
+    let loaded = checkpoint::load(grid.shards.as_ref(), &folder);
+    let (index, state) = grid.in_all_copies("a checkpoint", loaded)?;
+    let path = folder.display().to_string();
     if index.run != run {
         let reason = format!(
             "it is of another run ({}), and this one is of {run}; give the same settings, or name another folder with --out",
             index.run
         );
-        return Err(Error::Checkpoint { path: newest, reason });
+        return Err(Error::Checkpoint { path, reason });
+    }
+    if index.step > steps {
+        let reason = format!("it is of step {}, and a run has {steps}", index.step);
+        return Err(Error::Checkpoint { path, reason });
     }
     model.take_state(index.step, &state)?;
     Ok(index.step)

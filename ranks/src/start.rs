@@ -1,6 +1,6 @@
 //! What ranks ask each other before anything else: were all started with the same settings?
 
-use crate::communicator::Communicator;
+use crate::communicator::{Communicator, fnv};
 use crate::error::{Error, Result};
 use crate::group::odd_one;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,14 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub struct Setup(pub Vec<(String, String)>);
 
 impl Setup {
-    /// The settings, with the version of this program before them.
+    /// The settings, with the version of this program before them, and a digest of its bytes.
     pub fn new(settings: &[(&str, String)]) -> Self {
-        let version = ("the version".to_string(), VERSION.to_string());
-        let others = settings.iter().map(|(name, value)| (name.to_string(), value.clone()));
-        Self(std::iter::once(version).chain(others).collect())
+        let program = std::env::current_exe().and_then(std::fs::read);
+        let program =
+            program.map_or("unknown".into(), |bytes| format!("{:016x}", fnv(bytes.into_iter())));
+        let of_program = [("the version", VERSION.into()), ("a program of the digest", program)];
+        let all = of_program.iter().chain(settings);
+        Self(all.map(|(name, value)| (name.to_string(), value.clone())).collect())
     }
 
     // ANCHOR: agree

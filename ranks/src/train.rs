@@ -1,7 +1,7 @@
 //! Steps of training on a grid of ranks: `w` share one model, and there are `p` copies of it.
 
-use crate::communicator::{Call, Communicator, Order, digest_of_floats, go_on, sum};
-use crate::error::{Error, Result};
+use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats, go_on, sum};
+use crate::error::{Error, Refusal, Result};
 use crate::model::{Output, ShardedLlama};
 use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::tensor::nn::tensor_collection::{
@@ -56,6 +56,22 @@ impl Grid {
         // Without copies, those who share a model are all.
         let split = self.copies.iter().flat_map(|copies| [copies, &self.shards]);
         std::iter::once(&self.world).chain(split)
+    }
+
+    /// What one copy refused in `call`, all refuse: they would wait for it.
+    ///
+    /// # Errors
+    /// Its own; what another copy refused; what [`Communicator::agree`] reports.
+    pub fn in_all_copies<R>(&self, call: &str, own: Result<R>) -> Result<R> {
+        match own {
+            // Who has lost a rank can't say so: that one would not come to this, either.
+            Err(error @ (Error::Missing { .. } | Error::Gone { .. })) => Err(error),
+            own if self.copies.is_none() => own,
+            own => {
+                let call = Call::new(call, "all copies");
+                accept(self.world.as_ref(), call, own.map_err(Refusal::from))
+            }
+        }
     }
 
     /// `p`.
@@ -192,6 +208,23 @@ impl<
         self.dev.try_tensor_from_vec(ids.to_vec(), shape).map_err(|e| Error::Library(e.into()))
     }
 
+    /// The loss of this copy's batch and its gradients, before the copies hear of each other.
+    fn backward(&mut self, batch: &Batch) -> Result<(f32, Gradients<f32, Cpu>)> {
+        let (ids, next) =
+            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
+        let shards = Rc::clone(&self.grid.shards);
+        let grads = match self.grads.take() {
+            Some(grads) => grads, // zeros
+            None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
+        };
+        let loss = self.model.loss(shards.as_ref(), self.order, ids.traced(grads), &next)?; // []
+        let value = loss.array();
+        let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
+        // They are not exchanged. If each rank did not compute the same, the blocks would drift apart.
+        alike(shards.as_ref(), &collect(&mut self.model.trunk, &mut grads)?)?;
+        Ok((value, grads))
+    }
+
     // ANCHOR: average
     /// The mean of the copies' gradients, in the order of the copies.
     fn average(&self, flat: &mut [f32]) -> Result<()> {
@@ -245,22 +278,12 @@ impl<
 {
     // ANCHOR: step
     fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen> {
-        let (ids, next) =
-            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
-        let shards = Rc::clone(&self.grid.shards);
-        let grads = match self.grads.take() {
-            Some(grads) => grads, // zeros
-            None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
-        };
-        let loss = self.model.loss(shards.as_ref(), self.order, ids.traced(grads), &next)?; // []
-        let mut mean = [loss.array()];
-        let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
-
+        let own = self.backward(batch);
+        let (loss, mut grads) = self.grid.in_all_copies("a step", own)?;
+        let mut mean = [loss];
         let mut table = collect(&mut self.model.embed_tokens, &mut grads)?; // [n h], of this rank's rows
         let mut output = collect(&mut self.model.lm_head, &mut grads)?; //     [n h] too, or nothing
         let mut blocks = collect(&mut self.model.trunk, &mut grads)?; //       the same on every rank
-        // They are not exchanged. If each rank did not compute the same, the blocks would drift apart.
-        alike(shards.as_ref(), &blocks)?;
         for gradients in [&mut table, &mut output, &mut blocks] {
             self.average(gradients)?;
         }
@@ -290,8 +313,8 @@ impl<
     fn loss(&self, batch: &Batch, order: Order) -> Result<f32> {
         let (ids, next) =
             (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
-        let loss = self.model.loss(self.grid.shards.as_ref(), order, ids, &next)?;
-        let mut mean = [loss.array()];
+        let loss = self.model.loss(self.grid.shards.as_ref(), order, ids, &next);
+        let mut mean = [self.grid.in_all_copies("a loss", loss)?.array()];
         self.average(&mut mean)?;
         Ok(mean[0])
     }

@@ -21,8 +21,18 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 struct Watch {
     rank: usize,
     world_size: usize,
+    patience: Duration,
     roll: Option<PathBuf>,
-    until: Mutex<Option<(Instant, Duration, String)>>,
+    wait: Mutex<Option<Wait>>,
+}
+
+/// What can't be interrupted, and when it must have ended.
+#[derive(Clone)]
+struct Wait {
+    what: String,
+    until: Instant,
+    /// Whether it waits for other ranks.
+    for_others: bool,
 }
 
 /// The number of this process among those that mpirun has started, and how many these are; before MPI is asked.
@@ -32,14 +42,15 @@ pub fn started_as() -> (usize, usize) {
     (rank, number("OMPI_COMM_WORLD_SIZE").unwrap_or(1))
 }
 
-/// Begins to watch this process. It signs the roll: `RANK.pid` has its process id.
-pub fn begin() {
+/// Begins to watch this process: nothing takes longer than `patience`. It signs the roll: `RANK.pid` has its process id.
+pub fn begin(patience: Duration) {
     let (rank, world_size) = started_as();
     let roll = std::env::var_os(ROLL).map(PathBuf::from);
     if let Some(roll) = &roll {
         let _ = std::fs::write(roll.join(format!("{rank}.pid")), std::process::id().to_string());
     }
-    if WATCH.set(Watch { rank, world_size, roll, until: Mutex::new(None) }).is_ok() {
+    let watch = Watch { rank, world_size, patience, roll, wait: Mutex::new(None) };
+    if WATCH.set(watch).is_ok() {
         std::thread::spawn(look);
     }
 }
@@ -57,39 +68,65 @@ fn look() {
     let parent = std::os::unix::process::parent_id();
     loop {
         std::thread::sleep(LOOK);
-        let until = watch.until.lock().map(|until| until.clone()).unwrap_or_default();
-        if let Some((deadline, patience, what)) = until
-            && Instant::now() > deadline
+        let wait = watch.wait.lock().map(|wait| wait.clone()).unwrap_or_default();
+        if let Some(Wait { what, until, for_others }) = wait
+            && Instant::now() > until
         {
-            let seconds = patience.as_secs();
-            die(&format!("{what} did not end within {seconds} s{}", watch.not_here()));
+            let did_not_end = format!("{what} did not end within {} s", watch.patience.as_secs());
+            if for_others && watch.world_size > 1 {
+                let others: Vec<usize> =
+                    (0..watch.world_size).filter(|rank| *rank != watch.rank).collect();
+                die(&format!("rank {} keeps the others waiting: {did_not_end}", culprit(&others)));
+            }
+            die(&format!("rank {}: {did_not_end}", watch.rank));
         }
         #[cfg(unix)]
         if std::os::unix::process::parent_id() != parent {
-            die("mpirun has ended");
+            die(&format!("rank {}: mpirun has ended", watch.rank));
         }
         if let Some(roll) = &watch.roll
             && launcher_is_gone(roll)
         {
-            die("the command that started the ranks has ended");
+            // Nobody else removes it now, and nobody reads what would be written there.
+            let _ = std::fs::remove_dir_all(roll);
+            die(&format!("rank {}: the command that started the ranks has ended", watch.rank));
         }
     }
 }
 
-impl Watch {
-    /// Ranks that have not signed the roll.
-    fn not_here(&self) -> String {
-        let Some(roll) = &self.roll else { return String::new() };
-        let missing = |rank: &usize| !roll.join(format!("{rank}.pid")).exists();
-        let names: Vec<String> =
-            (0..self.world_size).filter(missing).map(|r| r.to_string()).collect();
-        if names.is_empty() {
-            String::new()
-        } else {
-            format!(": rank {} never came", names.join(", "))
-        }
+/// Whom this rank waits for, when it has waited in vain for `ranks`, which are not none. Who is missed may itself wait for
+/// another: each rank signs for whom it has waited, and gets some time to do so. Whoever has not is the one.
+pub(crate) fn culprit(ranks: &[usize]) -> usize {
+    let signed = |rank: usize| -> Option<Vec<usize>> {
+        let file = WATCH.get()?.roll.as_ref()?.join(format!("{rank}.waits"));
+        let names = std::fs::read_to_string(file).ok()?;
+        Some(names.split_whitespace().filter_map(|name| name.parse().ok()).collect())
+    };
+    if let Some(Watch { rank, roll: Some(roll), patience, .. }) = WATCH.get() {
+        let names: Vec<String> = ranks.iter().map(usize::to_string).collect();
+        let _ = std::fs::write(roll.join(format!("{rank}.waits")), names.join(" "));
+        std::thread::sleep((*patience / 4).clamp(LEAST_GRACE, MOST_GRACE));
     }
+    first_not_waiting(ranks, signed)
 }
+
+/// The first of `ranks` that has not signed for whom it waits, or of those that they wait for, and so on.
+fn first_not_waiting(ranks: &[usize], signed: impl Fn(usize) -> Option<Vec<usize>>) -> usize {
+    let (mut known, mut next) = (Vec::new(), ranks.to_vec());
+    while !next.is_empty() {
+        if let Some(rank) = next.iter().find(|rank| signed(**rank).is_none()) {
+            return *rank;
+        }
+        known.extend(next.iter().copied());
+        next = next.into_iter().filter_map(&signed).flatten().collect();
+        next.retain(|rank| !known.contains(rank));
+    }
+    ranks[0] // each waits for another
+}
+
+/// How long ranks that have waited in vain wait for each other to say so.
+const LEAST_GRACE: Duration = Duration::from_secs(1);
+const MOST_GRACE: Duration = Duration::from_secs(10);
 
 /// The launcher holds a lock as long as it lives.
 fn launcher_is_gone(roll: &Path) -> bool {
@@ -109,16 +146,26 @@ pub(crate) fn hold_roll(roll: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Runs `work`, which may wait in MPI, for at most `patience`.
-pub(crate) fn during<R>(what: &str, patience: Duration, work: impl FnOnce() -> R) -> R {
-    let set = |until| {
+/// Runs `work`, which may wait for other ranks in MPI.
+pub(crate) fn during<R>(what: &str, work: impl FnOnce() -> R) -> R {
+    watched(what, true, work)
+}
+
+/// Runs `work`, which waits for nobody but the system.
+pub(crate) fn alone<R>(what: &str, work: impl FnOnce() -> R) -> R {
+    watched(what, false, work)
+}
+
+fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
+    let set = |wait| {
         if let Some(watch) = WATCH.get()
-            && let Ok(mut place) = watch.until.lock()
+            && let Ok(mut place) = watch.wait.lock()
         {
-            *place = until;
+            *place = wait;
         }
     };
-    set(Some((Instant::now() + patience, patience, what.to_string())));
+    let patience = WATCH.get().map(|watch| watch.patience).unwrap_or_default();
+    set(Some(Wait { what: what.into(), until: Instant::now() + patience, for_others }));
     let result = work();
     set(None);
     result
@@ -142,11 +189,25 @@ pub fn report(why: &str) {
 
 /// Ends this process where MPI can't be left in order: without `MPI_Finalize`, which would wait for the others.
 pub fn die(why: &str) -> ! {
-    report(&match WATCH.get() {
-        Some(watch) => format!("rank {}: {why}", watch.rank),
-        None => why.to_string(),
-    });
+    report(why);
     // Not `exit`: handlers of MPI may wait, too.
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::exit(3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_another_is_not_the_one() {
+        // 0 waits for 2, 2 for 3; 1 for anybody else.
+        let signed =
+            |rank: usize| [Some(vec![2]), Some(vec![0, 2, 3]), Some(vec![3]), None][rank].clone();
+        assert_eq!(first_not_waiting(&[2], signed), 3);
+        assert_eq!(first_not_waiting(&[3], signed), 3);
+        assert_eq!(first_not_waiting(&[0, 2, 3], signed), 3);
+        let circle = |rank: usize| Some(vec![1 - rank]);
+        assert_eq!(first_not_waiting(&[1], circle), 1, "nobody is left");
+    }
 }

@@ -20,20 +20,38 @@ pub fn run() -> Result<u8> {
 /// Whether there are the programs that start ranks and that build them.
 ///
 /// # Errors
-/// One that is missing.
+/// One that is missing; another MPI.
 pub fn check() -> Result<()> {
-    let runs = |program: &str| {
-        let mut command = Command::new(program);
-        command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    match ["mpirun", "mpicc"].into_iter().find(|program| !runs(program)) {
-        None => Ok(()),
-        Some("mpirun") => Err(missing("there is no mpirun here, which starts ranks")),
-        Some(_) => Err(missing("there is no mpicc here, which ranks are built with")),
+    is_open_mpi()?;
+    match says("mpicc") {
+        Some(_) => Ok(()),
+        None => Err(refused("there is no mpicc here, which ranks are built with", GET_MPI.into())),
     }
 }
 
-fn missing(what: &'static str) -> Error {
-    Error::Program { what, reason: GET_MPI.into() }
+/// Whether the `mpirun` here is Open MPI's: only of that is it known how it tells a process that it is a rank, and which.
+///
+/// # Errors
+/// There is none, or it is another MPI's.
+pub fn is_open_mpi() -> Result<()> {
+    match says("mpirun") {
+        None => Err(refused("there is no mpirun here, which starts ranks", GET_MPI.into())),
+        Some(said) if said.contains("Open MPI") => Ok(()),
+        Some(said) => {
+            let first = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
+            let reason = format!("it says {:?}; {GET_MPI}", first.trim());
+            Err(refused("the mpirun here is not Open MPI's", reason))
+        }
+    }
+}
+
+/// What a program says of its version, if it is there.
+fn says(program: &str) -> Option<String> {
+    let mut command = Command::new(program);
+    let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn refused(what: &'static str, reason: String) -> Error {
+    Error::Program { what, reason }
 }

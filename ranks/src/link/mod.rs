@@ -13,10 +13,13 @@ pub trait Link: Sized + 'static {
     /// `w`.
     fn world_size(&self) -> usize;
 
+    /// The number of a rank of this group among all that were started: the name by which people know it.
+    fn name(&self, rank: usize) -> usize;
+
     /// Sends each message, and takes one from each rank of `from`, in that order.
     ///
     /// # Errors
-    /// A rank that was not heard in time, or has ended.
+    /// A rank that was not heard in time, or has ended. The error has its name.
     fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost>;
 
     /// The engine's own reduction, if it has one.
@@ -34,7 +37,7 @@ pub trait Link: Sized + 'static {
     fn patience(&self) -> u64;
 }
 
-/// Who was not heard.
+/// Who was not heard, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// Not in time.
@@ -48,4 +51,9 @@ pub(crate) fn members(colours: &[usize], rank: usize) -> (Vec<usize>, usize) {
     let members: Vec<usize> = (0..colours.len()).filter(|r| colours[*r] == colours[rank]).collect();
     let place = members.iter().position(|member| *member == rank).unwrap_or(0);
     (members, place)
+}
+
+/// Their names, where all ranks have those of `names`.
+pub(crate) fn names_of(members: &[usize], names: &[usize]) -> Vec<usize> {
+    members.iter().map(|member| names[*member]).collect()
 }

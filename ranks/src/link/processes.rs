@@ -3,7 +3,7 @@
 //! MPI's own calls wait for ever if a rank does not come. So no call here waits: each is begun, and asked again and again
 //! whether it is done, until the patience ends. The few that can't be asked are watched by [`crate::watch`].
 
-use super::{Link, Lost, members};
+use super::{Link, Lost, members, names_of};
 use crate::communicator::{Op, Values};
 use crate::watch;
 use mpi::collective::SystemOperation;
@@ -26,23 +26,26 @@ const REST: Duration = Duration::from_micros(50);
 pub struct Processes {
     world: SimpleCommunicator,
     rank: usize,
+    /// Of all ranks of this group.
+    names: Vec<usize>,
     patience: Duration,
 }
 
 /// Joins the other processes that mpirun has started. The first value must live as long as the second is used; dropped, it
 /// takes leave of them. `None` if this process has done so before.
 pub fn join(patience: Duration) -> Option<(Universe, Processes)> {
-    watch::begin();
+    watch::begin(patience);
     let start = || mpi::initialize_with_threading(mpi::Threading::Funneled);
-    let (universe, _) = watch::during("the start of MPI", patience, start)?;
+    let (universe, _) = watch::during("the start of MPI", start)?;
     let world = universe.world();
     let rank = world.rank() as usize;
-    Some((universe, Processes { world, rank, patience }))
+    let names = (0..world.size() as usize).collect();
+    Some((universe, Processes { world, rank, names, patience }))
 }
 
 /// Takes leave of the others, if all do so in time.
-pub fn leave(universe: Universe, patience: Duration) {
-    watch::during("the end of MPI", patience, || drop(universe));
+pub fn leave(universe: Universe) {
+    watch::during("the end of MPI", || drop(universe));
 }
 
 /// Asks, and makes room for others now and then: there may be more ranks than cores.
@@ -76,9 +79,12 @@ impl Processes {
             let mut begun = Some(begun);
             if !until_done(deadline, || completed(&mut begun)) {
                 // MPI keeps the memory of a reduction that has begun, so there is no way back.
-                let seconds = self.patience.as_secs();
+                let others =
+                    self.names.iter().copied().filter(|name| *name != self.names[self.rank]);
+                let (rank, seconds) =
+                    (watch::culprit(&others.collect::<Vec<_>>()), self.patience.as_secs());
                 watch::die(&format!(
-                    "a reduction that all ranks began did not end within {seconds} s: one of them stopped in it"
+                    "rank {rank} stopped in a reduction that all ranks began: it did not end within {seconds} s"
                 ));
             }
         });
@@ -105,6 +111,10 @@ impl Link for Processes {
         self.world.size() as usize
     }
 
+    fn name(&self, rank: usize) -> usize {
+        self.names[rank]
+    }
+
     fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost> {
         let deadline = Instant::now() + self.patience;
         let process = |rank: usize| self.world.process_at_rank(rank as i32);
@@ -120,22 +130,28 @@ impl Link for Processes {
                     from.iter().zip(&mut taken).filter(|(_, taken)| taken.is_none())
                 {
                     if let Some(message) = process(*rank).immediate_matched_probe_with_tag(TAG) {
-                        let what = format!("a message of rank {rank}, which has begun,");
+                        let name = self.name(*rank);
+                        let what = format!("a message of rank {name}, which has begun,");
                         let take = || message.matched_receive_vec::<u8>().0;
-                        *taken = Some(watch::during(&what, self.patience, take));
+                        *taken = Some(watch::during(&what, take));
                     }
                 }
                 sends.retain_mut(|(_, begun)| !completed(begun));
                 sends.is_empty() && taken.iter().all(Option::is_some)
             });
             // MPI keeps the memory of a message that has begun, so there is no way back.
-            if let (false, Some((rank, _))) = (done, sends.first()) {
-                let seconds = self.patience.as_secs();
+            if let (false, Some(_)) = (done, sends.first()) {
+                let to: Vec<usize> = sends.iter().map(|(rank, _)| self.name(*rank)).collect();
+                let (rank, seconds) = (watch::culprit(&to), self.patience.as_secs());
                 watch::die(&format!("rank {rank} did not take a message within {seconds} s"));
             }
         });
-        let missing = |(taken, rank): (Option<Vec<u8>>, &usize)| taken.ok_or(Lost::Missing(*rank));
-        taken.into_iter().zip(from).map(missing).collect()
+        let silent = from.iter().zip(&taken).filter(|(_, taken)| taken.is_none());
+        let silent: Vec<usize> = silent.map(|(rank, _)| self.name(*rank)).collect();
+        match silent.is_empty() {
+            true => Ok(taken.into_iter().flatten().collect()),
+            false => Err(Lost::Missing(watch::culprit(&silent))),
+        }
     }
 
     fn all_reduce(&self, values: &mut Values<'_>, op: Op) -> Option<Result<(), Lost>> {
@@ -154,9 +170,10 @@ impl Link for Processes {
         // A colour of MPI is a small number: the lowest rank that has it.
         let colour = Color::with_value(members[0] as i32);
         let split = || self.world.split_by_color(colour);
-        let world = watch::during("a split of the ranks", self.patience, split);
-        let world = world.ok_or(Lost::Gone(self.rank))?;
-        Ok(Self { world, rank, patience: self.patience })
+        let world = watch::during("a split of the ranks", split);
+        let world = world.ok_or(Lost::Gone(self.names[self.rank]))?;
+        let names = names_of(&members, &self.names);
+        Ok(Self { world, rank, names, patience: self.patience })
     }
 
     fn patience(&self) -> u64 {

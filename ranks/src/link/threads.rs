@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process: a channel from each to each.
 
-use super::{Link, Lost, members};
+use super::{Link, Lost, members, names_of};
 use crate::communicator::Communicator;
 use crate::group::Group;
 use std::rc::Rc;
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Threads {
     rank: usize,
+    /// Of all ranks of this group.
+    names: Vec<usize>,
     patience: Duration,
     /// To each rank. The one to itself is not used.
     to: Vec<Sender<Parcel>>,
@@ -29,7 +31,9 @@ enum Parcel {
 impl Threads {
     /// The channels of `world_size` ranks.
     pub fn all(world_size: usize, patience: Duration) -> Vec<Self> {
-        let new = |rank| Self { rank, patience, to: Vec::new(), from: Vec::new() };
+        let names: Vec<usize> = (0..world_size).collect();
+        let new =
+            |rank| Self { rank, names: names.clone(), patience, to: Vec::new(), from: Vec::new() };
         let mut links: Vec<Self> = (0..world_size).map(new).collect();
         for sender in 0..world_size {
             for receiver in 0..world_size {
@@ -44,8 +48,8 @@ impl Threads {
     fn take(&self, rank: usize, deadline: Instant) -> Result<Parcel, Lost> {
         let left = deadline.saturating_duration_since(Instant::now());
         self.from[rank].recv_timeout(left).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Lost::Missing(rank),
-            RecvTimeoutError::Disconnected => Lost::Gone(rank),
+            RecvTimeoutError::Timeout => Lost::Missing(self.name(rank)),
+            RecvTimeoutError::Disconnected => Lost::Gone(self.name(rank)),
         })
     }
 }
@@ -59,6 +63,10 @@ impl Link for Threads {
         self.to.len()
     }
 
+    fn name(&self, rank: usize) -> usize {
+        self.names[rank]
+    }
+
     fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost> {
         let deadline = Instant::now() + self.patience;
         for (rank, bytes) in out {
@@ -67,7 +75,7 @@ impl Link for Threads {
         }
         let take = |rank: &usize| match self.take(*rank, deadline)? {
             Parcel::Bytes(bytes) => Ok(bytes),
-            Parcel::Line(_) => Err(Lost::Gone(*rank)), // it splits a group, and this rank does not
+            Parcel::Line(_) => Err(Lost::Gone(self.name(*rank))), // it splits a group, and this rank does not
         };
         from.iter().map(take).collect()
     }
@@ -83,10 +91,11 @@ impl Link for Threads {
         }
         let line = |member: &usize| match self.take(*member, deadline)? {
             Parcel::Line(to) => Ok(to),
-            Parcel::Bytes(_) => Err(Lost::Gone(*member)),
+            Parcel::Bytes(_) => Err(Lost::Gone(self.name(*member))),
         };
         let to = members.iter().map(line).collect::<Result<_, _>>()?;
-        Ok(Self { rank, patience: self.patience, to, from })
+        let names = names_of(&members, &self.names);
+        Ok(Self { rank, names, patience: self.patience, to, from })
     }
 
     fn patience(&self) -> u64 {

@@ -1,49 +1,17 @@
 //! Ranks that are killed, that never come, or that were started with other settings: everybody ends, and the command says
 //! in one line who it was.
 
-use crate::support::{Random, alone};
+use crate::support::{RANKS, Random, alone, refuses, text};
 use ranks::checkpoint;
 use ranks::launch::{Ended, Launch, Started};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-/// The program of `cargo course ranks`.
-const RANKS: &str = env!("CARGO_BIN_EXE_ranks");
 /// Far more than any of this takes.
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// A text from which the tiny model can learn for some steps.
-fn text(folder: &Path) -> String {
-    let file = folder.join("text");
-    let words = ["the", "norm", "of", "a", "token", "turns", "each", "rank"];
-    let mut random = Random::new(3);
-    let content: String =
-        (0..3000).map(|_| words[random.below(words.len())]).collect::<Vec<_>>().join(" ");
-    std::fs::write(&file, content).unwrap();
-    file.display().to_string()
-}
-
-fn course(folder: &Path, more: &[&str]) -> Output {
-    let text = text(folder);
-    let mut command = Command::new(RANKS);
-    command.args(["ranks", "--tiny", "--text", &text]).args(more);
-    command.output().unwrap()
-}
-
-/// The command must end with code 2, one line, and these words in it.
-fn refuses(more: &[&str], words: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    let output = course(folder.path(), more);
-    let said = String::from_utf8_lossy(&output.stderr).replace("\n  ", " ").replace('\n', " ");
-    assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
-    for word in words {
-        assert!(said.contains(word), "{more:?}: {word:?} is not in {said:?}");
-    }
-    assert_eq!(said.matches("error:").count(), 1, "{said:?}");
-}
 
 #[test]
 fn a_rank_with_other_settings_is_named() {
@@ -61,10 +29,12 @@ fn a_rank_with_other_settings_is_named() {
 #[test]
 fn a_rank_that_never_starts_is_named() {
     let _alone = alone();
-    refuses(
-        &["-n", "3", "--fault", "2:never", "--patience", "5"],
-        &["the start of MPI", "within 5 s: rank 2 never came"],
-    );
+    for fault in ["2:never", "2:late"] {
+        refuses(
+            &["-n", "3", "--fault", fault, "--patience", "5"],
+            &["rank 2 keeps the others waiting: the start of MPI did not end within 5 s"],
+        );
+    }
 }
 
 #[test]
@@ -74,6 +44,17 @@ fn a_rank_that_stops_in_a_step_is_named() {
         &["-n", "3", "--fault", "1:stuck:2", "--patience", "5"],
         &["rank 1 did not come to call", "a lookup of 2 x 16 tokens", "within 5 s"],
     );
+}
+
+/// By its number among all ranks, which is not the one among those that share its model.
+#[test]
+fn a_rank_of_a_copy_is_named() {
+    let _alone = alone();
+    let grid = ["-n", "4", "--copies", "2", "--patience", "5", "--fault"];
+    let of = |fault, words| refuses(&[&grid[..], &[fault]].concat(), &[words]);
+    of("3:stuck:2", "rank 3 did not come to call");
+    of("3:batch:2", "rank 3 has other input than the others in call");
+    of("2:panics:2", "rank 2 panicked");
 }
 
 #[test]
@@ -90,101 +71,6 @@ fn a_rank_with_another_batch_is_named() {
         &["-n", "4", "--fault", "3:batch:1"],
         &["rank 3 has other input than the others in call", "a lookup"],
     );
-}
-
-#[test]
-fn what_fits_no_grid_is_refused_before_anything_starts() {
-    refuses(&["-n", "5"], &["world size 5 does not divide vocabulary size 288"]);
-    refuses(&["-n", "4", "--copies", "3"], &["4 ranks are no grid with 2 shards"]);
-    refuses(&["-n", "0"], &["--ranks must be at least 1"]);
-    refuses(&["--text", "nowhere"], &["--text"]);
-}
-
-#[test]
-fn without_mpi_one_line_says_how_to_get_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = text(folder.path());
-    let mut command = Command::new(RANKS);
-    command.args(["ranks", "--tiny", "--text", &text]).env("PATH", folder.path());
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).replace("\n  ", " ").replace('\n', " ");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        said.contains("there is no mpirun here")
-            && said.contains("libopenmpi-dev openmpi-bin libclang-dev"),
-        "{said}"
-    );
-}
-
-/// What a run prints of its weights.
-fn weights(output: &Output) -> (String, Vec<f32>) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let run: ranks::show::Run = serde_json::from_slice(&output.stdout).unwrap();
-    (run.weights, run.losses)
-}
-
-/// A run of 4 ranks that goes on with 2, and ends with 3: the bits are those of one rank that was never stopped.
-#[test]
-fn any_number_of_ranks_goes_on_from_a_checkpoint() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let run = |n: &str, more: &[&str]| {
-        let arguments: Vec<&str> =
-            ["-n", n, "--steps", "12", "--json"].iter().chain(more).copied().collect();
-        course(folder.path(), &arguments)
-    };
-    let (expected, losses) = weights(&run("1", &[]));
-    let out = folder.path().join("out").display().to_string();
-    let checkpoints = ["--out", out.as_str(), "--every", "4"];
-    let stopped = run("4", &[&checkpoints[..], &["--fault", "1:panics:6"]].concat());
-    assert_eq!(stopped.status.code(), Some(2));
-    let step = |step| vec![checkpoint::folder_of(Path::new(&out), step)];
-    // What a run left that was killed while it removed an older one. The next checkpoint clears it away.
-    let half = Path::new(&out).join(".old-step-000002");
-    std::fs::create_dir_all(&half).unwrap();
-    std::fs::write(half.join("rank-1-of-4.safetensors"), "").unwrap();
-    assert_eq!(checkpoint::all(Path::new(&out)), step(4));
-    let stopped = run("2", &[&checkpoints[..], &["--fault", "0:panics:9"]].concat());
-    assert_eq!(stopped.status.code(), Some(2));
-    assert_eq!(checkpoint::all(Path::new(&out)), step(8));
-    assert!(!half.exists());
-    let (got, last) = weights(&run("3", &checkpoints));
-    assert_eq!(last, losses[8..], "losses of the last steps");
-    assert_eq!(got, expected);
-    assert_eq!(checkpoint::all(Path::new(&out)), step(12));
-
-    // Another run in the same folder, and a file that was changed.
-    let other = course(folder.path(), &["-n", "2", "--steps", "13", "--out", &out]);
-    let said = String::from_utf8_lossy(&other.stderr).replace("\n  ", " ");
-    assert!(said.contains("it is of another run (seed 42, 12 steps"), "{said}");
-    let file = checkpoint::folder_of(Path::new(&out), 12).join("rank-1-of-3.safetensors");
-    let mut bytes = std::fs::read(&file).unwrap();
-    *bytes.last_mut().unwrap() ^= 1;
-    std::fs::write(&file, bytes).unwrap();
-    let broken = run("2", &checkpoints);
-    let said = String::from_utf8_lossy(&broken.stderr).replace("\n  ", " ");
-    assert!(
-        said.contains("rank-1-of-3.safetensors: its bytes are not those that were written"),
-        "{said}"
-    );
-}
-
-/// A rank whose disk fails: all say so, and there is no checkpoint of that step.
-#[test]
-fn a_checkpoint_that_one_rank_cannot_write_is_absent() {
-    let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out").display().to_string();
-    let output = course(
-        folder.path(),
-        &["-n", "3", "--steps", "8", "--every", "4", "--out", &out, "--fault", "2:disk:8"],
-    );
-    let said = String::from_utf8_lossy(&output.stderr).replace("\n  ", " ");
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("rank 2 refused: ") && said.contains("No such file"), "{said}");
-    assert_eq!(checkpoint::all(Path::new(&out)), [checkpoint::folder_of(Path::new(&out), 4)]);
-    checkpoint::check(&checkpoint::folder_of(Path::new(&out), 4)).unwrap();
 }
 
 /// The living processes of a run.
@@ -253,7 +139,7 @@ fn killed_at_random(rounds: usize) -> Duration {
         );
         assert_eq!(of_run(started.roll()), [0u32; 0], "round {round}: processes are left");
         // Every checkpoint that is there is whole, and none goes back.
-        let all = checkpoint::all(&out);
+        let all = checkpoint::all(&out).unwrap();
         all.iter().for_each(|folder| drop(checkpoint::check(folder).unwrap()));
         assert!(
             all.last().cloned() >= newest,
@@ -318,6 +204,58 @@ fn what_a_rank_says_that_mpirun_does_not_miss_is_heard() {
     assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
 }
 
+/// A rank that has not even signed, of a run whose mpirun is killed: it is ended, too.
+#[test]
+fn a_rank_that_never_came_is_ended() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut launch = long_run(folder.path(), 3);
+    launch.arguments.extend(["--fault", "2:never", "--patience", "3600"].map(Into::into));
+    let mut started = launch.start().unwrap();
+    until("two ranks come", || started.processes().iter().flatten().count() == 2);
+    // Three ranks and mpirun.
+    until("the third is there", || of_run(started.roll()).len() == 4);
+    kill(started.mpirun());
+    assert!(matches!(started.wait(LIMIT), Ended::Badly(_)));
+    assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+}
+
+/// Stops a random rank at random moments, as a debugger does: also within a sum, where others wait for those that wait for it.
+fn stopped_at_random(rounds: usize, order: &str) {
+    let _alone = alone();
+    let mut random = Random::new(23);
+    for round in 0..rounds {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = long_run(folder.path(), 4);
+        launch.arguments.extend(["--patience", "4", "--order", order].map(Into::into));
+        let mut started = launch.start().unwrap();
+        begun(&started);
+        until("a checkpoint", || !checkpoint::all(&folder.path().join("out")).unwrap().is_empty());
+        let (rank, pause) = (random.below(4), random.below(300) as u64);
+        std::thread::sleep(Duration::from_millis(pause));
+        stop(started.processes()[rank].unwrap());
+        let Ended::Badly(why) = started.wait(LIMIT) else { panic!("it ended well") };
+        assert!(
+            why.starts_with(&format!("rank {rank} ")),
+            "{order}, round {round}, {pause} ms: {rank} stopped: {why}"
+        );
+        assert_eq!(of_run(started.roll()), [0u32; 0], "round {round}: processes are left");
+    }
+}
+
+#[test]
+fn a_rank_that_stops_anywhere_is_named() {
+    stopped_at_random(2, "fixed");
+    stopped_at_random(1, "any");
+}
+
+#[test]
+#[ignore = "some minutes: 24 rounds of the test above"]
+fn many_ranks_are_stopped() {
+    stopped_at_random(12, "fixed");
+    stopped_at_random(12, "any");
+}
+
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
 /// before, only the ranks' own watch can notice.
 #[test]
@@ -371,4 +309,5 @@ fn at_work(end: impl Fn(&mut Child)) {
     end(&mut command);
     assert!(!command.wait().unwrap().success());
     until("all end", || of_run(&roll).is_empty());
+    assert!(!roll.exists(), "the folder in which they met is left");
 }

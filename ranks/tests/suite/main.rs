@@ -9,14 +9,18 @@
 //! | `museum` | is each known mistake caught |
 //! | `training` | do 100 steps give the losses and weights of one process |
 //! | `contract` | do they keep the course's own contract of embedding, shards and loss |
-//! | `faults` | does everybody end when a rank is killed, or never comes, and is each checkpoint whole |
+//! | `starts` | what is refused before anything starts |
+//! | `checkpoints` | is each checkpoint whole, and whatever else is in its folder untouched |
+//! | `faults` | does everybody end when a rank is killed, or stops, or never comes, and is the right one named |
 //! | `refusals` | is a refusal the same on every rank, and does nobody wait for ever |
 
+mod checkpoints;
 mod contract;
 mod faults;
 mod invariants;
 mod museum;
 mod parties;
 mod refusals;
+mod starts;
 mod support;
 mod training;

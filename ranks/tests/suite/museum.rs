@@ -77,6 +77,10 @@ impl Communicator for Wrong {
         self.comm.world_size()
     }
 
+    fn name(&self) -> usize {
+        self.comm.name()
+    }
+
     fn agree(&self, call: Call, mine: std::result::Result<(), Refusal>) -> Result<()> {
         match self.bug {
             Bug::DifferentBatches => self.comm.agree(Call { digest: 0, ..call }, mine),

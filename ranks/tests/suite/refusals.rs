@@ -1,8 +1,15 @@
 //! Nobody waits for ever, and every rank says who it was.
 
 use crate::support::{PARTY, alone};
-use ranks::act::Question;
+use quadrivium::tensor::*;
+use ranks::act::{Question, tiny, tiny_batch};
+use ranks::communicator::Order;
+use ranks::embedding::parallel_embedding;
+use ranks::error::{Error, Refusal};
+use ranks::link::threads;
+use ranks::loss::parallel_loss;
 use ranks::party::{OfProcesses, OfThreads, Party, Said};
+use ranks::train::Grid;
 use std::path::Path;
 use std::time::Duration;
 
@@ -94,4 +101,52 @@ fn a_world_size_that_does_not_divide_is_refused() {
     let expected = "world size 2 does not divide vocabulary size 7: every rank owns the same number of rows; pad the \
                     vocabulary to a multiple of 2";
     assert_eq!(words, [expected; 2]);
+}
+
+/// Of 5 ids with 2 x 3 rows the loss would have a row too much, and of 7 one too few: an id without owner would be zeros.
+#[test]
+fn rows_that_are_not_the_vocabulary_are_refused() {
+    let refused = |vocab_size: usize, of_loss: bool| {
+        let said = threads::run(2, |comm| {
+            let dev = Cpu::default();
+            let rows: Tensor<Rank2<3, 1>, f32, _> = dev.zeros();
+            let ids: Tensor<Rank2<1, 1>, usize, _> = dev.tensor([[vocab_size - 1]]);
+            if of_loss {
+                let x: Tensor<Rank3<1, 1, 1>, f32, _> = dev.zeros();
+                parallel_loss(comm.as_ref(), Order::Any, x, &rows, &ids, vocab_size).map(drop)
+            } else {
+                parallel_embedding(comm.as_ref(), Order::Any, ids, &rows, vocab_size).map(drop)
+            }
+        });
+        assert_eq!(said[0], said[1]);
+        said[0].clone().unwrap().err().map(|error| error.to_string())
+    };
+    for (vocab_size, of_loss) in [(5, true), (7, true), (7, false)] {
+        let said = refused(vocab_size, of_loss).unwrap();
+        let expected =
+            format!("the vocabulary has {vocab_size} ids, and 2 ranks with 3 rows each have 6");
+        assert!(said.contains(&expected), "{said}");
+    }
+    assert_eq!(refused(6, true), None);
+    assert_eq!(refused(5, false), None, "the last row is padding");
+}
+
+/// A batch that one copy of the model refuses: the other copies would wait for it.
+#[test]
+fn what_a_copy_refuses_all_copies_refuse() {
+    let said = threads::run(4, |comm| {
+        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, false)?;
+        let copy = model.grid().copy();
+        let mut batch = tiny_batch(1, 0, copy);
+        if copy == 1 {
+            batch.ids[1] = 48;
+        }
+        let refused = model.step(&batch, 0.1).map(drop);
+        // They are together still.
+        model.step(&tiny_batch(1, 1, copy), 0.1)?;
+        refused
+    });
+    let why = Refusal::TokenId { id: 48, batch: 0, position: 1, vocab_size: 48 };
+    let expected = Some(Err(Error::Refused { rank: 2, why }));
+    assert!(said.iter().all(|of_rank| *of_rank == expected), "{said:?}");
 }

@@ -2,11 +2,14 @@
 
 use ranks::party::OfProcesses;
 use std::path::Path;
+use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The program that answers under mpirun.
 pub const PARTY: &str = env!("CARGO_BIN_EXE_party");
+/// The program of `cargo course ranks`.
+pub const RANKS: &str = env!("CARGO_BIN_EXE_ranks");
 /// A generous time for a rank to come, on a machine that does other things, too.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -58,4 +61,39 @@ impl Random {
     pub fn ids(&mut self, count: usize, limit: usize) -> Vec<usize> {
         (0..count).map(|_| self.below(limit)).collect()
     }
+}
+
+/// A text from which the tiny model can learn for some steps.
+pub fn text(folder: &Path) -> String {
+    let file = folder.join("text");
+    let words = ["the", "norm", "of", "a", "token", "turns", "each", "rank"];
+    let mut random = Random::new(3);
+    let content: String =
+        (0..3000).map(|_| words[random.below(words.len())]).collect::<Vec<_>>().join(" ");
+    std::fs::write(&file, content).unwrap();
+    file.display().to_string()
+}
+
+pub fn course(folder: &Path, more: &[&str]) -> Output {
+    let text = text(folder);
+    let mut command = Command::new(RANKS);
+    command.args(["ranks", "--tiny", "--text", &text]).args(more);
+    command.output().unwrap()
+}
+
+/// What a command said, in one line.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).replace("\n  ", " ").replace('\n', " ")
+}
+
+/// The command must end with code 2, one line, and these words in it.
+pub fn refuses(more: &[&str], words: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let output = course(folder.path(), more);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{more:?}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{more:?}: {word:?} is not in {said:?}");
+    }
+    assert_eq!(said.matches("error:").count(), 1, "{said:?}");
 }

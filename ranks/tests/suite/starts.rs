@@ -1,0 +1,103 @@
+//! What the command refuses before anything starts.
+
+use crate::support::{RANKS, course, refuses, said, text};
+use ranks::checkpoint;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+#[test]
+fn what_fits_no_grid_is_refused_before_anything_starts() {
+    refuses(&["-n", "5"], &["world size 5 does not divide vocabulary size 288"]);
+    refuses(
+        &["-n", "4", "--copies", "3"],
+        &["--ranks must be a multiple of --copies, which is 3, got 4"],
+    );
+    let most = usize::MAX.to_string();
+    refuses(&["-n", &most, "--copies", &most], &["--ranks must be at most 1024"]);
+    refuses(&["--patience", &most], &["--patience must be at most 31536000"]);
+    refuses(&["-n", "0"], &["--ranks must be at least 1"]);
+    refuses(&["--text", "nowhere"], &["--text"]);
+}
+
+#[test]
+fn without_mpi_one_line_says_how_to_get_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(folder.path());
+    let mut command = Command::new(RANKS);
+    command.args(["ranks", "--tiny", "--text", &text]).env("PATH", folder.path());
+    let output = command.output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        said.contains("there is no mpirun here")
+            && said.contains("libopenmpi-dev openmpi-bin libclang-dev"),
+        "{said}"
+    );
+}
+
+/// Under another MPI no process would know itself for a rank, and each would start ranks in turn.
+#[test]
+fn another_mpi_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mpirun = folder.path().join("mpirun");
+    let started = folder.path().join("started");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo 'HYDRA build details:' && exit\ntouch {}\n",
+        started.display()
+    );
+    std::fs::write(&mpirun, script).unwrap();
+    std::fs::set_permissions(&mpirun, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let text = text(folder.path());
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new(RANKS);
+    let output =
+        command.args(["ranks", "--tiny", "--text", &text]).env("PATH", path).output().unwrap();
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("the mpirun here is not Open MPI's: it says \"HYDRA build details:\""),
+        "{said}"
+    );
+    assert!(!started.exists(), "mpirun was called to start ranks");
+}
+
+#[test]
+fn a_rank_starts_no_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(folder.path());
+    let mut command = Command::new(RANKS);
+    command.args(["ranks", "--tiny", "--text", &text]).env("PMI_RANK", "0");
+    let output = command.env("QUADRIVIUM_RANKS_ROLL", folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("a rank does not start ranks"), "{}", said(&output));
+}
+
+/// Each rank reads the text, and a pipe can be read once.
+#[test]
+fn a_text_that_is_no_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = Command::new(RANKS);
+    let output = command.args(["ranks", "--tiny", "--text"]).arg(&pipe).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("--text must be a file, got"), "{}", said(&output));
+}
+
+#[test]
+fn a_folder_that_is_none_or_in_use_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let out = folder.path().join("out");
+    let _lock = checkpoint::lock(&out).unwrap();
+    for (out, words) in [
+        (&file, "name another folder with --out"),
+        (&out, "another run keeps its checkpoints there"),
+    ] {
+        let output = course(folder.path(), &["--out", &out.display().to_string()]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
