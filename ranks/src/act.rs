@@ -1,6 +1,6 @@
 //! What ranks can be asked from outside, and what they answer: the same in threads and in processes.
 
-use crate::communicator::{Call, Communicator, Order, digest};
+use crate::communicator::{Call, Communicator, Order, digest, go_on};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
 use crate::library::Way;
@@ -129,6 +129,11 @@ pub enum Question {
         rank: usize,
         /// What the others are asked.
         question: Box<Question>,
+    },
+    /// A sum in order in which one rank stops.
+    StopsInSum {
+        /// That rank.
+        rank: usize,
     },
     /// A sum that only some ranks make; the others go on to the question.
     UnderCondition {
@@ -319,11 +324,17 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
         }
         Question::Absent { rank, question } => {
             if comm.rank() == *rank {
-                loop {
-                    std::thread::sleep(std::time::Duration::from_secs(3600));
-                }
+                stay();
             }
             return answer(comm_rc, question);
+        }
+        Question::StopsInSum { rank } => {
+            go_on(comm, &mut [0.0f32], |_| {
+                if comm.rank() == *rank {
+                    stay();
+                }
+            })?;
+            Own::default()
         }
         Question::UnderCondition { but, question } => {
             if comm.rank() != *but {
@@ -334,6 +345,12 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
     };
     let sent = comm.sent() - before;
     together(comm, own, sent)
+}
+
+fn stay() -> ! {
+    loop {
+        std::thread::sleep(std::time::Duration::from_secs(3600));
+    }
 }
 
 /// `v` of the tiny model.

@@ -1,13 +1,13 @@
 //! Ranks that are killed, that never come, or that were started with other settings: everybody ends, and the command says
 //! in one line who it was.
 
-use crate::support::{RANKS, Random, alone, refuses, text};
+use crate::support::{RANKS, Random, alone, refuses, said, text};
 use ranks::checkpoint;
 use ranks::launch::{Ended, Launch, Started};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Far more than any of this takes.
@@ -283,21 +283,22 @@ fn ranks_do_not_outlive_the_command() {
 #[test]
 fn ctrl_c_ends_all() {
     let _alone = alone();
-    at_work(|command| {
+    let said = at_work(|command| {
         let group = Pid::from_raw(command.id() as i32).unwrap();
         kill_process_group(group, Signal::INT).unwrap();
     });
+    assert!(said.contains("Ctrl-C has stopped them"), "{said}");
 }
 
-/// Starts the command, ends it in the given way once its ranks have come, and waits until nobody is left.
-fn at_work(end: impl Fn(&mut Child)) {
+/// Starts the command, ends it in the given way once its ranks have come, and waits until nobody is left. Returns what it said.
+fn at_work(end: impl Fn(&mut Child)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let Launch { program, arguments, .. } = long_run(folder.path(), 3);
     let rolls = tempfile::tempdir().unwrap();
     let mut command = Command::new(program);
     // A group of its own, as a shell gives it.
     let command = command.args(arguments).env("TMPDIR", rolls.path()).process_group(0);
-    let mut command = command.spawn().unwrap();
+    let mut command = command.stderr(Stdio::piped()).spawn().unwrap();
     let roll = || {
         let entries = std::fs::read_dir(rolls.path()).unwrap().filter_map(Result::ok);
         entries
@@ -307,7 +308,9 @@ fn at_work(end: impl Fn(&mut Child)) {
     until("the ranks come", || roll().is_some());
     let roll = roll().unwrap();
     end(&mut command);
-    assert!(!command.wait().unwrap().success());
+    let output = command.wait_with_output().unwrap();
+    assert!(!output.status.success());
     until("all end", || of_run(&roll).is_empty());
     assert!(!roll.exists(), "the folder in which they met is left");
+    said(&output)
 }

@@ -50,6 +50,17 @@ fn a_process_that_never_comes_is_named() {
     );
 }
 
+/// Rank 2 waits for it, rank 3 for rank 2, and rank 0 for rank 3.
+#[test]
+fn a_process_that_stops_in_a_sum_is_named() {
+    let _alone = alone();
+    let party = OfProcesses::start(Path::new(PARTY), 4, SHORT).unwrap();
+    let Said::Failed(words) = party.ask(&Question::StopsInSum { rank: 1 }).unwrap() else {
+        panic!("it passed")
+    };
+    assert!(words[0].starts_with("rank 1 did not come to a sum in order"), "{words:?}");
+}
+
 /// A thread that ends is noticed at once, without the patience.
 #[test]
 fn a_thread_that_panics_is_named() {
