@@ -436,7 +436,7 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         | Question::UnderCondition { question, .. } => alter(question, place, new),
         Question::Part { case, .. } => case.ids[place] = new,
         Question::LibraryLoss(case) => case.targets[place] = new,
-        Question::LibrarySum(_) => {}
+        Question::LibrarySum(_) | Question::StopsInSum { .. } => {}
         Question::Train { .. } | Question::Range { .. } | Question::Initial { .. } => {}
     }
 }
