@@ -119,6 +119,20 @@ impl Manner {
     }
 }
 
+/// The same elements with the axes the other way round: of `[b, s, h]` values, those of `[h, s, b]`, row by row. Permuted back it
+/// is the tensor of [`Manner::Permuted`].
+///
+/// # Panics
+/// There are fewer values than the shape has.
+pub fn with_axes_reversed<E: Copy>(values: &[E], shape: &[usize]) -> Vec<E> {
+    let mut places = vec![0];
+    for (axis, length) in shape.iter().enumerate().rev() {
+        let stride: usize = shape[axis + 1..].iter().product();
+        places = places.iter().flat_map(|at| (0..*length).map(move |i| at + i * stride)).collect();
+    }
+    places.into_iter().map(|at| values[at]).collect()
+}
+
 /// A normal distribution and a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NormalInit {
@@ -128,4 +142,20 @@ pub struct NormalInit {
     pub std: f32,
     /// Seed of the generator.
     pub seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_axis_becomes_the_last() {
+        assert_eq!(with_axes_reversed(&[0, 1, 2, 3, 4, 5], &[2, 3]), [0, 3, 1, 4, 2, 5]);
+        let [b, s, h] = [2, 3, 5];
+        let values: Vec<usize> = (0..b * s * h).collect();
+        let turned = with_axes_reversed(&values, &[b, s, h]);
+        for (i, j, k) in [(0, 0, 0), (1, 0, 0), (0, 2, 1), (1, 1, 4), (1, 2, 4)] {
+            assert_eq!(turned[(k * s + j) * b + i], values[(i * s + j) * h + k]);
+        }
+    }
 }

@@ -1,12 +1,11 @@
 //! The learner's absolute positions as a party to the contract.
 
-use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor, tokens};
 use crate::seat::{Seat, seat};
 use exercises::absolute;
-use exercises::prelude::{
-    Axes2, Axes3, Axis, BroadcastTo, Cpu, OwnedTape, PermuteTo, Tensor, Trace,
-};
+use exercises::prelude::{Axes2, Cpu, OwnedTape, PermuteTo, Tensor, Trace};
 use seams::absolute::party::*;
+use seams::seam::with_axes_reversed;
 use std::ops::Range;
 
 /// The seat of absolute positions.
@@ -15,31 +14,13 @@ pub const SEAT: Seat =
 
 type Tokens = (usize, usize, usize);
 
-/// `[b, s, h]` values, as a tensor that lies in memory as the manner says.
-fn tokens(values: &[f32], [b, s, h]: [usize; 3], manner: Manner) -> Tensor<Tokens, f32, Cpu> {
-    match manner {
-        Manner::Permuted => {
-            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * h + k);
-            let turned = (0..h).flat_map(|k| (0..s).flat_map(at(k)));
-            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
-            tensor(&turned, (h, s, b)).permute::<_, Axes3<2, 1, 0>>()
-        }
-        Manner::Broadcast => {
-            tensor(&values[..s * h], (s, h)).broadcast_like::<_, Axis<0>>(&(b, s, h))
-        }
-        _ => tensor(values, (b, s, h)),
-    }
-}
-
 /// The table, a view of its transpose where the manner says so.
 fn learned(case: &LearnedCase, manner: Manner) -> Tensor<(usize, usize), f32, Cpu> {
     let (ms, h) = (case.max_seq_len, case.shape[2]);
     if manner != Manner::Permuted {
         return tensor(&case.table, (ms, h));
     }
-    let columns = (0..h).flat_map(|k| case.table[k..].iter().step_by(h));
-    let columns: Vec<f32> = columns.copied().collect();
-    tensor(&columns, (h, ms)).permute::<_, Axes2<1, 0>>()
+    tensor(&with_axes_reversed(&case.table, &[ms, h]), (h, ms)).permute::<_, Axes2<1, 0>>()
 }
 
 type Plain = Tensor<Tokens, f32, Cpu>;

@@ -1,9 +1,9 @@
 //! The learner's grouped-query attention as a party to the contract.
 
-use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
 use crate::seat::{Seat, seat};
 use exercises::attention::{self, Heads};
-use exercises::prelude::{Axes4, Axis, BroadcastTo, Cpu, HasShape, OwnedTape, PermuteTo, Trace};
+use exercises::prelude::{Cpu, HasShape, OwnedTape, Trace};
 use seams::attention::party::*;
 
 /// The seat of grouped-query attention.
@@ -11,23 +11,6 @@ pub const SEAT: Seat =
     seat!("attention", dyn GroupedQueryAttention, Some(|party| attention::property(party)));
 
 type Traced = Heads<Cpu, OwnedTape<f32, Cpu>>;
-
-/// `[b, s, n, hd]` values, as a tensor that lies in memory as the manner says.
-fn heads([b, s, n, hd]: [usize; 4], values: &[f32], manner: Manner) -> Heads<Cpu> {
-    match manner {
-        Manner::Permuted => {
-            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * hd + k);
-            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
-            let turned: Vec<f32> = (0..hd).flat_map(head).map(|at| values[at]).collect();
-            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
-        }
-        Manner::Broadcast => {
-            let row = tensor(&values[..s * n * hd], (s, n, hd));
-            row.broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
-        }
-        _ => tensor(values, (b, s, n, hd)),
-    }
-}
 
 /// Queries, keys and values of a case.
 fn inputs(case: &AttendCase, manner: Manner) -> [Heads<Cpu>; 3] {

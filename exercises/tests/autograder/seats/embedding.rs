@@ -8,6 +8,7 @@ use crate::seat::{Seat, seat};
 use exercises::embedding;
 use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
 use seams::embedding::party::*;
+use seams::seam::with_axes_reversed;
 use seams::with_embedding_sizes;
 
 /// The seat of VocabEmbedding.
@@ -36,24 +37,11 @@ impl VocabEmbedding for Learner {
             return Ok(Found { y, ids_after: case.ids.clone() });
         }
         self.may("forward")?;
-        with_embedding_sizes!((case.vocab_size, case.embedding_dim), |V, E| {
-            let mut whole = a_table::<V, E>(case, manner);
-            let ids = ids_tensor(&case.ids, case.shape, manner);
-            if let Manner::Again | Manner::Cloned = manner {
-                let others = other_ids(&case.ids, case.vocab_size);
-                let other = ids_tensor(&others, case.shape, Manner::Plain);
-                whole.forward(other).map_err(Refusal::new)?;
-                whole = if manner == Manner::Cloned { whole.clone() } else { whole };
-            }
-            let y = match manner {
-                Manner::Traced => {
-                    let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
-                    whole.forward(traced).map_err(Refusal::new)?.as_vec()
-                }
-                _ => whole.forward(ids.clone()).map_err(Refusal::new)?.as_vec(),
-            };
-            Ok(Found { y, ids_after: ids.as_vec() })
-        }, _ => Err(Refusal::not_compiled("this table")))
+        with_embedding_sizes!(
+            (case.vocab_size, case.embedding_dim),
+            |V, E| forward::<V, E>(manner, case),
+            _ => Err(Refusal::not_compiled("this table"))
+        )
     }
 
     fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -69,28 +57,11 @@ impl VocabEmbedding for Learner {
             }
             return Ok(embedding::backward(&case.ids, dy, v, e));
         }
-        with_embedding_sizes!((case.vocab_size, case.embedding_dim), |V, E| {
-            let mut whole = a_table::<V, E>(case, manner);
-            let ids = ids_tensor(&case.ids, case.shape, manner);
-            let y = |table: &embedding::VocabEmbedding<V, E, Cpu>| {
-                table.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)
-            };
-            if manner == Manner::Continued {
-                let mut grads = run_back_continued(dy, |tape| {
-                    whole.forward(ids.clone().put_tape(tape)).map_err(Refusal::new)
-                })?;
-                return Ok(gradient_of(&mut grads, &whole.weight));
-            }
-            if let Manner::Again | Manner::Cloned = manner {
-                run_back(y(&whole)?, dy);
-                whole = if manner == Manner::Cloned { whole.clone() } else { whole };
-            }
-            let mut grads = match manner {
-                Manner::UsedTwice => run_back_twice([y(&whole)?, y(&whole)?], dy),
-                _ => run_back(y(&whole)?, dy),
-            };
-            Ok(gradient_of(&mut grads, &whole.weight))
-        }, _ => Err(Refusal::not_compiled("this table")))
+        with_embedding_sizes!(
+            (case.vocab_size, case.embedding_dim),
+            |V, E| backward::<V, E>(manner, case, dy),
+            _ => Err(Refusal::not_compiled("this table"))
+        )
     }
 }
 
@@ -101,10 +72,57 @@ fn a_table<const V: usize, const E: usize>(
     embedding::VocabEmbedding::new(match manner {
         // The table of a model whose output matrix is its transpose.
         Manner::Permuted => {
-            let columns = (0..E).flat_map(|k| case.table[k..].iter().step_by(E));
-            let columns: Vec<f32> = columns.copied().collect();
-            tensor(&columns, (Const::<E>, Const::<V>)).permute::<_, Axes2<1, 0>>()
+            tensor(&with_axes_reversed(&case.table, &[V, E]), (Const::<E>, Const::<V>))
+                .permute::<_, Axes2<1, 0>>()
         }
         _ => tensor(&case.table, (Const, Const)),
     })
+}
+
+/// `forward_in`, of sizes in the type.
+fn forward<const V: usize, const E: usize>(manner: Manner, case: &LookupCase) -> Reply<Found> {
+    let mut whole = a_table::<V, E>(case, manner);
+    let ids = ids_tensor(&case.ids, case.shape, manner);
+    if let Manner::Again | Manner::Cloned = manner {
+        let others = other_ids(&case.ids, case.vocab_size);
+        let other = ids_tensor(&others, case.shape, Manner::Plain);
+        whole.forward(other).map_err(Refusal::new)?;
+        whole = if manner == Manner::Cloned { whole.clone() } else { whole };
+    }
+    let y = match manner {
+        Manner::Traced => {
+            let traced = Trace::<f32, Cpu>::leaky_trace(&ids);
+            whole.forward(traced).map_err(Refusal::new)?.as_vec()
+        }
+        _ => whole.forward(ids.clone()).map_err(Refusal::new)?.as_vec(),
+    };
+    Ok(Found { y, ids_after: ids.as_vec() })
+}
+
+/// `backward_in`, of sizes in the type.
+fn backward<const V: usize, const E: usize>(
+    manner: Manner,
+    case: &LookupCase,
+    dy: &[f32],
+) -> Reply<Vec<f32>> {
+    let mut whole = a_table::<V, E>(case, manner);
+    let ids = ids_tensor(&case.ids, case.shape, manner);
+    let y = |table: &embedding::VocabEmbedding<V, E, Cpu>| {
+        table.forward(Trace::<f32, Cpu>::leaky_trace(&ids)).map_err(Refusal::new)
+    };
+    if manner == Manner::Continued {
+        let mut grads = run_back_continued(dy, |tape| {
+            whole.forward(ids.clone().put_tape(tape)).map_err(Refusal::new)
+        })?;
+        return Ok(gradient_of(&mut grads, &whole.weight));
+    }
+    if let Manner::Again | Manner::Cloned = manner {
+        run_back(y(&whole)?, dy);
+        whole = if manner == Manner::Cloned { whole.clone() } else { whole };
+    }
+    let mut grads = match manner {
+        Manner::UsedTwice => run_back_twice([y(&whole)?, y(&whole)?], dy),
+        _ => run_back(y(&whole)?, dy),
+    };
+    Ok(gradient_of(&mut grads, &whole.weight))
 }

@@ -1,33 +1,13 @@
 //! The learner's loss as a party to the contract.
 
-use super::{Learner, continued, gradient_of, reversed, tensor};
+use super::{Learner, continued, gradient_of, reversed, tokens};
 use crate::seat::{Seat, seat};
 use exercises::loss;
-use exercises::prelude::{
-    AsArray, Axes3, Axis, Backward, BroadcastTo, Cpu, OwnedTape, PermuteTo, Rank0, Tensor, Trace,
-};
+use exercises::prelude::{AsArray, Backward, Cpu, OwnedTape, Rank0, Tensor, Trace};
 use seams::loss::party::*;
 
 /// The seat of the loss.
 pub const SEAT: Seat = seat!("loss", dyn CrossEntropy, None);
-
-type Logits = Tensor<(usize, usize, usize), f32, Cpu>;
-
-/// `[b, s, v]` logits, as a tensor that lies in memory as the manner says.
-fn logits(values: &[f32], [b, s, v]: [usize; 3], manner: Manner) -> Logits {
-    match manner {
-        Manner::Permuted => {
-            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * v + k);
-            let turned = (0..v).flat_map(|k| (0..s).flat_map(at(k)));
-            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
-            tensor(&turned, (v, s, b)).permute::<_, Axes3<2, 1, 0>>()
-        }
-        Manner::Broadcast => {
-            tensor(&values[..s * v], (s, v)).broadcast_like::<_, Axis<0>>(&(b, s, v))
-        }
-        _ => tensor(values, (b, s, v)),
-    }
-}
 
 impl CrossEntropy for Learner {
     fn next_tokens(&self, case: &TextCase) -> Reply<Pairs> {
@@ -42,9 +22,9 @@ impl CrossEntropy for Learner {
 
     fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
         self.may("forward")?;
-        let input = logits(&case.logits, case.shape, manner);
+        let input = tokens(&case.logits, case.shape, manner);
         if manner == Manner::Again {
-            let other = logits(&reversed(&case.logits), case.shape, Manner::Plain);
+            let other = tokens(&reversed(&case.logits), case.shape, Manner::Plain);
             // What it says of another call does not matter here.
             let _ = loss::cross_entropy(other, &case.targets);
         }
@@ -63,15 +43,15 @@ impl CrossEntropy for Learner {
         self.may("backward")?;
         if self.by_hand {
             if manner == Manner::Again {
-                let other = logits(&reversed(&case.logits), case.shape, Manner::Plain);
+                let other = tokens(&reversed(&case.logits), case.shape, Manner::Plain);
                 loss::backward(other, &case.targets, 1.0);
             }
-            let input = logits(&case.logits, case.shape, manner);
+            let input = tokens(&case.logits, case.shape, manner);
             return Ok(loss::backward(input, &case.targets, dloss).as_vec());
         }
         // The gradient of a broadcast tensor is that of one row.
         let manner = if manner == Manner::Broadcast { Manner::Plain } else { manner };
-        let leaf = logits(&case.logits, case.shape, manner);
+        let leaf = tokens(&case.logits, case.shape, manner);
         type Traced<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
         let of = |input: Traced<(usize, usize, usize)>| -> Reply<Traced<Rank0>> {
             loss::cross_entropy(input, &case.targets).map_err(Refusal::new)

@@ -1,6 +1,8 @@
 //! The learner's code as parties to the contract: plain values in, plain values out. One file a component.
 //!
-//! Modules with sizes in their types exist for the sizes of the contract's menus. Nothing here knows how it is judged.
+//! Modules with sizes in their types exist for the sizes of the contract's menus. A menu's macro repeats what it is given for each
+//! size, so that is one call: what is called is checked once by the compiler, which learners wait for. Nothing here knows how it
+//! is judged.
 
 // A property is written for every lifetime of its party; a closure fits, the function itself does not.
 #![allow(clippy::redundant_closure)]
@@ -22,10 +24,10 @@ mod rotations;
 
 use crate::seat::Seat;
 use exercises::prelude::{
-    Axes2, Axes3, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, HasShape, OwnedTape,
+    Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, HasShape, OwnedTape,
     PermuteTo, Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
 };
-use seams::seam::{Manner, Refusal, Reply};
+use seams::seam::{Manner, Refusal, Reply, with_axes_reversed};
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
 pub static SEATS: &[Seat] = &[
@@ -80,17 +82,46 @@ fn rows<const H: usize>(
     manner: Manner,
 ) -> Tensor<(usize, usize, Const<H>), f32, Cpu> {
     match manner {
-        Manner::Permuted => {
-            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * H + k);
-            let turned = (0..H).flat_map(|k| (0..s).flat_map(at(k)));
-            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
-            tensor(&turned, (Const::<H>, s, b)).permute::<_, Axes3<2, 1, 0>>()
-        }
+        Manner::Permuted => tensor(&with_axes_reversed(values, &[b, s, H]), (Const::<H>, s, b))
+            .permute::<_, Axes3<2, 1, 0>>(),
         Manner::Broadcast => {
             let row = tensor(&values[..s * H], (s, Const::<H>));
             row.broadcast_like::<_, Axis<0>>(&(b, s, Const::<H>))
         }
         _ => tensor(values, (b, s, Const::<H>)),
+    }
+}
+
+/// The same, with a width that no type has.
+fn tokens(
+    values: &[f32],
+    [b, s, h]: [usize; 3],
+    manner: Manner,
+) -> Tensor<(usize, usize, usize), f32, Cpu> {
+    match manner {
+        Manner::Permuted => tensor(&with_axes_reversed(values, &[b, s, h]), (h, s, b))
+            .permute::<_, Axes3<2, 1, 0>>(),
+        Manner::Broadcast => {
+            tensor(&values[..s * h], (s, h)).broadcast_like::<_, Axis<0>>(&(b, s, h))
+        }
+        _ => tensor(values, (b, s, h)),
+    }
+}
+
+/// The same of `[b, s, nh, hd]` values.
+fn heads(
+    [b, s, n, hd]: [usize; 4],
+    values: &[f32],
+    manner: Manner,
+) -> Tensor<(usize, usize, usize, usize), f32, Cpu> {
+    match manner {
+        Manner::Permuted => tensor(&with_axes_reversed(values, &[b, s, n, hd]), (hd, n, s, b))
+            .permute::<_, Axes4<3, 2, 1, 0>>(),
+        Manner::Broadcast => {
+            let row = tensor(&values[..s * n * hd], (s, n, hd));
+            row.broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
+        }
+        _ => tensor(values, (b, s, n, hd)),
     }
 }
 
@@ -109,13 +140,15 @@ fn run_back_twice<S: Shape>(
     [first, second]: [Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>; 2],
     dy: &[f32],
 ) -> Gradients<f32, Cpu> {
-    let part = |odd: usize| -> Vec<f32> {
-        dy.iter().enumerate().map(|(i, &dy)| if i % 2 == odd { dy } else { 0.0 }).collect()
-    };
-    let first = first * tensor(&part(0), *second.shape());
     let shape = *second.shape();
-    let second = second * tensor(&part(1), shape);
+    let first = first * tensor(&every_second(dy, 0), shape);
+    let second = second * tensor(&every_second(dy, 1), shape);
     (first + second).sum::<Rank0, _>().backward()
+}
+
+/// The elements at even or odd places; 0 at the others.
+fn every_second(dy: &[f32], odd: usize) -> Vec<f32> {
+    dy.iter().enumerate().map(|(i, &dy)| if i % 2 == odd { dy } else { 0.0 }).collect()
 }
 
 /// What was computed from a leaf, on its tape: a call that is given it goes on where that ended.
@@ -163,10 +196,9 @@ fn ids_tensor(
 ) -> Tensor<(usize, usize), usize, Cpu> {
     let dev = Cpu::default();
     match manner {
-        Manner::Permuted => {
-            let turned: Vec<usize> = (0..s * b).map(|at| ids[at % b * s + at / b]).collect();
-            dev.tensor_from_vec(turned, (s, b)).permute::<_, Axes2<1, 0>>()
-        }
+        Manner::Permuted => dev
+            .tensor_from_vec(with_axes_reversed(ids, &[b, s]), (s, b))
+            .permute::<_, Axes2<1, 0>>(),
         Manner::Broadcast => {
             dev.tensor_from_vec(ids[..s].to_vec(), (s,)).broadcast_like::<_, Axis<0>>(&(b, s))
         }

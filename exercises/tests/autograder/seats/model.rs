@@ -11,6 +11,7 @@ use exercises::prelude::{Const, Cpu, TensorFromVec};
 use exercises::rope::NtkAwareRope;
 use seams::model::party::*;
 use seams::with_model_sizes;
+use std::ops::Range;
 
 /// The seat of the model.
 pub const SEAT: Seat = seat!("model", dyn Llama, None);
@@ -74,8 +75,20 @@ fn weights_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
         all.extend([gate.as_vec(), up.as_vec(), down.as_vec()].concat());
     }
     all.extend(model.norm.weight.as_vec());
-    all.extend(model.head.iter().flat_map(|head| head.as_vec()));
+    if let Some(head) = &model.head {
+        all.extend(head.as_vec());
+    }
     all
+}
+
+/// Some tokens of each text of `s`.
+fn piece(ids: &[usize], s: usize, tokens: Range<usize>) -> Vec<usize> {
+    ids.chunks(s).flat_map(|text| text[tokens.clone()].iter().copied()).collect()
+}
+
+/// Appends to each text's logits its part of new ones, of `len` elements.
+fn append(rows: &mut [Vec<f32>], logits: &[f32], len: usize) {
+    rows.iter_mut().zip(logits.chunks(len)).for_each(|(row, part)| row.extend(part));
 }
 
 impl Llama for Learner {
@@ -104,21 +117,11 @@ impl Llama for Learner {
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         self.may("decode")?;
         let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
-        let [b, s] = case.tokens;
-        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
-            let model = a_model::<V, H, HD, FF>(case)?;
-            let mut caches = vec![KvCache::new(case.positions); case.blocks.len()];
-            let (mut rows, mut begin) = (vec![Vec::new(); b], 0);
-            for &n in pieces {
-                let texts = case.ids.chunks(s);
-                let ids = texts.flat_map(|text| text[begin..begin + n].iter().copied());
-                let ids = Cpu::default().tensor_from_vec(ids.collect(), (b, n));
-                let logits = model.decode(ids, &mut caches).map_err(Refusal::new)?.as_vec();
-                rows.iter_mut().zip(logits.chunks(n * V)).for_each(|(row, y)| row.extend(y));
-                begin += n;
-            }
-            Ok(rows.concat())
-        }, _ => Err(Refusal::not_compiled("these sizes")))
+        with_model_sizes!(
+            (v, h, nh, nkv, hd, f),
+            |V, H, _NH, _NKV, HD, FF| decode::<V, H, HD, FF>(case, pieces),
+            _ => Err(Refusal::not_compiled("these sizes"))
+        )
     }
 
     fn sample(&self, case: &SampleCase) -> Reply<usize> {
@@ -136,4 +139,23 @@ impl Llama for Learner {
             Ok(Trained { loss, weights: weights_of(&model) })
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
+}
+
+/// `decode`, of sizes in the type.
+fn decode<const V: usize, const H: usize, const HD: usize, const FF: usize>(
+    case: &ModelCase,
+    pieces: &[usize],
+) -> Reply<Vec<f32>> {
+    let [b, s] = case.tokens;
+    let model = a_model::<V, H, HD, FF>(case)?;
+    let mut caches = vec![KvCache::new(case.positions); case.blocks.len()];
+    let (mut rows, mut begin) = (vec![Vec::new(); b], 0);
+    for &n in pieces {
+        let ids = piece(&case.ids, s, begin..begin + n);
+        let ids = Cpu::default().tensor_from_vec(ids, (b, n));
+        let logits = model.decode(ids, &mut caches).map_err(Refusal::new)?.as_vec();
+        append(&mut rows, &logits, n * V);
+        begin += n;
+    }
+    Ok(rows.concat())
 }

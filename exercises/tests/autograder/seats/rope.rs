@@ -5,6 +5,7 @@ use crate::seat::{Seat, seat};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
 use seams::rope::party::*;
+use seams::seam::with_axes_reversed;
 use seams::with_head_dim;
 use std::ops::Range;
 
@@ -21,10 +22,8 @@ fn heads<const HD: usize>(
 ) -> Tensor<Heads<HD>, f32, Cpu> {
     match manner {
         Manner::Permuted => {
-            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * HD + k);
-            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
-            let turned: Vec<f32> = (0..HD).flat_map(head).map(|at| values[at]).collect();
-            tensor(&turned, (Const::<HD>, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
+            tensor(&with_axes_reversed(values, &[b, s, n, HD]), (Const::<HD>, n, s, b))
+                .permute::<_, Axes4<3, 2, 1, 0>>()
         }
         Manner::Broadcast => {
             let row = tensor(&values[..s * n * HD], (s, n, Const::<HD>));
@@ -87,18 +86,11 @@ impl NtkAwareRope for Learner {
             let y = self.rotate_in(manner, &self.in_halves(case))?;
             return Ok(self.interleaved(case.shape[3], &y));
         }
-        with_head_dim!(case.shape[3], |HD| {
-            let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
-            let x = heads::<HD>(case.shape, &case.x, manner);
-            let turn = |x: Tensor<Heads<HD>, f32, Cpu>| rope::apply_rotary_pos_emb(x, &cos, &sin);
-            if manner == Manner::Again {
-                turn(heads::<HD>(case.shape, &reversed(&case.x), Manner::Plain));
-            }
-            if manner == Manner::Traced {
-                return Ok(rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin).as_vec());
-            }
-            Ok(turn(x).as_vec())
-        }, _ => Err(Refusal::not_compiled("this head size")))
+        with_head_dim!(
+            case.shape[3],
+            |HD| rotate::<HD>(manner, case),
+            _ => Err(Refusal::not_compiled("this head size"))
+        )
     }
 
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -113,31 +105,11 @@ impl NtkAwareRope for Learner {
             let dx = self.rotate_backward_in(manner, &halves, &dy)?;
             return Ok(self.interleaved(hd, &dx));
         }
-        with_head_dim!(hd, |HD| {
-            let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
-            if self.by_hand {
-                let back = |dy| rope::apply_rotary_pos_emb_backward(dy, &cos, &sin);
-                if manner == Manner::Again {
-                    back(heads::<HD>(case.shape, &reversed(dy), Manner::Plain));
-                }
-                return Ok(back(heads::<HD>(case.shape, dy, manner)).as_vec());
-            }
-            // The gradient of a broadcast tensor is that of one row.
-            let plain = manner == Manner::Broadcast;
-            let x = heads::<HD>(case.shape, &case.x, if plain { Manner::Plain } else { manner });
-            let y = || rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin);
-            if manner == Manner::Again {
-                run_back(y(), &reversed(dy));
-            }
-            let mut grads = match manner {
-                Manner::Continued => {
-                    run_back(rope::apply_rotary_pos_emb(continued(&x), &cos, &sin), dy)
-                }
-                Manner::UsedTwice => run_back_twice([y(), y()], dy),
-                _ => run_back(y(), dy),
-            };
-            Ok(gradient_of(&mut grads, &x))
-        }, _ => Err(Refusal::not_compiled("this head size")))
+        with_head_dim!(
+            hd,
+            |HD| rotate_backward::<HD>(self.by_hand, manner, case, dy),
+            _ => Err(Refusal::not_compiled("this head size"))
+        )
     }
 
     fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>> {
@@ -211,4 +183,48 @@ impl<const HD: usize> RopeModule for Built<HD> {
     fn cloned(&self) -> Reply<Box<dyn RopeModule>> {
         Ok(Box::new(Self(self.0.clone())))
     }
+}
+
+/// `rotate_in`, of sizes in the type.
+fn rotate<const HD: usize>(manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
+    let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
+    let x = heads::<HD>(case.shape, &case.x, manner);
+    let turn = |x: Tensor<Heads<HD>, f32, Cpu>| rope::apply_rotary_pos_emb(x, &cos, &sin);
+    if manner == Manner::Again {
+        turn(heads::<HD>(case.shape, &reversed(&case.x), Manner::Plain));
+    }
+    if manner == Manner::Traced {
+        return Ok(rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin).as_vec());
+    }
+    Ok(turn(x).as_vec())
+}
+
+/// `rotate_backward_in`, of sizes in the type.
+fn rotate_backward<const HD: usize>(
+    by_hand: bool,
+    manner: Manner,
+    case: &RotateCase,
+    dy: &[f32],
+) -> Reply<Vec<f32>> {
+    let (cos, sin) = (table::<HD>(&case.tables.cos), table::<HD>(&case.tables.sin));
+    if by_hand {
+        let back = |dy| rope::apply_rotary_pos_emb_backward(dy, &cos, &sin);
+        if manner == Manner::Again {
+            back(heads::<HD>(case.shape, &reversed(dy), Manner::Plain));
+        }
+        return Ok(back(heads::<HD>(case.shape, dy, manner)).as_vec());
+    }
+    // The gradient of a broadcast tensor is that of one row.
+    let plain = manner == Manner::Broadcast;
+    let x = heads::<HD>(case.shape, &case.x, if plain { Manner::Plain } else { manner });
+    let y = || rope::apply_rotary_pos_emb(x.leaky_trace(), &cos, &sin);
+    if manner == Manner::Again {
+        run_back(y(), &reversed(dy));
+    }
+    let mut grads = match manner {
+        Manner::Continued => run_back(rope::apply_rotary_pos_emb(continued(&x), &cos, &sin), dy),
+        Manner::UsedTwice => run_back_twice([y(), y()], dy),
+        _ => run_back(y(), dy),
+    };
+    Ok(gradient_of(&mut grads, &x))
 }

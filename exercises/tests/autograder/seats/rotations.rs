@@ -1,32 +1,13 @@
 //! The learner's rotations as a party to the contract.
 
-use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
+use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
 use crate::seat::{Seat, seat};
-use exercises::prelude::{Axes4, Axis, BroadcastTo, Cpu, NoneTape, PermuteTo, Tensor, Trace};
+use exercises::prelude::Trace;
 use exercises::rotations::{self, Frequencies, Running, Side, XPos};
 use seams::rotations::party::*;
 
 /// The seat of more rotations.
 pub const SEAT: Seat = seat!("rotations", dyn Rotations, Some(|party| rotations::property(party)));
-
-type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Cpu, T>;
-
-/// `[b, s, nh, hd]` values, as a tensor that lies in memory as the manner says: heads before rows.
-fn heads([b, s, n, hd]: [usize; 4], values: &[f32], manner: Manner) -> Heads {
-    match manner {
-        Manner::Permuted => {
-            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * hd + k);
-            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
-            let turned: Vec<f32> = (0..hd).flat_map(head).map(|at| values[at]).collect();
-            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
-        }
-        Manner::Broadcast => {
-            let row = tensor(&values[..s * n * hd], (s, n, hd));
-            row.broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
-        }
-        _ => tensor(values, (b, s, n, hd)),
-    }
-}
 
 /// The manner of a leaf. The gradient of a broadcast tensor is that of one row.
 fn of_leaf(manner: Manner) -> Manner {

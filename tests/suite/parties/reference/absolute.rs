@@ -19,9 +19,7 @@ fn learned(case: &LearnedCase, manner: Manner) -> Tensor<(usize, usize), f32, De
     if manner != Manner::Permuted {
         return tensor(&case.table, (ms, h));
     }
-    let columns = (0..h).flat_map(|k| case.table[k..].iter().step_by(h));
-    let columns: Vec<f32> = columns.copied().collect();
-    tensor(&columns, (h, ms)).permute::<_, Axes2<1, 0>>()
+    tensor(&with_axes_reversed(&case.table, &[ms, h]), (h, ms)).permute::<_, Axes2<1, 0>>()
 }
 
 impl AbsolutePositions for Library {

@@ -12,22 +12,6 @@ pub const SEAT: Seat<Library> = seat!(GroupedQueryAttention, &[]);
 
 type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Dev, T>;
 
-/// `[b, s, n, hd]` values, as a tensor that lies in memory as the manner says.
-fn heads([b, s, n, hd]: [usize; 4], values: &[f32], manner: Manner) -> Heads {
-    match manner {
-        Manner::Permuted => {
-            let at = |k, h| move |t| (0..b).map(move |i| ((i * s + t) * n + h) * hd + k);
-            let head = |k| (0..n).flat_map(move |h| (0..s).flat_map(at(k, h)));
-            let turned: Vec<f32> = (0..hd).flat_map(head).map(|at| values[at]).collect();
-            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
-        }
-        Manner::Broadcast => {
-            tensor(&values[..s * n * hd], (s, n, hd)).broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
-        }
-        _ => tensor(values, (b, s, n, hd)),
-    }
-}
-
 /// Queries, keys and values of a case.
 fn inputs(case: &AttendCase, manner: Manner) -> [Heads; 3] {
     let (of_q, of_k) = (case.sizes.of_queries(), case.sizes.of_keys());

@@ -21,6 +21,7 @@ mod rotations;
 use crate::parties::Seat;
 use crate::support::*;
 use contract::party::{Manner, Refusal, Reply};
+use contract::seam::with_axes_reversed;
 use quadrivium::Error;
 use quadrivium::tensor::*;
 
@@ -59,15 +60,31 @@ fn gradient<S: Shape>(grads: &mut Gradients<f32, Dev>, of: &Tensor<S, f32, Dev>)
 fn rows(values: &[f32], [b, s, h]: [usize; 3], manner: Manner) -> Rows {
     match manner {
         Manner::Permuted => {
-            let at = |k| move |j| (0..b).map(move |i| (i * s + j) * h + k);
-            let turned = (0..h).flat_map(|k| (0..s).flat_map(at(k)));
-            let turned: Vec<f32> = turned.map(|at| values[at]).collect();
+            let turned = with_axes_reversed(values, &[b, s, h]);
             tensor(&turned, (h, s, b)).permute::<_, Axes3<2, 1, 0>>()
         }
         Manner::Broadcast => {
             tensor(&values[..s * h], (s, h)).broadcast_like::<_, Axis<0>>(&(b, s, h))
         }
         _ => tensor(values, (b, s, h)),
+    }
+}
+
+/// The same of `[b, s, nh, hd]` values.
+fn heads(
+    [b, s, n, hd]: [usize; 4],
+    values: &[f32],
+    manner: Manner,
+) -> Tensor<(usize, usize, usize, usize), f32, Dev> {
+    match manner {
+        Manner::Permuted => {
+            let turned = with_axes_reversed(values, &[b, s, n, hd]);
+            tensor(&turned, (hd, n, s, b)).permute::<_, Axes4<3, 2, 1, 0>>()
+        }
+        Manner::Broadcast => {
+            tensor(&values[..s * n * hd], (s, n, hd)).broadcast_like::<_, Axis<0>>(&(b, s, n, hd))
+        }
+        _ => tensor(values, (b, s, n, hd)),
     }
 }
 
