@@ -131,7 +131,6 @@ fn grade(
     mutants: Vec<Mutant>,
 ) -> Vec<(Mutant, bool)> {
     let file = format!("exercises/src/{component}.rs");
-    let folder = tempfile::tempdir().unwrap();
     let (built, to_grade) = mpsc::sync_channel::<(Mutant, PathBuf)>(1);
     let (tell, told) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -157,7 +156,8 @@ fn grade(
                 let caught = is_caught(&program, component, &mutant.task);
                 tell.send((mutant, caught)).unwrap();
             } else {
-                let copy = folder.path().join(format!("autograder-{nth}"));
+                // Beside it, where its library is.
+                let copy = program.with_file_name(format!("mutant-{nth}"));
                 std::fs::copy(program, &copy).unwrap();
                 built.send((mutant, copy)).unwrap();
             }
