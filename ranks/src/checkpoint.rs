@@ -10,7 +10,7 @@
 //! index and renames the folder. The one before gets a name with a dot, too, before its files are removed. A run that is
 //! killed leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one removes.
 
-use crate::communicator::{Call, Communicator, accept};
+use crate::communicator::{Call, Communicator, accept, fnv};
 use crate::error::{Error, Refusal, Result};
 use crate::train::Named;
 use crate::watch;
@@ -41,8 +41,13 @@ impl Index {
     /// With the digest of the rest.
     fn signed(self) -> Self {
         let rest = Self { sha256: String::new(), ..self };
-        let sha256 = hex(&serde_json::to_vec(&rest).unwrap_or_default());
+        let sha256 = hex(rest.text().as_bytes());
         Self { sha256, ..rest }
+    }
+
+    /// As it stands in its file.
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
     }
 }
 
@@ -66,6 +71,11 @@ pub struct Part {
     pub sha256: String,
 }
 
+/// What can't be written, and what to do.
+fn unwritten(path: &Path, e: std::io::Error) -> Refusal {
+    refuse(path, format!("{e}; make room for it, {ELSEWHERE}"))
+}
+
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Refusal {
     Refusal::Other(format!("{}: {reason}", path.display()))
 }
@@ -84,8 +94,8 @@ pub fn folder_of(dir: &Path, step: usize) -> PathBuf {
     named(dir, WHOLE, step)
 }
 
-/// The folders of a kind, by their steps. Whatever has another name is not ours.
-fn folders(dir: &Path, kind: &str) -> std::io::Result<BTreeMap<usize, PathBuf>> {
+/// What has the name of a kind, by its step, and whether it is a folder.
+fn named_so(dir: &Path, kind: &str) -> std::io::Result<BTreeMap<usize, (PathBuf, bool)>> {
     let entries = match fs::read_dir(dir) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
         entries => entries?,
@@ -95,11 +105,40 @@ fn folders(dir: &Path, kind: &str) -> std::io::Result<BTreeMap<usize, PathBuf>> 
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let step = name.strip_prefix(kind).and_then(|step| step.parse().ok());
-        if let Some(step) = step.filter(|step| named(dir, kind, *step) == path && path.is_dir()) {
-            found.insert(step, path);
+        if let Some(step) = step.filter(|step| named(dir, kind, *step) == path) {
+            let is_folder = path.is_dir();
+            found.insert(step, (path, is_folder));
         }
     }
     Ok(found)
+}
+
+/// The folders of a kind, by their steps.
+fn folders(dir: &Path, kind: &str) -> std::io::Result<BTreeMap<usize, PathBuf>> {
+    let found = named_so(dir, kind)?.into_iter();
+    Ok(found.filter_map(|(step, (path, is_folder))| is_folder.then_some((step, path))).collect())
+}
+
+const INDEX: &str = "index.json";
+
+/// The file of a rank.
+fn file_of(rank: usize, world_size: usize) -> String {
+    format!("rank-{rank}-of-{world_size}.safetensors")
+}
+
+/// Whether a folder holds a checkpoint's files and nothing else: a user may have one of the same name.
+fn is_ours(folder: &Path) -> bool {
+    let ours = |entry: std::io::Result<fs::DirEntry>| {
+        let Ok(entry) = entry else { return false };
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let of_rank = || {
+            let (rank, w) = name.strip_prefix("rank-")?.split_once('.')?.0.split_once("-of-")?;
+            Some(file_of(rank.parse().ok()?, w.parse().ok()?) == name)
+        };
+        entry.file_type().is_ok_and(|kind| kind.is_file())
+            && (name == INDEX || of_rank() == Some(true))
+    };
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.all(ours))
 }
 
 /// The checkpoints in a folder, the newest last. A folder that is not there has none.
@@ -122,29 +161,52 @@ pub fn newest(dir: &Path) -> std::result::Result<Option<usize>, Refusal> {
 /// Keeps other runs out of a folder, which is made if it is not there, for as long as the result lives.
 ///
 /// # Errors
-/// Another run holds it; a folder in which nothing can be written.
+/// Another run holds it; a folder in which nothing can be written; something that has a checkpoint's name and is none.
 pub fn lock(dir: &Path) -> Result<File> {
-    let failed = |reason: String| Error::Checkpoint { path: dir.display().to_string(), reason };
+    let failed = |path: &Path, reason: String| Error::Checkpoint {
+        path: path.display().to_string(),
+        reason: format!("{reason}; {ELSEWHERE}"),
+    };
+    // The folder itself is locked: a file in it could be removed, or be a pipe.
     let open = || {
         fs::create_dir_all(dir)?;
-        File::options().create(true).append(true).open(dir.join(".lock"))
+        tempfile::tempfile_in(dir)?;
+        File::open(dir)
     };
-    let file = open().map_err(|e| failed(format!("{e}; name another folder with --out")))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(failed(
-            "another run keeps its checkpoints there; wait for its end, or name another folder with --out".into(),
-        )),
-        Err(TryLockError::Error(e)) => Err(failed(e.to_string())),
+    let folder = open().map_err(|e| failed(dir, e.to_string()))?;
+    match folder.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(failed(
+                dir,
+                "another run keeps its checkpoints there; wait for its end".into(),
+            ));
+        }
+        Err(TryLockError::Error(e)) => return Err(failed(dir, e.to_string())),
     }
+    for kind in [WHOLE, NEW] {
+        for (path, is_folder) in
+            named_so(dir, kind).map_err(|e| failed(dir, e.to_string()))?.into_values()
+        {
+            if !is_folder || (kind == NEW && !is_ours(&path)) {
+                return Err(failed(
+                    &path,
+                    "it is no checkpoint and has the name of one; move it away".into(),
+                ));
+            }
+        }
+    }
+    Ok(folder)
 }
+
+const ELSEWHERE: &str = "or name another folder with --out";
 
 // ANCHOR: save
 /// Writes a checkpoint into `dir`, in place of older ones. `tensors` are this rank's: of those that are cut, its rows.
 ///
 /// # Errors
-/// The same on every rank: a file that can't be written; then there is what was there before. What
-/// [`Communicator::agree`] reports.
+/// The same on every rank: tensors that have not the same names and shapes on all; a file that can't be written. Then there
+/// is what was there before. What [`Communicator::agree`] reports.
 pub fn save(
     comm: &dyn Communicator,
     dir: &Path,
@@ -154,9 +216,14 @@ pub fn save(
     let (rank, w) = (comm.rank(), comm.world_size());
     let (new, whole) = (named(dir, NEW, step), folder_of(dir, step));
     let first = rank == 0;
+    let entries = entries(tensors, w);
+    let digest = serde_json::to_string(entries.as_ref().unwrap_or(&Vec::new()));
+    let digest = fnv(digest.unwrap_or_default().into_bytes().into_iter());
+    let call = Call::same("a checkpoint", "tensors of these names and shapes", digest);
+    let entries = accept(comm, call, entries)?;
     agree(comm, "a new folder", if first { begin(&new, &whole) } else { Ok(()) })?;
 
-    let file = format!("rank-{rank}-of-{w}.safetensors");
+    let file = file_of(rank, w);
     let own: Vec<&Named> = tensors.iter().filter(|named| named.cut || first).collect();
     let sha256 = {
         let written = watch::alone("the writing of a checkpoint", || write(&new.join(&file), &own));
@@ -166,8 +233,8 @@ pub fn save(
     let part = Part { file, sha256 };
     let parts = comm.gather(&serde_json::to_vec(&part).unwrap_or_default())?;
     let files = parts.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
-    let tensors = tensors.iter().map(|named| entry(named, w)).collect();
-    let index = Index { step, run: run.into(), tensors, files, sha256: String::new() }.signed();
+    let (run, sha256) = (run.into(), String::new());
+    let index = Index { step, run, tensors: entries, files, sha256 }.signed();
     agree(comm, "the index", if first { finish(dir, (&new, &whole), &index) } else { Ok(()) })
 }
 // ANCHOR_END: save
@@ -180,22 +247,36 @@ fn agree<T>(
     accept(comm, Call::new("a checkpoint", what), mine)
 }
 
-fn entry(named: &Named, world_size: usize) -> Entry {
-    let mut shape = named.shape.clone();
-    if let (true, Some(rows)) = (named.cut, shape.first_mut()) {
-        *rows *= world_size;
+/// What stands in the index of them.
+fn entries(tensors: &[Named], world_size: usize) -> std::result::Result<Vec<Entry>, Refusal> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for Named { name, shape, values, cut } in tensors {
+        let mut shape = shape.clone();
+        let twice = entries.iter().any(|entry| entry.name == *name);
+        if twice || shape.iter().product::<usize>() != values.len() || (*cut && shape.is_empty()) {
+            let rule = "each tensor needs a name of its own, as many values as its shape, and rows if it is cut";
+            return Err(Refusal::Other(format!(
+                "{name} of shape {shape:?} with {} values: {rule}",
+                values.len()
+            )));
+        }
+        if *cut {
+            shape[0] *= world_size;
+        }
+        entries.push(Entry { name: name.clone(), shape, cut: *cut });
     }
-    Entry { name: named.name.clone(), shape, cut: named.cut }
+    Ok(entries)
 }
 
 fn begin(new: &Path, whole: &Path) -> std::result::Result<(), Refusal> {
     if whole.exists() {
-        return Err(refuse(whole, "this step is there already; name another folder"));
+        return Err(refuse(whole, "this step is there already; name another folder with --out"));
     }
-    if new.exists() {
-        fs::remove_dir_all(new).map_err(|e| refuse(new, e))?;
+    if is_ours(new) {
+        fs::remove_dir_all(new).map_err(|e| unwritten(new, e))?;
     }
-    fs::create_dir_all(new).map_err(|e| refuse(new, e))
+    fs::create_dir_all(whole.parent().unwrap_or(whole)).map_err(|e| unwritten(new, e))?;
+    fs::create_dir(new).map_err(|e| unwritten(new, e))
 }
 
 /// Writes a file to the disk, and not to a cache alone. Returns its SHA-256.
@@ -211,7 +292,7 @@ fn write(path: &Path, tensors: &[&Named]) -> std::result::Result<String, Refusal
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .and_then(|views| safetensors::serialize(views, None))
         .map_err(|e| refuse(path, e))?;
-    put(path, &bytes).map_err(|e| refuse(path, e))?;
+    put(path, &bytes).map_err(|e| unwritten(path, e))?;
     Ok(hex(&bytes))
 }
 
@@ -230,19 +311,20 @@ fn finish(
     (new, whole): (&Path, &Path),
     index: &Index,
 ) -> std::result::Result<(), Refusal> {
-    let text = serde_json::to_string_pretty(index).map_err(|e| refuse(new, e))?;
-    put(&new.join("index.json"), text.as_bytes()).map_err(|e| refuse(new, e))?;
+    let path = new.join(INDEX);
+    put(&path, index.text().as_bytes()).map_err(|e| unwritten(&path, e))?;
     sync(new); // the names of the files
-    fs::rename(new, whole).map_err(|e| refuse(whole, e))?;
+    fs::rename(new, whole).map_err(|e| unwritten(whole, e))?;
     sync(dir); // and that of the folder
     for (older, folder) in folders(dir, WHOLE).unwrap_or_default() {
         // First by its name: a run that is killed while files are removed would leave one that looks broken.
-        if older != index.step {
+        if older < index.step && is_ours(&folder) && folder.join(INDEX).exists() {
             let _ = fs::rename(folder, named(dir, OLD, older));
         }
     }
     for left in [OLD, NEW] {
-        for folder in folders(dir, left).unwrap_or_default().values() {
+        for folder in folders(dir, left).unwrap_or_default().into_values().filter(|at| is_ours(at))
+        {
             let _ = fs::remove_dir_all(folder); // the new one is there: what can't be removed does no harm
         }
     }
@@ -274,9 +356,10 @@ fn broken(path: &Path, reason: impl std::fmt::Display) -> Refusal {
 
 /// The index, and the bytes of the files that it names, in their order.
 fn files(folder: &Path) -> std::result::Result<(Index, Vec<Vec<u8>>), Refusal> {
-    let path = folder.join("index.json");
-    let index: Index = serde_json::from_slice(&bytes(&path)?).map_err(|e| broken(&path, e))?;
-    if index != index.clone().signed() {
+    let path = folder.join(INDEX);
+    let read = bytes(&path)?;
+    let index: Index = serde_json::from_slice(&read).map_err(|e| broken(&path, e))?;
+    if read != index.clone().signed().text().into_bytes() {
         return Err(broken(&path, OTHER_BYTES));
     }
     let dir = folder.parent().unwrap_or(folder);

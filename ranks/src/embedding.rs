@@ -27,16 +27,20 @@ pub fn parallel_embedding<B: Dim, S: Dim, N: Dim, M: Dim, T: Tape<f32, Cpu>>(
     vocab_size: usize,
 ) -> Result<Tensor<(B, S, M), f32, Cpu, T>> {
     let ((b, s), (n, e)) = (*ids.shape(), *shard.shape());
-    let read = ids.as_vec();
+    // dfdx can't read a tensor without elements.
+    let read = if b.size() * s.size() > 0 { ids.as_vec() } else { Vec::new() };
     let sizes = format!(
-        "{} x {} tokens, {} rows of {} elements a rank",
+        "{} x {} tokens, {} rows of {} elements a rank, {vocab_size} ids",
         b.size(),
         s.size(),
         n.size(),
         e.size()
     );
     let (rank, w) = (comm.rank(), comm.world_size());
-    let below = check_ids(&read, s.size(), vocab_size);
+    let below = match read.is_empty() {
+        true => Err(Refusal::Other("there are no tokens: give at least 1".into())),
+        false => check_ids(&read, s.size(), vocab_size),
+    };
     let owned =
         below.and_then(|()| check_rows(n.size() * w >= vocab_size, (n.size(), w), vocab_size));
     let part =

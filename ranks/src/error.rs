@@ -24,19 +24,21 @@ pub enum Error {
 
     /// A rank with other input than the others.
     #[error(
-        "rank {rank} has other input than the others in {call}: the ranks of a table read the same batch; give \
+        "rank {rank} has other input than {others} in {call}: the ranks of a table read the same batch; give \
          all of them the same tokens in the same order"
     )]
     Apart {
         /// The lowest rank that differs from most.
         rank: usize,
+        /// From whom.
+        others: Others,
         /// The call, in words.
         call: String,
     },
 
     /// A rank that makes another call than the others.
     #[error(
-        "rank {rank} is at {its}, the others are at {others}: every rank must make the same calls in the same \
+        "rank {rank} is at {its}, {others} at {theirs}: every rank must make the same calls in the same \
          order; take the call out of the condition that only some ranks meet"
     )]
     Elsewhere {
@@ -44,8 +46,10 @@ pub enum Error {
         rank: usize,
         /// Its call, in words.
         its: String,
-        /// That of the others.
-        others: String,
+        /// From whom it differs.
+        others: Others,
+        /// Their call.
+        theirs: String,
     },
 
     /// A rank that was not heard in time.
@@ -73,7 +77,7 @@ pub enum Error {
 
     /// A rank that was started with other settings.
     #[error(
-        "rank {rank} was started with {what} {its}, the others with {others}: all ranks need the same; start them \
+        "rank {rank} was started with {what} {its}, {others} with {theirs}: all ranks need the same; start them \
          by one command"
     )]
     Setup {
@@ -83,8 +87,10 @@ pub enum Error {
         what: String,
         /// Its value there.
         its: String,
+        /// From whom it differs.
+        others: Others,
         /// Its value on most ranks.
-        others: String,
+        theirs: String,
     },
 
     /// Blocks of rows that do not fill a shard.
@@ -113,12 +119,14 @@ pub enum Error {
 
     /// Weights that should be alike on all ranks and are not.
     #[error(
-        "rank {rank} has other gradients of the blocks than the others: what is there on every rank must be \
+        "rank {rank} has other gradients of the blocks than {others}: what is there on every rank must be \
          computed alike; all-reduce the gradient of the output's input"
     )]
     Replicas {
         /// The lowest rank that differs from most.
         rank: usize,
+        /// From whom.
+        others: Others,
     },
 
     /// A checkpoint that can't be written or read.
@@ -150,9 +158,32 @@ pub enum Error {
         reason: String,
     },
 
+    /// What the ranks of another group have agreed on, in words.
+    #[error("{0}")]
+    Told(String),
+
     /// The library refused.
     #[error(transparent)]
     Library(#[from] quadrivium::Error),
+}
+
+/// From whom a rank differs: from most; or, where as many have its value as another one, from the first that has that one.
+/// Nobody can tell then who is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// From most.
+    Most,
+    /// From this rank.
+    Rank(usize),
+}
+
+impl Display for Others {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Most => f.write_str("the others"),
+            Self::Rank(rank) => write!(f, "rank {rank}"),
+        }
+    }
 }
 
 /// What a rank refused, in a form that the others can be told.
@@ -176,6 +207,8 @@ pub enum Refusal {
         /// What it said.
         why: Box<Refusal>,
     },
+    /// An error on which the ranks of a smaller group have agreed, in words.
+    Told(String),
     /// Anything else, in words.
     Other(String),
 }
@@ -196,6 +229,10 @@ impl From<Error> for Refusal {
         match error {
             Error::Refused { rank, why } => Self::Heard { rank, why: why.into() },
             Error::Library(error) => error.into(),
+            agreed @ (Error::Apart { .. }
+            | Error::Elsewhere { .. }
+            | Error::Replicas { .. }
+            | Error::Told(_)) => Self::Told(agreed.to_string()),
             other => Self::Other(other.to_string()),
         }
     }
@@ -209,7 +246,7 @@ impl Display for Refusal {
                 quadrivium::Error::TokenId { id, batch, position, vocab_size }.fmt(f)
             }
             Self::Heard { why, .. } => why.fmt(f),
-            Self::Other(words) => f.write_str(words),
+            Self::Told(words) | Self::Other(words) => f.write_str(words),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Collectives made of messages: agreement, sums, gathering.
 
 use crate::communicator::{Call, Communicator, Op, Values};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Others, Refusal, Result};
 use crate::link::{Link, Lost};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -228,10 +228,12 @@ impl<L: Link> Communicator for Group<L> {
 
     fn broadcast(&self, root: usize, bytes: &[u8]) -> Result<Vec<u8>> {
         let world_size = self.world_size();
-        if root >= world_size {
-            return Err(quadrivium::Error::Rank { rank: root, world_size }.into());
-        }
-        self.begin("a broadcast", format!("what rank {root} has"))?;
+        let mine = if root < world_size {
+            Ok(())
+        } else {
+            Err(quadrivium::Error::Rank { rank: root, world_size }.into())
+        };
+        self.agree(Call::new("a broadcast", format!("what rank {root} has")), mine)?;
         let call = || "a broadcast".to_string();
         if self.rank() == root {
             let out: Vec<_> = self.others().into_iter().map(|rank| (rank, bytes)).collect();
@@ -260,43 +262,62 @@ impl<L: Link> Communicator for Group<L> {
 
 /// What the notices of all ranks come to. Errors have the ranks' names.
 fn verdict(notices: &[Notice], name: &dyn Fn(usize) -> usize) -> Result<()> {
-    if let Some(rank) = odd_one(notices, |n| (n.number, n.name.clone(), n.size.clone())) {
-        let (its, others) = (notices[rank].words(), most(notices, rank).words());
-        return Err(Error::Elsewhere { rank: name(rank), its, others });
+    if let Some(odd) = odd_one(notices, |n| (n.number, n.name.clone(), n.size.clone())) {
+        let [its, theirs] = [odd.rank, odd.usual].map(|rank| notices[rank].words());
+        return Err(Error::Elsewhere {
+            rank: name(odd.rank),
+            its,
+            others: odd.others(name),
+            theirs,
+        });
     }
     for (rank, notice) in notices.iter().enumerate() {
         match notice.refusal.clone() {
             Some(Refusal::Heard { rank, why }) => return Err(Error::Refused { rank, why: *why }),
+            Some(Refusal::Told(words)) => return Err(Error::Told(words)),
             Some(why) => return Err(Error::Refused { rank: name(rank), why }),
             None => {}
         }
     }
     match odd_one(notices, |notice| notice.digest) {
-        Some(rank) => Err(Error::Apart { rank: name(rank), call: notices[rank].words() }),
+        Some(odd) => {
+            let (rank, others) = (name(odd.rank), odd.others(name));
+            Err(Error::Apart { rank, others, call: notices[odd.rank].words() })
+        }
         None => Ok(()),
     }
 }
 
-/// The notice of a rank that is with the most.
-fn most(notices: &[Notice], odd: usize) -> &Notice {
-    let other = |notice: &&Notice| {
-        let key = |n: &Notice| (n.number, n.name.clone(), n.size.clone());
-        key(notice) != key(&notices[odd])
-    };
-    notices.iter().find(other).unwrap_or(&notices[odd])
+/// A rank that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Odd {
+    /// The lowest one whose value is not the most frequent.
+    pub rank: usize,
+    /// The first that has the most frequent value; of equally frequent ones, that of the lowest rank.
+    pub usual: usize,
+    /// Whether as many have the one as the other.
+    pub tied: bool,
 }
 
-/// The lowest rank whose value is not the most frequent one; of equally frequent values that of the lowest rank counts.
-pub(crate) fn odd_one<T, K: PartialEq>(all: &[T], of: impl Fn(&T) -> K) -> Option<usize> {
+impl Odd {
+    /// From whom it differs, by name.
+    pub fn others(&self, name: &dyn Fn(usize) -> usize) -> Others {
+        if self.tied { Others::Rank(name(self.usual)) } else { Others::Most }
+    }
+}
+
+/// Who differs from most.
+pub(crate) fn odd_one<T, K: PartialEq>(all: &[T], of: impl Fn(&T) -> K) -> Option<Odd> {
     let keys: Vec<K> = all.iter().map(of).collect();
-    let count = |key: &K| keys.iter().filter(|other| *other == key).count();
-    let mut usual = keys.first()?;
-    for key in &keys {
-        if count(key) > count(usual) {
-            usual = key;
+    let count = |place: usize| keys.iter().filter(|other| **other == keys[place]).count();
+    let mut usual = 0;
+    for place in 1..keys.len() {
+        if count(place) > count(usual) {
+            usual = place;
         }
     }
-    keys.iter().position(|key| key != usual)
+    let rank = keys.iter().position(|key| *key != keys[usual])?;
+    Some(Odd { rank, usual, tied: count(rank) == count(usual) })
 }
 
 /// The part of `len` elements that each rank adds up.
@@ -330,11 +351,15 @@ mod tests {
 
     #[test]
     fn the_odd_one_is_not_with_the_most() {
-        let odd = |values: &[u8]| odd_one(values, |value| *value);
+        let odd = |values: &[u8]| {
+            odd_one(values, |value| *value).map(|odd| (odd.rank, odd.usual, odd.tied))
+        };
+        assert_eq!(odd(&[]), None);
         assert_eq!(odd(&[1, 1, 1]), None);
-        assert_eq!(odd(&[1, 2, 1]), Some(1));
-        assert_eq!(odd(&[2, 1, 1]), Some(0));
-        assert_eq!(odd(&[1, 2]), Some(1), "of two the first counts");
+        assert_eq!(odd(&[1, 2, 1]), Some((1, 0, false)));
+        assert_eq!(odd(&[2, 1, 1]), Some((0, 1, false)));
+        assert_eq!(odd(&[1, 2]), Some((1, 0, true)), "of two nobody knows who is right");
+        assert_eq!(odd(&[3, 1, 2, 2, 1]), Some((0, 1, false)));
     }
 
     #[test]

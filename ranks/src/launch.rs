@@ -7,8 +7,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +30,8 @@ pub struct Launch {
     pub ranks: usize,
     /// Threads of each. Without a number, cores are shared out among the ranks.
     pub threads: Option<usize>,
+    /// How long a rank waits for another one.
+    pub patience: Duration,
     /// Whether this process writes to rank 0 and reads what it prints. Otherwise it prints where this process does.
     pub piped: bool,
 }
@@ -38,6 +42,7 @@ pub struct Started {
     said: Option<std::thread::JoinHandle<String>>,
     roll: tempfile::TempDir,
     ranks: usize,
+    patience: Duration,
     _lock: File,
 }
 
@@ -73,6 +78,12 @@ impl Launch {
                 reason: format!("{} is set; unset it to start from here", watch::ROLL),
             });
         }
+        if self.arguments.iter().any(|argument| argument == ":") {
+            return Err(Error::Start {
+                what: "mpirun takes `:` for itself".into(),
+                reason: "name the file or the folder `./:`".into(),
+            });
+        }
         learner::ranks::is_open_mpi()
             .map_err(|e| Error::Start { what: "no ranks".into(), reason: e.to_string() })?;
         let failed = |what: &str, e: std::io::Error| Error::Start {
@@ -84,6 +95,8 @@ impl Launch {
         let lock = watch::hold_roll(roll.path()).map_err(|e| failed("no lock could be had", e))?;
         let mut mpirun = Command::new("mpirun");
         mpirun.args(["-n", &self.ranks.to_string()]);
+        // Its own files go where this process removes them.
+        mpirun.args(["--mca", "orte_tmpdir_base"]).arg(roll.path());
         // More ranks than cores; each may use any core.
         mpirun.args(["--oversubscribe", "--bind-to", "none"]);
         if rustix::process::geteuid().is_root() {
@@ -114,7 +127,8 @@ impl Launch {
                 String::from_utf8_lossy(&said).into_owned()
             })
         });
-        Ok(Started { mpirun, said, roll, ranks: self.ranks, _lock: lock })
+        let (ranks, patience) = (self.ranks, self.patience);
+        Ok(Started { mpirun, said, roll, ranks, patience, _lock: lock })
     }
 }
 
@@ -143,31 +157,43 @@ impl Started {
         self.mpirun.id()
     }
 
-    /// Waits until all ranks have ended, for at most `limit`; then they are ended.
+    /// Waits until all ranks have ended, for at most `limit`; then they are ended. Who stays stopped is not waited for.
     pub fn wait(&mut self, limit: Duration) -> Ended {
         let deadline = Instant::now() + limit;
-        let mut gone: Option<(usize, Instant)> = None;
+        let (mut gone, mut stopped) = (Since::default(), Since::default());
+        // The others have said so long before, if there are others who can.
+        let most = self.patience + watch::MOST_GRACE.min(self.patience) + GRACE;
         loop {
-            // A rank that is killed while MPI starts may go unnoticed by mpirun.
-            gone = gone.or_else(|| self.gone().map(|rank| (rank, Instant::now())));
             if INTERRUPTED.load(Ordering::Relaxed) {
                 self.end();
                 return Ended::Badly("Ctrl-C has stopped them".into());
             }
+            // A rank that is killed while MPI starts may go unnoticed by mpirun.
+            gone.see(self.gone());
+            stopped.see(self.stopped());
             match self.mpirun.try_wait() {
                 Ok(Some(status)) if status.success() => {
                     self.end();
                     return Ended::Well;
                 }
-                Ok(None) if gone.is_some_and(|(_, since)| since.elapsed() > GRACE) => {
+                Ok(None) if gone.longer_than(GRACE) => {
                     self.end();
-                    let rank = gone.map_or(0, |(rank, _)| rank);
+                    let rank = gone.what().unwrap_or_default();
                     if self.roll.path().join(format!("{rank}.why")).exists() {
-                        return Ended::Badly(self.reason()); // it has said so itself
+                        return Ended::Badly(self.reason(None)); // it has said so itself
                     }
                     return Ended::Badly(format!(
                         "rank {rank} was ended, and mpirun did not notice; the other ranks were ended after it"
                     ));
+                }
+                Ok(None) if stopped.longer_than(most) => {
+                    self.end();
+                    let who = match stopped.what() {
+                        Some(Some(rank)) => format!("rank {rank}"),
+                        _ => "mpirun".into(),
+                    };
+                    let seconds = self.patience.as_secs();
+                    return Ended::Badly(format!("{who} was stopped for more than {seconds} s"));
                 }
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
                 Ok(None) => {
@@ -177,9 +203,13 @@ impl Started {
                         limit.as_secs()
                     ));
                 }
-                Ok(Some(_)) | Err(_) => {
+                Ok(Some(status)) => {
                     self.end();
-                    return Ended::Badly(self.reason());
+                    return Ended::Badly(self.reason(Some(status)));
+                }
+                Err(_) => {
+                    self.end();
+                    return Ended::Badly(self.reason(None));
                 }
             }
         }
@@ -191,10 +221,22 @@ impl Started {
             return None; // this system does not show processes so
         }
         let ended = |(rank, process): (usize, Option<u32>)| {
+            // In this order: it signs that it is done, and then ends.
+            let alive = is_of(process?, self.roll.path());
             let done = self.roll.path().join(format!("{rank}.done")).exists();
-            (!is_of(process?, self.roll.path()) && !done).then_some(rank)
+            (!alive && !done).then_some(rank)
         };
         self.processes().into_iter().enumerate().find_map(ended)
+    }
+
+    /// Who was stopped by a signal: `Some(None)` is mpirun. Where ranks are left, they name it themselves after their patience.
+    fn stopped(&self) -> Option<Option<usize>> {
+        let ranks = self.processes().into_iter().enumerate();
+        let mut stopped = ranks.filter_map(|(rank, process)| is_stopped(process?).then_some(rank));
+        match stopped.next() {
+            Some(rank) => Some(Some(rank)),
+            None => is_stopped(self.mpirun.id()).then_some(None),
+        }
     }
 
     /// Ends what still runs. Afterwards there is no process of this run.
@@ -214,15 +256,26 @@ impl Started {
         loop {
             let left = of(self.roll.path());
             if left.is_empty() || Instant::now() > deadline {
-                return;
+                break;
             }
             left.into_iter().for_each(|process| signal(process, Signal::KILL));
             std::thread::sleep(LOOK);
         }
+        // What MPI would have removed, had it come to its end.
+        for rank in 0..self.ranks {
+            let list = std::fs::read_to_string(self.roll.path().join(format!("{rank}.shm")));
+            let list = list.unwrap_or_default();
+            for file in list.lines().filter(|file| file.starts_with(watch::SHARED_MEMORY)) {
+                let _ = std::fs::remove_file(file);
+            }
+        }
     }
 
     /// Why it ended badly, in one line.
-    fn reason(&mut self) -> String {
+    fn reason(&mut self, mpirun: Option<ExitStatus>) -> String {
+        if let Some(signal) = mpirun.and_then(|status| status.signal()) {
+            return format!("mpirun was ended by signal {signal}; the ranks were ended after it");
+        }
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         let why = |rank: usize| {
             let file = self.roll.path().join(format!("{rank}.why"));
@@ -269,11 +322,43 @@ fn signal(process: u32, signal: Signal) {
     }
 }
 
+/// Something that is seen again and again, and since when it has been the same.
+struct Since<T>(Option<(T, Instant)>);
+
+impl<T> Default for Since<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T: PartialEq + Copy> Since<T> {
+    fn see(&mut self, what: Option<T>) {
+        if what != self.what() {
+            self.0 = what.map(|what| (what, Instant::now()));
+        }
+    }
+
+    fn what(&self) -> Option<T> {
+        self.0.as_ref().map(|(what, _)| *what)
+    }
+
+    fn longer_than(&self, limit: Duration) -> bool {
+        self.0.as_ref().is_some_and(|(_, since)| since.elapsed() > limit)
+    }
+}
+
 /// Whether a process is alive and of the run with this roll: its number may belong to another one by now.
 pub fn is_of(process: u32, roll: &Path) -> bool {
     let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    let wanted = format!("{}={}", watch::ROLL, roll.display());
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    let wanted = [watch::ROLL.as_bytes(), b"=", roll.as_os_str().as_bytes()].concat();
+    environment.split(|byte| *byte == 0).any(|entry| entry == wanted)
+}
+
+/// Whether a signal or a debugger has stopped a process.
+fn is_stopped(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // `71 (name) T ...`
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
 /// The living processes of the run with this roll.
@@ -303,6 +388,7 @@ pub fn as_rank<R>(
     patience: Duration,
     work: impl FnOnce(&std::rc::Rc<dyn crate::communicator::Communicator>) -> Result<R>,
 ) -> Option<R> {
+    watch::end_with_mpirun();
     say_panics();
     let (universe, link) = processes::join(patience)?;
     let comm: std::rc::Rc<dyn crate::communicator::Communicator> =

@@ -12,7 +12,7 @@ use quadrivium::tensor::*;
 
 /// A loss with its gradients.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entropy {
+pub(crate) struct Entropy {
     /// The mean over the tokens that are asked about; the same on every rank.
     pub loss: f64,
     /// `[t, h]`, the same on every rank.
@@ -41,7 +41,7 @@ pub struct Entropy {
 ///
 /// # Errors
 /// What [`Communicator::agree`] reports; a block that does not divide `n`.
-pub fn projected_loss(
+pub(crate) fn projected_loss(
     comm: &dyn Communicator,
     order: Order,
     x: ArrayView2<f32>,
@@ -79,7 +79,7 @@ pub fn projected_loss(
 ///
 /// # Errors
 /// What [`Communicator::agree`] reports.
-pub fn parallel_cross_entropy(
+pub(crate) fn parallel_cross_entropy(
     comm: &dyn Communicator,
     order: Order,
     logits: &mut Array2<f32>,
@@ -174,13 +174,15 @@ pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
 ) -> Result<Tensor<Rank0, f32, Cpu, T>> {
     let ((b, s, h), (n, width)) = (*x.shape(), *weight.shape());
     let (t, n) = (b.size() * s.size(), n.size());
-    let ids = targets.as_vec();
+    // dfdx can't read a tensor without elements.
+    let ids = if t > 0 { targets.as_vec() } else { Vec::new() };
     let fits = (targets.shape().concrete(), width.size()) == ([b.size(), s.size()], h.size());
     let w = comm.world_size();
     // A row that is no id's would be a part of the sum.
     let mine = check_rows(n * w == vocab_size, (n, w), vocab_size)
-        .and_then(|()| check_targets(&ids, s.size(), vocab_size, fits));
-    let sizes = format!("{t} tokens, {n} rows of {} elements a rank", h.size());
+        .and_then(|()| check_block(order, n).map_err(Refusal::from))
+        .and_then(|()| check_targets(&ids, s.size(), vocab_size, fits && h.size() > 0));
+    let sizes = format!("{t} tokens, {n} rows of {} elements a rank, {vocab_size} ids", h.size());
     comm.agree(Call::same("a loss", sizes, digest(&ids)), mine)?;
 
     let targets: Vec<_> = ids.into_iter().map(|id| (id != IGNORE).then_some(id)).collect();

@@ -187,10 +187,15 @@ fn start(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::Start { what: what.into(), reason: reason.to_string() }
 }
 
+/// How long a rank waits for another one, on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
 /// Starts a world, and returns what its rank 0 printed.
 fn world(program: &Path, ranks: usize, work: Work) -> Result<Seconds> {
     let (arguments, threads) = (vec![work.name().into()], Some(1));
-    let launch = Launch { program: program.into(), arguments, ranks, threads, piped: true };
+    let patience = PATIENCE;
+    let launch =
+        Launch { program: program.into(), arguments, ranks, threads, patience, piped: true };
     let mut started = launch.start()?;
     let pipes = started.pipes();
     let mut said = String::new();

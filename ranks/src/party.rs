@@ -101,9 +101,15 @@ impl OfProcesses {
     /// As for [`Launch::start`].
     pub fn start(program: &Path, ranks: usize, patience: Duration) -> Result<Self> {
         let arguments = vec![patience.as_secs().to_string().into()];
-        let mut started =
-            Launch { program: program.into(), arguments, ranks, threads: None, piped: true }
-                .start()?;
+        let mut started = Launch {
+            program: program.into(),
+            arguments,
+            ranks,
+            threads: None,
+            patience,
+            piped: true,
+        }
+        .start()?;
         let Some((to, from)) = started.pipes() else {
             return Err(Error::Start { what: "mpirun".into(), reason: "it has no pipes".into() });
         };

@@ -2,7 +2,7 @@
 
 use crate::checkpoint;
 use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats};
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result};
 use crate::launch::{Ended, Launch, as_rank, end_on_interrupt};
 use crate::show::{self, OfRank, Run};
 use crate::size::{BLOCK, Size};
@@ -58,6 +58,10 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         let (name, rule) = ("--ranks", format!("a multiple of --copies, which is {copies}"));
         return Err(Error::Setting { name, rule, got: ranks.to_string() });
     }
+    if let Some(fault) = arguments.fault.filter(|fault| fault.rank >= *ranks) {
+        let (name, rule) = ("--fault", format!("of a rank below {ranks}"));
+        return Err(Error::Setting { name, rule, got: fault.rank.to_string() });
+    }
     let size = size(arguments);
     size.check(ranks / copies)?;
     if let Some(text) = arguments.text.as_ref().filter(|text| text.exists() && !text.is_file()) {
@@ -73,8 +77,15 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
     })?;
     end_on_interrupt();
     let arguments = std::env::args_os().skip(1).collect();
-    let mut started =
-        Launch { program, arguments, ranks: *ranks, threads: None, piped: false }.start()?;
+    let mut started = Launch {
+        program,
+        arguments,
+        ranks: *ranks,
+        threads: None,
+        piped: false,
+        patience: Duration::from_secs(*patience),
+    }
+    .start()?;
     match started.wait(FOREVER) {
         Ended::Well => Ok(()),
         Ended::Badly(reason) => Err(Error::Start { what: "the ranks ended".into(), reason }),
@@ -96,6 +107,7 @@ fn corpus(arguments: &RanksArguments, size: Size) -> Result<(Text, Corpus)> {
 
 /// What one rank of the command does.
 pub fn rank(arguments: &RanksArguments) {
+    watch::end_with_mpirun();
     let fault = |kind: FaultKind, step: usize| {
         let (rank, _) = watch::started_as();
         arguments.fault == Some(Fault { rank, kind, step })
@@ -128,7 +140,7 @@ fn train(
         size.vocab_size -= 12;
     }
     let RanksArguments { ranks, copies, steps, order, .. } = arguments;
-    let seed = arguments.seed + u64::from(fault(FaultKind::Seed, 0));
+    let seed = arguments.seed.wrapping_add(u64::from(fault(FaultKind::Seed, 0)));
     let (text, mut corpus) = watch::alone("the reading of the text", || corpus(arguments, size))?;
     if fault(FaultKind::Text, 0) {
         corpus.trained.pop();
@@ -158,7 +170,11 @@ fn train(
     };
     let mut model = size.trainer(Grid::new(world, ranks / copies)?, seed, order)?;
     // Not the number of ranks: any number may go on.
-    let run = format!("seed {seed}, {steps} steps, {copies} copies, text {}", &digest[..16]);
+    let run = format!(
+        "seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
+        if order == Order::Any { "any" } else { "fixed" },
+        &digest[..16]
+    );
     let mut step = match &arguments.out {
         Some(dir) => go_on(model.as_mut(), dir, (&run, *steps))?,
         None => 0,
@@ -284,7 +300,8 @@ fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Resu
         let reason = format!("it is of step {}, and a run has {steps}", index.step);
         return Err(Error::Checkpoint { path, reason });
     }
-    model.take_state(index.step, &state)?;
+    let taken = model.take_state(index.step, &state).map_err(Refusal::from);
+    accept(model.grid().world.as_ref(), Call::new("a checkpoint", "its weights"), taken)?;
     Ok(index.step)
 }
 

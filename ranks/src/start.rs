@@ -40,10 +40,10 @@ impl Setup {
             let value = |setup: &Self| {
                 setup.0.get(place).map(|(_, value)| value.clone()).unwrap_or_default()
             };
-            if let Some(rank) = odd_one(&all, value) {
-                let its = value(&all[rank]);
-                let others = all.iter().map(value).find(|other| *other != its).unwrap_or_default();
-                return Err(Error::Setup { rank, what: what.clone(), its, others });
+            if let Some(odd) = odd_one(&all, value) {
+                let [its, theirs] = [odd.rank, odd.usual].map(|rank| value(&all[rank]));
+                let (rank, others) = (odd.rank, odd.others(&|rank| rank));
+                return Err(Error::Setup { rank, what: what.clone(), its, others, theirs });
             }
         }
         Ok(())

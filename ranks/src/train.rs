@@ -3,6 +3,7 @@
 use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats, go_on, sum};
 use crate::error::{Error, Refusal, Result};
 use crate::model::{Output, ShardedLlama};
+use crate::watch;
 use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName,
@@ -34,9 +35,11 @@ impl Grid {
     /// A world size that does not divide the number of ranks; what [`Communicator::split`] reports.
     pub fn new(world: &Rc<dyn Communicator>, world_size: usize) -> Result<Self> {
         let (ranks, rank) = (world.world_size(), world.rank());
-        if world_size == 0 || ranks % world_size != 0 {
-            return Err(Error::Grid { ranks, world_size });
-        }
+        let fits = match world_size == 0 || ranks % world_size != 0 {
+            true => Err(Error::Grid { ranks, world_size }.into()),
+            false => Ok(()),
+        };
+        world.agree(Call::new("a grid", format!("{world_size} shards")), fits)?;
         if ranks == world_size {
             return Ok(Self { world: Rc::clone(world), shards: Rc::clone(world), copies: None });
         }
@@ -152,6 +155,8 @@ pub trait Steps {
     fn grid(&self) -> &Grid;
 }
 
+type Ids = Tensor<(usize, usize), usize, Cpu>;
+
 /// A model with its optimizer. `O` is its output: the table once more, or a matrix of its own.
 pub struct Trainer<
     const N: usize,
@@ -195,24 +200,24 @@ impl<
         Ok(Self { model, grid, order, dev, adam, grads: None })
     }
 
-    fn tensor(
-        &self,
-        ids: &[usize],
-        shape: (usize, usize),
-    ) -> Result<Tensor<(usize, usize), usize, Cpu>> {
-        let (rows, columns) = shape;
-        if rows.checked_mul(columns) != Some(ids.len()) {
-            let (expected, got) = (vec![rows, columns], vec![ids.len()]);
-            return Err(quadrivium::Error::Shape { name: "a batch", expected, got }.into());
-        }
-        self.dev.try_tensor_from_vec(ids.to_vec(), shape).map_err(|e| Error::Library(e.into()))
+    /// The ids and what follows them, once all ranks of this copy have theirs.
+    fn tensors(&self, batch: &Batch) -> Result<(Ids, Ids)> {
+        let (rows, columns) = batch.shape;
+        let tensor = |ids: &[usize]| {
+            if rows.checked_mul(columns) != Some(ids.len()) {
+                let (expected, got) = (vec![rows, columns], vec![ids.len()]);
+                return Err(quadrivium::Error::Shape { name: "a batch", expected, got });
+            }
+            self.dev.try_tensor_from_vec(ids.to_vec(), batch.shape).map_err(quadrivium::Error::from)
+        };
+        let both = tensor(&batch.ids).and_then(|ids| Ok((ids, tensor(&batch.next)?)));
+        accept(self.grid.shards.as_ref(), Call::new("a batch", ""), both.map_err(Refusal::from))
     }
 
     /// The loss of this copy's batch and its gradients, before the copies hear of each other.
     fn backward(&mut self, batch: &Batch) -> Result<(f32, Gradients<f32, Cpu>)> {
-        let (ids, next) =
-            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
         let shards = Rc::clone(&self.grid.shards);
+        let (ids, next) = self.tensors(batch)?;
         let grads = match self.grads.take() {
             Some(grads) => grads, // zeros
             None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
@@ -311,9 +316,9 @@ impl<
     // ANCHOR_END: step
 
     fn loss(&self, batch: &Batch, order: Order) -> Result<f32> {
-        let (ids, next) =
-            (self.tensor(&batch.ids, batch.shape)?, self.tensor(&batch.next, batch.shape)?);
-        let loss = self.model.loss(self.grid.shards.as_ref(), order, ids, &next);
+        let shards = self.grid.shards.as_ref();
+        let loss =
+            self.tensors(batch).and_then(|(ids, next)| self.model.loss(shards, order, ids, &next));
         let mut mean = [self.grid.in_all_copies("a loss", loss)?.array()];
         self.average(&mut mean)?;
         Ok(mean[0])
@@ -337,7 +342,7 @@ impl<
 
     fn state(&mut self) -> Result<Vec<Named>> {
         let mut state = self.weights()?;
-        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let folder = watch::folder().map_err(in_folder)?;
         let file = folder.path().join("optimizer");
         self.adam.save(&self.model, &file)?;
         let bytes = std::fs::read(&file).map_err(in_folder)?;
@@ -363,7 +368,7 @@ impl<
         let file = views
             .and_then(|views| safetensors::serialize(views, Some(header)))
             .map_err(in_folder)?;
-        let folder = tempfile::tempdir().map_err(in_folder)?;
+        let folder = watch::folder().map_err(in_folder)?;
         let path = folder.path().join("optimizer");
         std::fs::write(&path, file).map_err(in_folder)?;
         let adam = AdamW::load(*self.adam.config(), &self.model, &path)?;
@@ -390,7 +395,7 @@ fn alike(shards: &dyn Communicator, blocks: &[f32]) -> Result<()> {
     let call =
         Call::same("the gradients", format!("{} weights", blocks.len()), digest_of_floats(blocks));
     shards.agree(call, Ok(())).map_err(|error| match error {
-        Error::Apart { rank, .. } => Error::Replicas { rank },
+        Error::Apart { rank, others, .. } => Error::Replicas { rank, others },
         other => other,
     })
 }

@@ -3,6 +3,7 @@
 //! A thread of its own looks at a clock. A call into MPI that can't be interrupted has a deadline; past it, or when the
 //! launcher is gone, the process says why and ends itself.
 
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -26,11 +27,11 @@ struct Watch {
     wait: Mutex<Option<Wait>>,
 }
 
-/// What can't be interrupted, and when it must have ended.
+/// What can't be interrupted, and since when.
 #[derive(Clone)]
 struct Wait {
     what: String,
-    until: Instant,
+    since: Instant,
     /// Whether it waits for other ranks.
     for_others: bool,
 }
@@ -40,6 +41,16 @@ pub fn started_as() -> (usize, usize) {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     let rank = number("OMPI_COMM_WORLD_RANK").unwrap_or(0);
     (rank, number("OMPI_COMM_WORLD_SIZE").unwrap_or(1))
+}
+
+/// What each rank does first: it does not outlive mpirun, which has started it. Where the system has no such thing, [`begin`]
+/// looks for it.
+pub fn end_with_mpirun() {
+    #[cfg(target_os = "linux")]
+    {
+        let kill = Some(rustix::process::Signal::KILL);
+        let _ = rustix::process::set_parent_process_death_signal(kill);
+    }
 }
 
 /// Begins to watch this process: nothing takes longer than `patience`. It signs the roll: `RANK.pid` has its process id.
@@ -69,16 +80,26 @@ fn look() {
     loop {
         std::thread::sleep(LOOK);
         let wait = watch.wait.lock().map(|wait| wait.clone()).unwrap_or_default();
-        if let Some(Wait { what, until, for_others }) = wait
-            && Instant::now() > until
-        {
-            let did_not_end = format!("{what} did not end within {} s", watch.patience.as_secs());
-            if for_others && watch.world_size > 1 {
-                let others: Vec<usize> =
-                    (0..watch.world_size).filter(|rank| *rank != watch.rank).collect();
-                die(&format!("rank {} keeps the others waiting: {did_not_end}", culprit(&others)));
+        if let Some(Wait { what, since, for_others }) = wait {
+            let others = || -> Vec<usize> {
+                (0..watch.world_size).filter(|rank| *rank != watch.rank).collect()
+            };
+            if for_others && since.elapsed() > sign_after(watch.patience) {
+                sign(&others());
             }
-            die(&format!("rank {}: {did_not_end}", watch.rank));
+            if since.elapsed() > watch.patience {
+                let seconds = watch.patience.as_secs();
+                let did_not_end = format!("{what} did not end within {seconds} s");
+                die(&match for_others.then(|| culprit(&others())) {
+                    None => format!("rank {}: {did_not_end}", watch.rank),
+                    Some(Some(rank)) => {
+                        format!("rank {rank} keeps the others waiting: {did_not_end}")
+                    }
+                    Some(None) => {
+                        format!("{did_not_end}, and all ranks wait: mpirun may have stopped")
+                    }
+                });
+            }
         }
         #[cfg(unix)]
         if std::os::unix::process::parent_id() != parent {
@@ -94,39 +115,89 @@ fn look() {
     }
 }
 
-/// Whom this rank waits for, when it has waited in vain for `ranks`, which are not none. Who is missed may itself wait for
-/// another: each rank signs for whom it has waited, and gets some time to do so. Whoever has not is the one.
-pub(crate) fn culprit(ranks: &[usize]) -> usize {
+/// After how long a wait is signed.
+pub(crate) fn sign_after(patience: Duration) -> Duration {
+    patience / 8
+}
+
+/// Signs that this rank waits for one of `ranks`. A wait that is short is not worth it.
+pub(crate) fn sign(ranks: &[usize]) {
+    if let Some(file) = waits_of(WATCH.get().map_or(0, |watch| watch.rank)) {
+        let names: Vec<String> = ranks.iter().map(usize::to_string).collect();
+        let _ = std::fs::write(file, names.join(" "));
+    }
+}
+
+/// Takes that back.
+pub(crate) fn sign_off() {
+    if let Some(file) = waits_of(WATCH.get().map_or(0, |watch| watch.rank)) {
+        let _ = std::fs::remove_file(file);
+    }
+}
+
+fn waits_of(rank: usize) -> Option<PathBuf> {
+    Some(WATCH.get()?.roll.as_ref()?.join(format!("{rank}.waits")))
+}
+
+/// Whom this rank waits for, when it has waited in vain for `ranks`. Who is missed may itself wait for another: each rank
+/// signs for whom it waits, and whoever has not is the one. `None` if all wait.
+pub(crate) fn culprit(ranks: &[usize]) -> Option<usize> {
     let signed = |rank: usize| -> Option<Vec<usize>> {
-        let file = WATCH.get()?.roll.as_ref()?.join(format!("{rank}.waits"));
-        let names = std::fs::read_to_string(file).ok()?;
+        let names = std::fs::read_to_string(waits_of(rank)?).ok()?;
         Some(names.split_whitespace().filter_map(|name| name.parse().ok()).collect())
     };
-    if let Some(Watch { rank, roll: Some(roll), patience, .. }) = WATCH.get() {
-        let names: Vec<String> = ranks.iter().map(usize::to_string).collect();
-        let _ = std::fs::write(roll.join(format!("{rank}.waits")), names.join(" "));
+    sign(ranks);
+    if let Some(Watch { roll: Some(_), patience, .. }) = WATCH.get() {
+        // Others may have begun to wait a moment ago, and not signed yet.
         std::thread::sleep((*patience / 4).clamp(LEAST_GRACE, MOST_GRACE));
     }
     first_not_waiting(ranks, signed)
 }
 
 /// The first of `ranks` that has not signed for whom it waits, or of those that they wait for, and so on.
-fn first_not_waiting(ranks: &[usize], signed: impl Fn(usize) -> Option<Vec<usize>>) -> usize {
+fn first_not_waiting(
+    ranks: &[usize],
+    signed: impl Fn(usize) -> Option<Vec<usize>>,
+) -> Option<usize> {
     let (mut known, mut next) = (Vec::new(), ranks.to_vec());
     while !next.is_empty() {
         if let Some(rank) = next.iter().find(|rank| signed(**rank).is_none()) {
-            return *rank;
+            return Some(*rank);
         }
         known.extend(next.iter().copied());
         next = next.into_iter().filter_map(&signed).flatten().collect();
         next.retain(|rank| !known.contains(rank));
     }
-    ranks[0] // each waits for another
+    None
 }
 
-/// How long ranks that have waited in vain wait for each other to say so.
 const LEAST_GRACE: Duration = Duration::from_secs(1);
-const MOST_GRACE: Duration = Duration::from_secs(10);
+pub(crate) const MOST_GRACE: Duration = Duration::from_secs(10);
+
+/// A folder for a moment, in the roll if there is one: who is killed leaves nothing elsewhere.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
+    match WATCH.get().and_then(|watch| watch.roll.as_ref()) {
+        Some(roll) => tempfile::tempdir_in(roll),
+        None => tempfile::tempdir(),
+    }
+}
+
+/// Notes the shared memory that MPI has made for this rank. MPI removes it at its end, if it comes to that.
+pub(crate) fn note_shared_memory() {
+    if let Some(Watch { rank, roll: Some(roll), .. }) = WATCH.get() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        let files: BTreeSet<&str> =
+            maps.lines().filter_map(|line| Some(&line[line.find(SHARED_MEMORY)?..])).collect();
+        let files: Vec<&str> = files.into_iter().collect();
+        let _ = std::fs::write(roll.join(format!("{rank}.shm")), files.join("\n"));
+    }
+}
+
+/// Where Open MPI has it.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm/vader_segment.";
 
 /// The launcher holds a lock as long as it lives.
 fn launcher_is_gone(roll: &Path) -> bool {
@@ -164,10 +235,12 @@ fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
             *place = wait;
         }
     };
-    let patience = WATCH.get().map(|watch| watch.patience).unwrap_or_default();
-    set(Some(Wait { what: what.into(), until: Instant::now() + patience, for_others }));
+    set(Some(Wait { what: what.into(), since: Instant::now(), for_others }));
     let result = work();
     set(None);
+    if for_others {
+        sign_off();
+    }
     result
 }
 
@@ -204,10 +277,10 @@ mod tests {
         // 0 waits for 2, 2 for 3; 1 for anybody else.
         let signed =
             |rank: usize| [Some(vec![2]), Some(vec![0, 2, 3]), Some(vec![3]), None][rank].clone();
-        assert_eq!(first_not_waiting(&[2], signed), 3);
-        assert_eq!(first_not_waiting(&[3], signed), 3);
-        assert_eq!(first_not_waiting(&[0, 2, 3], signed), 3);
+        assert_eq!(first_not_waiting(&[2], signed), Some(3));
+        assert_eq!(first_not_waiting(&[3], signed), Some(3));
+        assert_eq!(first_not_waiting(&[0, 2, 3], signed), Some(3));
         let circle = |rank: usize| Some(vec![1 - rank]);
-        assert_eq!(first_not_waiting(&[1], circle), 1, "nobody is left");
+        assert_eq!(first_not_waiting(&[1], circle), None, "all wait");
     }
 }

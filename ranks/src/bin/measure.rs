@@ -3,10 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use ranks::measure::{Record, measure, rank};
+use ranks::measure::{PATIENCE, Record, measure, rank};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -14,9 +13,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let word = std::env::args().nth(1);
     if ranks::run::is_rank() {
-        ranks::launch::as_rank(Duration::from_secs(120), |comm| {
-            rank(comm, word.as_deref().unwrap_or_default())
-        });
+        ranks::launch::as_rank(PATIENCE, |comm| rank(comm, word.as_deref().unwrap_or_default()));
         return ExitCode::SUCCESS;
     }
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/measured/ranks.json");

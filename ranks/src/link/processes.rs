@@ -40,6 +40,7 @@ pub fn join(patience: Duration) -> Option<(Universe, Processes)> {
     let world = universe.world();
     let rank = world.rank() as usize;
     let names = (0..world.size() as usize).collect();
+    watch::note_shared_memory();
     Some((universe, Processes { world, rank, names, patience }))
 }
 
@@ -48,44 +49,64 @@ pub fn leave(universe: Universe) {
     watch::during("the end of MPI", || drop(universe));
 }
 
-/// Asks, and makes room for others now and then: there may be more ranks than cores.
-fn until_done(deadline: Instant, mut done: impl FnMut() -> bool) -> bool {
-    for turn in 0u64.. {
-        if done() {
-            return true;
-        }
-        match turn {
-            0..SPINS => std::hint::spin_loop(),
-            SPINS..YIELDS => std::thread::yield_now(),
-            _ => std::thread::sleep(REST),
-        }
-        if turn % 16 == 15 && Instant::now() > deadline {
-            return false;
-        }
-    }
-    false
-}
-
 impl Processes {
+    /// Asks whether it is done, and makes room for others now and then: there may be more ranks than cores. `ask` also says
+    /// for whom it waits, where it is given a place for that.
+    fn until_done(&self, mut ask: impl FnMut(Option<&mut Vec<usize>>) -> bool) -> bool {
+        let (start, mut signed) = (Instant::now(), false);
+        for turn in 0u64.. {
+            if ask(None) {
+                break;
+            }
+            match turn {
+                0..SPINS => std::hint::spin_loop(),
+                SPINS..YIELDS => std::thread::yield_now(),
+                _ => std::thread::sleep(REST),
+            }
+            if turn % 16 != 15 {
+                continue;
+            }
+            if start.elapsed() > self.patience {
+                return false;
+            }
+            if !signed && start.elapsed() > watch::sign_after(self.patience) {
+                let mut names = Vec::new();
+                ask(Some(&mut names));
+                watch::sign(&names);
+                signed = true;
+            }
+        }
+        if signed {
+            watch::sign_off();
+        }
+        true
+    }
+
+    fn others(&self) -> Vec<usize> {
+        self.names.iter().copied().filter(|name| *name != self.names[self.rank]).collect()
+    }
+
     fn all_reduce<T: Equivalence + Copy>(
         &self,
         values: &mut [T],
         op: SystemOperation,
     ) -> Result<(), Lost> {
         let mine = values.to_vec();
-        let deadline = Instant::now() + self.patience;
         request::scope(|scope| {
             let begun = self.world.immediate_all_reduce_into(scope, &mine[..], values, op);
             let mut begun = Some(begun);
-            if !until_done(deadline, || completed(&mut begun)) {
+            let ask = |for_whom: Option<&mut Vec<usize>>| {
+                for_whom.into_iter().for_each(|names| names.extend(self.others()));
+                completed(&mut begun)
+            };
+            if !self.until_done(ask) {
                 // MPI keeps the memory of a reduction that has begun, so there is no way back.
-                let others =
-                    self.names.iter().copied().filter(|name| *name != self.names[self.rank]);
-                let (rank, seconds) =
-                    (watch::culprit(&others.collect::<Vec<_>>()), self.patience.as_secs());
-                watch::die(&format!(
-                    "rank {rank} stopped in a reduction that all ranks began: it did not end within {seconds} s"
-                ));
+                let did_not_end = format!("did not end within {} s", self.patience.as_secs());
+                let what = "a reduction that all ranks began";
+                watch::die(&match watch::culprit(&self.others()) {
+                    Some(rank) => format!("rank {rank} stopped in {what}: it {did_not_end}"),
+                    None => format!("{what} {did_not_end}, and all ranks wait"),
+                });
             }
         });
         Ok(())
@@ -116,7 +137,6 @@ impl Link for Processes {
     }
 
     fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost> {
-        let deadline = Instant::now() + self.patience;
         let process = |rank: usize| self.world.process_at_rank(rank as i32);
         let mut taken: Vec<Option<Vec<u8>>> = vec![None; from.len()];
         request::scope(|scope| {
@@ -125,11 +145,11 @@ impl Link for Processes {
                 let begun = process(*rank).immediate_send_with_tag(scope, *bytes, TAG);
                 sends.push((*rank, Some(begun)));
             }
-            let done = until_done(deadline, || {
-                for (rank, taken) in
-                    from.iter().zip(&mut taken).filter(|(_, taken)| taken.is_none())
-                {
-                    if let Some(message) = process(*rank).immediate_matched_probe_with_tag(TAG) {
+            let done = self.until_done(|for_whom| {
+                for (rank, taken) in from.iter().zip(&mut taken) {
+                    if taken.is_none()
+                        && let Some(message) = process(*rank).immediate_matched_probe_with_tag(TAG)
+                    {
                         let name = self.name(*rank);
                         let what = format!("a message of rank {name}, which has begun,");
                         let take = || message.matched_receive_vec::<u8>().0;
@@ -137,12 +157,21 @@ impl Link for Processes {
                     }
                 }
                 sends.retain_mut(|(_, begun)| !completed(begun));
-                sends.is_empty() && taken.iter().all(Option::is_some)
+                let silent = from.iter().zip(&taken).filter(|(_, taken)| taken.is_none());
+                let mut missing = silent.map(|(rank, _)| rank).chain(sends.iter().map(|(r, _)| r));
+                match for_whom {
+                    None => missing.next().is_none(),
+                    Some(names) => {
+                        names.extend(missing.map(|rank| self.name(*rank)));
+                        names.is_empty()
+                    }
+                }
             });
             // MPI keeps the memory of a message that has begun, so there is no way back.
-            if let (false, Some(_)) = (done, sends.first()) {
-                let to: Vec<usize> = sends.iter().map(|(rank, _)| self.name(*rank)).collect();
-                let (rank, seconds) = (watch::culprit(&to), self.patience.as_secs());
+            let to: Vec<usize> = sends.iter().map(|(rank, _)| self.name(*rank)).collect();
+            if !done && !to.is_empty() {
+                let (rank, seconds) =
+                    (watch::culprit(&to).unwrap_or(to[0]), self.patience.as_secs());
                 watch::die(&format!("rank {rank} did not take a message within {seconds} s"));
             }
         });
@@ -150,7 +179,7 @@ impl Link for Processes {
         let silent: Vec<usize> = silent.map(|(rank, _)| self.name(*rank)).collect();
         match silent.is_empty() {
             true => Ok(taken.into_iter().flatten().collect()),
-            false => Err(Lost::Missing(watch::culprit(&silent))),
+            false => Err(Lost::Missing(watch::culprit(&silent).unwrap_or(silent[0]))),
         }
     }
 

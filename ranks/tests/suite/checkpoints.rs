@@ -125,19 +125,33 @@ fn what_is_not_a_checkpoint_stays() {
     ];
     others.iter().for_each(|name| fs::create_dir(dir.join(name)).unwrap());
     fs::write(dir.join("step-000003"), "a file of the user's").unwrap();
+    let said = checkpoint::lock(dir).unwrap_err().to_string();
+    assert!(
+        said.contains("step-000003: it is no checkpoint and has the name of one; move it away"),
+        "{said}"
+    );
+    // Of the names of checkpoints, and none.
+    let users = [".old-step-000010", ".new-step-000011", "step-000001"];
+    for name in users {
+        fs::create_dir(dir.join(name)).unwrap();
+        fs::write(dir.join(name).join("thesis.tex"), "the user's").unwrap();
+    }
+    // Left by a run that was killed.
     for left in [".old-step-000001", ".new-step-000002"] {
         fs::create_dir(dir.join(left)).unwrap();
+        fs::write(dir.join(left).join("rank-0-of-2.safetensors"), "").unwrap();
     }
-    assert_eq!(checkpoint::all(dir).unwrap(), [PathBuf::new(); 0]);
     saved(dir, 5);
     let whole = saved(dir, 7);
-    assert_eq!(checkpoint::all(dir).unwrap(), [whole]);
+    assert_eq!(checkpoint::all(dir).unwrap(), [checkpoint::folder_of(dir, 1), whole]);
+    users.iter().for_each(|name| assert!(dir.join(name).join("thesis.tex").exists(), "{name}"));
     let mut names: Vec<String> = fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
     let mut expected = others.map(str::to_string).to_vec();
+    expected.extend(users.map(str::to_string));
     expected.extend(["step-000003".to_string(), "step-000007".to_string()]);
     expected.sort();
     assert_eq!(names, expected);
@@ -170,6 +184,7 @@ fn an_index_with_other_words_is_refused() {
         ("a run", "another run"),
         ("\"cut\": true", "\"cut\": false"),
         ("rank-0-of-2", "rank-1-of-2"),
+        (",\n", ", "),
     ] {
         assert!(text.contains(from), "{text}");
         fs::write(&path, text.replacen(from, to, 1)).unwrap();
@@ -193,9 +208,9 @@ fn an_index_that_asks_for_what_is_not_there_is_refused() {
         let mut index = index.clone();
         change(&mut index);
         index.sha256.clear();
-        let digest = Sha256::digest(serde_json::to_vec(&index).unwrap());
+        let digest = Sha256::digest(serde_json::to_string_pretty(&index).unwrap());
         index.sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        fs::write(whole.join("index.json"), serde_json::to_vec(&index).unwrap()).unwrap();
+        fs::write(whole.join("index.json"), serde_json::to_string_pretty(&index).unwrap()).unwrap();
         let read = threads::run(2, |comm| checkpoint::load(comm.as_ref(), &whole).map(drop));
         read[0].clone().unwrap().unwrap_err().to_string()
     };
@@ -218,4 +233,33 @@ fn a_pipe_in_place_of_a_file_is_refused() {
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         assert!(refused(&whole).contains("it is no file"));
     }
+}
+
+/// What could not be read again is not written, and the older checkpoint stays.
+#[test]
+fn tensors_that_no_checkpoint_holds_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let older = saved(folder.path(), 4);
+    let tensor = |name: &str, shape: &[usize], cut| Named {
+        name: name.into(),
+        shape: shape.to_vec(),
+        values: vec![0.5; 2],
+        cut,
+    };
+    let refused = |of_rank: &(dyn Fn(usize) -> Vec<Named> + Sync)| {
+        let said = threads::run(2, |comm| {
+            checkpoint::save(comm.as_ref(), folder.path(), (6, "a run"), &of_rank(comm.rank()))
+        });
+        assert_eq!(said[0], said[1]);
+        assert_eq!(checkpoint::all(folder.path()).unwrap(), [older.clone()]);
+        said[0].clone().unwrap().unwrap_err().to_string()
+    };
+    let twice = refused(&|_| vec![tensor("a", &[2], false), tensor("a", &[2], true)]);
+    assert!(twice.contains("each tensor needs a name of its own"), "{twice}");
+    for wrong in [tensor("a", &[3], false), Named { values: vec![1.0], ..tensor("a", &[], true) }] {
+        let said = refused(&|_| vec![wrong.clone()]);
+        assert!(said.contains("as many values as its shape, and rows if it is cut"), "{said}");
+    }
+    let apart = refused(&|rank| vec![tensor(["a", "b"][rank], &[2], false)]);
+    assert!(apart.starts_with("rank 1 has other input than rank 0"), "{apart}");
 }

@@ -6,7 +6,7 @@ use ranks::checkpoint;
 use ranks::launch::{Ended, Launch, Started};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn a_rank_that_stops_in_a_step_is_named() {
     let _alone = alone();
     refuses(
         &["-n", "3", "--fault", "1:stuck:2", "--patience", "5"],
-        &["rank 1 did not come to call", "a lookup of 2 x 16 tokens", "within 5 s"],
+        &["rank 1 did not come to call", "a batch", "within 5 s"],
     );
 }
 
@@ -52,9 +52,11 @@ fn a_rank_of_a_copy_is_named() {
     let _alone = alone();
     let grid = ["-n", "4", "--copies", "2", "--patience", "5", "--fault"];
     let of = |fault, words| refuses(&[&grid[..], &[fault]].concat(), &[words]);
-    of("3:stuck:2", "rank 3 did not come to call");
-    of("3:batch:2", "rank 3 has other input than the others in call");
-    of("2:panics:2", "rank 2 panicked");
+    of("3:stuck:2", "ended: rank 3 did not come to call");
+    // Of two nobody knows who is right.
+    of("3:batch:2", "ended: rank 3 has other input than rank 2 in call");
+    of("2:batch:2", "ended: rank 3 has other input than rank 2 in call");
+    of("2:panics:2", "ended: rank 2 panicked");
 }
 
 #[test]
@@ -100,7 +102,8 @@ fn long_run(folder: &Path, ranks: usize) -> Launch {
         ["ranks", "--tiny", "--text", &text, "--steps", "100000", "--every", "3", "--out", &out];
     let arguments =
         arguments.iter().map(Into::into).chain(["-n".into(), ranks.to_string().into()]).collect();
-    Launch { program: RANKS.into(), arguments, ranks, threads: None, piped: false }
+    let patience = Duration::from_secs(60);
+    Launch { program: RANKS.into(), arguments, ranks, threads: None, patience, piped: false }
 }
 
 /// Waits until something is so.
@@ -256,6 +259,57 @@ fn many_ranks_are_stopped() {
     stopped_at_random(12, "any");
 }
 
+/// Who is stopped where nobody is left to miss it: all ranks at once; mpirun itself.
+#[test]
+fn what_nobody_can_miss_is_missed() {
+    let _alone = alone();
+    let ended = |who: &dyn Fn(&Started) -> Vec<u32>, expected: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut launch = long_run(folder.path(), 3);
+        launch.arguments.extend(["--patience", "3"].map(Into::into));
+        launch.patience = Duration::from_secs(3);
+        let mut started = launch.start().unwrap();
+        until("a checkpoint", || !checkpoint::all(&folder.path().join("out")).unwrap().is_empty());
+        who(&started).into_iter().for_each(stop);
+        assert_eq!(started.wait(LIMIT), Ended::Badly(expected.into()));
+        assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+    };
+    let all = |started: &Started| started.processes().into_iter().flatten().collect();
+    ended(&all, "rank 0 was stopped for more than 3 s");
+    ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
+}
+
+/// A run that is killed leaves nothing where temporary files lie.
+#[test]
+fn nothing_is_left_where_temporary_files_lie() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let Launch { program, mut arguments, .. } = long_run(folder.path(), 3);
+    let every = arguments.iter().position(|word| word == "--every").unwrap();
+    arguments[every + 1] = "1".into();
+    let left = folder.path().join("temporary");
+    std::fs::create_dir(&left).unwrap();
+    let mut command = Command::new(program);
+    let mut command =
+        command.args(arguments).env("TMPDIR", &left).stderr(Stdio::piped()).spawn().unwrap();
+    let files = |of: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(of).unwrap().flatten().map(|entry| entry.path()).collect()
+    };
+    let begins =
+        |path: &Path, with: &str| path.file_name().unwrap().to_string_lossy().starts_with(with);
+    // While a rank writes the optimizer's state.
+    let mut rank = None;
+    until("a rank writes", || {
+        let rolls = files(&left);
+        let Some(roll) = rolls.iter().find(|path| begins(path, "ranks-")) else { return false };
+        rank = std::fs::read_to_string(roll.join("1.pid")).ok().and_then(|pid| pid.parse().ok());
+        rank.is_some() && files(roll).iter().chain(&rolls).any(|path| begins(path, ".tmp"))
+    });
+    kill(rank.unwrap());
+    assert!(!command.wait().unwrap().success());
+    assert_eq!(files(&left), [PathBuf::new(); 0]);
+}
+
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
 /// before, only the ranks' own watch can notice.
 #[test]
@@ -270,6 +324,29 @@ fn ranks_do_not_outlive_mpirun() {
         kill(started.mpirun());
         until("all end", || of_run(started.roll()).is_empty());
     }
+}
+
+#[test]
+fn mpirun_that_is_killed_is_named() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut started = long_run(folder.path(), 3).start().unwrap();
+    begun(&started);
+    kill(started.mpirun());
+    let why = "mpirun was ended by signal 9; the ranks were ended after it";
+    assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()));
+}
+
+/// The command and mpirun are killed, and a rank is stopped, which can notice nothing.
+#[test]
+fn a_rank_that_is_stopped_does_not_outlive_all() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let started = long_run(folder.path(), 3).start().unwrap();
+    begun(&started);
+    stop(started.processes()[1].unwrap());
+    kill(started.mpirun());
+    until("all end", || of_run(started.roll()).is_empty());
 }
 
 /// The command itself is killed: nobody is left to end mpirun and its ranks.

@@ -3,7 +3,7 @@
 use crate::support::{PARTY, alone};
 use quadrivium::tensor::*;
 use ranks::act::{Question, tiny, tiny_batch};
-use ranks::communicator::Order;
+use ranks::communicator::{Communicator, Order};
 use ranks::embedding::parallel_embedding;
 use ranks::error::{Error, Refusal};
 use ranks::link::threads;
@@ -11,6 +11,7 @@ use ranks::loss::parallel_loss;
 use ranks::party::{OfProcesses, OfThreads, Party, Said};
 use ranks::train::Grid;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Short, since it is waited for. A rank that is slower than this is not what these tests are about: they ask for its name.
@@ -160,4 +161,83 @@ fn what_a_copy_refuses_all_copies_refuse() {
     let why = Refusal::TokenId { id: 48, batch: 0, position: 1, vocab_size: 48 };
     let expected = Some(Err(Error::Refused { rank: 2, why }));
     assert!(said.iter().all(|of_rank| *of_rank == expected), "{said:?}");
+}
+
+/// What one rank alone can see is told to the others before they wait for it.
+#[test]
+fn what_one_rank_refuses_is_the_same_on_all() {
+    let alike = |work: &(dyn Fn(&Rc<dyn Communicator>) -> ranks::error::Result<()> + Sync)| {
+        let said = threads::run(4, |comm| {
+            let refused = work(comm).unwrap_err();
+            // Those that were at different calls stay apart; the others go on.
+            let again = comm.gather(b"together").map(drop);
+            assert_eq!(again.is_err(), matches!(refused, Error::Elsewhere { .. }), "{refused}");
+            refused
+        });
+        let first = said[0].clone().unwrap();
+        assert!(said.into_iter().all(|of_rank| of_rank.as_ref() == Some(&first)), "{first}");
+        first.to_string()
+    };
+    let said = alike(&|comm| {
+        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, false)?;
+        let mut batch = tiny_batch(1, 0, model.grid().copy());
+        if comm.rank() == 3 {
+            batch.shape = (1, 5);
+        }
+        model.step(&batch, 0.1).map(drop)
+    });
+    assert!(said.starts_with("rank 3 refused: a batch"), "{said}");
+    let said = alike(&|comm| {
+        let root = if comm.rank() == 2 { 99 } else { 0 };
+        comm.broadcast(root, b"").map(drop)
+    });
+    assert!(said.starts_with("rank 2 is at call 0, a broadcast of what rank 99 has"), "{said}");
+    let said = alike(&|comm| comm.broadcast(99, b"").map(drop));
+    assert!(said.starts_with("rank 0 refused: rank 99"), "{said}");
+    let said = alike(&|comm| Grid::new(comm, if comm.rank() == 1 { 2 } else { 4 }).map(drop));
+    assert!(said.starts_with("rank 1 is at call 0, a grid of 2 shards"), "{said}");
+    for order in [Order::Any, Order::Fixed { block: 2 }] {
+        let said = alike(&|comm| {
+            let dev = Cpu::default();
+            let x: Tensor<Rank3<1, 1, 1>, f32, _> = dev.zeros();
+            let rows: Tensor<Rank2<3, 1>, f32, _> = dev.zeros();
+            let ids: Tensor<Rank2<1, 1>, usize, _> =
+                dev.tensor([[if order == Order::Any { 12 } else { 1 }]]);
+            parallel_loss(comm.as_ref(), order, x, &rows, &ids, 12).map(drop)
+        });
+        assert!(said.starts_with("rank 0 refused: "), "{said}");
+    }
+    for shape in [(0, 3), (2, 0), (0, 0)] {
+        let said = alike(&|comm| {
+            let dev = Cpu::default();
+            let rows: Tensor<Rank2<3, 1>, f32, _> = dev.zeros();
+            let ids: Tensor<(usize, usize), usize, _> = dev.tensor_from_vec(Vec::new(), shape);
+            parallel_embedding(comm.as_ref(), Order::Any, ids, &rows, 12).map(drop)
+        });
+        assert!(said.starts_with("rank 0 refused: there are no tokens"), "{said}");
+        let said = alike(&|comm| {
+            let dev = Cpu::default();
+            let rows: Tensor<Rank2<3, 1>, f32, _> = dev.zeros();
+            let ids: Tensor<(usize, usize), usize, _> = dev.tensor_from_vec(Vec::new(), shape);
+            let x: Tensor<(usize, usize, Const<1>), f32, _> =
+                dev.tensor_from_vec(Vec::new(), (shape.0, shape.1, Const));
+            parallel_loss(comm.as_ref(), Order::Any, x, &rows, &ids, 12).map(drop)
+        });
+        assert!(said.starts_with("rank 0 refused: "), "{said}");
+    }
+}
+
+/// Once ranks are at different calls nothing can be exchanged any more, and nobody waits to learn it again.
+#[test]
+fn ranks_that_are_apart_stay_so() {
+    let said = threads::run(3, |comm| {
+        let other = comm.rank() == 1;
+        let first = if other { comm.split(0).map(drop) } else { comm.broadcast(0, b"").map(drop) };
+        (first, comm.gather(b"again").map(drop))
+    });
+    for of_rank in said {
+        let (first, again) = of_rank.unwrap();
+        assert!(matches!(first, Err(Error::Elsewhere { rank: 1, .. })), "{first:?}");
+        assert_eq!(again, first);
+    }
 }

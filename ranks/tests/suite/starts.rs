@@ -1,7 +1,9 @@
 //! What the command refuses before anything starts.
 
-use crate::support::{RANKS, course, refuses, said, text};
+use crate::support::{RANKS, alone, course, refuses, said, text};
 use ranks::checkpoint;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -17,6 +19,8 @@ fn what_fits_no_grid_is_refused_before_anything_starts() {
     refuses(&["--patience", &most], &["--patience must be at most 31536000"]);
     refuses(&["-n", "0"], &["--ranks must be at least 1"]);
     refuses(&["--text", "nowhere"], &["--text"]);
+    refuses(&["-n", "2", "--fault", "2:seed"], &["--fault must be of a rank below 2, got 2"]);
+    refuses(&["--out", ":"], &["mpirun takes `:` for itself: name the file or the folder `./:`"]);
 }
 
 #[test]
@@ -100,4 +104,21 @@ fn a_folder_that_is_none_or_in_use_is_refused() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(words), "{said}");
     }
+}
+
+/// A path need not be text, neither where ranks meet nor where checkpoints lie.
+#[test]
+fn folders_whose_names_are_no_text_are_as_good() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let odd = folder.path().join(OsStr::from_bytes(b"n\xff\xfe"));
+    std::fs::create_dir(&odd).unwrap();
+    let text = text(folder.path());
+    let mut command = Command::new(RANKS);
+    command
+        .args(["ranks", "--tiny", "-n", "2", "--steps", "4", "--text", &text, "--out"])
+        .arg(&odd);
+    let output = command.env("TMPDIR", &odd).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(checkpoint::newest(&odd), Ok(Some(4)));
 }

@@ -1,6 +1,9 @@
 //! A hundred steps of a model with both ends cut, in threads and in processes.
 
-use crate::support::{alone, processes, worlds};
+use crate::support::{alone, course, processes, said, worlds};
+use model::batches::Batches;
+use model::corpus::Corpus;
+use model::text::Text;
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::{Head, LlamaTransformer};
 use quadrivium::tensor::*;
@@ -10,7 +13,9 @@ use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batc
 use ranks::communicator::Order;
 use ranks::link::threads::run;
 use ranks::party::{OfThreads, Party, Said};
-use ranks::train::{Grid, Named};
+use ranks::show::Run;
+use ranks::size::{BLOCK, Size};
+use ranks::train::{Batch, Grid, Named};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::sync::LazyLock;
 
@@ -243,6 +248,36 @@ fn as_the_library<O: Head<TINY_VOCAB, 16, f32, Cpu> + TensorCollection<f32, Cpu>
         }
     });
     assert_eq!(checked, [Some(())]);
+}
+
+/// The command's copies read different parts of one batch: the loss that it prints is the mean of theirs.
+#[test]
+fn copies_read_different_parts_of_a_batch() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let output = course(folder.path(), &["-n", "2", "--copies", "2", "--steps", "1", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let printed: Run = serde_json::from_slice(&output.stdout).unwrap();
+
+    let Size { batch: (b, s), vocab_size, .. } = Size::TINY;
+    let text = Text::read(&[folder.path().join("text")]).unwrap();
+    let corpus = Corpus::new(&text, (2 * b, s), vocab_size).unwrap();
+    let mut batches = Batches::new(&corpus.trained, 42, (2 * b, s));
+    let first = batches.after(0);
+    let (both, _) = batches.at(first);
+    let of_copies = run(1, |comm| {
+        let order = Order::Fixed { block: BLOCK };
+        let model = Size::TINY.trainer(Grid::new(comm, 1)?, 42, order)?;
+        let loss = |copy: usize| {
+            let part = |all: &[usize]| all[copy * b * s..][..b * s].to_vec();
+            model
+                .loss(&Batch { ids: part(&both.ids), next: part(&both.next), shape: (b, s) }, order)
+        };
+        Ok::<_, ranks::Error>([loss(0)?, loss(1)?])
+    });
+    let [one, other] = of_copies[0].clone().unwrap().unwrap();
+    assert_ne!(one, other);
+    assert_eq!(printed.losses, [(one + other) / 2.0]);
 }
 
 /// Two evaluations of a loss from the same tokens and rows. Tokens and rows of `h` elements: a logit is a sum of `h` products,
