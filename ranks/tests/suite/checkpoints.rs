@@ -251,7 +251,7 @@ fn tensors_that_no_checkpoint_holds_are_refused() {
             checkpoint::save(comm.as_ref(), folder.path(), (6, "a run"), &of_rank(comm.rank()))
         });
         assert_eq!(said[0], said[1]);
-        assert_eq!(checkpoint::all(folder.path()).unwrap(), [older.clone()]);
+        assert_eq!(checkpoint::all(folder.path()).unwrap(), std::slice::from_ref(&older));
         said[0].clone().unwrap().unwrap_err().to_string()
     };
     let twice = refused(&|_| vec![tensor("a", &[2], false), tensor("a", &[2], true)]);

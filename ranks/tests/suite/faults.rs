@@ -307,7 +307,7 @@ fn nothing_is_left_where_temporary_files_lie() {
     });
     kill(rank.unwrap());
     assert!(!command.wait().unwrap().success());
-    assert_eq!(files(&left), [PathBuf::new(); 0]);
+    assert_eq!(files(&left), Vec::<PathBuf>::new());
 }
 
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
