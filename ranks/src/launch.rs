@@ -423,6 +423,23 @@ fn say_panics() {
 mod tests {
     use super::*;
 
+    /// A path need not be text.
+    #[test]
+    fn a_process_is_known_by_its_roll() {
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"/nowhere/\xff\xfe"));
+        let mut sleep = Command::new("sleep").arg("600").env(watch::ROLL, odd).spawn().unwrap();
+        // It begins as a copy of this process.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while of(odd).is_empty() && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+        }
+        let found = of(odd);
+        sleep.kill().unwrap();
+        sleep.wait().unwrap();
+        assert_eq!(found, [sleep.id()]);
+        assert_eq!(of(odd), [0u32; 0]);
+    }
+
     #[test]
     fn what_mpirun_says_of_a_signal() {
         let said = "----\nmpirun noticed that process rank 2 with PID 0 on node x exited on\nsignal 9 (Killed).\n----";

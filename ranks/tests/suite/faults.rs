@@ -279,35 +279,81 @@ fn what_nobody_can_miss_is_missed() {
     ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
 }
 
-/// A run that is killed leaves nothing where temporary files lie.
+/// A command at work, in a folder for temporary files of its own.
+struct AtWork {
+    folder: tempfile::TempDir,
+    command: Child,
+    roll: PathBuf,
+}
+
+impl AtWork {
+    /// Begun, with a checkpoint at each step.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let Launch { program, mut arguments, .. } = long_run(folder.path(), 3);
+        let every = arguments.iter().position(|word| word == "--every").unwrap();
+        arguments[every + 1] = "1".into();
+        let temporary = folder.path().join("temporary");
+        std::fs::create_dir(&temporary).unwrap();
+        let mut command = Command::new(program);
+        // A group of its own, as a shell gives it.
+        command.args(arguments).env("TMPDIR", &temporary).process_group(0).stderr(Stdio::piped());
+        let command = command.spawn().unwrap();
+        let mut roll = PathBuf::new();
+        until("a checkpoint", || {
+            let begun = !checkpoint::all(&folder.path().join("out")).unwrap().is_empty();
+            let found = || files(&temporary).into_iter().find(|path| begins(path, "ranks-"));
+            begun && found().map(|path| roll = path).is_some()
+        });
+        Self { folder, command, roll }
+    }
+
+    fn rank(&self, rank: usize) -> u32 {
+        let file = self.roll.join(format!("{rank}.pid"));
+        std::fs::read_to_string(file).unwrap().parse().unwrap()
+    }
+
+    /// The process that the command has started.
+    fn mpirun(&self) -> u32 {
+        let of_rank = format!("/proc/{}/stat", self.rank(0));
+        let stat = std::fs::read_to_string(of_rank).unwrap();
+        // `71 (name) S PARENT ...`
+        stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Waits until nobody is left; what is left of its temporary files, and what it said.
+    fn end(self) -> (Vec<PathBuf>, String) {
+        let output = self.command.wait_with_output().unwrap();
+        assert!(!output.status.success());
+        until("all end", || of_run(&self.roll).is_empty());
+        (files(&self.folder.path().join("temporary")), said(&output))
+    }
+}
+
+fn files(of: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(of).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn begins(path: &Path, with: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(with))
+}
+
+/// A rank is killed while it writes the optimizer's state, and mpirun with all its files.
 #[test]
 fn nothing_is_left_where_temporary_files_lie() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let Launch { program, mut arguments, .. } = long_run(folder.path(), 3);
-    let every = arguments.iter().position(|word| word == "--every").unwrap();
-    arguments[every + 1] = "1".into();
-    let left = folder.path().join("temporary");
-    std::fs::create_dir(&left).unwrap();
-    let mut command = Command::new(program);
-    let mut command =
-        command.args(arguments).env("TMPDIR", &left).stderr(Stdio::piped()).spawn().unwrap();
-    let files = |of: &Path| -> Vec<PathBuf> {
-        std::fs::read_dir(of).unwrap().flatten().map(|entry| entry.path()).collect()
+    let work = AtWork::new();
+    let writes = || {
+        let temporary = work.roll.parent().unwrap();
+        files(&work.roll).iter().chain(&files(temporary)).any(|path| begins(path, ".tmp"))
     };
-    let begins =
-        |path: &Path, with: &str| path.file_name().unwrap().to_string_lossy().starts_with(with);
-    // While a rank writes the optimizer's state.
-    let mut rank = None;
-    until("a rank writes", || {
-        let rolls = files(&left);
-        let Some(roll) = rolls.iter().find(|path| begins(path, "ranks-")) else { return false };
-        rank = std::fs::read_to_string(roll.join("1.pid")).ok().and_then(|pid| pid.parse().ok());
-        rank.is_some() && files(roll).iter().chain(&rolls).any(|path| begins(path, ".tmp"))
-    });
-    kill(rank.unwrap());
-    assert!(!command.wait().unwrap().success());
-    assert_eq!(files(&left), Vec::<PathBuf>::new());
+    until("a rank writes", writes);
+    kill(work.rank(1));
+    assert_eq!(work.end().0, Vec::<PathBuf>::new());
+    let work = AtWork::new();
+    kill(work.mpirun());
+    assert_eq!(work.end().0, Vec::<PathBuf>::new());
 }
 
 /// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
@@ -341,53 +387,31 @@ fn mpirun_that_is_killed_is_named() {
 #[test]
 fn a_rank_that_is_stopped_does_not_outlive_all() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let started = long_run(folder.path(), 3).start().unwrap();
-    begun(&started);
-    stop(started.processes()[1].unwrap());
-    kill(started.mpirun());
-    until("all end", || of_run(started.roll()).is_empty());
+    let mut work = AtWork::new();
+    stop(work.rank(1));
+    kill(work.mpirun());
+    work.command.kill().unwrap();
+    work.end();
 }
 
 /// The command itself is killed: nobody is left to end mpirun and its ranks.
 #[test]
 fn ranks_do_not_outlive_the_command() {
     let _alone = alone();
-    at_work(|command| command.kill().unwrap());
+    let mut work = AtWork::new();
+    work.command.kill().unwrap();
+    let (left, _) = work.end();
+    assert!(!left.iter().any(|path| begins(path, "ranks-")), "{left:?}");
 }
 
 /// Ctrl-C in a terminal: the command and mpirun get the signal, and the ranks do not.
 #[test]
 fn ctrl_c_ends_all() {
     let _alone = alone();
-    let said = at_work(|command| {
-        let group = Pid::from_raw(command.id() as i32).unwrap();
-        kill_process_group(group, Signal::INT).unwrap();
-    });
+    let work = AtWork::new();
+    let group = Pid::from_raw(work.command.id() as i32).unwrap();
+    kill_process_group(group, Signal::INT).unwrap();
+    let (left, said) = work.end();
     assert!(said.contains("Ctrl-C has stopped them"), "{said}");
-}
-
-/// Starts the command, ends it in the given way once its ranks have come, and waits until nobody is left. Returns what it said.
-fn at_work(end: impl Fn(&mut Child)) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let Launch { program, arguments, .. } = long_run(folder.path(), 3);
-    let rolls = tempfile::tempdir().unwrap();
-    let mut command = Command::new(program);
-    // A group of its own, as a shell gives it.
-    let command = command.args(arguments).env("TMPDIR", rolls.path()).process_group(0);
-    let mut command = command.stderr(Stdio::piped()).spawn().unwrap();
-    let roll = || {
-        let entries = std::fs::read_dir(rolls.path()).unwrap().filter_map(Result::ok);
-        entries
-            .map(|entry| entry.path())
-            .find(|path| path.join("2.pid").exists() && path.join("1.pid").exists())
-    };
-    until("the ranks come", || roll().is_some());
-    let roll = roll().unwrap();
-    end(&mut command);
-    let output = command.wait_with_output().unwrap();
-    assert!(!output.status.success());
-    until("all end", || of_run(&roll).is_empty());
-    assert!(!roll.exists(), "the folder in which they met is left");
-    said(&output)
+    assert_eq!(left, Vec::<PathBuf>::new());
 }
