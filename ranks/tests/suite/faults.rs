@@ -289,6 +289,11 @@ struct AtWork {
 impl AtWork {
     /// Begun, with a checkpoint at each step.
     fn new() -> Self {
+        Self::with(&[], |folder, _| !checkpoint::all(&folder.join("out")).unwrap().is_empty())
+    }
+
+    /// As far as `ready` wants it, which is given its folder and its roll.
+    fn with(more: &[&str], ready: impl Fn(&Path, &Path) -> bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let Launch { program, mut arguments, .. } = long_run(folder.path(), 3);
         let every = arguments.iter().position(|word| word == "--every").unwrap();
@@ -297,13 +302,15 @@ impl AtWork {
         std::fs::create_dir(&temporary).unwrap();
         let mut command = Command::new(program);
         // A group of its own, as a shell gives it.
-        command.args(arguments).env("TMPDIR", &temporary).process_group(0).stderr(Stdio::piped());
-        let command = command.spawn().unwrap();
+        command.args(arguments).args(more).env("TMPDIR", &temporary);
+        let command = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
         let mut roll = PathBuf::new();
-        until("a checkpoint", || {
-            let begun = !checkpoint::all(&folder.path().join("out")).unwrap().is_empty();
-            let found = || files(&temporary).into_iter().find(|path| begins(path, "ranks-"));
-            begun && found().map(|path| roll = path).is_some()
+        until("the ranks are at work", || {
+            let mut found = files(&temporary).into_iter().filter(|path| begins(path, "ranks-"));
+            found.next().is_some_and(|path| {
+                roll = path;
+                ready(folder.path(), &roll)
+            })
         });
         Self { folder, command, roll }
     }
@@ -383,15 +390,22 @@ fn mpirun_that_is_killed_is_named() {
     assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()));
 }
 
-/// The command and mpirun are killed, and a rank is stopped, which can notice nothing.
+/// The command and mpirun are killed: a rank that has not signed has nobody who knows it, and one that is stopped notices
+/// nothing.
 #[test]
-fn a_rank_that_is_stopped_does_not_outlive_all() {
+fn no_rank_outlives_all() {
     let _alone = alone();
-    let mut work = AtWork::new();
-    stop(work.rank(1));
-    kill(work.mpirun());
-    work.command.kill().unwrap();
-    work.end();
+    for fault in ["2:never", "2:late"] {
+        let more = ["--fault", fault, "--patience", "3600"];
+        let mut work = AtWork::with(&more, |_, roll| {
+            // Three ranks and mpirun.
+            of_run(roll).len() == 4 && roll.join("0.pid").exists()
+        });
+        stop(work.rank(0));
+        kill(work.mpirun());
+        work.command.kill().unwrap();
+        work.end();
+    }
 }
 
 /// The command itself is killed: nobody is left to end mpirun and its ranks.
