@@ -155,7 +155,7 @@ pub(crate) fn check_block(order: Order, rows: usize) -> Result<()> {
     }
 }
 
-/// [`projected_loss`] of tensors, with its gradients on the tape.
+/// Mean cross-entropy of `x` projected by a matrix that the ranks cut, with its gradients on the tape.
 ///
 /// Shapes: `x` `[b, s, h]`, `weight` `[n, h]`, `targets` `[b, s]`, result `[]`. A target that is
 /// [`IGNORE`] is not asked about. All is exchanged here, in the forward pass, also for the gradients: the ranks make their
