@@ -239,10 +239,12 @@ fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
             *place = wait;
         }
     };
-    set(Some(Wait { what: what.into(), since: Instant::now(), for_others }));
+    let (since, patience) = (Instant::now(), WATCH.get().map(|watch| watch.patience));
+    set(Some(Wait { what: what.into(), since, for_others }));
     let result = work();
     set(None);
-    if for_others {
+    // A short one has signed nothing, and what it is a part of may have.
+    if for_others && patience.is_some_and(|patience| since.elapsed() > sign_after(patience)) {
         sign_off();
     }
     result

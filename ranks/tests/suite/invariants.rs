@@ -289,7 +289,7 @@ fn large_logits(party: &dyn Party) -> Verdict {
     projected.holds(&asked(party, &projected.question(None))?)
 }
 
-/// A rank that reads other ids than the others is named. Two ranks can't tell which of them is wrong, and name the second.
+/// A rank that reads other ids than the others is named. Two ranks can't tell which of them is wrong, and both are named.
 fn other_ids_refused(party: &dyn Party) -> Verdict {
     if party.world_size() == 1 {
         return Ok(());
@@ -300,7 +300,8 @@ fn other_ids_refused(party: &dyn Party) -> Verdict {
     for question in [question, projected] {
         let id = (ids[0] + 1) % V;
         let question = Question::Altered { rank, place: 0, id, question: Box::new(question) };
-        let expected = format!("rank {rank} has other input than the others");
+        let others = if party.world_size() == 2 { "rank 0" } else { "the others" };
+        let expected = format!("rank {rank} has other input than {others} in call ");
         match party.ask(&question).map_err(|e| e.to_string())? {
             Said::Failed(words) if words.iter().all(|words| words.starts_with(&expected)) => {}
             other => return Err(format!("expected {expected:?} on every rank, got {other:?}")),

@@ -286,7 +286,7 @@ fn a_collective_under_a_condition_is_caught() {
     let Said::Failed(words) = OfThreads::new(3).ask(&question).unwrap() else {
         panic!("it passed")
     };
-    let expected = "rank 1 is at call 0, a lookup of 1 x 2 tokens, 2 rows of 1 elements a rank, the others are at \
+    let expected = "rank 1 is at call 0, a lookup of 1 x 2 tokens, 2 rows of 1 elements a rank, 6 ids, the others at \
                     call 0, a sum of 3 f32: every rank must make the same calls in the same order; take the call \
                     out of the condition that only some ranks meet";
     assert_eq!(words, [expected; 3]);
@@ -305,10 +305,7 @@ fn blocks_that_drift_apart_are_caught() {
         block: None,
     };
     let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
-    assert!(
-        words
-            .iter()
-            .all(|words| words.contains("has other gradients of the blocks than the others")),
-        "{words:?}"
-    );
+    // Each of the three has others.
+    let expected = "rank 1 has other gradients of the blocks than rank 0: ";
+    assert!(words.iter().all(|words| words.starts_with(expected)), "{words:?}");
 }
