@@ -1,5 +1,5 @@
 //! The library's own calls need not be looked up by name when it is loaded: nobody else has functions of these names. A task about a
-//! property starts some fifty processes, and each of them would look up thirty thousand names.
+//! property starts some fifty processes, and each of them would look up some eighty thousand names.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
