@@ -51,7 +51,7 @@ pub(crate) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<
     rows: Tensor<(S, H), F::Wide, D>,
     of_rows: impl FnOnce(&Tensor<(B, S, H), F, D>, &mut Gradients<F, D>) -> Raw<(), D> + 'static,
 ) -> Raw<Tensor<(B, S, H), F, D, T>, D> {
-    let (x, mut tape) = x.try_contiguous()?.split_tape();
+    let (x, mut tape) = x.try_in_order()?.split_tape();
     let rows = rows.try_broadcast_like::<_, Axis<0>>(x.shape())?; //          [b, s, h]
     let y = cast::<F, F::Wide, _, _>(&x)?.try_add(rows)?; //                  [b, s, h]
     let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;

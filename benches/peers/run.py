@@ -1,19 +1,21 @@
 """Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
 
-    python3 benches/peers/run.py [--model | --encodings] [--rounds N] [--only NAME] [--threads N] [--json FILE] [--date DATE]
+    python3 benches/peers/run.py [--model | --encodings] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME] [--threads N]
+                               [--json FILE] [--date DATE]
 
 The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. A party that
 can't be installed, or that computes something else than quadrivium, is named and left out.
 
 What is the same for all parties:
 - float32 on the CPU, the same inputs, made before; a plain sum is the loss; gradients are made anew by each call.
-- Each operation has new processes. Every party has a turn in each round, in an order that rotates. A turn is calls
+- Each operation has new processes (not on a GPU). Every party has a turn in each round, in an order that rotates. A turn is calls
   that are not timed, for 50 ms, and one that is; its results are dropped inside the timing.
 - The number of threads, and allocators that keep their memory (below).
 
 With --encodings it measures position encodings beside PyTorch and the functions of transformers.
 With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
 of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
+With --device cuda the parties are quadrivium and PyTorch on an NVIDIA GPU; memory is not measured.
 """
 
 import argparse
@@ -97,9 +99,11 @@ def install_torch(python):
     return run(PYTHON, "-W", "ignore", "-c", "import torch; print(torch.__version__)")
 
 
-def build(party):
-    """A Rust party's program. Returns the version of its library."""
-    run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", party, "--bin", party)
+def build(party, device, built):
+    """A Rust party's program, if it is not `built`. Returns the version of its library."""
+    if not built:
+        feature = "cuda" if device == "cuda" else party
+        run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", feature, "--bin", party)
     library = {"candle": "candle-nn", "copy": "rayon"}.get(party, party)
     packages = tomllib.loads((HERE / "Cargo.lock").read_text())["package"]
     return next(package["version"] for package in packages if package["name"] == library)
@@ -108,10 +112,10 @@ def build(party):
 class Party:
     """A process that answers a line with a line."""
 
-    def __init__(self, name, threads, environment):
-        program = [TARGET / "release" / name]
+    def __init__(self, name, options, environment):
+        program = [(options.built or TARGET / "release") / name]
         if name in TORCH:
-            program = [PYTHON, HERE / "torch_parties.py", name, str(threads)]
+            program = [PYTHON, HERE / "torch_parties.py", name, str(options.threads), options.device]
         self.log = TARGET / f"{name}.log"
         with open(self.log, "w") as log:
             pipe = subprocess.PIPE
@@ -187,14 +191,17 @@ def status(party, name):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
 
-def machine():
+def machine(device):
     model = platform.processor()
     try:
         lines = open("/proc/cpuinfo").read().splitlines()
         model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return {"cpu": model, "cores": cores(), "os": platform.platform()}
+    about = {"cpu": model, "cores": cores(), "os": platform.platform()}
+    if device == "cuda":
+        about["gpu"], about["driver"] = run("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").split(", ")
+    return about
 
 
 def cores():
@@ -238,6 +245,8 @@ def main():
     options.add_argument("--model", action="store_true", help="a whole model, beside PyTorch")
     options.add_argument("--encodings", action="store_true", help="position encodings, beside PyTorch and transformers")
     options.add_argument("--python", type=pathlib.Path, help="a Python that has PyTorch; none is installed then")
+    options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    options.add_argument("--built", type=pathlib.Path, metavar="FOLDER", help="where quadrivium's program is; none is built then")
     options.add_argument("--rounds", type=int, default=21)
     options.add_argument("--only", default="", metavar="NAME", help="only the operations whose name has this in it")
     options.add_argument("--threads", type=int, default=cores())
@@ -248,6 +257,8 @@ def main():
     every, parties_of = (OPERATIONS, PARTIES)
     if options.model or options.encodings:
         every, parties_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
+    elif options.device == "cuda":
+        parties_of = [OURS, *TORCH]
     operations = [operation for operation in every if options.only in operation]
     if not operations:
         sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")
@@ -262,14 +273,16 @@ def main():
     for name in parties_of:
         print(f"{name}: installed or built, if it is not yet", file=sys.stderr)
         try:
-            versions[name] = build(name) if name in RUST else install_torch(options.python)
+            versions[name] = build(name, options.device, options.built) if name in RUST else install_torch(options.python)
         except Missing as why:
             leave_out(name, "all", why)
     if OURS not in versions:
         sys.exit("quadrivium itself does not build")
 
-    about = {"date": options.date, **machine(), "threads": options.threads, "rounds": options.rounds}
-    about |= {"python": platform.python_version(), "rustc": run("rustc", "--version"), "versions": versions}
+    about = {"date": options.date, **machine(options.device), "threads": options.threads, "rounds": options.rounds}
+    about |= {"python": platform.python_version(), "versions": versions}
+    if not options.built:
+        about["rustc"] = run("rustc", "--version")
     about["memory"] = "fresh" if options.fresh_memory else "kept"
     threads = ["RAYON_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"]
     environment = dict(os.environ, **dict.fromkeys(threads, str(options.threads)))
@@ -277,20 +290,26 @@ def main():
     fresh = dict(environment)
     environment |= {} if options.fresh_memory else KEEP_MEMORY
 
-    memory = {}
+    memory, parties = {}, {}
     results, start, others = {}, time.monotonic(), seconds_of_others()
     for operation in operations:
         print(f"{operation}: {options.rounds} rounds", file=sys.stderr)
-        parties = {name: Party(name, options.threads, environment) for name in versions}
+        # On a GPU a process works for seconds before its first call, and its host's memory does not matter.
+        if options.device == "cpu" or not parties or any(party.process.poll() for party in parties.values()):
+            parties = {name: Party(name, options, environment) for name in versions}
         results[operation] = measure(operation, parties, options.rounds, leave_out)
-        for party in parties.values():
-            party.end()
+        if options.device == "cpu":
+            for party in parties.values():
+                party.end()
         if OURS not in results[operation]:
             sys.exit("quadrivium itself does not run")
-        if options.model:
-            program = lambda name: lambda environment: Party(name, options.threads, environment)
+        if options.model and options.device == "cpu":
+            program = lambda name: lambda environment: Party(name, options, environment)
             memory[operation] = {name: most_memory(operation, program(name), fresh) for name in versions}
 
+    if options.device == "cuda":
+        for party in parties.values():
+            party.end()
     others = (seconds_of_others() - others) / (time.monotonic() - start)
     about["others"] = round(max(others, 0.0), 2)  # cores that other programs kept busy
     names = [name for name in parties_of if name in versions]

@@ -52,7 +52,7 @@ def make(name, values):
     if name == "yarn":
         rope = {"rope_type": "yarn", "rope_theta": 1e4, "factor": FACTOR, "original_max_position_embeddings": TRAINED}
         config = LlamaConfig(hidden_size=HIDDEN, num_attention_heads=HEADS, head_dim=HEAD, max_position_embeddings=SEQ, rope_parameters=rope)
-        frequencies, scale = ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
+        frequencies, scale = ROPE_INIT_FUNCTIONS["yarn"](config, positions.device)
         cos, sin = tables(positions[:, None] * frequencies.double(), scale)
         return lambda x: rotate(x, cos, sin), heads
     if name == "partial":

@@ -90,7 +90,9 @@ def make(name, compiled):
     """A call of `H WORK S B`."""
     h, work, s, b = name.split()
     sizes, s, b = SIZES[h], int(s), int(b)
-    model = Model(sizes)
+    with torch.device("cpu"):  # where the weights are drawn
+        model = Model(sizes)
+    model.to(torch.get_default_device())
     run = torch.compile(model) if compiled else model
     text = (torch.arange(b * (s + 1)) * 2_654_435_761 % 1_000_003 % sizes[0]).view(b, s + 1)
     ids, following = text[:, :-1].contiguous(), text[:, 1:].contiguous()

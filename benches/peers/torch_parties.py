@@ -103,13 +103,21 @@ def make(name, compiled):
     return both
 
 
+def synchronize():
+    """On a GPU, a call returns before its work is done."""
+    if torch.get_default_device().type == "cuda":
+        torch.cuda.synchronize()
+
+
 def seconds(call):
     """One call, after some that are not timed. Dropping its results is part of it."""
     start = time.perf_counter()
     while time.perf_counter() - start < SETTLE:
         call()
+        synchronize()
     start = time.perf_counter()
     results = call()
+    synchronize()
     del results
     return time.perf_counter() - start
 
@@ -126,8 +134,9 @@ def fingerprint(tensor):
 
 
 def main():
-    party, threads = sys.argv[1], int(sys.argv[2])
+    party, threads, device = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(threads)
+    torch.set_default_device(device)
     made, call = None, None
     for line in sys.stdin:
         line = line.strip()

@@ -100,7 +100,7 @@ pub(super) fn add_table<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape
     x: Tensor<(B, S, H), F, D, T>,
     table: &[F::Wide],
 ) -> Raw<Tensor<(B, S, H), F, D, T>, D> {
-    let (x, mut tape) = x.try_contiguous()?.split_tape();
+    let (x, mut tape) = x.try_in_order()?.split_tape();
     if let Some(y) = fused::add_table(&x, table, &mut tape)? {
         return Ok(y.put_tape(tape));
     }
@@ -143,8 +143,8 @@ pub fn add_learned_positions<
         return Err(Error::Rows { start, end, rows: rows.size() });
     }
     let run = || -> Raw<_, D> {
-        let (x, tape) = x.try_contiguous()?.split_tape();
-        let (table, table_tape) = table.retaped::<T>().try_contiguous()?.split_tape();
+        let (x, tape) = x.try_in_order()?.split_tape();
+        let (table, table_tape) = table.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(table_tape);
         if let Some(y) = fused::add_learned(&x, &table, offset, &mut tape)? {
             return Ok(y.put_tape(tape));

@@ -35,7 +35,7 @@ fn repeat<B: Dim, P: Dim, N: Dim, H: Dim, F: Dtype, D: Device<F>, T: Tape<F, D>>
 ) -> Raw<Tensor<(B, P, usize, H), F, D, T>, D> {
     let (b, t, nkv, hd) = *x.shape();
     let x = x.try_broadcast_like::<_, Axis<3>>(&(b, t, nkv, times, hd))?; //  [b, t, nkv, times, hd]
-    x.try_reshape_like(&(b, t, nkv.size() * times, hd)) //                    [b, t, nh, hd]
+    x.try_in_order()?.try_reshape_like(&(b, t, nkv.size() * times, hd)) //    [b, t, nh, hd]
 }
 // ANCHOR_END: repeat_kv
 
@@ -113,9 +113,9 @@ pub fn biased_attention<
     let ((b, s, _, _), sizes) = (*q.shape(), Sizes::of(q.shape(), k.shape()));
     check_bias(&bias, sizes)?;
     let run = || -> Raw<_, D> {
-        let (q, tape) = q.try_contiguous()?.split_tape();
-        let (k, k_tape) = k.try_contiguous()?.split_tape();
-        let (v, v_tape) = v.try_contiguous()?.split_tape();
+        let (q, tape) = q.try_in_order()?.split_tape();
+        let (k, k_tape) = k.try_in_order()?.split_tape();
+        let (v, v_tape) = v.try_in_order()?.split_tape();
         let mut tape = tape.merge(k_tape).merge(v_tape);
         let (by_distance, distance_tape) = split(bias.by_distance)?;
         let (by_score, score_tape) = split(bias.by_score)?;
@@ -316,7 +316,7 @@ fn split<Sh: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
     match bias {
         None => Ok((None, T::default())),
         Some(bias) => {
-            let (bias, tape) = bias.try_contiguous()?.split_tape();
+            let (bias, tape) = bias.try_in_order()?.split_tape();
             Ok((Some(bias), tape))
         }
     }

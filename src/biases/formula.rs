@@ -177,7 +177,7 @@ fn look_up<S: Shape, K: Dim, N: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
     buckets: Vec<usize>,
     shape: S,
 ) -> Raw<Tensor<S, F, D, T>, D> {
-    let (weight, mut tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+    let (weight, mut tape) = weight.retaped::<T>().try_in_order()?.split_tape();
     let heads = weight.shape().1.size();
     let values = to_host(&weight); //                                         [buckets, nh]
     let of_head = |n| buckets.iter().map(move |bucket| bucket * heads + n);
@@ -258,8 +258,8 @@ pub fn kerple_bias<N: Dim, F: Float, D: Device<F>, T: Tape<F, D>>(
     let shape = table_shape(nh, positions)?;
     same_shape("r2", &[nh], &[r2.shape().0.size()])?;
     let run = || -> Raw<_, D> {
-        let (r1, tape) = r1.retaped::<T>().try_contiguous()?.split_tape();
-        let (r2, r2_tape) = r2.retaped::<T>().try_contiguous()?.split_tape();
+        let (r1, tape) = r1.retaped::<T>().try_in_order()?.split_tape();
+        let (r2, r2_tape) = r2.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(r2_tape);
         let pairs = to_host(&r1).into_iter().zip(to_host(&r2));
         let r: Vec<[f64; 2]> = pairs.map(|(r1, r2)| kernel.clamped([r1, r2])).collect();

@@ -20,7 +20,7 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     if !is_fused::<D>() {
         return Ok(None);
     }
-    let (table, table_tape) = table.retaped::<T>().try_contiguous()?.split_tape();
+    let (table, table_tape) = table.retaped::<T>().try_in_order()?.split_tape();
     *tape = std::mem::take(tape).merge(table_tape);
     let Some(values) = Values::of(&table) else {
         return Ok(None);

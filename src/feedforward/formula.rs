@@ -60,8 +60,8 @@ pub fn silu_mul<B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     check_size("gate", gate.shape())?;
     same_shape("up", &gate.shape().concrete(), &up.shape().concrete())?;
     let run = || -> Raw<_, D> {
-        let (gate, tape) = gate.try_contiguous()?.split_tape();
-        let (up, up_tape) = up.try_contiguous()?.split_tape();
+        let (gate, tape) = gate.try_in_order()?.split_tape();
+        let (up, up_tape) = up.try_in_order()?.split_tape();
         let mut tape = tape.merge(up_tape);
         if let Some(y) = fused::silu_mul(&gate, &up, &mut tape)? {
             return Ok(y.put_tape(tape));

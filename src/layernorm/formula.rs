@@ -36,9 +36,9 @@ pub fn layer_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>
     same_shape("bias", &[x.shape().2.size()], &[bias.shape().0.size()])?;
     check_eps::<F::Wide>(eps)?;
     let run = || -> Raw<_, D> {
-        let (x, tape) = x.try_contiguous()?.split_tape();
-        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
-        let (bias, bias_tape) = bias.retaped::<T>().try_contiguous()?.split_tape();
+        let (x, tape) = x.try_in_order()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_in_order()?.split_tape();
+        let (bias, bias_tape) = bias.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(weight_tape).merge(bias_tape);
         if let Some(y) = fused::layer_norm(&x, &weight, &bias, &mut tape, eps)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass

@@ -24,8 +24,8 @@ pub fn linear<B: Dim, S: Dim, I: Dim, O: Dim, F: Float, D: Backend<F>, T: Tape<F
     same_shape("weight", &[o.size(), i.size()], &[o.size(), width.size()])?;
     check_size("the result", &(b, s, o))?;
     let run = || -> Raw<_, D> {
-        let (x, tape) = x.try_contiguous()?.split_tape();
-        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+        let (x, tape) = x.try_in_order()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(weight_tape);
         if let Some(y) = fused::linear(&x, &weight, &mut tape)? {
             return Ok(y.put_tape(tape));

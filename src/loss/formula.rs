@@ -60,7 +60,7 @@ pub fn cross_entropy<B: Dim, S: Dim, V: Dim, F: Float, D: Backend<F>, T: Tape<F,
     same_shape("targets", &[b.size(), s.size()], &targets.shape().concrete())?;
     let (targets, asked) = checked_targets(targets, v.size())?;
     let run = || -> Raw<_, D> {
-        let (logits, mut tape) = logits.try_contiguous()?.split_tape();
+        let (logits, mut tape) = logits.try_in_order()?.split_tape();
         if let Some(loss) = fused::cross_entropy(&logits, &targets, asked, &mut tape)? {
             return Ok(loss.put_tape(tape));
         }

@@ -26,6 +26,7 @@ use crate::tensor::*;
 /// is no finite `f32` gives zeros: one with an `x` of `2^64 = 1.8e19` or more always does. With
 /// `eps = 0`, digits are lost below `2^-63 = 1.1e-19`, where a square is subnormal; from
 /// `2^-75 = 2.6e-23` down the squares are 0, and the result is infinite, or NaN for a group of zeros.
+/// On a GPU a subnormal sum of squares may be 0, too.
 /// Any `eps` of `1e-30` or more prevents that. In `f64` the ends are `2^512` and `2^-511`.
 pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
@@ -36,8 +37,8 @@ pub fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F
     check_norm(x.shape(), weight.shape(), group_size)?;
     check_eps::<F::Wide>(eps)?;
     let run = || -> Raw<_, D> {
-        let (x, tape) = x.try_contiguous()?.split_tape();
-        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+        let (x, tape) = x.try_in_order()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(weight_tape);
         if let Some(y) = fused::group_rms_norm(&x, &weight, &mut tape, group_size, eps)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass

@@ -24,7 +24,7 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
         let shape = *x.shape();
         check_size("x", &shape)?;
         let tokens = (Const::<1>, shape.0, Const::<H>);
-        let x = x.try_reshape_like(&tokens).map_err(Error::device)?; //  [1, rows, h]
+        let x = in_order(x, &tokens)?; //                                [1, rows, h]
         let y = group_rms_norm(x, &self.weight, GZ, self.config.eps)?; // [1, rows, h]
         y.try_reshape_like(&shape).map_err(Error::device) //              [rows, h]
     }
@@ -42,8 +42,16 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
         let shape = *x.shape();
         check_size("x", &shape)?;
         let tokens = (shape.0.size() * shape.1.size(), shape.2, Const::<H>);
-        let x = x.try_reshape_like(&tokens).map_err(Error::device)?; //  [b s, nh, h]
+        let x = in_order(x, &tokens)?; //                                [b s, nh, h]
         let y = group_rms_norm(x, &self.weight, GZ, self.config.eps)?; // [b s, nh, h]
         y.try_reshape_like(&shape).map_err(Error::device) //              [b, s, nh, h]
     }
+}
+
+/// `x` as tokens of another shape, in the order of its own.
+fn in_order<Old: Shape, New: Shape, F: Float, D: Backend<F>, T: Tape<F, D>>(
+    x: Tensor<Old, F, D, T>,
+    shape: &New,
+) -> Result<Tensor<New, F, D, T>> {
+    x.try_in_order().and_then(|x| x.try_reshape_like(shape)).map_err(Error::device)
 }

@@ -80,7 +80,7 @@ pub(crate) fn apply_rotary<
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
     check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let run = || -> Raw<_, D> {
-        let (x, mut tape) = x.try_contiguous()?.split_tape();
+        let (x, mut tape) = x.try_in_order()?.split_tape();
         if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, pairs)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }

@@ -87,7 +87,8 @@ where
     T: Tape<F, D>,
 {
     let (b, s, n, h) = *x.shape();
-    x.try_reshape_like(&(b, s, n, rows, columns))?
+    x.try_in_order()?
+        .try_reshape_like(&(b, s, n, rows, columns))?
         .try_permute::<_, Axes5<0, 1, 2, 4, 3>>()?
         .try_reshape_like(&(b, s, n, h))
 }

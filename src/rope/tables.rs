@@ -178,7 +178,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     {
         check_heads(x.shape())?;
         let rows = first..first + x.shape().1.size();
-        let (x, mut tape) = x.try_contiguous().map_err(Error::device)?.split_tape();
+        let (x, mut tape) = x.try_in_order().map_err(Error::device)?.split_tape();
         let tables = (&self.cos, &self.sin);
         let fused = fused::apply_rotary(&x, tables, first, &mut tape, self.pairs);
         match fused.map_err(Error::device)? {

@@ -195,6 +195,7 @@ where
         }
         // One long batch row, whose every token has a row of the table.
         let one = (1usize, rows, shape.2, shape.3);
+        let x = x.try_in_order().map_err(Error::device)?;
         let x = x.try_reshape_like(&one).map_err(Error::device)?; //          [1, b s, nh, hd]
         tables.rotate(x)?.try_reshape_like(&shape).map_err(Error::device)
     }

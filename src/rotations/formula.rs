@@ -71,7 +71,7 @@ pub fn positive_features<S: Shape, F: Float, D: Backend<F>, T: Tape<F, D>>(
 ) -> Result<Tensor<S, F, D, T>> {
     check_size("x", x.shape())?;
     let run = || -> Raw<_, D> {
-        let (x, mut tape) = x.try_contiguous()?.split_tape();
+        let (x, mut tape) = x.try_in_order()?.split_tape();
         let wide = cast::<F, F::Wide, _, _>(&x)?;
         let below = wide.clone().try_clamp(f64::NEG_INFINITY, 0.0)?.try_exp()?; // the slope
         let y = below.clone().try_add(wide.try_relu()?)?;
@@ -145,11 +145,11 @@ pub fn weigh_linearly<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T
         same_shape(name, &shape.concrete(), &x.shape().concrete())?;
     }
     let run = || -> Raw<_, D> {
-        let (turned_q, tape) = turned.0.try_contiguous()?.split_tape();
-        let (turned_k, tape_2) = turned.1.try_contiguous()?.split_tape();
-        let (q, tape_3) = plain.0.try_contiguous()?.split_tape();
-        let (k, tape_4) = plain.1.try_contiguous()?.split_tape();
-        let (v, tape_5) = v.try_contiguous()?.split_tape();
+        let (turned_q, tape) = turned.0.try_in_order()?.split_tape();
+        let (turned_k, tape_2) = turned.1.try_in_order()?.split_tape();
+        let (q, tape_3) = plain.0.try_in_order()?.split_tape();
+        let (k, tape_4) = plain.1.try_in_order()?.split_tape();
+        let (v, tape_5) = v.try_in_order()?.split_tape();
         let mut tape = tape.merge(tape_2).merge(tape_3).merge(tape_4).merge(tape_5);
         let all = [&turned_q, &turned_k, &q, &k, &v];
         let (y, saved) = forward(in_heads::<_, _, _, _, F, _>(all)?)?;

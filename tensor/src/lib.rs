@@ -256,8 +256,39 @@ impl<const A: usize, const B: usize> ConstDim for Product<A, B> {
 /// dfdx's GPU code computes addresses in 32 bits and gives other rows past that, silently.
 #[doc(hidden)]
 pub fn largest_table<D: 'static>() -> Option<usize> {
-    let on_cpu = TypeId::of::<D>() == TypeId::of::<Cpu>();
-    if on_cpu { None } else { Some(u32::MAX as usize) }
+    if on_cpu::<D>() { None } else { Some(u32::MAX as usize) }
+}
+
+fn on_cpu<D: 'static>() -> bool {
+    TypeId::of::<D>() == TypeId::of::<Cpu>()
+}
+
+/// A tensor whose values lie in the order of its shape, each at a place of its own.
+///
+/// dfdx's `try_contiguous` does that, but its gradient of a broadcast is wrong on a GPU: the kernel takes as many parts of it
+/// as there are places behind the broadcast, and leaves out the rest (`tensor_ops/reshape_to/cuda_kernel.rs`). There, such a
+/// tensor is multiplied with ones, which changes no bit.
+#[doc(hidden)]
+pub trait InOrder: HasErr {
+    /// # Errors
+    /// What the device reports.
+    fn try_in_order(self) -> std::result::Result<Self, Self::Err>;
+}
+
+impl<S: Shape, E: Dtype, D: Device<E>, T: Tape<E, D>> InOrder for Tensor<S, E, D, T> {
+    fn try_in_order(self) -> std::result::Result<Self, D::Err> {
+        if on_cpu::<D>() || !T::OWNS_TAPE {
+            return self.try_contiguous();
+        }
+        // A gradient has as many numbers as memory has; nothing else tells.
+        let mut gradient = Gradients::leaky();
+        let places = Storage::<E>::len(self.device(), gradient.get_or_alloc_mut(&self)?);
+        if places >= self.shape().num_elements() {
+            return self.try_contiguous();
+        }
+        let ones = self.device().try_ones_like(self.shape())?;
+        self.try_mul(ones)
+    }
 }
 
 /// Puts a hand-written gradient on the tape of `y`.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the suite and the GPU's benchmark for CUDA on a machine without GPU, driver or toolkit (Linux, x86-64),
+# Builds the suite and the measurements' program for CUDA on a machine without GPU, driver or toolkit (Linux, x86-64),
 # and puts them into a folder that can be carried to a machine with a GPU:
 #
 #     bash tests/cuda/build.sh [FOLDER] [COMPUTE_CAPABILITY]
@@ -45,7 +45,7 @@ cc -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$CUDA_PATH/lib/libcuda.so" "$work/
 
 # Programs of their own target folder: another build with the feature `cuda` type-checks only.
 programs() {
-    cargo "$@" --locked --features cuda --target-dir "$work/build" --no-run --message-format json |
+    cargo "$@" --locked --features cuda --message-format json |
         python3 -c 'import json, sys
 for line in sys.stdin:
     message = json.loads(line)
@@ -55,11 +55,20 @@ for line in sys.stdin:
 rm -rf "$carry"
 mkdir -p "$carry"
 {
-    programs test --package quadrivium --test suite
-    programs bench --package benches --bench gpu
+    programs test --package quadrivium --test suite --no-run --target-dir "$work/build"
+    programs build --manifest-path benches/peers/Cargo.toml --release --bin quadrivium --target-dir "$work/peers"
 } | while read -r name program; do
     strip -o "$carry/$name" "$program"
 done
 cp tests/cuda/run.sh "$carry"
+
+# dfdx compiles some kernels when they are first used. It looks for headers where they were at build time.
+{
+    echo "$CUDA_PATH/include"
+    find "$work" -path '*/build/dfdx-*/out' -type d
+} > "$carry/headers"
+mkdir "$carry/include"
+cp -r "$CUDA_PATH/include/." "$carry/include"
+find "$work" -path '*/build/dfdx-*/out/*.cuh' -exec cp {} "$carry/include" \;
 git describe --always --dirty > "$carry/commit"
-du -h "$carry"/*
+du -sh "$carry"/*

@@ -77,7 +77,11 @@ fn gradients_are_slices_of_the_whole_gradient() {
     fn check<const W: usize>() {
         let shards = shards::<W>();
         let whole = whole(&shards);
-        forall(calls(), |(shape, tokens, dy)| {
+        forall(calls(), |(shape, tokens, mut dy)| {
+            if cfg!(feature = "cuda") {
+                // Tokens of one row come in no fixed order there. Sums of sixteenths have no rounding.
+                dy.iter_mut().for_each(|dy| *dy = (*dy * 16.0).round() / 16.0);
+            }
             let traced = || Trace::<f32, Dev>::leaky_trace(&ids(&tokens, shape));
             let full = backward(whole.forward(traced()), &dy).get(&whole.weight).as_vec();
             for (rank, shard) in shards.iter().enumerate() {

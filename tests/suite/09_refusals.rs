@@ -262,7 +262,11 @@ fn shapes_beyond_memory_are_refused() {
     let (x, weight) =
         (seen!(Axes3<0, 1, 2>, (1usize, 1usize, usize::MAX)), seen!(Axis<0>, (usize::MAX,)));
     too_large(group_rms_norm(x, &weight, 1, 1e-5).map(drop));
-    // The ids fit and the table fits, but not what is found.
+    // The ids fit and the table fits, but not what is found. A GPU counts no such table either.
+    let too_large = |refused: quadrivium::error::Result<()>| match refused {
+        Err(Error::TableTooLarge { .. }) if cfg!(feature = "cuda") => {}
+        _ => too_large(refused),
+    };
     let (tokens, table) =
         (ids(&[0; 1 << 20], (1, 1 << 20)), seen!(Axes2<0, 1>, (1usize, 1usize << 45)));
     too_large(vocab_embedding(tokens.clone(), &table).map(drop));

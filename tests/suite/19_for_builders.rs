@@ -43,7 +43,7 @@ fn a_norm_takes_ranks_two_and_four() {
             assert_eq!(y.shape().concrete(), x.shape().concrete());
             assert_same_bits(&y.as_vec(), &want);
             let grads = backward(y, &dy);
-            assert_same_bits(&grads.get(&x).as_vec(), &dx);
+            assert_same_sums(&grads.get(&x).as_vec(), &dx);
             assert_same_bits(&grads.get(&norm.weight).as_vec(), &dgamma);
         };
     }
@@ -70,7 +70,7 @@ fn a_norm_reads_a_permuted_tensor_in_the_order_of_its_shape() {
     let y = norm.try_forward_heads(x.leaky_trace().permute::<_, Axes4<0, 2, 1, 3>>()).unwrap();
     assert_same_bits(&y.as_vec(), &want);
     let grads = backward(y, &dy);
-    assert_same_bits(&grads.get(&x).as_vec(), &dx);
+    assert_same_sums(&grads.get(&x).as_vec(), &dx);
     // Its rows come in another order, so gamma's gradient adds up 24 terms in another order.
     let (got, want) = (widen(&grads.get(&norm.weight).as_vec()), widen(&dgamma));
     assert!(want.iter().all(|g| g.abs() > 1e-2), "{want:?}");
@@ -88,7 +88,7 @@ fn a_norm_reads_a_permuted_tensor_in_the_order_of_its_shape() {
         .try_forward_rows(lying.leaky_trace().permute::<(usize, Const<6>), Axes2<1, 0>>())
         .unwrap();
     assert_same_bits(&y.as_vec(), &want);
-    assert_same_bits(&backward(y, &dy[..12]).get(&lying).as_vec(), &dx);
+    assert_same_sums(&backward(y, &dy[..12]).get(&lying).as_vec(), &dx);
 }
 
 /// A broadcast tensor has fewer numbers in memory than in its shape; each gets the sum.

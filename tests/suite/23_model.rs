@@ -247,7 +247,8 @@ fn other_parts_fit() {
         norm: tied.norm.clone(),
         lm_head: Tied,
     };
-    assert_within(&sharded.try_forward(text).unwrap().as_vec(), &got, |i| 1e-14 * got[i].abs());
+    // A GPU multiplies with a part of the table in another order than with all of it.
+    assert_within(&sharded.try_forward(text).unwrap().as_vec(), &got, |i| 1e-12 * got[i].abs());
 }
 
 /// Without an encoding, the last token sees a bag: the order of the earlier ones changes nothing.

@@ -64,6 +64,16 @@ pub fn assert_same_bits(got: &[f32], want: &[f32]) {
     }
 }
 
+/// Every bit alike. On a GPU sums have no fixed order, and a few roundings are allowed.
+#[track_caller]
+pub fn assert_same_sums(got: &[f32], want: &[f32]) {
+    if cfg!(feature = "cuda") {
+        let bound = |i: usize| 8.0 * U32 * f64::from(want[i].abs().max(1.0));
+        return assert_within(&widen(got), &widen(want), bound);
+    }
+    assert_same_bits(got, want);
+}
+
 /// `|got - want| <= bound(i)` for every `i`, also when a value is `NaN`.
 #[track_caller]
 pub fn assert_within(got: &[f64], want: &[f64], bound: impl Fn(usize) -> f64) {

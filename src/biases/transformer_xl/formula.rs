@@ -33,8 +33,8 @@ pub fn add_to_heads<
     let shape = *q.shape();
     same_shape("u", &[shape.2.size(), shape.3.size()], &u.shape().concrete())?;
     let run = || -> Raw<_, D> {
-        let (q, tape) = q.try_contiguous()?.split_tape();
-        let (u, u_tape) = u.retaped::<T>().try_contiguous()?.split_tape();
+        let (q, tape) = q.try_in_order()?.split_tape();
+        let (u, u_tape) = u.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(u_tape);
         let wide = over_tokens(cast::<F, F::Wide, _, _>(&u)?, &shape)?; //    [b, s, n, hd]
         let y = cast::<F, F::Wide, _, _>(&q)?.try_add(wide)?; //              [b, s, n, hd]
@@ -209,9 +209,9 @@ where
         (nearest, farthest) = (nearest + 1, farthest - 1);
     }
     let run = || -> Raw<_, D> {
-        let (q, tape) = q.try_contiguous()?.split_tape();
-        let (v, v_tape) = v.retaped::<T>().try_contiguous()?.split_tape();
-        let (weight, weight_tape) = weight.retaped::<T>().try_contiguous()?.split_tape();
+        let (q, tape) = q.try_in_order()?.split_tape();
+        let (v, v_tape) = v.retaped::<T>().try_in_order()?.split_tape();
+        let (weight, weight_tape) = weight.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(v_tape).merge(weight_tape);
         let rows = from_host(q.device(), &rows, (keys, i))?; //               [t, h], the farthest first
         let (y, saved) = forward(cast(&q)?, cast(&v)?, cast(&weight)?, rows)?;
@@ -253,7 +253,7 @@ fn forward<B: Dim, S: Dim, N: Dim, H: Dim, M: Dim, O: Dim, I: Dim, W: Float, D: 
     let of_distance = of_distance.try_reshape_like(&(t, nh, hd))?; //         [t, nh, hd]
     let of_distance = of_distance.try_permute::<_, Axes3<1, 0, 2>>()?; //     [nh, t, hd]
     let turned = of_distance.clone().try_permute::<_, Axes3<0, 2, 1>>()?; //  [nh, hd, t]
-    let turned = turned.try_broadcast_like::<_, Axis<0>>(&(b, nh, hd, t))?; // [b, nh, hd, t]
+    let turned = for_each_text(turned, b)?; //                                [b, nh, hd, t]
     let scores = queries.clone().try_matmul(turned)?; //                      [b, nh, s, t]
     Ok((scores, Saved { queries, of_distance, rows }))
 }
@@ -270,9 +270,9 @@ fn backward<B: Dim, S: Dim, N: Dim, H: Dim, O: Dim, I: Dim, W: Float, D: Device<
     o: O,
 ) -> Raw<(Tensor<(B, S, N, H), W, D>, Tensor<(N, H), W, D>, Tensor<(O, I), W, D>), D> {
     let Saved { queries, of_distance, rows } = saved;
-    let (b, nh, _, t) = *dscores.shape();
+    let (b, _, _, t) = *dscores.shape();
     let hd = shape.3;
-    let all = of_distance.try_broadcast_like::<_, Axis<0>>(&(b, nh, t, hd))?; // [b, nh, t, hd]
+    let all = for_each_text(of_distance, b)?; //                             [b, nh, t, hd]
     let dq = dscores.clone().try_matmul(all)?.try_div(root::<_, W>(hd))?; //  [b, nh, s, hd]
     let dq = dq.try_permute::<_, Axes4<0, 2, 1, 3>>()?; //                    [b, s, nh, hd]
     let dq = dq.try_reshape_like(&shape)?;
@@ -286,6 +286,15 @@ fn backward<B: Dim, S: Dim, N: Dim, H: Dim, O: Dim, I: Dim, W: Float, D: Device<
     Ok((dq, dv, dweight))
 }
 // ANCHOR_END: relative_scores_backward
+
+/// A matrix of each head, for `b` texts. A copy for each: on a GPU, dfdx multiplies no matrix that texts share.
+fn for_each_text<B: Dim, P: Dim, Q: Dim, W: Float, D: Device<W>>(
+    of_heads: Tensor<(usize, P, Q), W, D>, // [nh, p, q]
+    b: B,
+) -> Raw<Tensor<(B, usize, P, Q), W, D>, D> {
+    let (nh, p, q) = *of_heads.shape();
+    of_heads.try_broadcast_like::<_, Axis<0>>(&(b, nh, p, q))?.try_contiguous() // [b, nh, p, q]
+}
 
 /// The root of the head size.
 fn root<H: Dim, W: Float>(head_dim: H) -> W {

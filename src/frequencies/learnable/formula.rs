@@ -36,8 +36,8 @@ where
     let tables = RotaryTables::new(x.device(), x.shape().3, &values, positions, layout)?; // [s, hd]
     let pairs = Pairs { layout, rotary_dim: hd };
     let run = || -> Raw<_, D> {
-        let (x, tape) = x.try_contiguous()?.split_tape();
-        let (theta, theta_tape) = theta.retaped::<T>().try_contiguous()?.split_tape();
+        let (x, tape) = x.try_in_order()?.split_tape();
+        let (theta, theta_tape) = theta.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(theta_tape);
         if let Some(y) =
             fused::rotate_by_frequencies(&x, &theta, &tables, offset, &mut tape, pairs)?

@@ -1,7 +1,7 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
 //! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
-//! `{{measured encodings}}` and `{{measured model}}`, from `peers.rs`.
+//! `{{measured encodings}}`, `{{measured model}}` and `{{measured gpu-model}}`, from `peers.rs`.
 
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
@@ -16,6 +16,7 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "peers" => super::peers::table(root),
         "encodings" => super::peers::encodings(root),
         "model" => super::peers::model(root),
+        "gpu-model" => super::peers::model_on_gpu(root),
         "sets" => Some(sets()),
         "components" => Some(components()),
         "aspects" => Some(aspects(MEASURED.iter().rfind(|set| !set.aspects.is_empty())?)),

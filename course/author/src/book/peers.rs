@@ -1,5 +1,5 @@
 //! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured encodings}}`: that of position encodings.
-//! `{{measured model}}`: that of a whole model.
+//! `{{measured model}}`: that of a whole model, and `{{measured gpu-model}}`: on a GPU.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -88,24 +88,39 @@ pub fn model(root: &Path) -> Option<String> {
     models(&serde_json::from_str(&text).ok()?)
 }
 
+/// The same on a GPU, where nobody measured memory.
+pub fn model_on_gpu(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("benches/peers/gpu-model.json")).ok()?;
+    models(&serde_json::from_str(&text).ok()?)
+}
+
 fn models(record: &Value) -> Option<String> {
     let mut out = about(record)?;
-    out += "\n| Computed | Hidden size | Positions | Texts | here, ms | PyTorch, time | PyTorch, memory |\n";
-    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(6));
+    let memory = &record["memory_bytes"];
+    let last = if memory.as_object()?.is_empty() { "" } else { " PyTorch, memory |" };
+    let _ = writeln!(
+        out,
+        "\n| Computed | Hidden size | Positions | Texts | here, ms | PyTorch, time |{last}"
+    );
+    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(if last.is_empty() { 5 } else { 6 }));
     for (operation, times) in record["results"].as_object()? {
         let words: Vec<&str> = operation.strip_prefix("model-")?.split(' ').collect();
         let [h, work, s, b] = words.try_into().ok()?;
         let (_, called, calls) = WORKS.into_iter().find(|(name, ..)| *name == work)?;
-        let bytes = &record["memory_bytes"][operation];
+        let bytes = &memory[operation];
         let ours = times[OURS]["median"].as_f64()?;
         let of_torch = |of: Option<f64>, ours: Option<f64>| match (of, ours) {
             (Some(of), Some(ours)) if ours > 0.0 => format!("{:.2}", of / ours),
             _ => "none".into(),
         };
         let time = of_torch(times["torch-eager"]["median"].as_f64(), Some(ours));
-        let memory = of_torch(bytes["torch-eager"].as_f64(), bytes[OURS].as_f64());
         let ours = ours * 1e3 / calls;
-        let _ = writeln!(out, "| {called} | {h} | {s} | {b} | {ours:.2} | {time} | {memory} |");
+        let _ = write!(out, "| {called} | {h} | {s} | {b} | {ours:.2} | {time} |");
+        if !last.is_empty() {
+            let times = of_torch(bytes["torch-eager"].as_f64(), bytes[OURS].as_f64());
+            let _ = write!(out, " {times} |");
+        }
+        out += "\n";
     }
     Some(out)
 }
@@ -118,12 +133,18 @@ fn about(record: &Value) -> Option<String> {
         |(name, party): (&str, &str)| Some(format!("{name} {}", versions.get(party)?.as_str()?));
     let others = [("PyTorch", "torch-eager"), ("candle", "candle"), ("burn", "burn")];
     let others: Vec<String> = others.into_iter().filter_map(version).collect();
+    let machine = match words("gpu") {
+        Some(gpu) => gpu.to_string(),
+        None => format!(
+            "{}, {} threads, memory {}",
+            words("cpu")?,
+            record["threads"].as_u64()?,
+            words("memory")?
+        ),
+    };
     Some(format!(
-        "On {}: {}, {} threads, memory {}; {}. Medians of {} calls.\n",
+        "On {}: {machine}; {}. Medians of {} calls.\n",
         words("date")?,
-        words("cpu")?,
-        record["threads"].as_u64()?,
-        words("memory")?,
         others.join(", "),
         record["rounds"].as_u64()?,
     ))
@@ -163,5 +184,19 @@ mod tests {
         let text = models(&record).unwrap();
         assert!(text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | 0.50 |"), "{text}");
         assert!(models(&serde_json::json!({})).is_none());
+    }
+
+    #[test]
+    fn on_a_gpu_there_is_no_memory() {
+        let record = serde_json::json!({"date": "2026-01-02", "gpu": "a GPU", "rounds": 7,
+            "versions": {"torch-eager": "2.15"}, "memory_bytes": {},
+            "results": {"model-64 step 128 8":
+                {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.016}}}});
+        let text = models(&record).unwrap();
+        assert!(
+            text.starts_with("On 2026-01-02: a GPU; PyTorch 2.15. Medians of 7 calls."),
+            "{text}"
+        );
+        assert!(text.ends_with("| a step of training | 64 | 128 | 8 | 32.00 | 0.50 |\n"), "{text}");
     }
 }

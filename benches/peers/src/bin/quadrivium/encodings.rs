@@ -6,7 +6,7 @@ use quadrivium::attention::biased_attention;
 use quadrivium::functional::*;
 use quadrivium::pos_emb::*;
 use quadrivium::position::*;
-use quadrivium::tensor::*;
+use quadrivium::tensor::{AutoDevice as Dev, *};
 
 /// Positions, heads and head size where there is attention.
 pub const S: usize = 1024;
@@ -61,7 +61,7 @@ macro_rules! operation_with {
     };
 }
 
-pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
+pub fn make(dev: &Dev, name: &str) -> Option<Call> {
     let (name, pass) = name.split_once(' ')?;
     // Queries of a large model, [1, 2048, 32, 128], and its tokens, [1, 2048, 4096].
     let heads = || dev.tensor_from_vec(x(), Rank4::<1, SEQ, HEADS, HEAD>::default());
@@ -74,7 +74,7 @@ pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
             let yarn = Yarn { factor: FACTOR, max_seq_len: TRAINED, ..Yarn::default() };
             let frequencies = RotaryFrequencies::yarn(HEAD, 1e4, yarn).ok()?;
             let rope =
-                ScaledRope::<HEAD, Cpu>::new(dev, ScaledRopeConfig::new(frequencies, SEQ)).ok()?;
+                ScaledRope::<HEAD, Dev>::new(dev, ScaledRopeConfig::new(frequencies, SEQ)).ok()?;
             let x = heads();
             operation!(pass, (x), rope.try_forward(x).unwrap())
         }
@@ -82,19 +82,19 @@ pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
             let frequencies = RotaryFrequencies::plain(HEAD / 4, 1e4).ok()?;
             let mut config = ScaledRopeConfig::new(frequencies, SEQ);
             config.rotary_dim = Some(HEAD / 4);
-            let rope = ScaledRope::<HEAD, Cpu>::new(dev, config).ok()?;
+            let rope = ScaledRope::<HEAD, Dev>::new(dev, config).ok()?;
             let x = heads();
             operation!(pass, (x), rope.try_forward(x).unwrap())
         }
         "xpos" => {
             let config = XPosConfig { max_position: SEQ, ..Default::default() };
-            let xpos = XPos::<HEAD, Cpu>::new(dev, config).ok()?;
+            let xpos = XPos::<HEAD, Dev>::new(dev, config).ok()?;
             let x = heads();
             operation!(pass, (x), xpos.queries(x, 0).unwrap())
         }
         "axial" => {
             let planes = AxialPlanes::direct_sum(&[HEAD / 4, HEAD / 4], 1e4).ok()?;
-            let rope = AxialRope::<HEAD, 2, Cpu>::new(AxialRopeConfig {
+            let rope = AxialRope::<HEAD, 2, Dev>::new(AxialRopeConfig {
                 planes,
                 layout: Layout::HalfSplit,
             })
@@ -153,11 +153,11 @@ pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
     }
 }
 
-type Heads<T> = Tensor<(usize, usize, usize, Const<HD>), f32, Cpu, T>;
-type ByDistance<T> = Tensor<(usize, usize), f32, Cpu, T>;
+type Heads<T> = Tensor<(usize, usize, usize, Const<HD>), f32, Dev, T>;
+type ByDistance<T> = Tensor<(usize, usize), f32, Dev, T>;
 
 /// A bias with what its own tape holds, and an empty tape of the caller's kind beside it.
-fn with_tape<T: Tape<f32, Cpu>>(
+fn with_tape<T: Tape<f32, Dev>>(
     bias: quadrivium::error::Result<ByDistance<T>>,
     tape: T,
 ) -> ByDistance<T> {
@@ -165,7 +165,7 @@ fn with_tape<T: Tape<f32, Cpu>>(
     bias.put_tape(own.merge(tape))
 }
 
-fn attend<T: Tape<f32, Cpu>>(
+fn attend<T: Tape<f32, Dev>>(
     q: Heads<T>,
     k: Heads<T>,
     v: Heads<T>,

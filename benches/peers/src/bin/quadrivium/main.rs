@@ -1,44 +1,52 @@
-//! The party `quadrivium`. Its device's allocation cache is on, as it would be in training.
+//! The party `quadrivium`, on a CPU, or on a GPU with the feature `cuda`. Its device's allocation cache is on, as it
+//! would be in training.
 
 mod encodings;
 mod model;
 
 use peers::*;
-use quadrivium::tensor::*;
+use quadrivium::tensor::{AutoDevice as Dev, *};
 use quadrivium::*;
 
 fn main() {
-    serve(make);
+    let dev = Dev::default();
+    dev.enable_cache();
+    serve(|name| {
+        let (dev, call) = (dev.clone(), make(&dev, name)?);
+        Some(Box::new(move || {
+            let results = call();
+            dev.synchronize(); // on a GPU, a call returns before its work is done
+            results
+        }))
+    });
 }
 
-fn make(name: &str) -> Option<Call> {
-    let dev = Cpu::default();
-    dev.enable_cache();
+fn make(dev: &Dev, name: &str) -> Option<Call> {
     if let Some(work) = name.strip_prefix("model-") {
-        return model::make(&dev, work);
+        return model::make(dev, work);
     }
     if let Some(encoding) = name.strip_prefix("encoding-") {
-        return encodings::make(&dev, encoding);
+        return encodings::make(dev, encoding);
     }
     let hidden = Rank3::<1, SEQ, HIDDEN>::default();
     let ids = || dev.tensor_from_vec(ids(), Rank2::<1, SEQ>::default());
     match name.split_once(' ')? {
         ("norm-128", pass) => {
             let mut norm =
-                GroupRmsNorm::<HIDDEN, GROUP, f32, _>::new(&dev, Default::default()).ok()?;
+                GroupRmsNorm::<HIDDEN, GROUP, f32, _>::new(dev, Default::default()).ok()?;
             norm.weight = dev.tensor_from_vec(ones(), Default::default());
             let (x, gamma) = (dev.tensor_from_vec(x(), hidden), norm.weight.clone());
             call(pass, norm, x.clone(), move |grads| vec![list(grads, &x), list(grads, &gamma)])
         }
         ("norm-4096", pass) => {
             let mut norm =
-                GroupRmsNorm::<HIDDEN, HIDDEN, f32, _>::new(&dev, Default::default()).ok()?;
+                GroupRmsNorm::<HIDDEN, HIDDEN, f32, _>::new(dev, Default::default()).ok()?;
             norm.weight = dev.tensor_from_vec(ones(), Default::default());
             let (x, gamma) = (dev.tensor_from_vec(x(), hidden), norm.weight.clone());
             call(pass, norm, x.clone(), move |grads| vec![list(grads, &x), list(grads, &gamma)])
         }
         ("rope", pass) => {
-            let rope = NtkAwareRope::<HEAD, _>::new(&dev, Default::default()).ok()?;
+            let rope = NtkAwareRope::<HEAD, _>::new(dev, Default::default()).ok()?;
             let x = dev.tensor_from_vec(x(), Rank4::<1, SEQ, HEADS, HEAD>::default());
             call(pass, rope, x.clone(), move |grads| vec![list(grads, &x)])
         }
@@ -61,7 +69,7 @@ fn make(name: &str) -> Option<Call> {
 }
 
 /// A gradient's values.
-fn list<S: Shape>(grads: &Gradients<f32, Cpu>, of: &Tensor<S, f32, Cpu>) -> Vec<f32> {
+fn list<S: Shape>(grads: &Gradients<f32, Dev>, of: &Tensor<S, f32, Dev>) -> Vec<f32> {
     grads.get(of).as_vec()
 }
 
@@ -69,12 +77,12 @@ fn call<X, S: Shape, M>(
     pass: &str,
     module: M,
     x: X,
-    gradients: impl Fn(&Gradients<f32, Cpu>) -> Vec<Vec<f32>> + Clone + 'static,
+    gradients: impl Fn(&Gradients<f32, Dev>) -> Vec<Vec<f32>> + Clone + 'static,
 ) -> Option<Call>
 where
-    X: Clone + Trace<f32, Cpu> + 'static,
-    M: Module<X, Output = Tensor<S, f32, Cpu>>
-        + Module<X::Traced, Output = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>>
+    X: Clone + Trace<f32, Dev> + 'static,
+    M: Module<X, Output = Tensor<S, f32, Dev>>
+        + Module<X::Traced, Output = Tensor<S, f32, Dev, OwnedTape<f32, Dev>>>
         + 'static,
 {
     match pass {

@@ -4,14 +4,14 @@
 use peers::*;
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::*;
-use quadrivium::tensor::*;
+use quadrivium::tensor::{AutoDevice as Dev, *};
 use quadrivium::training::{AdamW, AdamWConfig, clip_gradients};
 use std::cell::RefCell;
 
 /// Tokens of a call that decodes, the last of which is at the position that the operation names.
 const DECODED: usize = 32;
 
-pub fn make(dev: &Cpu, name: &str) -> Option<Call> {
+pub fn make(dev: &Dev, name: &str) -> Option<Call> {
     let (h, work) = name.split_once(' ')?;
     match h {
         "64" => work_of::<512, 64, 4, 2, 16, 192, 2>(dev, work),
@@ -30,7 +30,7 @@ fn work_of<
     const FF: usize,
     const L: usize,
 >(
-    dev: &Cpu,
+    dev: &Dev,
     work: &str,
 ) -> Option<Call> {
     let [work, s, b] = work.split(' ').collect::<Vec<_>>().try_into().ok()?;
@@ -43,7 +43,7 @@ fn work_of<
         const HD: usize,
         const FF: usize,
         const L: usize,
-    > = LlamaTransformer<V, H, NH, NKV, HD, FF, L, f32, Cpu>;
+    > = LlamaTransformer<V, H, NH, NKV, HD, FF, L, f32, Dev>;
     let model = Llama::<V, H, NH, NKV, HD, FF, L>::new(dev, LlamaConfig::default()).ok()?;
     let text: Vec<usize> = (0..b * (s + 1)).map(|i| i * 2_654_435_761 % 1_000_003 % V).collect();
     let columns = |first: usize, len: usize| {
@@ -61,13 +61,13 @@ fn work_of<
                 let traced = ids.clone().traced(grads.take().expect("gradients"));
                 let logits = model.try_forward(traced).expect("logits");
                 let loss = cross_entropy(logits, &next).expect("a loss");
-                let value = loss.array();
+                let value = loss.with_empty_tape();
                 let mut made = loss.try_backward().expect("gradients");
                 clip_gradients(model, &mut made, 1.0).expect("a norm");
                 adam.update(model, &mut made, 1e-3).expect("a step");
                 model.try_zero_grads(&mut made).expect("zeros");
                 *grads = Some(made);
-                Box::new(move || vec![vec![0.0, value]])
+                Box::new(move || vec![vec![0.0, value.array()]])
             }))
         }
         "prefill" => {
