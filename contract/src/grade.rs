@@ -10,6 +10,7 @@ use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Task};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came out for one task.
@@ -288,6 +289,15 @@ impl Shown {
     }
 }
 
+/// What a learner's invariant said of the parties of a component.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// The words with which it refused some, by their places.
+    pub words: BTreeMap<usize, String>,
+    /// Whether it was shown all of them, or enough for its grade.
+    pub of_all: bool,
+}
+
 /// The party itself.
 pub fn shown_party<P: Component + ?Sized>(shown: Shown) -> Box<P> {
     match shown {
@@ -317,10 +327,7 @@ pub fn is_not_begun(words: &str) -> bool {
 ///
 /// `ask` shows it to all parties and gives its refusals, in the same order: see [`refusal_of`]. What it does
 /// not get to know is `None`. An `Err` says that they can't be had.
-pub fn by_bugs(
-    task: &Task,
-    ask: impl FnOnce(&[Shown]) -> Result<Vec<Option<String>>, Box<Grade>>,
-) -> Grade {
+pub fn by_bugs(task: &Task, ask: impl FnOnce(&[Shown]) -> Result<Refusals, Box<Grade>>) -> Grade {
     let Grading::Property { needed } = task.grading else {
         return not_graded(task, "it is not graded by a property, and was asked to be");
     };
@@ -328,12 +335,12 @@ pub fn by_bugs(
         return not_graded(task, "it belongs to no component of the registry");
     };
     let all = Shown::all(entry);
-    let refusals = match ask(&all) {
+    let Refusals { words, of_all } = match ask(&all) {
         Ok(refusals) => refusals,
         Err(grade) => return *grade,
     };
     let refused: Vec<(Shown, String)> =
-        all.iter().zip(refusals).filter_map(|(shown, words)| Some((*shown, words?))).collect();
+        words.into_iter().map(|(place, words)| (all[place], words)).collect();
     let rule = "property/accepts-what-is-right";
     let sentence = "A right implementation is accepted, however it is written.";
     if let Some((_, words)) = refused.iter().find(|(_, words)| is_not_begun(words)) {
@@ -375,7 +382,8 @@ pub fn by_bugs(
     }
     let mut grade = Grade::new(task);
     let (caught, all) = (caught.len(), bugs.len());
-    grade.remarks.push(format!("your invariant catches {caught} of {all} known bugs"));
+    let least = if of_all { "" } else { "at least " };
+    grade.remarks.push(format!("your invariant catches {least}{caught} of {all} known bugs"));
     grade
 }
 

@@ -5,7 +5,7 @@
 
 use crate::parent::with_output;
 use crate::process;
-use contract::grade::{Grade, Shown, by_bugs, is_not_begun};
+use contract::grade::{Grade, Refusals, Shown, by_bugs, is_not_begun};
 use contract::task::Task;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -33,7 +33,7 @@ pub fn grade(task: &'static Task) -> Result<Grade, Box<Grade>> {
         printed = asked.printed;
         match asked.lost {
             Some(grade) => Err(grade),
-            None => Ok((0..all.len()).map(|place| asked.refusals.get(&place).cloned()).collect()),
+            None => Ok(Refusals { words: asked.refusals, of_all: true }),
         }
     });
     Ok(with_output(grade, &printed))

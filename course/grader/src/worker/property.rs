@@ -3,19 +3,26 @@
 //! Each party is met by a fresh process in a sandbox of its own, in an order that nobody knows, and many at the same time. So
 //! no process has anything of the parties that the others met: not a file, not a number that the kernel counts on. The clock
 //! is left to it, which tells no more than when the slowest one of the round before had ended.
+//!
+//! Those that are right are shown first, among the bugs that the model solution's invariant catches. Whoever has caught enough
+//! by then has passed, and is not shown the others. Else these come, with those that are right once more.
 
 use super::seats::Seat;
 use super::talk::{NotStarted, Talk};
 use super::{Asked, Judged, broken, number};
-use contract::grade::{Shown, by_bugs, is_not_begun};
-use contract::task::Task;
+use contract::grade::{Refusals, Shown, by_bugs, is_not_begun};
+use contract::registry;
+use contract::task::{Grading, Task};
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
 use wire::{Order, Served, whole};
 
 /// What has come out so far.
 #[derive(Default)]
 struct Heard {
     refusals: BTreeMap<usize, String>,
+    of_all: bool,
     printed: String,
     lost: Option<Judged>,
 }
@@ -31,9 +38,9 @@ pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
             // What is said in its place is not heard.
             Some(Judged::NoGrade(words)) => {
                 lost = Some(words);
-                Ok(vec![None; all.len()])
+                Ok(Refusals::default())
             }
-            None => Ok((0..all.len()).map(|place| heard.refusals.get(&place).cloned()).collect()),
+            None => Ok(Refusals { words: heard.refusals, of_all: heard.of_all }),
         }
     });
     match lost {
@@ -47,7 +54,58 @@ const ROUND: usize = 16;
 
 fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> Heard {
     let mut heard = Heard::default();
-    let order = shuffled(all.len());
+    let everything = std::env::var_os(CAUGHT);
+    let usual = |place: &usize| everything.is_some() || is_usual(task, all[*place]);
+    let (right, bugs): (Vec<usize>, Vec<usize>) =
+        (0..all.len()).partition(|place| all[*place].is_right());
+    let (usual, others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(usual);
+    let enough = |heard: &Heard| {
+        let needed =
+            matches!(task.grading, Grading::Property { needed } if heard.refusals.len() >= needed);
+        needed && !others.is_empty()
+    };
+    if !shown(asked, task, seat, all, [&right[..], &usual].concat(), &mut heard) || enough(&heard) {
+        return heard;
+    }
+    heard.of_all = others.is_empty()
+        || shown(asked, task, seat, all, [&right[..], &others].concat(), &mut heard);
+    if let Some(file) = everything {
+        keep_caught(task, all, &heard, Path::new(&file));
+    }
+    heard
+}
+
+/// Names a file: all are shown, and the caught bugs are added to it. So `caught.txt` was made, of the model solutions.
+const CAUGHT: &str = "QUADRIVIUM_CAUGHT";
+
+/// Whether the model solution's invariant catches it: a line has the task and the bug.
+fn is_usual(task: &Task, shown: Shown) -> bool {
+    let line = bug(task, shown).map(|id| format!("{} {id}", task.name));
+    line.is_some_and(|line| include_str!("caught.txt").lines().any(|one| one == line))
+}
+
+fn bug(task: &Task, shown: Shown) -> Option<&'static str> {
+    let Shown::Bug(place) = shown else { return None };
+    Some(registry::component(task.component)?.exhibits().get(place)?.id)
+}
+
+fn keep_caught(task: &Task, all: &[Shown], heard: &Heard, file: &Path) {
+    let ids = heard.refusals.keys().filter_map(|place| bug(task, all[*place]));
+    let lines: String = ids.map(|id| format!("{} {id}\n", task.name)).collect();
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
+    let _ = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+}
+
+/// Shows these, in an order that nobody knows. Whether all were shown: not if another answer can't change the grade.
+fn shown(
+    asked: &Asked,
+    task: &'static Task,
+    seat: &Seat,
+    all: &[Shown],
+    places: Vec<usize>,
+    heard: &mut Heard,
+) -> bool {
+    let order = shuffled(places);
     // One is met alone: most of what ends badly does so at once.
     let (first, others) = order.split_at(1.min(order.len()));
     let at_a_time = if asked.cage.has_namespaces() { ROUND } else { 1 };
@@ -64,15 +122,15 @@ fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> He
                 }
                 Err(judged) => {
                     heard.lost = Some(judged);
-                    return heard;
+                    return false;
                 }
             }
         }
         if decided {
-            break; // no other answer can change the grade
+            return false;
         }
     }
-    heard
+    true
 }
 
 /// What the learner's invariant says of a party, and what it printed.
@@ -129,9 +187,8 @@ fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     }
 }
 
-/// The places `0..n` in an order of their own in each run.
-fn shuffled(n: usize) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..n).collect();
+/// The places in an order of their own in each run.
+fn shuffled(mut places: Vec<usize>) -> Vec<usize> {
     places.sort_by_cached_key(|_| number());
     places
 }
@@ -142,7 +199,7 @@ mod tests {
 
     #[test]
     fn each_run_has_an_order_of_its_own_of_all() {
-        let (one, other) = (shuffled(60), shuffled(60));
+        let (one, other) = (shuffled((0..60).collect()), shuffled((0..60).collect()));
         assert_ne!(one, other);
         let mut sorted = one;
         sorted.sort_unstable();
