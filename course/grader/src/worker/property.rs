@@ -105,7 +105,7 @@ fn shown(
     places: Vec<usize>,
     heard: &mut Heard,
 ) -> bool {
-    let order = shuffled(places);
+    let order = in_order(all, places);
     // One is met alone: most of what ends badly does so at once.
     let (first, others) = order.split_at(1.min(order.len()));
     let at_a_time = if asked.cage.has_namespaces() { ROUND } else { 1 };
@@ -187,6 +187,16 @@ fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     }
 }
 
+/// An order that nobody knows, in which a bug comes first: the moment at which it ends may tell the others what it has answered,
+/// and that must not be what is right.
+fn in_order(all: &[Shown], places: Vec<usize>) -> Vec<usize> {
+    let mut order = shuffled(places);
+    if let Some(bug) = order.iter().position(|place| !all[*place].is_right()) {
+        order.swap(0, bug);
+    }
+    order
+}
+
 /// The places in an order of their own in each run.
 fn shuffled(mut places: Vec<usize>) -> Vec<usize> {
     places.sort_by_cached_key(|_| number());
@@ -196,6 +206,34 @@ fn shuffled(mut places: Vec<usize>) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Enough for a grade, and no bug that there is no more.
+    #[test]
+    fn the_usual_bugs_are_bugs_and_enough() {
+        let lines = || include_str!("caught.txt").lines();
+        let mut found = 0;
+        for task in registry::TASKS.iter() {
+            let Grading::Property { needed } = task.grading else { continue };
+            let bugs = registry::component(task.component).unwrap().exhibits().len();
+            let usual = (0..bugs).filter(|place| is_usual(task, Shown::Bug(*place))).count();
+            assert!(needed <= usual, "{}: {usual} of {needed}", task.name);
+            found += usual;
+        }
+        assert_eq!(found, lines().count());
+    }
+
+    #[test]
+    fn a_bug_comes_first() {
+        let all: Vec<Shown> = std::iter::once(Shown::Oracle)
+            .chain((0..3).map(Shown::Variant))
+            .chain([Shown::Bug(0)])
+            .collect();
+        for _ in 0..100 {
+            let order = in_order(&all, (0..all.len()).collect());
+            assert!(!all[order[0]].is_right(), "{order:?}");
+            assert_eq!(order.iter().sum::<usize>(), 10);
+        }
+    }
 
     #[test]
     fn each_run_has_an_order_of_its_own_of_all() {
