@@ -57,7 +57,7 @@ export -f one
 export here logs out
 failed=0
 "$here/suite" --list "$@" | sed -n 's/: test$//p' | sed -E 's/^(contract_kept::.*|pytorch::[^:]*::|[^:]*::).*/\1/' | sort -u |
-    xargs -P "$(nproc)" -I {} bash -c 'one {}' || failed=1
+    xargs -P 8 -I {} bash -c 'one {}' || failed=1
 if [ $# -eq 0 ] && python3 -c 'import torch' 2> /dev/null; then
     for what in "" --model --encodings; do
         python3 benches/peers/run.py --device cuda --built "$here" --python "$(command -v python3)" $what --rounds 11 \

@@ -103,10 +103,17 @@ fn models(record: &Value) -> Option<String> {
         "\n| Computed | Hidden size | Positions | Texts | here, ms | PyTorch, time |{last}"
     );
     let _ = writeln!(out, "| --- |{}", " ---: |".repeat(if last.is_empty() { 5 } else { 6 }));
+    let mut lines = Vec::new();
     for (operation, times) in record["results"].as_object()? {
         let words: Vec<&str> = operation.strip_prefix("model-")?.split(' ').collect();
         let [h, work, s, b] = words.try_into().ok()?;
-        let (_, called, calls) = WORKS.into_iter().find(|(name, ..)| *name == work)?;
+        let nth = WORKS.iter().position(|(name, ..)| *name == work)?;
+        let sizes: [u64; 2] = [h.parse().ok()?, s.parse().ok()?];
+        lines.push(((nth, sizes), operation, times, [h, s, b]));
+    }
+    lines.sort_by_key(|(order, ..)| *order);
+    for ((nth, _), operation, times, [h, s, b]) in lines {
+        let (_, called, calls) = WORKS[nth];
         let bytes = &memory[operation];
         let ours = times[OURS]["median"].as_f64()?;
         let of_torch = |of: Option<f64>, ours: Option<f64>| match (of, ours) {
