@@ -294,7 +294,7 @@ impl Shown {
 pub struct Refusals {
     /// The words with which it refused some, by their places.
     pub words: BTreeMap<usize, String>,
-    /// Whether it was shown all of them, or enough for its grade.
+    /// Whether it was shown all of them. If not, it has caught these at least.
     pub of_all: bool,
 }
 

@@ -4,8 +4,8 @@
 #
 #     bash FOLDER/run.sh [NAME]
 #
-# NAME runs only those files of the suite that have such a test, and measures nothing. The words of tests that failed and the measurements (*.json)
-# are written into FOLDER/out, or into OUT.
+# NAME runs only those files of the suite that have such a test, and measures nothing. The words of tests that failed and
+# the measurements (*.json) are written into FOLDER/out, or into OUT.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here/out}

@@ -197,13 +197,20 @@ mod tests {
     fn on_a_gpu_there_is_no_memory() {
         let record = serde_json::json!({"date": "2026-01-02", "gpu": "a GPU", "rounds": 7,
             "versions": {"torch-eager": "2.15"}, "memory_bytes": {},
-            "results": {"model-64 step 128 8":
-                {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.016}}}});
+            "results": {
+                "model-256 step 128 4": {"quadrivium": {"median": 0.064}},
+                "model-64 decode 128 1": {"quadrivium": {"median": 0.032}},
+                "model-64 step 128 8":
+                    {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.016}}}});
         let text = models(&record).unwrap();
         assert!(
             text.starts_with("On 2026-01-02: a GPU; PyTorch 2.15. Medians of 7 calls."),
             "{text}"
         );
-        assert!(text.ends_with("| a step of training | 64 | 128 | 8 | 32.00 | 0.50 |\n"), "{text}");
+        // In the order of the work and of its size, not of the alphabet.
+        let lines = "| a step of training | 64 | 128 | 8 | 32.00 | 0.50 |\n\
+                     | a step of training | 256 | 128 | 4 | 64.00 | none |\n\
+                     | one more token | 64 | 128 | 1 | 1.00 | none |\n";
+        assert!(text.ends_with(lines), "{text}");
     }
 }

@@ -54,23 +54,19 @@ const ROUND: usize = 16;
 
 fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> Heard {
     let mut heard = Heard::default();
+    let Grading::Property { needed } = task.grading else { return heard };
     let everything = std::env::var_os(CAUGHT);
-    let usual = |place: &usize| everything.is_some() || is_usual(task, all[*place]);
+    let is_first = |place: &usize| everything.is_some() || is_usual(task, all[*place]);
     let (right, bugs): (Vec<usize>, Vec<usize>) =
         (0..all.len()).partition(|place| all[*place].is_right());
-    let (usual, others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(usual);
-    let enough = |heard: &Heard| {
-        let needed =
-            matches!(task.grading, Grading::Property { needed } if heard.refusals.len() >= needed);
-        needed && !others.is_empty()
-    };
-    if !shown(asked, task, seat, all, [&right[..], &usual].concat(), &mut heard) || enough(&heard) {
-        return heard;
-    }
-    heard.of_all = others.is_empty()
-        || shown(asked, task, seat, all, [&right[..], &others].concat(), &mut heard);
+    let (usual, others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(is_first);
+    let undecided = shown(asked, task, seat, all, [&right[..], &usual].concat(), &mut heard);
     if let Some(file) = everything {
         keep_caught(task, all, &heard, Path::new(&file));
+    }
+    heard.of_all = others.is_empty();
+    if undecided && !heard.of_all && heard.refusals.len() < needed {
+        heard.of_all = shown(asked, task, seat, all, [&right[..], &others].concat(), &mut heard);
     }
     heard
 }
