@@ -62,7 +62,7 @@ pub fn begin(patience: Duration) {
     let (rank, world_size) = started_as();
     let roll = std::env::var_os(ROLL).map(PathBuf::from);
     if let Some(roll) = &roll {
-        let _ = std::fs::write(roll.join(format!("{rank}.pid")), std::process::id().to_string());
+        let _ = write_whole(&roll.join(format!("{rank}.pid")), &std::process::id().to_string());
     }
     let watch = Watch { rank, world_size, patience, roll, wait: Mutex::new(None) };
     if WATCH.set(watch).is_ok() {
@@ -128,7 +128,7 @@ pub(crate) fn sign_after(patience: Duration) -> Duration {
 pub(crate) fn sign(ranks: &[usize]) {
     if let Some(file) = waits_of(WATCH.get().map_or(0, |watch| watch.rank)) {
         let names: Vec<String> = ranks.iter().map(usize::to_string).collect();
-        let _ = std::fs::write(file, names.join(" "));
+        let _ = write_whole(&file, &names.join(" "));
     }
 }
 
@@ -196,8 +196,17 @@ pub(crate) fn note_shared_memory() {
         let files: BTreeSet<&str> =
             maps.lines().filter_map(|line| Some(&line[line.find(SHARED_MEMORY)?..])).collect();
         let files: Vec<&str> = files.into_iter().collect();
-        let _ = std::fs::write(roll.join(format!("{rank}.shm")), files.join("\n"));
+        let _ = write_whole(&roll.join(format!("{rank}.shm")), &files.join("\n"));
     }
+}
+
+/// Who finds the file finds all of it: a wait that is half written would be a wait for nobody.
+fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    let roll = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new().prefix("sign-").tempfile_in(roll)?;
+    new.write_all(text.as_bytes())?;
+    new.persist(file)?;
+    Ok(())
 }
 
 /// Where Open MPI has it.
@@ -288,5 +297,20 @@ mod tests {
         assert_eq!(first_not_waiting(&[0, 2, 3], signed), Some(3));
         let circle = |rank: usize| Some(vec![1 - rank]);
         assert_eq!(first_not_waiting(&[1], circle), None, "all wait");
+    }
+
+    #[test]
+    fn a_sign_is_never_read_in_halves() {
+        let roll = tempfile::tempdir().unwrap();
+        let file = roll.path().join("0.waits");
+        write_whole(&file, "1 2").unwrap();
+        let read = || std::fs::read_to_string(&file).unwrap();
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| (0..2000).for_each(|_| write_whole(&file, "1 2").unwrap()));
+            while !writer.is_finished() {
+                assert_eq!(read(), "1 2");
+            }
+        });
+        assert_eq!(std::fs::read_dir(roll.path()).unwrap().count(), 1);
     }
 }
