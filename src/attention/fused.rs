@@ -10,6 +10,7 @@ use crate::cpu::{
     record, sum, tiles, view, view_mut, zeros,
 };
 use crate::tensor::*;
+use std::array::from_fn;
 use std::iter::repeat_with;
 use std::ops::Range;
 
@@ -415,6 +416,16 @@ in_wide_registers! {
 
     /// `found = sum of weight * value` over values, one at every `step`-th element.
     fn add_up<'a, W>(weights: &'a [W], values: &'a [W], step: usize, found: &'a mut [W]) -> () {
+        // What the compiler knows the length of stays in registers.
+        let short = if found.len() < 64 { found.len() / 16 * 16 } else { 0 };
+        for (nth, found) in found[..short].as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            *found = [W::zero(); 16];
+            for (weight, value) in weights.iter().zip(values[16 * nth..].chunks(step)) {
+                let value: &[W; 16] = value.first_chunk().expect("a value of each weight");
+                *found = from_fn(|lane| found[lane] + *weight * value[lane]);
+            }
+        }
+        let (found, values) = (&mut found[short..], &values[short..]);
         found.fill(W::zero());
         for (weight, value) in weights.iter().zip(values.chunks(step)) {
             found.iter_mut().zip(value).for_each(|(found, value)| *found += *weight * *value);

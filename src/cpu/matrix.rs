@@ -5,6 +5,7 @@
 use crate::tensor::Float;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, ShapeBuilder};
+use std::array::from_fn;
 
 /// A matrix somewhere in memory.
 pub(crate) type Matrix<'m, W> = ArrayView2<'m, W>;
@@ -58,31 +59,47 @@ fn along<W>(matrix: MatrixMut<W>, axis: usize, size: usize) -> Vec<(usize, Matri
 }
 
 /// The inner product of a list with the beginning of another.
+///
+/// It adds sums side by side: a processor adds sixteen at once.
 #[inline(always)]
 pub(crate) fn inner<W: Float>(a: &[W], b: &[W]) -> W {
-    // Sums side by side: a processor adds sixteen at once, and begins with the next before it is done.
-    const LANES: usize = 16;
-    const FOUR: usize = 4 * LANES;
-    let mut lanes = [W::zero(); FOUR];
     let b = &b[..a.len()];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<FOUR>(), b.as_chunks::<FOUR>());
-    let a_long = !a.is_empty();
+    let (blocks, a_rest) = a.as_chunks::<16>();
+    let (b_blocks, b_rest) = b.as_chunks::<16>();
+    let sum = if a.len() < 128 { few(blocks, b_blocks) } else { many(a, b) };
+    a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| sum + *a * *b)
+}
+
+/// In sixteen sums. The compiler knows how many they are, so that they stay in registers.
+#[inline(always)]
+fn few<W: Float>(a: &[[W; 16]], b: &[[W; 16]]) -> W {
+    let mut sums = [W::zero(); 16];
     for (a, b) in a.iter().zip(b) {
-        for lane in 0..FOUR {
+        sums = from_fn(|lane| sums[lane] + a[lane] * b[lane]);
+    }
+    let sums: [W; 8] = from_fn(|lane| sums[lane] + sums[lane + 8]);
+    let sums: [W; 4] = from_fn(|lane| sums[lane] + sums[lane + 4]);
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
+/// In four times as many: a processor begins with the next sixteen before it is done.
+#[inline(always)]
+fn many<W: Float>(a: &[W], b: &[W]) -> W {
+    let mut lanes = [W::zero(); 64];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<64>(), b.as_chunks::<64>());
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..64 {
             lanes[lane] += a[lane] * b[lane];
         }
     }
-    let ((a, a_rest), (b, b_rest)) = (a_rest.as_chunks::<LANES>(), b_rest.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for lane in 0..LANES {
+    for (a, b) in a_rest.as_chunks::<16>().0.iter().zip(b_rest.as_chunks::<16>().0) {
+        for lane in 0..16 {
             lanes[lane] += a[lane] * b[lane];
         }
     }
-    // Of a short list only the first sixteen are in use.
-    let halves: &[_] = if a_long { &[32, 16, 8, 4, 2, 1] } else { &[8, 4, 2, 1] };
-    for &half in halves {
+    for half in [32, 16, 8, 4, 2, 1] {
         let (low, high) = lanes.split_at_mut(half);
         low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
     }
-    a_rest.iter().zip(b_rest).fold(lanes[0], |sum, (a, b)| sum + *a * *b)
+    lanes[0]
 }

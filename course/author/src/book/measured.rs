@@ -1,7 +1,7 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
 //! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
-//! `{{measured encodings}}`, `{{measured model}}` and `{{measured gpu-model}}`, from `peers.rs`.
+//! `{{measured encodings}}`, and `{{measured model-amd}}` and other machines, from `peers.rs`.
 
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
@@ -15,12 +15,10 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "mutants" => Some(mutants(&root.join("snapshots"))),
         "peers" => super::peers::table(root),
         "encodings" => super::peers::encodings(root),
-        "model" => super::peers::model(root),
-        "gpu-model" => super::peers::model_on_gpu(root),
         "sets" => Some(sets()),
         "components" => Some(components()),
         "aspects" => Some(aspects(MEASURED.iter().rfind(|set| !set.aspects.is_empty())?)),
-        _ => None,
+        _ => super::peers::model(root, of.strip_prefix("model-")?),
     }
 }
 

@@ -1,5 +1,5 @@
 //! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured encodings}}`: that of position encodings.
-//! `{{measured model}}`: that of a whole model, and `{{measured gpu-model}}`: on a GPU.
+//! `{{measured model-amd}}`, `{{measured model-intel}}` and `{{measured model-gpu}}`: those of a whole model.
 
 use serde_json::Value;
 use std::fmt::Write;
@@ -82,16 +82,10 @@ const WORKS: [(&str, &str, f64); 3] = [
     ("decode", "one more token", 32.0),
 ];
 
-/// The record of a whole model in Markdown, if it is there and whole.
-pub fn model(root: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(root.join("benches/peers/model.json")).ok()?;
-    models(&serde_json::from_str(&text).ok()?)
-}
-
-/// The same on a GPU, where nobody measured memory.
-pub fn model_on_gpu(root: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(root.join("benches/peers/gpu-model.json")).ok()?;
-    models(&serde_json::from_str(&text).ok()?)
+/// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU nobody measured memory.
+pub fn model(root: &Path, machine: &str) -> Option<String> {
+    let file = root.join(format!("benches/peers/model-{machine}.json"));
+    models(&serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?)
 }
 
 fn models(record: &Value) -> Option<String> {
