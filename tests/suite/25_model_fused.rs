@@ -71,7 +71,9 @@ fn attention_is_that_of_the_loops() {
         draw(seed, shape).as_vec().into_iter().map(|x| f64::from(x) * 5.0).collect()
     };
     for (nh, nkv) in [(1, 1), (4, 4), (4, 2), (6, 2), (5, 1)] {
-        for (b, s, t, hd) in [(1, 1, 9, 3), (2, 5, 5, 2), (3, 4, 11, 70), (1, 2, 9, 150), (1, 70, 70, 5)] {
+        for (b, s, t, hd) in
+            [(1, 1, 9, 3), (2, 5, 5, 2), (3, 4, 11, 70), (1, 2, 9, 150), (1, 70, 70, 5)]
+        {
             let padding: Vec<usize> = (0..b).map(|row| row * 2).collect();
             let (q, k, v) =
                 (wide(1, (b, s, nh, hd)), wide(2, (b, t, nkv, hd)), wide(3, (b, t, nkv, hd)));

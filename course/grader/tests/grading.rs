@@ -159,6 +159,20 @@ fn a_grader_that_is_killed_goes_on_and_comes_to_the_same() {
     }
 }
 
+/// NaN equals nothing, not even the NaN of the result that is kept.
+#[test]
+fn a_result_that_shows_nan_is_kept() {
+    let class = Class::new();
+    class.write("settings.toml", "tasks = ['norm/uniform']\n");
+    let wrong = solution("norm").replace("unit().mul_add(high - low, low)", "unit() * f32::NAN");
+    class.write("class/g0/norm.rs", wrong);
+    assert!(class.grade(&[]).status.success());
+    let json = std::fs::read_to_string(class.at("results/g0/result.json")).unwrap();
+    assert!(json.contains("\"got\": \"NaN\""), "{json}");
+    let said = String::from_utf8(class.grade(&[]).stdout).unwrap();
+    assert!(said.contains("graded in this call: 0; as before: 1"), "{said}");
+}
+
 /// The error with which a command ends.
 fn refused(mut command: Command) -> String {
     let output = command.output().unwrap();
