@@ -4,7 +4,7 @@
 //! arithmetic is in `f32` or better, and the result is rounded to the input's type once.
 
 use super::fused;
-use crate::checks::{check_size, same_shape};
+use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::position::ScoreBias;
 use crate::tensor::*;
@@ -24,6 +24,7 @@ pub fn repeat_kv<B: Dim, P: Dim, N: Dim, H: Dim, F: Float, D: Device<F>, T: Tape
 ) -> Result<Tensor<(B, P, usize, H), F, D, T>> {
     check_size("x", x.shape())?;
     let (b, t, nkv, hd) = *x.shape();
+    require(times > 0, "times", "at least 1", 0.0)?;
     let heads = nkv.size().saturating_mul(times);
     check_size("the result", &(b, t, heads, hd))?;
     repeat(x, times).map_err(Error::device)

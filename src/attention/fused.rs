@@ -18,6 +18,8 @@ use std::ops::Range;
 const QUERIES: usize = 64;
 /// Up to so many queries go key by key: a product of so small a matrix takes longer.
 const FEW: usize = 4;
+/// Keys whose weighted values are added up alone.
+const KEYS: usize = 256;
 
 /// `y`, with its gradient on the tape. `None` on other devices. All must be contiguous.
 ///
@@ -146,10 +148,8 @@ impl<W: Float<Wide = W>> Attend<W> {
                 self.read_queries(q, (batch, first, head), block);
                 self.score(block, keys, scores);
                 self.add_bias((batch, head, first), scores);
-                let mut totals = [W::one(); QUERIES];
                 for (r, scores) in scores.chunks_mut(seen).enumerate() {
                     let [largest, total] = weigh(only_seen(scores, self.sees(batch, first + r)));
-                    totals[r] = total;
                     if let Some((_, _, kept)) = &mut kept {
                         kept[[first + r, 0]] = [largest, total];
                     }
@@ -166,9 +166,9 @@ impl<W: Float<Wide = W>> Attend<W> {
                         add_up(&scores[r * seen..][sees], values, row, found);
                     }
                 }
-                for (r, (found, total)) in block.chunks(hd).zip(totals).enumerate() {
+                for (r, found) in block.chunks(hd).enumerate() {
                     let mut y = y.row_mut(first + r);
-                    y.iter_mut().zip(found).for_each(|(y, found)| *y = F::narrow(*found / total));
+                    y.iter_mut().zip(found).for_each(|(y, found)| *y = F::narrow(*found));
                 }
             }
         });
@@ -392,6 +392,42 @@ fn only_seen<W: Float>(scores: &mut [W], sees: Range<usize>) -> &mut [W] {
     &mut scores[sees]
 }
 
+/// Sixteen neighbours of the weighted sum of values. The compiler knows how many they are, so that they stay in registers.
+#[inline(always)]
+fn sixteen<W: Float>(weights: &[W], values: &[W], step: usize) -> [W; 16] {
+    let mut sum = [W::zero(); 16];
+    for (weight, value) in weights.iter().zip(values.chunks(step)) {
+        sum = add_times(sum, *weight, value.first_chunk().expect("a value of each weight"));
+    }
+    sum
+}
+
+/// Four times as many: a processor begins with the next sixteen before it is done.
+#[inline(always)]
+fn sixty_four<W: Float>(weights: &[W], values: &[W], step: usize) -> [[W; 16]; 4] {
+    let zeros = [W::zero(); 16];
+    let (mut a, mut b, mut c, mut d) = (zeros, zeros, zeros, zeros);
+    for (weight, value) in weights.iter().zip(values.chunks(step)) {
+        let value = value.as_chunks::<16>().0.first_chunk().expect("a value of each weight");
+        let [va, vb, vc, vd]: &[_; 4] = value;
+        a = add_times(a, *weight, va);
+        b = add_times(b, *weight, vb);
+        c = add_times(c, *weight, vc);
+        d = add_times(d, *weight, vd);
+    }
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn add_times<W: Float>(sum: [W; 16], weight: W, value: &[W; 16]) -> [W; 16] {
+    from_fn(|lane| sum[lane] + weight * value[lane])
+}
+
+#[inline(always)]
+fn add<W: Float>(a: [W; 16], b: [W; 16]) -> [W; 16] {
+    from_fn(|lane| a[lane] + b[lane])
+}
+
 in_wide_registers! {
     /// The scores of a query with keys, one at every `step`-th element.
     fn score_keys<'a, W>(query: &'a [W], keys: &'a [W], step: usize, scores: &'a mut [W]) -> () {
@@ -400,11 +436,15 @@ in_wide_registers! {
         }
     }
 
-    /// Makes weights, not yet divided by their total, of scores. Returns the largest score and the total.
+    /// Makes weights of scores, of sum 1. Returns the largest score, and the total below the softmax.
     fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
         let largest = largest(scores);
         scores.iter_mut().for_each(|score| *score = (*score - largest).exp_below_zero());
-        [largest, sum(scores.len(), |j| scores[j])]
+        let total = sum(scores.len(), |j| scores[j]);
+        // Before the values are added up, and not after: their sum may be more than the type can hold.
+        let inverse = W::one() / total;
+        scores.iter_mut().for_each(|weight| *weight = *weight * inverse);
+        [largest, total]
     }
 
     /// The same weights once more, divided by their total.
@@ -416,19 +456,27 @@ in_wide_registers! {
 
     /// `found = sum of weight * value` over values, one at every `step`-th element.
     fn add_up<'a, W>(weights: &'a [W], values: &'a [W], step: usize, found: &'a mut [W]) -> () {
-        // What the compiler knows the length of stays in registers.
-        let short = if found.len() < 64 { found.len() / 16 * 16 } else { 0 };
-        for (nth, found) in found[..short].as_chunks_mut::<16>().0.iter_mut().enumerate() {
-            *found = [W::zero(); 16];
-            for (weight, value) in weights.iter().zip(values[16 * nth..].chunks(step)) {
-                let value: &[W; 16] = value.first_chunk().expect("a value of each weight");
-                *found = from_fn(|lane| found[lane] + *weight * value[lane]);
-            }
-        }
-        let (found, values) = (&mut found[short..], &values[short..]);
         found.fill(W::zero());
-        for (weight, value) in weights.iter().zip(values.chunks(step)) {
-            found.iter_mut().zip(value).for_each(|(found, value)| *found += *weight * *value);
+        // A block of keys is added up alone, so that a long sum has few roundings.
+        for (weights, values) in weights.chunks(KEYS).zip(values.chunks(KEYS * step)) {
+            let (blocks, rest) = found.as_chunks_mut::<16>();
+            let mut first = 0;
+            for blocks in blocks.chunks_mut(4) {
+                if let [a, b, c, d] = blocks {
+                    let sums = sixty_four(weights, &values[first..], step);
+                    [a, b, c, d].into_iter().zip(sums).for_each(|(found, sum)| *found = add(*found, sum));
+                    first += 64;
+                    continue;
+                }
+                for found in blocks {
+                    *found = add(*found, sixteen(weights, &values[first..], step));
+                    first += 16;
+                }
+            }
+            for (nth, found) in rest.iter_mut().enumerate() {
+                let values = values[first + nth..].iter().step_by(step);
+                *found += weights.iter().zip(values).fold(W::zero(), |sum, (w, v)| sum + *w * *v);
+            }
         }
     }
 

@@ -63,17 +63,29 @@ fn bytes_of(
     wanted: &BTreeMap<String, Vec<usize>>,
 ) -> std::result::Result<Vec<u8>, Problem> {
     let problem = |e: std::io::Error| Problem::File(e.to_string());
-    let about = std::fs::metadata(file).map_err(problem)?;
+    let elements =
+        |shape: &Vec<usize>| shape.iter().fold(8, |all: u64, &n| all.saturating_mul(n as u64));
+    let all = wanted.values().chain([&wanted[TABLE]]).map(elements);
+    check_file(file, all.fold(BESIDE, u64::saturating_add))?;
+    std::fs::read(file).map_err(problem)
+}
+
+/// The text of a file that is not longer than any list or any settings.
+pub(super) fn text_of(file: &Path) -> std::result::Result<String, Problem> {
+    check_file(file, BESIDE)?;
+    std::fs::read_to_string(file).map_err(|e| Problem::File(e.to_string()))
+}
+
+/// A pipe has no end, and a device may have none.
+fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
+    let about = std::fs::metadata(file).map_err(|e| Problem::File(e.to_string()))?;
     if !about.is_file() {
         return Err(Problem::File("it is no file".into()));
     }
-    let elements = |shape: &Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
-    let all: u64 = wanted.values().chain([&wanted[TABLE]]).map(elements).sum();
-    let (got, most) = (about.len(), 8 * all + BESIDE);
-    if got > most {
-        return Err(Problem::TooLong { got, most });
+    match about.len() {
+        got if got > most => Err(Problem::TooLong { got, most }),
+        _ => Ok(()),
     }
-    std::fs::read(file).map_err(problem)
 }
 
 /// The files with weights.
@@ -82,13 +94,17 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     if !index.exists() {
         return Ok(vec![folder.join(WHOLE)]);
     }
-    let text = std::fs::read_to_string(&index);
-    let text = text.map_err(|e| refuse(&index, Problem::File(e.to_string())))?;
+    let text = text_of(&index).map_err(|problem| refuse(&index, problem))?;
     let json: Value =
         serde_json::from_str(&text).map_err(|e| refuse(&index, Problem::Json(e.to_string())))?;
-    let Some(Value::Object(map)) = json.get("weight_map") else {
-        let name = "weight_map".to_string();
-        return Err(refuse(&index, Problem::MissingSetting { name }));
+    let name = "weight_map".to_string();
+    let map = match json.get("weight_map") {
+        Some(Value::Object(map)) => map,
+        Some(got) => {
+            let rule = "an object, of tensors and their files";
+            return Err(refuse(&index, Problem::Setting { name, rule, got: got.to_string() }));
+        }
+        None => return Err(refuse(&index, Problem::MissingSetting { name })),
     };
     let mut files = BTreeSet::new();
     for (tensor, file) in map {

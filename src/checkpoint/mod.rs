@@ -44,8 +44,7 @@ impl Checkpoint {
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref().to_path_buf();
         let file = folder.join("config.json");
-        let config = std::fs::read_to_string(&file)
-            .map_err(|e| CheckpointProblem::File(e.to_string()))
+        let config = files::text_of(&file)
             .and_then(|text| CheckpointConfig::parse(&text))
             .map_err(|problem| refuse(&file, problem))?;
         Ok(Self { folder, config })

@@ -70,9 +70,11 @@ impl SamplingConfig {
         }
         let mut order: Vec<usize> =
             (0..logits.len()).filter(|&id| logits[id] > f32::NEG_INFINITY).collect();
-        if order.is_empty() {
-            return Err(Error::Empty { name: "the tokens to choose from", shape: vec![0] });
+        if logits.is_empty() {
+            return Err(Error::Empty { name: "logits", shape: vec![0] });
         }
+        let rule = "above -infinity: else no token may be drawn";
+        require(!order.is_empty(), "the largest logit", rule, f64::NEG_INFINITY)?;
         let likelier = |a: &usize, b: &usize| {
             logits[*b].partial_cmp(&logits[*a]).unwrap_or(std::cmp::Ordering::Equal).then(a.cmp(b))
         };

@@ -421,7 +421,7 @@ fn wrong_files_are_named() {
         .to_string()
     };
     const NORM: &str = "model.norm.weight";
-    let cases: [(fn(&mut Value), &str); 5] = [
+    let cases: [(fn(&mut Value), &str); 6] = [
         (|json| *json = json!({}), "`weight_map` is missing"),
         (|json| *json = json!("none"), "`weight_map` is missing"),
         (
@@ -430,6 +430,7 @@ fn wrong_files_are_named() {
         ),
         (|json| json["weight_map"][NORM] = json!(3), "the name of a file in this folder, got 3"),
         (|json| json["weight_map"] = json!({}), "no tensor is called"),
+        (|json| json["weight_map"] = json!([NORM]), "an object, of tensors and their files"),
     ];
     for (change, words) in cases {
         assert!(index(change).contains(words), "{words}: {}", index(change));
@@ -445,6 +446,18 @@ fn wrong_files_are_named() {
         fs::create_dir(folder.join(WHOLE)).unwrap();
     });
     assert!(directory.to_string().contains("it is no file"), "{directory}");
+    #[cfg(unix)]
+    for name in ["config.json", WHOLE, "model.safetensors.index.json"] {
+        let pipe = refused("grouped", |folder| {
+            let _ = fs::remove_file(folder.join(name));
+            let made = std::process::Command::new("mkfifo").arg(folder.join(name)).status();
+            assert!(made.unwrap().success());
+        });
+        assert!(
+            pipe.to_string().contains(&format!("{name}: it can't be read: it is no file")),
+            "{pipe}"
+        );
+    }
     // A tensor in two of the files: the index names one of them, and nobody knows which is right.
     let in_two = refused("sharded", |folder| {
         let [first, last] =

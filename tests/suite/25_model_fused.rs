@@ -131,6 +131,27 @@ fn large_scores_and_values_that_are_no_numbers() {
     }
 }
 
+/// A mean of values is no larger than the largest, also near the largest number there is; and the mean of equal values is
+/// that value, up to the roundings of a block of keys and of the sum of blocks.
+#[test]
+fn large_values_and_many_of_them() {
+    let dev = Cpu::default();
+    for s in [1, 4, 5] {
+        let mean = |t: usize, value: f32| {
+            let shape = (1, t, 1, 83);
+            let zeros = |len| dev.zeros_like(&(1usize, len, 1usize, 83usize));
+            let v = dev.tensor_from_vec(vec![value; t * 83], shape);
+            causal_attention(zeros(s), zeros(t), v, &[]).unwrap().as_vec()
+        };
+        for (t, value, roundings) in [(7, f32::MAX / 2.0, 20.0), (20_000, 0.1, 400.0)] {
+            for y in mean(t, value) {
+                let most = roundings * f32::EPSILON / 2.0 * value;
+                assert!((y - value).abs() <= most, "{y} for {value}, {s} of {t}");
+            }
+        }
+    }
+}
+
 /// Another future changes no bit of the past, whatever numbers it has, or none; nor of its queries' gradients.
 #[test]
 fn the_future_changes_no_bit() {
