@@ -9,7 +9,8 @@ use crate::tensor::*;
 /// `y = x weight^T`: each element of the output is the inner product of a token with a row of the weight.
 ///
 /// Shapes: `x` `[b, s, i]`, `weight` `[o, i]` as PyTorch keeps it, result `[b, s, o]`. The gradient is dfdx's
-/// own: `dx = dy weight` and `dweight = dy^T x`, summed over all tokens.
+/// own: `dx = dy weight` and `dweight = dy^T x`, summed over all tokens. dfdx takes no tensor twice: where `x` is `weight`
+/// in another shape, its gradient panics, but for a CPU's fused code.
 ///
 /// # Errors
 /// A `weight` of another width; an empty input, or one of more elements than memory has addresses.
