@@ -80,7 +80,7 @@ pub(crate) fn is_fused<D: 'static>() -> bool {
 }
 
 /// Below this many elements, threads cost more than they bring.
-const FEW: usize = 1 << 15;
+const FEW: usize = 1 << 17;
 
 /// The elements of a tensor in memory, for many threads. They are shared and not copied.
 pub(crate) struct Values<F: Float>(Tensor<(usize,), F, Cpu>);

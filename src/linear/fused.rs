@@ -65,7 +65,7 @@ impl Product {
         if m <= FEW_TOKENS {
             let columns = (32_768 / k).max(1);
             let work = |(_, first, y): (usize, usize, MatrixMut<W>)| few(x, weight, first, y);
-            return each(n * k / 8, tiles(y, [m, columns]).into_iter(), work);
+            return each(n * k / 4, tiles(y, [m, columns]).into_iter(), work);
         }
         each(self.work(), tiles(y, TILE).into_iter(), |(token, first, y)| {
             let (rows, columns) = y.dim();
