@@ -443,7 +443,7 @@ in_wide_registers! {
         let total = sum(scores.len(), |j| scores[j]);
         // Before the values are added up, and not after: their sum may be more than the type can hold.
         let inverse = W::one() / total;
-        scores.iter_mut().for_each(|weight| *weight = *weight * inverse);
+        scores.iter_mut().for_each(|weight| *weight *= inverse);
         [largest, total]
     }
 
