@@ -148,8 +148,10 @@ impl<W: Float<Wide = W>> Attend<W> {
                 self.read_queries(q, (batch, first, head), block);
                 self.score(block, keys, scores);
                 self.add_bias((batch, head, first), scores);
+                let mut totals = [W::one(); QUERIES];
                 for (r, scores) in scores.chunks_mut(seen).enumerate() {
                     let [largest, total] = weigh(only_seen(scores, self.sees(batch, first + r)));
+                    totals[r] = total;
                     if let Some((_, _, kept)) = &mut kept {
                         kept[[first + r, 0]] = [largest, total];
                     }
@@ -166,9 +168,18 @@ impl<W: Float<Wide = W>> Attend<W> {
                         add_up(&scores[r * seen..][sees], values, row, found);
                     }
                 }
-                for (r, found) in block.chunks(hd).enumerate() {
+                for (r, (found, mut total)) in block.chunks_mut(hd).zip(totals).enumerate() {
+                    if !found.iter().all(|found| found.is_finite()) {
+                        // The values are no numbers, or their sum was more than the type can hold: then weights of sum 1 help.
+                        let sees = self.sees(batch, first + r);
+                        let values = &values[sees.start * row..];
+                        let weights = &mut scores[r * seen..][sees];
+                        weights.iter_mut().for_each(|weight| *weight /= total);
+                        add_up(weights, values, row, found);
+                        total = W::one();
+                    }
                     let mut y = y.row_mut(first + r);
-                    y.iter_mut().zip(found).for_each(|(y, found)| *y = F::narrow(*found));
+                    y.iter_mut().zip(found).for_each(|(y, found)| *y = F::narrow(*found / total));
                 }
             }
         });
@@ -436,15 +447,11 @@ in_wide_registers! {
         }
     }
 
-    /// Makes weights of scores, of sum 1. Returns the largest score, and the total below the softmax.
+    /// Makes weights, not yet divided by their total, of scores. Returns the largest score and the total.
     fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
         let largest = largest(scores);
         scores.iter_mut().for_each(|score| *score = (*score - largest).exp_below_zero());
-        let total = sum(scores.len(), |j| scores[j]);
-        // Before the values are added up, and not after: their sum may be more than the type can hold.
-        let inverse = W::one() / total;
-        scores.iter_mut().for_each(|weight| *weight *= inverse);
-        [largest, total]
+        [largest, sum(scores.len(), |j| scores[j])]
     }
 
     /// The same weights once more, divided by their total.

@@ -66,7 +66,7 @@ pub(crate) fn inner<W: Float>(a: &[W], b: &[W]) -> W {
     let b = &b[..a.len()];
     let (blocks, a_rest) = a.as_chunks::<16>();
     let (b_blocks, b_rest) = b.as_chunks::<16>();
-    let sum = if a.len() < 128 { few(blocks, b_blocks) } else { many(a, b) };
+    let sum = if a.len() < 64 { few(blocks, b_blocks) } else { many(a, b) };
     a_rest.iter().zip(b_rest).fold(sum, |sum, (a, b)| sum + *a * *b)
 }
 
