@@ -1,6 +1,6 @@
 //! What the exercises need of dfdx, and a few short names.
 
-pub use quadrivium_tensor::*;
+pub use exercises_tensor::*;
 pub use rand_mt::Mt;
 pub use seams::party;
 pub use std::ops::Range;

@@ -344,6 +344,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "contract/seams/src",
         "course/grader/src",
         "exercises/party/src",
+        "exercises/tensor/src",
         "tensor/src",
         "exercises/tests/autograder/seats",
     ] {

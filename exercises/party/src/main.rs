@@ -34,6 +34,9 @@ fn run() -> io::Result<()> {
     ends.send(&VERSION)?;
     match order {
         Order::Answer { calls, by_hand } => {
+            if by_hand {
+                exercises::prelude::close_tape();
+            }
             // For as long as the process lives.
             let calls = calls.into_iter().map(|call| &*call.leak()).collect::<Vec<_>>().leak();
             let learner = Learner { calls, by_hand };

@@ -27,6 +27,9 @@ pub fn judge(task: &Task) -> Grade {
         // Its answers are asked for one by one: see `property.rs`.
         Grading::Property { .. } => no_seat(task),
         Grading::Invariants { calls, by_hand, .. } => {
+            if by_hand {
+                exercises::prelude::close_tape();
+            }
             (seat.invariants)(task, &Learner { calls, by_hand }, &run())
         }
     }
