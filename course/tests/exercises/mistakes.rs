@@ -162,6 +162,25 @@ fn mistakes_are_named() {
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 
+/// A judge sees values, and the tape's are right.
+#[test]
+fn a_gradient_by_hand_is_not_the_tapes() {
+    let scratch = Scratch::with_solutions();
+    let mean = "let mean_square = x.clone().square().mean";
+    let tape = "self.weight.leaky_trace().sum::<Rank0, _>().backward();
+        let mean_square = x.clone().square().mean";
+    scratch.change("exercises/src/norm.rs", mean, tape);
+    for grade in grades(&scratch, &["norm"], 1) {
+        let by_hand = grade["task"] == "1.4";
+        assert_eq!(grade["passed"] == false, by_hand, "{grade}");
+        let said = grade["broken"].to_string();
+        assert!(
+            !by_hand || said.contains("runs dfdx's tape") && said.contains("norm.rs:"),
+            "{said}"
+        );
+    }
+}
+
 /// Code that waits, for a core or for something else, is given more time than code that computes.
 #[test]
 fn who_waits_is_not_stopped_as_who_loops() {

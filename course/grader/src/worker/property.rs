@@ -5,8 +5,8 @@
 //! are left to it. The clock tells when the slowest one of the round before had ended. And the load of the processor tells
 //! who computes at the same time: 32 of 80 tries to vote by it got the points (the book, "How a grader is fooled").
 //!
-//! Those that are right are shown first, among the bugs that the model solution's invariant catches. Whoever has caught enough
-//! by then has passed, and is not shown the others. Else these come, with those that are right once more.
+//! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. Whoever has caught
+//! enough by then has passed, and is not shown the others. Else these come, with those that are right once more.
 
 use super::seats::Seat;
 use super::talk::{NotStarted, Talk};
@@ -60,7 +60,11 @@ fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> He
     let is_first = |place: &usize| everything.is_some() || is_usual(task, all[*place]);
     let (right, bugs): (Vec<usize>, Vec<usize>) =
         (0..all.len()).partition(|place| all[*place].is_right());
-    let (usual, others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(is_first);
+    let (usual, mut others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(is_first);
+    let mut usual = shuffled(usual);
+    if everything.is_none() {
+        others.extend(usual.split_off(usual.len().min(needed + SPARE)));
+    }
     let undecided = shown(asked, task, seat, all, [&right[..], &usual].concat(), &mut heard);
     if let Some(file) = everything {
         keep_caught(task, all, &heard, Path::new(&file));
@@ -71,6 +75,9 @@ fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> He
     }
     heard
 }
+
+/// How many usual bugs an invariant may miss, and still be known to catch enough by those that are shown first.
+const SPARE: usize = 4;
 
 /// Names a file: all are shown, and the caught bugs are added to it. So `caught.txt` was made, of the model solutions.
 const CAUGHT: &str = "QUADRIVIUM_CAUGHT";

@@ -8,6 +8,8 @@ use tensor::*;
 
 type Of<S> = Tensor<S, f32, Cpu>;
 type Taped<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
+type Ids = Tensor<(usize, usize), usize, Cpu>;
+type FlatIds = Tensor<(usize,), usize, Cpu>;
 
 /// What leaves a shape as it is.
 macro_rules! alike {
@@ -16,7 +18,8 @@ macro_rules! alike {
             let z = $operations;
             let _: Vec<f32> = z.as_vec();
             let _ = z.shape() == &shape;
-            z + y
+            let w = y.with_empty_tape();
+            (z - w) + y
         }
     };
 }
@@ -38,7 +41,9 @@ macro_rules! same_shape {
                 (w.clone().put_tape(tape), x * w)
             }
             pub fn backward(x: Taped<$shape>, y: &Of<$shape>) -> Of<$shape> {
-                x.sum::<Rank0, _>().backward().get(y)
+                let mut gradients = x.sum::<Rank0, _>().backward();
+                let _ = gradients.try_alloc_for(y);
+                gradients.get(&y.retaped::<NoneTape>())
             }
         }
     )+};
@@ -98,8 +103,6 @@ macro_rules! matrices {
             $(pub mod $name {
                 use super::*;
                 type W = (Const<$n>, Const<$m>);
-                type Ids = Tensor<(usize, usize), usize, Cpu>;
-                type FlatIds = Tensor<(usize,), usize, Cpu>;
                 pub fn plain(x: Of<(usize, usize, Const<$n>)>, w: Of<W>) -> Of<(usize, usize, Const<$m>)> { x.matmul(w) }
                 pub fn taped(x: Taped<(usize, usize, Const<$n>)>, w: Taped<W>) -> Taped<(usize, usize, Const<$m>)> { x.matmul(w) }
                 pub fn mixed(x: Taped<(usize, usize, Const<$n>)>, w: Of<W>) -> Taped<(usize, usize, Const<$m>)> { x.matmul(w) }
@@ -148,6 +151,9 @@ macro_rules! rows {
             use super::*;
             $(pub mod $name {
                 use super::*;
+                pub fn flat(values: Vec<f32>, n: usize) -> Of<(usize, Const<$n>)> {
+                    Cpu::default().tensor_from_vec(values, (n, Const::<$n>))
+                }
                 type Rows = (usize, usize, Const<$n>);
                 type Turned = (Const<$n>, usize, usize);
                 pub fn turned(values: Vec<f32>, shape: Turned) -> Of<Rows> {
@@ -163,8 +169,9 @@ macro_rules! rows {
                     let of = of.broadcast_like::<Rows, Axis<2>>(&shape);
                     (of.clone().choose(x.clone(), x.clone()), of.choose(y, x))
                 }
-                pub fn half(x: Of<Rows>) -> Of<Rows> {
-                    x.to_dtype::<f16>().to_dtype::<f32>()
+                pub fn half(x: Of<Rows>) -> (Of<Rows>, Vec<f16>) {
+                    let half = x.to_dtype::<f16>();
+                    (half.clone().to_dtype::<f32>(), half.as_vec())
                 }
             })+
         }
@@ -188,12 +195,88 @@ macro_rules! heads {
     };
 }
 
+/// Rows of a model: cut into heads and put together again, and what they are multiplied with for scores over a vocabulary.
+macro_rules! model_rows {
+    ($($name:ident $n:literal)+) => {
+        pub mod model_rows {
+            use super::*;
+            pub mod cut {
+                use super::*;
+                reshapes! { $($name: (usize, usize, Const<$n>), (usize, usize, usize, Const<$n>);)+ }
+            }
+            pub mod heads {
+                use super::*;
+                reshapes! { $($name: (usize, usize, Const<$n>), (usize, usize, usize, usize);)+ }
+            }
+            pub mod of_any_width {
+                use super::*;
+                reshapes! { $($name: (usize, usize, Const<$n>), (usize, usize, usize);)+ }
+            }
+            pub mod as_they_are {
+                use super::*;
+                reshapes! { $($name: (usize, usize, Const<$n>), (usize, usize, Const<$n>);)+ }
+            }
+            $(pub mod $name {
+                use super::*;
+                type W = (usize, Const<$n>);
+                type Rows = (usize, usize, Const<$n>);
+                pub fn plain(x: Of<Rows>, w: Of<W>) -> Of<(usize, usize, usize)> {
+                    x.matmul(w.permute::<_, Axes2<1, 0>>())
+                }
+                pub fn taped(x: Taped<Rows>, w: Taped<W>) -> Taped<(usize, usize, usize)> {
+                    x.matmul(w.permute::<_, Axes2<1, 0>>())
+                }
+            })+
+        }
+    };
+}
+
+/// Rows of one shard, looked up.
+macro_rules! shards {
+    ($($name:ident $v:literal $w:literal $e:literal;)+) => {
+        pub mod shards {
+            use super::*;
+            $(pub mod $name {
+                use super::*;
+                type Shard = (Quotient<$v, $w>, Const<$e>);
+                type Rows = (usize, usize, Const<$e>);
+                pub fn plain(values: Vec<f32>, shape: Shard, ids: Ids) -> Of<Rows> {
+                    let shard: Of<Shard> = Cpu::default().tensor_from_vec(values, shape);
+                    shard.gather(ids)
+                }
+                pub fn taped(shard: &Of<Shard>, ids: Ids) -> (Taped<Rows>, Vec<f32>) {
+                    let mut gradients = Gradients::<f32, Cpu>::leaky();
+                    let _ = gradients.try_alloc_for(shard);
+                    let rows = shard.clone().retaped::<OwnedTape<f32, Cpu>>().gather(ids);
+                    (rows, gradients.get(shard).as_vec())
+                }
+            })+
+        }
+    };
+}
+
 /// Heads that are turned by their position.
 macro_rules! turned_heads {
     ($($name:ident $n:literal)+) => {
         pub mod tables {
             use super::*;
             same_shape! { |x| x * 2.0, $($name: (usize, Const<$n>);)+ }
+        }
+        pub mod parts_of_tables {
+            use super::*;
+            $(pub mod $name {
+                use super::*;
+                type Table = (usize, Const<$n>);
+                pub fn part(x: Of<Table>, from: std::ops::Range<usize>, to: Table) -> Of<Table> {
+                    x.slice((from, ..)).reshape_like(&to)
+                }
+                pub fn of_values(values: Vec<f32>, shape: Table) -> Of<Table> {
+                    Cpu::default().tensor_from_vec(values, shape)
+                }
+                pub fn one_for_all(x: Of<(Const<$n>,)>, shape: Table) -> Of<Table> {
+                    x.broadcast_like::<Table, Axis<0>>(&shape)
+                }
+            })+
         }
         pub mod rows_of_heads {
             use super::*;
@@ -210,6 +293,10 @@ macro_rules! turned_heads {
         pub mod reshaped_heads {
             use super::*;
             reshapes! { $($name: (usize, usize, usize, Const<$n>), (usize, usize, usize, usize);)+ }
+        }
+        pub mod heads_of_rows {
+            use super::*;
+            reshapes! { $($name: (usize, usize, usize), (usize, usize, usize, Const<$n>);)+ }
         }
         pub mod turned {
             use super::*;
@@ -241,23 +328,32 @@ macro_rules! scores {
             $(pub mod $name {
                 use super::*;
                 type Scores = (usize, Const<$n>);
-                type Ids = Tensor<(usize,), usize, Cpu>;
-                pub fn plain(x: Of<(usize, usize, Const<$n>)>, shape: Scores, ids: Ids) -> [Of<(usize,)>; 2] {
+                pub fn plain(x: Of<(usize, usize, Const<$n>)>, shape: Scores, ids: FlatIds) -> [Of<(usize,)>; 2] {
                     let x = x.reshape_like(&shape);
                     [x.clone().select(ids), x.max::<(usize,), Axis<1>>()]
                 }
-                pub fn taped(x: Taped<(usize, usize, Const<$n>)>, shape: Scores, ids: Ids) -> [Taped<(usize,)>; 2] {
+                pub fn taped(x: Taped<(usize, usize, Const<$n>)>, shape: Scores, ids: FlatIds) -> [Taped<(usize,)>; 2] {
                     let x = x.reshape_like(&shape) * 2.0;
                     [x.with_empty_tape().select(ids), x.max::<(usize,), Axis<1>>()]
+                }
+                pub fn some(x: Of<Scores>, y: Taped<Scores>, ids: FlatIds) -> (Of<Scores>, Taped<Scores>) {
+                    let y = y.gather(ids.clone());
+                    let all = || y.with_empty_tape();
+                    let z = all().log_softmax::<Axis<1>>() + all().softmax::<Axis<1>>() + all().exp();
+                    (x.gather(ids).softmax::<Axis<1>>(), z - y)
                 }
             })+
         }
     };
 }
 
-rows! { w1 1 w2 2 w3 3 w5 5 w6 6 w7 7 w8 8 w9 9 w11 11 w12 12 w16 16 w64 64 w67 67 w70 70 w130 130 w1030 1030 }
+model_rows! { w8 8 w12 12 w16 16 }
+shards! {
+    v12w1 12 1 5; v12w3 12 3 5; v12w4 12 4 2; v20w2 20 2 4; v70w7 70 7 67; v134w67 134 67 1; v65540w4 65540 4 1;
+}
+rows! { w1 1 w2 2 w3 3 w4 4 w5 5 w6 6 w7 7 w8 8 w9 9 w11 11 w12 12 w16 16 w64 64 w67 67 w70 70 w130 130 w1030 1030 }
 heads! { w1 1 w2 2 w3 3 w4 4 w6 6 w7 7 w8 8 w12 12 w16 16 w32 32 w66 66 w67 67 w515 515 }
-turned_heads! { w4 4 w6 6 w8 8 w16 16 w66 66 }
+turned_heads! { w4 4 w6 6 w8 8 w12 12 w16 16 w66 66 }
 scores! { w5 5 w6 6 w7 7 w11 11 }
 matrices! {
     w1x1 1 1; w2x6 2 6; w2x7 2 7; w3x5 3 5; w3x8 3 8; w4x16 4 16; w5x3 5 3; w5x8 5 8; w5x12 5 12; w6x2 6 2; w6x12 6 12; w6x16 6 16; w7x2 7 2; w7x16 7 16; w8x3 8 3; w8x5 8 5; w8x12 8 12; w8x16 8 16; w9x67 9 67; w9x70 9 70; w11x12 11 12; w12x5 12 5; w12x6 12 6; w12x8 12 8; w12x11 12 11; w16x4 16 4; w16x6 16 6; w16x7 16 7; w16x8 16 8; w67x9 67 9; w67x70 67 70; w70x9 70 9; w70x67 70 67;
@@ -308,10 +404,45 @@ pub mod reshaped_without_width {
         flat: (usize, usize, usize), (usize, usize);
         heads: (usize, usize, usize, usize, usize), (usize, usize, usize, usize);
         rows: (usize, usize, usize), (usize, usize, usize, usize);
+        table: (usize, usize), (usize, usize);
     }
 }
 
+type One = (usize,);
+type Two = (usize, usize);
 type Four = (usize, usize, usize, usize);
+pub fn tables(x: Of<Two>, y: Taped<Two>, ids: FlatIds) -> (Of<Two>, Taped<Two>) {
+    let x = x.slice((0..1, ..)).permute::<Two, Axes2<1, 0>>();
+    let y = y.slice((0..1, ..)).permute::<Two, Axes2<1, 0>>();
+    (x.gather(ids.clone()), y.gather(ids))
+}
+pub fn one_of_each(x: Of<Two>, y: Taped<Two>, ids: FlatIds) -> (Of<One>, Taped<One>) {
+    let most = y.with_empty_tape().max::<One, Axis<1>>();
+    (x.clone().select(ids.clone()) + x.max::<One, Axis<1>>(), y.select(ids) + most)
+}
+pub fn soft(x: Of<Two>, y: Taped<Two>) -> (Of<Two>, Taped<Two>) {
+    let taped = y.with_empty_tape().softmax::<Axis<1>>();
+    let soft = x.clone().softmax::<Axis<1>>();
+    (x.log_softmax::<Axis<1>>() + soft, y.log_softmax::<Axis<1>>() + taped)
+}
+pub fn of_scores(x: Of<Four>, y: Taped<Four>) -> (Of<Four>, Taped<Four>) {
+    let x = (x.relu() / 2.0).clamp(0.0, 1.0).roll::<Axis<3>>(1);
+    (x, (y.relu() / 2.0).clamp(0.0, 1.0).roll::<Axis<3>>(1))
+}
+pub fn of_tables(x: Of<Two>, y: Taped<Two>, shape: Four) -> (Of<Four>, Taped<Four>) {
+    let wide = x.clone().broadcast_like::<Four, Axes2<0, 2>>(&shape);
+    let taped = y.with_empty_tape().broadcast_like::<Four, Axes2<0, 1>>(&shape);
+    (
+        x.broadcast_like::<Four, Axes2<0, 1>>(&shape) + wide,
+        y.broadcast_like::<Four, Axes2<0, 2>>(&shape) + taped,
+    )
+}
+pub fn joined(x: Of<Four>, y: Of<Four>) -> Of<Four> {
+    (x, y).concat_along(Axis::<1>)
+}
+pub fn losses(x: Of<()>, y: Taped<()>, z: Taped<(usize,)>) -> (Of<()>, Taped<()>) {
+    (x / 2.0, y / 2.0 + z.sum::<(), Axis<0>>())
+}
 pub fn turned_heads(x: Of<Four>) -> Of<Four> {
     x.permute::<Four, Axes4<0, 2, 1, 3>>()
         .permute::<Four, Axes4<0, 2, 3, 1>>()
