@@ -343,6 +343,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "contract/wire/src",
         "contract/seams/src",
         "course/grader/src",
+        "exercises/party/operations/src",
         "exercises/party/src",
         "exercises/tensor/src",
         "tensor/src",
@@ -350,7 +351,9 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
     ] {
         below(&parts.course.join(folder), &mut files);
     }
-    files.push(parts.course.join("Cargo.lock"));
+    for file in ["Cargo.lock", "exercises/src/lib.rs", "exercises/src/prelude.rs"] {
+        files.push(parts.course.join(file));
+    }
     files.sort();
     for file in files {
         let text = std::fs::read(&file).map_err(Error::file(&file, "can't be read"))?;

@@ -1,8 +1,8 @@
 //! What the exercises see of dfdx: the library's own door, with a tape that can be closed.
 //!
-//! Some tasks ask for a gradient by hand. A judge sees values, and not how they came; dfdx's tape has the same ones. So
-//! in the process of such a task, nothing runs the tape. `Backward` here looks at that first. It stands in the place of dfdx's
-//! trait, and `Tape` in the place of the one by which a tape of one's own could be written: dfdx's are not to be named.
+//! In the process of a task that asks for a gradient by hand, [`Backward`] refuses to run the tape of a loss. It stands in the
+//! place of dfdx's trait, and [`Tape`] in the place of the one by which a tape of one's own could be written. Those of dfdx
+//! have no name here.
 
 pub use quadrivium_tensor::*;
 
@@ -19,7 +19,7 @@ pub trait Backward<E, D: Storage<E>>: HasErr {
     /// The gradients of the loss.
     ///
     /// # Panics
-    /// The device has no memory left, or the task asks for a gradient by hand.
+    /// The device has no memory left, or the tape is closed.
     fn backward(self) -> Gradients<E, D>;
 
     /// The same.
@@ -28,7 +28,7 @@ pub trait Backward<E, D: Storage<E>>: HasErr {
     /// What the device reports.
     ///
     /// # Panics
-    /// The task asks for a gradient by hand.
+    /// The tape is closed.
     fn try_backward(self) -> Result<Gradients<E, D>, Self::Err>;
 }
 
@@ -53,7 +53,7 @@ impl<E, D: Storage<E>, T: quadrivium_tensor::Tape<E, D>> Tape<E, D> for T {}
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// From now on no tape of this process is run. There is no way back.
+/// From now on [`Backward`] refuses, in all of this process. Safe code can't open it again.
 #[doc(hidden)]
 pub fn close_tape() {
     CLOSED.store(true, Ordering::Relaxed);
@@ -63,6 +63,6 @@ pub fn close_tape() {
 fn must_be_open() {
     assert!(
         !CLOSED.load(Ordering::Relaxed),
-        "`backward` runs dfdx's tape, and this task asks for the gradient's formula, by hand"
+        "`backward` runs dfdx's tape, and this task is to be solved without: compute the gradient by its formula"
     );
 }

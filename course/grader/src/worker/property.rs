@@ -15,6 +15,7 @@ use contract::grade::{Refusals, Shown, by_bugs, is_not_begun};
 use contract::registry;
 use contract::task::{Grading, Task};
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
 use wire::{Order, Served, whole};
@@ -61,7 +62,7 @@ fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> He
     let (right, bugs): (Vec<usize>, Vec<usize>) =
         (0..all.len()).partition(|place| all[*place].is_right());
     let (usual, mut others): (Vec<usize>, Vec<usize>) = bugs.into_iter().partition(is_first);
-    let mut usual = shuffled(usual);
+    let mut usual = drawn(usual, asked.seed);
     if everything.is_none() {
         others.extend(usual.split_off(usual.len().min(needed + SPARE)));
     }
@@ -207,6 +208,16 @@ fn shuffled(mut places: Vec<usize>) -> Vec<usize> {
     places
 }
 
+/// The places in an order that is the same for a seed: which of them are shown is told in a report.
+fn drawn(mut places: Vec<usize>, seed: u64) -> Vec<usize> {
+    places.sort_by_cached_key(|place| {
+        let mut hash = DefaultHasher::new();
+        (seed, place).hash(&mut hash);
+        hash.finish()
+    });
+    places
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +248,13 @@ mod tests {
             assert!(!all[order[0]].is_right(), "{order:?}");
             assert_eq!(order.iter().sum::<usize>(), 10);
         }
+    }
+
+    #[test]
+    fn each_seed_draws_an_order_of_its_own_of_all() {
+        let of = |seed| drawn((0..60).collect(), seed);
+        assert!(of(1) == of(1) && of(1) != of(2));
+        assert_eq!(of(1).iter().sum::<usize>(), 59 * 30);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Tensor operations of dfdx at the sizes that are asked, compiled once.
 //!
 //! dfdx's functions are generic, and whoever calls one compiles it: each submission would compile them anew. rustc takes a
-//! function that a crate below has compiled already, so the program of a submission is linked with this crate. Nothing here is
-//! ever called: it is a table of operations by shapes, and it says nothing of what a task needs.
+//! function that a crate below has compiled already, so the program of a submission is linked with this crate. The course
+//! calls nothing of it: it is a table of operations by shapes, and it says nothing of what a task needs.
 
 use tensor::*;
 
