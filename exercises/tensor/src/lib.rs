@@ -63,6 +63,6 @@ pub fn close_tape() {
 fn must_be_open() {
     assert!(
         !CLOSED.load(Ordering::Relaxed),
-        "`backward` runs dfdx's tape, and this task is to be solved without: compute the gradient by its formula"
+        "`backward` runs dfdx's tape, and this task is to be solved without it: compute the gradient by its formula"
     );
 }

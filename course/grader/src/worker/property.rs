@@ -3,7 +3,7 @@
 //! Each party is met by a fresh process in a sandbox of its own, in an order that nobody knows, and many at the same time. So
 //! no process has anything of the parties that the others met: not a file, not a number that they could change. Two things
 //! are left to it. The clock tells when the slowest one of the round before had ended. And the load of the processor tells
-//! who computes at the same time: 32 of 80 tries to vote by it got the points (the book, "How a grader is fooled").
+//! who computes at the same time: more than a third of the tries to vote by it got the points (the book, "How a grader is fooled").
 //!
 //! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. Whoever has caught
 //! enough by then has passed, and is not shown the others. Else these come, with those that are right once more.

@@ -151,11 +151,11 @@ macro_rules! rows {
             use super::*;
             $(pub mod $name {
                 use super::*;
-                pub fn flat(values: Vec<f32>, n: usize) -> Of<(usize, Const<$n>)> {
-                    Cpu::default().tensor_from_vec(values, (n, Const::<$n>))
-                }
                 type Rows = (usize, usize, Const<$n>);
                 type Turned = (Const<$n>, usize, usize);
+                pub fn flat(values: Vec<f32>, shape: (usize, Const<$n>)) -> Of<(usize, Const<$n>)> {
+                    Cpu::default().tensor_from_vec(values, shape)
+                }
                 pub fn turned(values: Vec<f32>, shape: Turned) -> Of<Rows> {
                     let x: Of<Turned> = Cpu::default().tensor_from_vec(values, shape);
                     x.permute::<_, Axes3<2, 1, 0>>()
@@ -269,9 +269,6 @@ macro_rules! turned_heads {
                 type Table = (usize, Const<$n>);
                 pub fn part(x: Of<Table>, from: std::ops::Range<usize>, to: Table) -> Of<Table> {
                     x.slice((from, ..)).reshape_like(&to)
-                }
-                pub fn of_values(values: Vec<f32>, shape: Table) -> Of<Table> {
-                    Cpu::default().tensor_from_vec(values, shape)
                 }
                 pub fn one_for_all(x: Of<(Const<$n>,)>, shape: Table) -> Of<Table> {
                     x.broadcast_like::<Table, Axis<0>>(&shape)
