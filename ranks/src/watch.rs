@@ -112,8 +112,6 @@ fn look() {
         if let Some(roll) = &watch.roll
             && launcher_is_gone(roll)
         {
-            // Nobody else removes it now, and nobody reads what would be written there.
-            let _ = std::fs::remove_dir_all(roll);
             die(&format!("rank {}: the command that started the ranks has ended", watch.rank));
         }
     }
@@ -259,7 +257,8 @@ fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Says why this rank ends: in the roll, where the launcher reads it, or on standard error if there is none.
+/// What a rank does last when it ends badly: it says why, in the roll, where the launcher reads it, or on standard error if
+/// there is none. Where the launcher is gone, nobody reads it, and nothing is left of the roll.
 pub fn report(why: &str) {
     let (rank, _) = started_as();
     let line = why.lines().next().unwrap_or_default();
@@ -268,10 +267,22 @@ pub fn report(why: &str) {
             let file =
                 OpenOptions::new().create(true).append(true).open(roll.join(format!("{rank}.why")));
             let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+            if launcher_is_gone(roll) {
+                clear(roll);
+            }
         }
         None => {
             let _ = writeln!(std::io::stderr(), "rank {rank}: {line}");
         }
+    }
+}
+
+/// Removes the roll, which nobody else does now. At the first rank's end, mpirun kills the others where they are: so none ends
+/// before the roll is gone, and until then others may still write there.
+fn clear(roll: &Path) {
+    let deadline = Instant::now() + MOST_GRACE;
+    while std::fs::remove_dir_all(roll).is_err() && roll.exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -312,5 +323,19 @@ mod tests {
             }
         });
         assert_eq!(std::fs::read_dir(roll.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_roll_is_cleared_while_others_write_there() {
+        let roll = tempfile::tempdir().unwrap();
+        let write =
+            |number: usize| std::fs::write(roll.path().join((number % 50).to_string()), "").is_ok();
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..5_000).all(write));
+            }
+            clear(roll.path());
+            assert!(!roll.path().exists());
+        });
     }
 }
