@@ -332,8 +332,9 @@ mod tests {
             |number: usize| std::fs::write(roll.path().join((number % 50).to_string()), "").is_ok();
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| (0..5_000).all(write));
+                scope.spawn(|| (0..20_000).all(write));
             }
+            while !roll.path().join("49").exists() {}
             clear(roll.path());
             assert!(!roll.path().exists());
         });
