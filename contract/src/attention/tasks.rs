@@ -144,8 +144,8 @@ static TYPES: Rule = Rule {
 /// their neighbours. `h`, `nh`, `nkv`, `hd`.
 fn sizes() -> Vec<Vec<usize>> {
     let mut all = Vec::new();
-    for (nh, nkv) in (0..=9usize).flat_map(|nh| (0..=nh + 2).map(move |nkv| (nh, nkv))) {
-        for hd in 0..=6usize {
+    for (nh, nkv) in (0..=6usize).flat_map(|nh| (0..=nh + 2).map(move |nkv| (nh, nkv))) {
+        for hd in 0..=4usize {
             let h = nh * hd;
             all.extend(
                 [h, h + 1, h + hd, h.saturating_sub(hd), nkv * hd, hd].map(|h| [h, nh, nkv, hd]),
