@@ -266,6 +266,17 @@ pub enum Error {
         asked: usize,
     },
 
+    /// A cache that would be cut behind its end.
+    #[error(
+        "the cache has {kept} positions, and can't be cut to {positions}: cut it to at most {kept}"
+    )]
+    BehindCache {
+        /// `p`, the positions that are kept.
+        kept: usize,
+        /// The positions that should be left.
+        positions: usize,
+    },
+
     /// A weight file that can't be written, read, or does not fit the module.
     #[error("{path}: {reason}")]
     Weights {

@@ -2,7 +2,7 @@
 
 use super::formula::{Sizes, biased_attention, check_attention, check_bias};
 use super::fused::{Attend, Bias};
-use crate::checks::{check_size, require, same_shape};
+use crate::checks::{check_size, same_shape};
 use crate::cpu::{Values, is_fused, wide, zeros};
 use crate::error::{Error, Result};
 use crate::position::ScoreBias;
@@ -162,8 +162,10 @@ impl<const NKV: usize, const HD: usize, F: Float, D: Backend<F>> KvCache<NKV, HD
     /// # Errors
     /// More positions than there are; what the device reports. Then the cache is as it was.
     pub fn truncate(&mut self, positions: usize) -> Result<()> {
-        let rule = "at most those that are kept";
-        require(positions <= self.positions(), "positions", rule, positions as f64)?;
+        let kept = self.positions();
+        if positions > kept {
+            return Err(Error::BehindCache { kept, positions });
+        }
         if positions == 0 {
             self.clear();
         }

@@ -73,7 +73,7 @@ impl CheckpointConfig {
             num_attention_heads,
             num_key_value_heads: settings.size_or("num_key_value_heads", num_attention_heads)?,
             head_dim: settings.size_or("head_dim", ours)?,
-            rms_norm_eps: settings.number("rms_norm_eps", 1e-6)?,
+            rms_norm_eps: settings.eps("rms_norm_eps", 1e-6)?,
             rope_theta: settings.rope_theta()?,
             max_position_embeddings: settings.size_or("max_position_embeddings", 2048)?,
             tie_word_embeddings: settings.flag("tie_word_embeddings")?,
@@ -110,6 +110,18 @@ impl Settings<'_> {
             None => Ok(default),
             Some(value) => value.as_f64().ok_or_else(|| refuse(name, "a number", value)),
         }
+    }
+
+    /// What keeps a root away from 0.
+    fn eps(&self, name: &str, default: f64) -> Result<f64, Problem> {
+        let eps = self.number(name, default)?;
+        if eps < 0.0 { Err(refuse(name, "0, or a positive number", &eps.into())) } else { Ok(eps) }
+    }
+
+    /// A base of frequencies.
+    fn base(&self, name: &str, default: f64) -> Result<f64, Problem> {
+        let base = self.number(name, default)?;
+        if base > 1.0 { Ok(base) } else { Err(refuse(name, "above 1", &base.into())) }
     }
 
     fn flag(&self, name: &str) -> Result<bool, Problem> {
@@ -149,7 +161,7 @@ impl Settings<'_> {
     /// RoPE's base. It stands beside the other settings or, in newer files, among `rope_parameters`. There, and in
     /// `rope_scaling`, stands also how frequencies are scaled, if they are.
     fn rope_theta(&self) -> Result<f64, Problem> {
-        let mut base = self.number("rope_theta", 10_000.0)?;
+        let mut base = self.base("rope_theta", 10_000.0)?;
         for place in ["rope_scaling", "rope_parameters"] {
             let Some(value) = self.get(place) else { continue };
             let Value::Object(rope) = value else {
@@ -170,7 +182,7 @@ impl Settings<'_> {
                 let name = format!("{place}.partial_rotary_factor");
                 return Err(unsupported(&name, &partial.into(), "1"));
             }
-            base = rope.number("rope_theta", base)?;
+            base = rope.base("rope_theta", base)?;
         }
         Ok(base)
     }

@@ -263,7 +263,11 @@ fn wrong_settings_are_named() {
         ("num_hidden_layers", json!(2.5), "`num_hidden_layers` must be a whole number"),
         ("num_attention_heads", json!("6"), "`num_attention_heads` must be a whole number"),
         ("rms_norm_eps", json!("small"), "`rms_norm_eps` must be a number"),
-        ("rms_norm_eps", json!(-1e-5), "eps must be 0, or a positive number"),
+        (
+            "rms_norm_eps",
+            json!(-1e-5),
+            "`rms_norm_eps` must be 0, or a positive number, got -0.00001",
+        ),
         ("tie_word_embeddings", json!("no"), "`tie_word_embeddings` must be true or false"),
         ("eos_token_id", json!("</s>"), "`eos_token_id` must be a token id"),
         ("vocab_size", json!(62), "`vocab_size` is 62 in the file and 61 in the type"),
@@ -299,8 +303,9 @@ fn wrong_settings_are_named() {
         ("rope_parameters", json!({"rope_type": "longrope"}), "is \"longrope\""),
         ("rope_parameters", json!({"rope_type": 7}), "`rope_parameters.rope_type` is 7"),
         ("rope_parameters", json!("default"), "`rope_parameters` must be an object"),
-        ("rope_parameters", json!({"rope_theta": 0.5}), "base must be"),
+        ("rope_parameters", json!({"rope_theta": 0.5}), "`rope_theta` must be above 1, got 0.5"),
         ("rope_parameters", json!({"rope_theta": "1e4"}), "`rope_theta` must be a number"),
+        ("rope_theta", json!(0), "`rope_theta` must be above 1, got 0"),
         ("max_position_embeddings", json!(1u64 << 40), "positions are too many"),
     ];
     for (name, value, words) in cases {

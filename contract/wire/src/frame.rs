@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 
 /// The most bytes of a frame. The largest case of the contract is far below it.
 pub const MOST: usize = 64 << 20;
+/// As much as a pipe holds.
+const AT_ONCE: usize = 64 << 10;
 
 /// The two ends of a conversation.
 pub struct Ends {
@@ -16,6 +18,7 @@ pub struct Ends {
 impl Ends {
     /// Reads from the one and writes to the other.
     pub fn new(reader: impl Read + 'static, writer: impl Write + 'static) -> Self {
+        let reader = BufReader::with_capacity(AT_ONCE, reader);
         Self { reader: Box::new(reader), writer: Box::new(writer) }
     }
 
@@ -32,8 +35,9 @@ impl Ends {
         if bytes.len() > MOST {
             return Err(io::Error::other(format!("a message of {} bytes", bytes.len())));
         }
-        self.writer.write_all(&(bytes.len() as u32).to_le_bytes())?;
-        self.writer.write_all(bytes)?;
+        // At once: by a length that comes alone, the other side would be woken for nothing.
+        let length = (bytes.len() as u32).to_le_bytes();
+        self.writer.write_all(&[&length[..], bytes].concat())?;
         self.writer.flush()
     }
 
@@ -51,7 +55,7 @@ impl Ends {
             )));
         }
         // Memory grows with what comes, and not with what is announced.
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(len.min(AT_ONCE));
         let got = (&mut self.reader).take(len as u64).read_to_end(&mut bytes)?;
         if got < len { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
     }
