@@ -1,6 +1,6 @@
 //! A class: all submissions, some at a time, each with a result of its own.
 
-use crate::changes::Changes;
+use crate::changes::{Changes, Entry};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::grade::Judge;
@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use learner::exercise::Workspace;
 use learner::progress::with_spinner;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -71,10 +71,12 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     if let Some((nth, of)) = arguments.shard {
         all = shard(all, nth, of);
     }
+    too_many_points(&changes, &settings)?;
+    not_within(&arguments.out, &arguments.submissions)?;
     let folder = Folder::open(&arguments.out)?;
     let others = others(&folder, &names, whose)?;
     unknown_changes(&changes, &names, &others)?;
-    let seed = seed(&folder, arguments.seed)?;
+    let seed = seed(&folder, arguments.seed, arguments.anew)?;
     let judge = with_spinner(|says| -> Result<Judge> {
         says("building what submissions are linked with");
         let parts = Parts::build(&course, says)?;
@@ -157,6 +159,59 @@ fn unknown_changes(changes: &Changes, names: &[String], others: &[String]) -> Re
     }
 }
 
+/// No change gives more than a task is worth: in a gradebook it would be more than all.
+fn too_many_points(changes: &Changes, settings: &Settings) -> Result<()> {
+    let tasks = settings.selected().unwrap_or_default();
+    let worth = |name: &Option<String>| -> f64 {
+        let of = tasks.iter().filter(|task| name.as_ref().is_none_or(|name| task.name == name));
+        of.map(|task| settings.points_of(task)).sum()
+    };
+    // Of a task that is not graded, another message tells.
+    let too_many = |entry: &&Entry| {
+        let most = worth(&entry.task);
+        (entry.task.is_none() || most > 0.0) && entry.points > most
+    };
+    match changes.change.iter().find(too_many) {
+        None => Ok(()),
+        Some(entry) => Err(Error::Argument {
+            what: "a change gives at most what there is to have".to_string(),
+            expected: format!("at most {} points", worth(&entry.task)),
+            got: format!(
+                "{} for {} of \"{}\"",
+                entry.points,
+                entry.task.as_deref().unwrap_or("the whole"),
+                entry.submission
+            ),
+            to_do: "write fewer; or make a task worth more, under [points] in the settings"
+                .to_string(),
+        }),
+    }
+}
+
+/// The folder of results is none of a submission's: results would be handed in, and files of a submission written over.
+fn not_within(out: &Path, submissions: &[PathBuf]) -> Result<()> {
+    // The part of the path that is there.
+    let there = out.ancestors().find_map(|path| match path.as_os_str().is_empty() {
+        true => Path::new(".").canonicalize().ok(),
+        false => path.canonicalize().ok(),
+    });
+    let whose = submissions.iter().find(|path| {
+        path.is_dir()
+            && path
+                .canonicalize()
+                .is_ok_and(|path| there.as_ref().is_some_and(|out| out.starts_with(path)))
+    });
+    match whose {
+        None => Ok(()),
+        Some(path) => Err(Error::Argument {
+            what: "results lie in a folder of their own".to_string(),
+            expected: format!("a folder outside of {}", path.display()),
+            got: out.display().to_string(),
+            to_do: "name another folder with --out".to_string(),
+        }),
+    }
+}
+
 /// The names that are most like a wrong one, or some.
 fn nearest(wrong: &str, names: &[&str]) -> String {
     let (near, others): (Vec<&str>, Vec<&str>) =
@@ -174,10 +229,10 @@ fn sandbox(lines: SandboxLines) -> Sandbox {
     }
 }
 
-/// The seed that is named, or that of the run before, or a new one.
-fn seed(folder: &Folder, named: Option<u64>) -> Result<u64> {
-    let kept = std::fs::read(folder.at("class.json")).ok();
-    let kept = kept.and_then(|text| serde_json::from_slice::<Common>(&text).ok());
+/// The seed that is named, or that of the run before, or a new one. A class has one.
+fn seed(folder: &Folder, named: Option<u64>, anew: bool) -> Result<u64> {
+    let text = std::fs::read(folder.at("class.json")).ok();
+    let kept = text.as_ref().and_then(|text| serde_json::from_slice::<Common>(text).ok());
     let drawn = || {
         // Short enough to be written down.
         getrandom::u32().map(u64::from).map_err(|error| Error::Program {
@@ -185,9 +240,31 @@ fn seed(folder: &Folder, named: Option<u64>) -> Result<u64> {
             reason: error.to_string(),
         })
     };
+    let refused = |expected: String, got: String, to_do: &str| {
+        Err(Error::Argument {
+            what: "a class has one seed, which its results are made with".to_string(),
+            expected,
+            got,
+            to_do: to_do.to_string(),
+        })
+    };
     let seed = match (named, kept) {
+        (Some(seed), Some(Common { seed: before })) if seed != before && !anew => {
+            return refused(
+                format!("--seed {before}, or none"),
+                format!("--seed {seed}"),
+                "leave it out; or grade all of them anew, with --anew",
+            );
+        }
         (Some(seed), _) => seed,
         (None, Some(Common { seed })) => seed,
+        (None, None) if text.is_some() => {
+            return refused(
+                "{\"seed\": a number} in class.json".to_string(),
+                "something else".to_string(),
+                "name the seed with --seed, if you know it; or grade all of them into a new folder",
+            );
+        }
         (None, None) => drawn()?,
     };
     folder.write("class.json", json(&Common { seed })?)?;
@@ -274,4 +351,66 @@ fn grade_all(
     let mut graded = graded.into_inner().expect("no thread panics");
     graded.sort_by(|a, b| a.name.cmp(&b.name));
     error.into_inner().expect("no thread panics").map_or(Ok(graded), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said<T>(result: Result<T>) -> String {
+        result.err().expect("an error").to_string()
+    }
+
+    #[test]
+    fn a_change_gives_no_more_than_a_task_is_worth() {
+        let changes = |task: &str, points: f64| {
+            let text = format!(
+                "[[change]]\nsubmission = 'ann'\n{task}\npoints = {points:?}\nwho = 'me'\nwhen = 2026-01-01\nwhy = 'why'\n"
+            );
+            Changes::read(&text).unwrap()
+        };
+        let settings =
+            Settings::read("tasks = ['norm/forward', 'norm/half']\n[points]\n'norm/half' = 2.5")
+                .unwrap();
+        let of = |task: &str, points| too_many_points(&changes(task, points), &settings);
+        let forward = f64::from(contract::registry::task("norm/forward").unwrap().points);
+        of("task = 'norm/forward'", forward).unwrap();
+        of("task = 'norm/half'", 2.5).unwrap();
+        of("", forward + 2.5).unwrap();
+        assert!(said(of("task = 'norm/half'", 3.0)).contains("at most 2.5 points"));
+        assert!(said(of("", forward + 3.0)).contains("the whole"));
+    }
+
+    #[test]
+    fn results_lie_in_a_folder_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(at("class/ann")).unwrap();
+        for out in ["class", "class/ann/out", "class/new/out"] {
+            let said = said(not_within(&at(out), &[at("class")]));
+            assert!(said.contains("a folder outside of"), "{said}");
+        }
+        not_within(&at("out"), &[at("class")]).unwrap();
+        not_within(&at("class/out"), &[at("class/ann")]).unwrap();
+        // Of others' files nothing is written over, and no lock is left there.
+        assert!(said(Folder::open(&at("class")).map(drop)).contains("has other files"));
+        assert!(!at("class/.lock").exists());
+        drop(Folder::open(&at("out")).unwrap());
+        Folder::open(&at("out")).unwrap();
+    }
+
+    #[test]
+    fn a_class_has_one_seed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::open(folder.path()).unwrap();
+        let drawn = seed(&folder, None, false).unwrap();
+        assert_eq!(seed(&folder, None, false).unwrap(), drawn);
+        assert_eq!(seed(&folder, Some(drawn), false).unwrap(), drawn);
+        let refused = said(seed(&folder, Some(drawn + 1), false));
+        assert!(refused.contains(&format!("--seed {drawn}, or none")), "{refused}");
+        assert_eq!(seed(&folder, Some(drawn + 1), true).unwrap(), drawn + 1);
+        folder.write("class.json", "{").unwrap();
+        assert!(said(seed(&folder, None, false)).contains("in class.json"));
+        assert_eq!(seed(&folder, Some(drawn), false).unwrap(), drawn);
+    }
 }

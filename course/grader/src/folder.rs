@@ -15,8 +15,18 @@ impl Folder {
     /// Makes the folder, or takes it.
     ///
     /// # Errors
-    /// It can't be made; another grader works in it.
+    /// It can't be made; it is somebody's folder of other things; another grader works in it.
     pub fn open(path: &Path) -> Result<Self> {
+        // The first files of a call. Elsewhere nothing is ours, and a file of the same name would be written over.
+        let is_ours = [".lock", "class.json"].iter().any(|name| path.join(name).exists());
+        if !is_ours && path.read_dir().is_ok_and(|mut files| files.next().is_some()) {
+            return Err(Error::Argument {
+                what: "results lie in a folder of their own".to_string(),
+                expected: "a new or empty folder, or one of an earlier call".to_string(),
+                got: format!("{}, which has other files", path.display()),
+                to_do: "name another folder with --out".to_string(),
+            });
+        }
         std::fs::create_dir_all(path).map_err(Error::file(path, "can't be made"))?;
         let lock = path.join(".lock");
         let file = File::options().create(true).truncate(false).write(true).open(&lock);

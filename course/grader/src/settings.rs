@@ -111,6 +111,11 @@ impl Settings {
                  {submission_seconds}"
             ));
         }
+        if let Some(maximum) = settings.columns.maximum
+            && !(maximum.is_finite() && maximum > 0.0)
+        {
+            return Err(format!("[columns] maximum: more than 0, got {maximum}"));
+        }
         if settings.cases == Some(0) {
             return Err("cases: at least 1, got 0".to_string());
         }
@@ -207,6 +212,7 @@ mod tests {
         );
         assert!(said("tasks = ['norm']\nexclude = ['norm']").contains("all of them"));
         assert!(said("cases = 0").contains("got 0"));
+        assert!(said("[columns]\nmaximum = 0").contains("more than 0, got 0"));
         assert!(said("taks = []").contains("taks"));
     }
 

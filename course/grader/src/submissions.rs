@@ -242,7 +242,7 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
                 Some((_, of)) if of.len() > 1 => Source::None {
                     why: format!(
                         "it holds the folders of several participants. If you made it, and not a student, name it in a call of its \
-                         own: cargo course grade \"{}\"",
+                         own: cargo course grade \"{}\" --out FOLDER",
                         path.display()
                     ),
                 },

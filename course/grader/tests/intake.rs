@@ -190,6 +190,17 @@ fn what_counts_is_never_guessed() {
     assert_eq!(files(&same), ["norm"]);
     let left = &same.unwrap().left_out;
     assert!(left.iter().any(|left| left.name == "figures.zip: figure.png"), "{left:?}");
+    // A file that was finished elsewhere than the starter lies. What was saved before a reset is not meant.
+    let finished = format!("{NORM}\n// task norm/uniform: begin\n");
+    class.write("starter/exercises/src/norm.rs", NORM);
+    class.write("starter/exercises/backups/norm.rs", &finished);
+    class.write("starter/exercises/tests/autograder/seats/norm.rs", "// the course's own");
+    assert_eq!(files(&take(&class.at("starter"))), ["norm"]);
+    class.write("starter/final/norm.rs", NORM);
+    assert_eq!(files(&take(&class.at("starter"))), ["norm"]);
+    class.write("starter/final/norm.rs", &finished);
+    let said = why(take(&class.at("starter")));
+    assert!(said.contains("final/norm.rs") && said.contains("not clear"), "{said}");
     // One that can't be read may hold others.
     class.write("damaged/norm.rs", NORM);
     class.write("damaged/new.zip", "PK");
@@ -356,11 +367,22 @@ fn what_canvas_makes_of_a_class_is_opened_as_it_is() {
 #[test]
 fn a_name_that_is_nearly_right_is_told() {
     let class = Class::new();
-    for name in ["Norm.rs", "norm (1).rs", "norm-2.rs", "NORM.RS"] {
+    for name in ["Norm.rs", "norm (1).rs", "norm-2.rs", "NORM.RS", "norm.rs.txt"] {
         class.write(&format!("{name}/{name}"), NORM);
         let said = why(take(&class.at(name)));
         assert!(said.contains("hand it in as norm.rs"), "{name}: {said}");
+        // Beside another file, its tasks would have 0 points. Beside the right one it is none that is missing.
+        class.write(&format!("{name}/loss.rs"), "");
+        let said = why(take(&class.at(name)));
+        assert!(said.contains("there is no norm.rs") && said.contains(name), "{said}");
+        class.write(&format!("{name}/norm.rs"), NORM);
+        assert_eq!(files(&take(&class.at(name))), ["loss", "norm"]);
     }
+    // The same, of a file that can't be taken.
+    class.write("unread/loss.rs", "");
+    class.write("unread/norm.rs", [0xff, 0xfe]);
+    let said = why(take(&class.at("unread")));
+    assert!(said.contains("norm.rs can't be taken: it is not UTF-8"), "{said}");
     class.write("other/normal.rs", NORM);
     assert!(!why(take(&class.at("other"))).contains("hand it in as"));
 }

@@ -227,7 +227,11 @@ fn models_that_can_not_be_used() {
         ("config.json", |file| in_json(file, "num_hidden_layers", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "max_position_embeddings", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "rms_norm_eps", (-1).into()), "eps"),
-        ("config.json", |file| in_json(file, "rope_theta", 0.into()), "base"),
+        (
+            "config.json",
+            |file| in_json(file, "rope_theta", 0.into()),
+            "`rope_theta` must be above 1",
+        ),
         ("tokenizer.json", |file| fs::remove_file(file).unwrap(), "tokenizer.json"),
         ("tokenizer.json", |file| change(file, Vec::clear), "tokenizer can't be used"),
         (

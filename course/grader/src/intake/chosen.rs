@@ -14,11 +14,23 @@ type Files = BTreeMap<&'static str, String>;
 impl Finds {
     /// The files that are meant: those of one place. `looked` says whether all of the submission was gone through.
     pub(super) fn chosen(mut self, looked: Result<(), String>) -> Result<Taken, NotTaken> {
-        let files = looked.and_then(|()| self.of_one_place());
+        let files =
+            looked.and_then(|()| self.of_one_place()).and_then(|files| self.complete(files));
         let left_out = listed(self.left_out);
         match files {
             Ok(files) => Ok(Taken { files, left_out }),
             Err(why) => Err(NotTaken { why, found: left_out }),
+        }
+    }
+
+    /// The files, if none is missing that may be there by another name: its tasks would have 0 points.
+    fn complete(&self, files: Files) -> Result<Files, String> {
+        match self.near.iter().find(|(slug, _)| !files.contains_key(slug)) {
+            None => Ok(files),
+            Some((slug, place)) => Err(format!(
+                "there is no {slug}.rs, and {place} may be it by another name, so it is not clear what is handed in. Hand it in as \
+                 {slug}.rs, or without that file"
+            )),
         }
     }
 
@@ -66,6 +78,12 @@ impl Finds {
         folders.dedup();
         if folders.iter().any(|folder| own(folder)) {
             folders.retain(|folder| own(folder));
+            if let Some(other) = elsewhere(&found, own) {
+                return Err(format!(
+                    "{other} is another file of the exercises than those in exercises/src, and it is not clear which one is meant. \
+                     Hand in exercises/src alone"
+                ));
+            }
         }
         let folder = match &folders[..] {
             [] => return Err(self.nothing()),
@@ -83,7 +101,7 @@ impl Finds {
             }
         };
         let mut files = Files::new();
-        let mut unread: Vec<&'static str> = Vec::new();
+        let (mut twice, mut unread) = (None, None);
         for Found { archive, folder: of, slug, content } in found {
             self.within = archive;
             let name = if of.is_empty() { format!("{slug}.rs") } else { format!("{of}/{slug}.rs") };
@@ -98,19 +116,25 @@ impl Finds {
                 Ok(text) => match files.get(slug) {
                     None => _ = files.insert(slug, text),
                     Some(other) if *other == text => self.leave(&name, "it is there twice"),
-                    Some(_) => unread.push(slug),
+                    Some(_) => twice = Some(slug),
                 },
                 Err(why) => {
                     self.leave(&name, &why);
-                    unread.push(slug);
+                    unread = Some((slug, name, why));
                 }
             }
         }
         self.within.clear();
-        if let Some(slug) = unread.iter().find(|slug| files.contains_key(**slug)) {
+        twice = twice
+            .or(unread.as_ref().map(|(slug, ..)| *slug).filter(|slug| files.contains_key(slug)));
+        if let Some(slug) = twice {
             return Err(format!(
                 "{slug}.rs is there twice, the two are not the same, and it is not clear which one is meant. Hand in one"
             ));
+        }
+        // Its tasks would have 0 points.
+        if let Some((_, name, why)) = unread.filter(|_| !files.is_empty()) {
+            return Err(format!("{name} can't be taken: {why}"));
         }
         if files.is_empty() { Err(self.nothing()) } else { Ok(files) }
     }
@@ -132,6 +156,24 @@ impl Finds {
             said.collect::<Vec<_>>().join(", ")
         )
     }
+}
+
+/// A learner's file outside of `exercises/src`, which has none like it. What `cargo course reset` has saved is none that is
+/// meant, and neither is a file of the course that has the same name.
+fn elsewhere(found: &[Found], own: impl Fn(&str) -> bool) -> Option<String> {
+    let is_learners = |one: &Found| {
+        let mark = format!("// task {}/", one.slug);
+        let text = one.content.as_ref().map(|bytes| String::from_utf8_lossy(bytes));
+        !one.folder.ends_with("exercises/backups") && text.is_ok_and(|text| text.contains(&mark))
+    };
+    let is_there = |one: &Found| {
+        found
+            .iter()
+            .any(|mine| own(&mine.folder) && mine.slug == one.slug && mine.content == one.content)
+    };
+    let other = found.iter().find(|one| !own(&one.folder) && is_learners(one) && !is_there(one))?;
+    let folder = if other.folder.is_empty() { String::new() } else { format!("{}/", other.folder) };
+    Some(shown(&format!("{folder}{}.rs", other.slug)))
 }
 
 /// A place, by its archive or by its files.

@@ -88,6 +88,8 @@ struct Found {
 struct Finds {
     found: Vec<Found>,
     left_out: Vec<LeftOut>,
+    /// Files whose names are nearly a learner's: whose, and what they are called.
+    near: Vec<(&'static str, String)>,
     /// Archives in the submission that can't be read, and why.
     unread: Vec<(String, String)>,
     /// The archive in the submission that is being looked through; empty, if it is the submission itself.
@@ -174,13 +176,13 @@ fn slug_of(file: &str) -> Option<&'static str> {
 /// Why most files are left out.
 const OTHER: &str = "not one of the learner's files";
 
-/// The name that a file should have: `norm.rs` for `Norm.rs`, `norm-1.rs` and `norm (1).rs`.
-fn meant(file: &str) -> Option<String> {
+/// The component whose file this may be, by another name: `Norm.rs`, `norm-1.rs`, `norm (1).rs` or `norm.rs.txt` for `norm.rs`.
+fn meant(file: &str) -> Option<&'static str> {
     let lower = file.to_lowercase();
+    let lower = lower.strip_suffix(".txt").unwrap_or(&lower);
     let stem = lower.strip_suffix(".rs")?;
     let number = |c: char| c.is_ascii_digit() || " ()-_".contains(c);
-    let name = format!("{}.rs", stem.trim_end_matches(number));
-    slug_of(&name).map(|_| name)
+    slug_of(&format!("{}.rs", stem.trim_end_matches(number)))
 }
 
 /// Why a file is left out that is neither a learner's nor an archive.
@@ -191,9 +193,11 @@ fn not_wanted(file: &str) -> Cow<'static, str> {
         "the course's own file: nobody changes it, and the course has it".into()
     } else if CLOSED.iter().any(|end| lower.ends_with(end)) {
         "an archive that is not opened: hand in a .zip or a .tar.gz".into()
-    } else if let Some(name) = meant(file) {
-        format!("not one of the learner's files by its name: if it is {name}, hand it in as {name}")
-            .into()
+    } else if let Some(slug) = meant(file) {
+        format!(
+            "not one of the learner's files by its name: if it is {slug}.rs, hand it in as {slug}.rs"
+        )
+        .into()
     } else {
         OTHER.into()
     }
@@ -204,6 +208,7 @@ impl Finds {
         Self {
             found: Vec::new(),
             left_out: Vec::new(),
+            near: Vec::new(),
             unread: Vec::new(),
             within: String::new(),
             entries: 0,
@@ -215,11 +220,16 @@ impl Finds {
 
     /// Something that is not taken.
     fn leave(&mut self, name: &str, why: &str) {
-        let name = match self.within.as_str() {
+        let name = self.place_of(name);
+        self.left_out.push(LeftOut { name, why: why.to_string() });
+    }
+
+    /// A name, with the archive that is being looked through.
+    fn place_of(&self, name: &str) -> String {
+        match self.within.as_str() {
             "" => shown(name),
             archive => shown(&format!("{archive}: {name}")),
-        };
-        self.left_out.push(LeftOut { name, why: why.to_string() });
+        }
     }
 
     /// Whether a file is a learner's, by its name. What is no archive either is left out.
@@ -227,6 +237,10 @@ impl Finds {
         let wanted = slug_of(file).is_some();
         if !wanted && !is_archive(file) {
             self.leave(name, &not_wanted(file));
+            if let Some(slug) = meant(file) {
+                let place = self.place_of(name);
+                self.near.push((slug, place));
+            }
         }
         wanted
     }
