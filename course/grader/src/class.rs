@@ -10,7 +10,7 @@ use crate::record::{Record, Sandbox};
 use crate::settings::Settings;
 use crate::submissions::{Submissions, found, refuse_twins, shard};
 use crate::systems::System;
-use crate::told::{Anew, Told};
+use crate::told::{Anew, Forgotten, Told};
 use crate::{intake, package};
 use course::arguments::{Format, GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -90,17 +90,21 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or
     // from other machines.
     let mut records = folder.records();
+    let mut forgotten = Forgotten::default();
     for record in &mut records {
+        let regraded = anew.iter().find(|one| one.name == record.submission);
+        let before = regraded.map_or(Some(&*record), |one| one.before.as_ref()).cloned();
         // A task less or more in the settings: what was graded by others stays as it was.
         if record.judge == judge.digest {
             judge.points(record);
         }
         changes.apply(record);
+        forgotten.see(before.as_ref(), record);
         write_record(&folder, record)?;
     }
     let also = output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
     let (judge, settings) = (judge.digest.as_str(), &judge.settings);
-    let told = Told { records: &records, anew, others, also, changes: &changes, judge };
+    let told = Told { records: &records, anew, others, also, changes: &changes, judge, forgotten };
     told.tell(&arguments.out, &settings.columns);
     Ok(records.iter().all(Record::has_points))
 }

@@ -15,6 +15,46 @@ pub struct Anew {
     pub before: Option<Record>,
 }
 
+/// What an earlier call was told to do with points that were there already, and this one was not.
+#[derive(Debug, Default)]
+pub struct Forgotten {
+    /// Who had points by hand, and has the computed ones now.
+    changes: Vec<String>,
+    /// To which maximum points were scaled.
+    maximum: Option<f64>,
+}
+
+impl Forgotten {
+    /// Compares a record with what it was.
+    pub fn see(&mut self, before: Option<&Record>, now: &Record) {
+        let Some(before) = before else { return };
+        if now.changed.is_empty() && !before.changed.is_empty() {
+            self.changes.push(now.submission.clone());
+        }
+        if now.maximum.is_none() {
+            self.maximum = self.maximum.or(before.maximum);
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.changes.is_empty() {
+            let _ = writeln!(
+                text,
+                "warning: had points by hand, and have the computed ones now: {}. Was --changes left out?",
+                list(&self.changes)
+            );
+        }
+        if let Some(maximum) = self.maximum {
+            let _ = writeln!(
+                text,
+                "warning: points for a gradebook were scaled to {maximum}, and are the course's now. Was --settings left out?"
+            );
+        }
+        text
+    }
+}
+
 /// All that is told.
 pub struct Told<'a> {
     /// The class.
@@ -29,6 +69,8 @@ pub struct Told<'a> {
     pub changes: &'a Changes,
     /// The rules of this call: the course's files and the settings.
     pub judge: &'a str,
+    /// What was not said again.
+    pub forgotten: Forgotten,
 }
 
 /// Names of a list that are told.
@@ -103,6 +145,7 @@ impl Told<'_> {
                 list(&by_others)
             );
         }
+        text += &self.forgotten.text();
         for (name, task) in self.changes.without_tasks(self.records) {
             let _ = writeln!(
                 text,

@@ -341,8 +341,13 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
     assert!(nothing.status.code() == Some(2) && said.contains("name the folder"), "{said}");
     assert!(!class.at("nothing").exists());
 
-    // A decision that is named no more counts no more.
-    assert_eq!(late(&[]).status.code(), Some(1));
+    // A decision that is named no more counts no more, which is told, as it is of the gradebook's maximum.
+    alone(&other);
+    let output = late(&[]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = format!("have the computed ones now: {}. Was --changes left out?", folder(3));
+    assert!(said.contains(&words) && said.contains("were scaled to 60"), "{said}");
     assert_eq!(class.record(&folder(3)).points, None);
     assert!(!gradescope.exists());
 
