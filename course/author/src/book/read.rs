@@ -55,7 +55,10 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let server = Server::bind(options.port)?;
     let site = workspace.path(SITE);
-    let Built { pages, .. } = built(&workspace, &site)?;
+    let Built { pages, .. } = with_spinner(|progress| {
+        progress("building the book");
+        renew(&workspace.path(""))
+    })?;
     let url = server.url();
     terminal.line(&format!("The book is at {url}: {pages} pages. Ctrl-C ends."))?;
     if options.open && opener::open_browser(&url).is_err() {
@@ -83,25 +86,37 @@ fn beside(workspace: &Workspace, terminal: &mut Terminal) -> Result<bool> {
 /// There is no free port; what is wrong in the sources of the book.
 pub fn ready(root: &Path) -> Result<(Server, PathBuf)> {
     let server = Server::bind(None)?;
-    let site = root.join(SITE);
-    build(root, &site)?;
-    Ok((server, site))
+    renew(root)?;
+    Ok((server, root.join(SITE)))
+}
+
+/// Builds the site that is served. Of two at once, one builds after the other, and neither takes pages from one that is served:
+/// a new site takes the place of the old one when it is whole.
+fn renew(root: &Path) -> Result<Built> {
+    let (site, target) = (root.join(SITE), root.join("target"));
+    std::fs::create_dir_all(&target)?;
+    let lock = std::fs::File::create(target.join("book.lock"))?;
+    lock.lock()?;
+    let work = tempfile::tempdir_in(&target)?;
+    let (new, old) = (work.path().join("new"), work.path().join("old"));
+    let built = build(root, &new)?;
+    if site.exists() {
+        std::fs::rename(&site, old)?;
+    }
+    std::fs::rename(new, site)?;
+    Ok(built)
 }
 
 /// Writes the site to a folder.
 fn write(workspace: &Workspace, folder: &Path, terminal: &mut Terminal) -> Result<bool> {
     publish::check(folder)?;
     let site = tempfile::tempdir()?;
-    let Built { pages, .. } = built(workspace, site.path())?;
+    let Built { pages, .. } = with_spinner(|progress| {
+        progress("building the book");
+        build(&workspace.path(""), site.path())
+    })?;
     publish::publish(site.path(), folder)?;
     let folder = folder.display();
     terminal.line(&format!("The book is in {folder}: {pages} pages. Open index.html there."))?;
     Ok(true)
-}
-
-fn built(workspace: &Workspace, site: &Path) -> Result<Built> {
-    with_spinner(|progress| {
-        progress("building the book");
-        build(&workspace.path(""), site)
-    })
 }
