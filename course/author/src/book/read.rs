@@ -55,10 +55,7 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     let server = Server::bind(options.port)?;
     let site = workspace.path(SITE);
-    let Built { pages, .. } = with_spinner(|progress| {
-        progress("building the book");
-        renew(&workspace.path(""))
-    })?;
+    let Built { pages, .. } = spinning(|| renew(&workspace.path("")))?;
     let url = server.url();
     terminal.line(&format!("The book is at {url}: {pages} pages. Ctrl-C ends."))?;
     if options.open && opener::open_browser(&url).is_err() {
@@ -111,12 +108,16 @@ fn renew(root: &Path) -> Result<Built> {
 fn write(workspace: &Workspace, folder: &Path, terminal: &mut Terminal) -> Result<bool> {
     publish::check(folder)?;
     let site = tempfile::tempdir()?;
-    let Built { pages, .. } = with_spinner(|progress| {
-        progress("building the book");
-        build(&workspace.path(""), site.path())
-    })?;
+    let Built { pages, .. } = spinning(|| build(&workspace.path(""), site.path()))?;
     publish::publish(site.path(), folder)?;
     let folder = folder.display();
     terminal.line(&format!("The book is in {folder}: {pages} pages. Open index.html there."))?;
     Ok(true)
+}
+
+fn spinning(build: impl FnOnce() -> Result<Built>) -> Result<Built> {
+    with_spinner(|progress| {
+        progress("building the book");
+        build()
+    })
 }
