@@ -1,6 +1,7 @@
 //! What a checkpoint's `config.json` says.
 
 use super::problem::CheckpointProblem as Problem;
+use crate::rope::MAX_TABLE_POSITIONS;
 use serde_json::{Map, Value};
 
 /// The settings of a Llama checkpoint, by their names in `config.json`.
@@ -75,7 +76,7 @@ impl CheckpointConfig {
             head_dim: settings.size_or("head_dim", ours)?,
             rms_norm_eps: settings.eps("rms_norm_eps", 1e-6)?,
             rope_theta: settings.rope_theta()?,
-            max_position_embeddings: settings.size_or("max_position_embeddings", 2048)?,
+            max_position_embeddings: settings.positions("max_position_embeddings", 2048)?,
             tie_word_embeddings: settings.flag("tie_word_embeddings")?,
             eos_token_id: settings.ids("eos_token_id")?,
         })
@@ -103,6 +104,16 @@ impl Settings<'_> {
 
     fn size_or(&self, name: &str, default: usize) -> Result<usize, Problem> {
         if self.get(name).is_none() { Ok(default) } else { self.size(name) }
+    }
+
+    /// Positions that a table of angles can have.
+    fn positions(&self, name: &str, default: usize) -> Result<usize, Problem> {
+        let positions = self.size_or(name, default)?;
+        if positions <= MAX_TABLE_POSITIONS {
+            return Ok(positions);
+        }
+        let rule = format!("at most {MAX_TABLE_POSITIONS}, which a table of angles may have");
+        Err(Problem::Setting { name: name.into(), rule, got: positions.to_string() })
     }
 
     fn number(&self, name: &str, default: f64) -> Result<f64, Problem> {
@@ -189,7 +200,7 @@ impl Settings<'_> {
 }
 
 fn refuse(name: &str, rule: &'static str, got: &Value) -> Problem {
-    Problem::Setting { name: name.into(), rule, got: got.to_string() }
+    Problem::Setting { name: name.into(), rule: rule.into(), got: got.to_string() }
 }
 
 fn unsupported(name: &str, got: &Value, supported: &'static str) -> Problem {

@@ -102,7 +102,10 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
         Some(Value::Object(map)) => map,
         Some(got) => {
             let rule = "an object, of tensors and their files";
-            return Err(refuse(&index, Problem::Setting { name, rule, got: got.to_string() }));
+            return Err(refuse(
+                &index,
+                Problem::Setting { name, rule: rule.into(), got: got.to_string() },
+            ));
         }
         None => return Err(refuse(&index, Problem::MissingSetting { name })),
     };
@@ -115,7 +118,10 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
         let Some(name) = plain else {
             let name = format!("weight_map.{tensor}");
             let rule = "the name of a file in this folder";
-            return Err(refuse(&index, Problem::Setting { name, rule, got: file.to_string() }));
+            return Err(refuse(
+                &index,
+                Problem::Setting { name, rule: rule.into(), got: file.to_string() },
+            ));
         };
         files.insert(folder.join(name));
     }

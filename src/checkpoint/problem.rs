@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum CheckpointProblem {
     /// A file that can't be read.
-    #[error("it can't be read: {0}")]
+    #[error("it can't be read: {0}; see that it is there, whole and readable")]
     File(String),
 
     /// A file of settings that is no JSON, or not an object.
@@ -25,7 +25,7 @@ pub enum CheckpointProblem {
         /// Its name in the file.
         name: String,
         /// The rule, in words.
-        rule: &'static str,
+        rule: String,
         /// What stands there.
         got: String,
     },

@@ -306,7 +306,7 @@ fn wrong_settings_are_named() {
         ("rope_parameters", json!({"rope_theta": 0.5}), "`rope_theta` must be above 1, got 0.5"),
         ("rope_parameters", json!({"rope_theta": "1e4"}), "`rope_theta` must be a number"),
         ("rope_theta", json!(0), "`rope_theta` must be above 1, got 0"),
-        ("max_position_embeddings", json!(1u64 << 40), "positions are too many"),
+        ("max_position_embeddings", json!(1u64 << 40), "at most 16777216"),
     ];
     for (name, value, words) in cases {
         let error = refused("grouped", with_setting(name, value.clone())).to_string();

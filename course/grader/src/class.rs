@@ -84,7 +84,8 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         Judge::new(parts, settings, sandbox(arguments.sandbox), seed)
     })?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = arguments.jobs.map_or(cores, usize::from);
+    // One more: code that waits for nothing until its time is over would let a core wait with it.
+    let jobs = arguments.jobs.map_or(cores + 1, usize::from);
     let anew = grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
 
     // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or

@@ -2,13 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::figures;
-use crate::generate::folder_of;
+use crate::opened::{Opened, has_positions};
 use crate::show::Show;
 use crate::sizes::{Size, Small, Tiny, device};
-use crate::tokens::Tokens;
 use course::arguments::AttentionArguments;
 use kit::attention::maps::{LEAST, Maps, look};
-use quadrivium::checkpoint::Checkpoint;
 use std::path::Path;
 
 /// The most tokens that a map has room for.
@@ -17,21 +15,20 @@ const MOST: usize = 64;
 /// The weights of all heads of the model in a folder, on a text.
 ///
 /// # Errors
-/// A checkpoint that can't be read; a text of too few or too many tokens.
-pub fn maps(folder: &Path, prompt: &str) -> Result<Maps> {
-    let checkpoint = Checkpoint::open(folder)?;
-    let config = checkpoint.config();
-    let tokens = Tokens::load(folder, config.vocab_size)?;
+/// A model that can't be read; a text of too few or too many tokens.
+pub fn maps(model: &Path, prompt: &str) -> Result<Maps> {
+    let Opened { checkpoint, tokens, size, .. } = Opened::new(model)?;
+    has_positions(checkpoint.config(), LEAST)?;
     let dev = device();
     let ids = tokens.encode(prompt)?;
     if ids.is_empty() {
         return Err(Error::Prompt);
     }
-    let most = MOST.min(config.max_position_embeddings);
+    let most = MOST.min(checkpoint.config().max_position_embeddings);
     if !(LEAST..=most).contains(&ids.len()) {
         return Err(Error::PromptLength { tokens: ids.len(), least: LEAST, most });
     }
-    let blocks = match Size::of(&checkpoint) {
+    let blocks = match size {
         Size::Small => look(&Small::from_checkpoint(&dev, &checkpoint)?, &dev, &ids)?,
         Size::Tiny => look(&Tiny::from_checkpoint(&dev, &checkpoint)?, &dev, &ids)?,
     };
@@ -44,7 +41,7 @@ pub fn maps(folder: &Path, prompt: &str) -> Result<Maps> {
 /// A model or a prompt that can't be used; a file that can't be written.
 pub fn run(arguments: &AttentionArguments) -> Result<bool> {
     let AttentionArguments { prompt, model, out } = arguments;
-    let maps = maps(&folder_of(model)?, prompt)?;
+    let maps = maps(model, prompt)?;
     let out = out.as_ref().unwrap_or(model);
     std::fs::create_dir_all(out).map_err(|e| Error::write(out, e))?;
     let (figure, numbers) = (out.join("attention.svg"), out.join("attention.json"));

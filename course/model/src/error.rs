@@ -1,6 +1,7 @@
 //! Why a command stops. Every message says what to do.
 
 use crate::guard::Moment;
+use quadrivium::checkpoint::{CheckpointProblem, SizeDiffers};
 use std::path::Path;
 
 /// The result of everything in this crate that can fail.
@@ -28,8 +29,8 @@ pub enum Error {
         at: usize,
     },
 
-    /// A text that nothing can be learned from.
-    #[error("{name} can't be trained on: {rule}, got {got}; name a longer text after --text")]
+    /// A text that is too small.
+    #[error("{name} can't be used: {rule}, got {got}; name a longer text after --text")]
     Text {
         /// What the text is called.
         name: String,
@@ -110,6 +111,44 @@ pub enum Error {
         reason: String,
     },
 
+    /// A model that is not the one that its run wrote.
+    #[error(
+        "{path}: {reason}; put the folder back as it was, or remove {training} from it, if the model is not meant to \
+         be that run's"
+    )]
+    Changed {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+        /// The file that says what the run wrote.
+        training: &'static str,
+    },
+
+    /// A model that sees fewer tokens at once than it is asked about.
+    #[error(
+        "`max_position_embeddings` is {positions} in the model's config.json, and it is asked about {needed} tokens at \
+         once; choose a model with as many positions"
+    )]
+    Positions {
+        /// Those of the model.
+        positions: usize,
+        /// Those that are asked about.
+        needed: usize,
+    },
+
+    /// A model of another size than those that there are types for.
+    #[error(
+        "{path}: this command uses models of the sizes that it trains, and here {differences}; a program of your own \
+         can load it, with the type of its size"
+    )]
+    OtherSize {
+        /// The file.
+        path: String,
+        /// Each size that differs.
+        differences: String,
+    },
+
     /// A run with other settings stands in the folder.
     #[error(
         "{path} holds a run with other settings: {differences}; give the same ones to go on, name another \
@@ -172,7 +211,7 @@ pub enum Error {
 
     /// The library refused.
     #[error(transparent)]
-    Library(#[from] quadrivium::Error),
+    Library(quadrivium::Error),
 
     /// A figure can't be painted.
     #[error(transparent)]
@@ -181,6 +220,22 @@ pub enum Error {
     /// There is no workspace, or standard output can't be written.
     #[error(transparent)]
     Learner(#[from] learner::Error),
+}
+
+/// The library speaks to who writes a program; here someone calls a command.
+impl From<quadrivium::Error> for Error {
+    fn from(error: quadrivium::Error) -> Self {
+        match error {
+            quadrivium::Error::Checkpoint { path, problem: CheckpointProblem::Sizes(sizes) } => {
+                let one = |size: &SizeDiffers| {
+                    format!("`{}` is {}, not {}", size.name, size.in_file, size.in_type)
+                };
+                let differences = sizes.iter().map(one).collect::<Vec<_>>().join(", ");
+                Self::OtherSize { path, differences }
+            }
+            error => Self::Library(error),
+        }
+    }
 }
 
 impl Error {

@@ -3,17 +3,13 @@
 use crate::corpus::{Corpus, by_position, mean};
 use crate::error::Result;
 use crate::figures;
-use crate::generate::folder_of;
 use crate::network::{Library, Trainee};
-use crate::run;
+use crate::opened::{Opened, has_positions};
 use crate::show::Show;
 use crate::sizes::{SMALL_VOCAB, Size, Small, TINY_VOCAB, Tiny, device};
 use crate::text::Text;
-use crate::tokens::Tokens;
 use crate::train::losses;
 use course::arguments::EvalArguments;
-use quadrivium::checkpoint::Checkpoint;
-use std::path::Path;
 
 /// Looks at a model's held-out loss, as a whole and by position.
 ///
@@ -23,12 +19,12 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     let EvalArguments { text, model: place, out } = arguments;
     let text = Text::read(text)?;
     text.check()?;
-    let folder = folder_of(place)?;
-    let checkpoint = Checkpoint::open(&folder)?;
-    let config = checkpoint.config().clone();
-    let tokens = Tokens::load(&folder, config.vocab_size)?;
-    let (dev, size) = (device(), Size::of(&checkpoint));
-    let corpus = |tokens| Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size);
+    let Opened { checkpoint, tokens, size, state } = Opened::new(place)?;
+    let (dev, config) = (device(), checkpoint.config().clone());
+    let corpus = |tokens| {
+        has_positions(&config, size.batch().1)?;
+        Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)
+    };
     let (corpus, model) = match size {
         Size::Small => {
             let model = Small::from_checkpoint(&dev, &checkpoint)?;
@@ -55,11 +51,14 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
 
     let mut show = Show::new();
     show.text(&text, &corpus)?;
-    if is_of_another_text(&folder, &corpus)? {
+    // Where no run wrote the model, nobody knows what it has seen.
+    if let Some(state) = state
+        && state.settings.text != corpus.fingerprint()?
+    {
         show.another_text()?;
     }
     show.model(&config)?;
-    show.result(&corpus, &trigram, &model)?;
+    show.result(&corpus, &trigram, &model, None)?;
     let rows = bands(s).map(|(from, to)| {
         let of = |by: &[f64]| mean(&by[from - 1..to]);
         (from, to, of(&model_by), of(&trigram_by))
@@ -67,12 +66,6 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     show.positions(rows)?;
     show.figure(&figure)?;
     Ok(true)
-}
-
-/// Whether a run wrote the model, and with other tokens than these. Nobody knows then what of them it has seen.
-fn is_of_another_text(folder: &Path, corpus: &Corpus) -> Result<bool> {
-    let Ok(state) = run::state(folder) else { return Ok(false) };
-    Ok(state.settings.text != corpus.fingerprint()?)
 }
 
 /// How many tokens the model sees: 1, 2, 3 to 4, 5 to 8, and so on to `s`.

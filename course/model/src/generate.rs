@@ -2,15 +2,14 @@
 
 use crate::error::{Error, Result};
 use crate::mine::{Mine, asked};
-use crate::run;
+use crate::opened::Opened;
 use crate::sizes::{Size, Small, Tiny, device};
 use crate::tokens::Tokens;
 use course::arguments::GenerateArguments;
-use quadrivium::checkpoint::Checkpoint;
 use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
 use quadrivium::tensor::*;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A model that goes on with a text.
 pub trait Writer {
@@ -70,27 +69,14 @@ macro_rules! writer {
 writer!(Small, LlamaCache<2, 32, 4, f32, Cpu>);
 writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
 
-/// The folder of a model: that of a run's newest checkpoint, or one in Hugging Face's layout.
-///
-/// # Errors
-/// A folder without either.
-pub fn folder_of(model: &Path) -> Result<PathBuf> {
-    if model.join("config.json").is_file() {
-        return Ok(model.to_path_buf());
-    }
-    run::newest(model).ok_or_else(|| Error::NoModel { path: crate::error::shown(model) })
-}
-
 /// The model in a folder, with its tokenizer. It computes with the learner's code, if there is one.
 ///
 /// # Errors
-/// A checkpoint that can't be read, or of a size that there is no type for; code of the learner that is not complete.
-pub fn open(folder: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Tokens)> {
-    let checkpoint = Checkpoint::open(folder)?;
-    let config = checkpoint.config();
-    let tokens = Tokens::load(folder, config.vocab_size)?;
-    let (dev, positions) = (device(), config.max_position_embeddings);
-    let writer: Box<dyn Writer> = match (Size::of(&checkpoint), mine) {
+/// A model that can't be read, or of a size that there is no type for; code of the learner that is not complete.
+pub fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Tokens)> {
+    let Opened { checkpoint, tokens, size, .. } = Opened::new(model)?;
+    let (dev, positions) = (device(), checkpoint.config().max_position_embeddings);
+    let writer: Box<dyn Writer> = match (size, mine) {
         (Size::Small, None) => {
             let model = Small::from_checkpoint(&dev, &checkpoint)?;
             Box::new(Cached::<Small, _> {
@@ -127,7 +113,7 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
     let config =
         SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, tokens) = open(&folder_of(model)?, asked(*is_mine, mine)?)?;
+    let (mut writer, tokens) = open(model, asked(*is_mine, mine)?)?;
     let prompt = tokens.encode(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);
@@ -156,7 +142,8 @@ pub fn written<'w>(
     count: usize,
 ) -> impl Iterator<Item = Result<usize>> + 'w {
     let positions = writer.positions();
-    let keep = move |seen: &[usize]| seen[seen.len().saturating_sub(positions / 2)..].to_vec();
+    let half = (positions / 2).max(1);
+    let keep = move |seen: &[usize]| seen[seen.len().saturating_sub(half)..].to_vec();
     let mut seen = if prompt.len() > positions { keep(prompt) } else { prompt.to_vec() };
     let mut new = seen.clone(); // what the cache does not have yet
     writer.forget();

@@ -1,7 +1,7 @@
 //! `cargo course model inspect`.
 
 use crate::error::{Result, shown};
-use crate::generate::folder_of;
+use crate::opened::folder_of;
 use course::arguments::InspectArguments;
 use kit::plot::thousands;
 use learner::terminal::Terminal;

@@ -20,6 +20,7 @@ pub mod long;
 pub mod mine;
 pub mod network;
 pub mod ngram;
+pub mod opened;
 pub mod run;
 pub mod show;
 pub mod sizes;

@@ -191,29 +191,60 @@ pub fn newest(folder: &Path) -> Option<PathBuf> {
     checkpoints(folder).into_iter().max().map(|(_, checkpoint)| checkpoint)
 }
 
-/// The state in a checkpoint, once all its files are those that were written.
+/// The state in a checkpoint, to go on with: all its files are those that were written.
 ///
 /// # Errors
 /// A file that is missing or another one than was written; a state that can't be.
 pub fn state(checkpoint: &Path) -> Result<State> {
-    let file = checkpoint.join(TRAINING);
-    let text = fs::read(&file).map_err(|e| Error::broken(&file, e))?;
-    let state: State = serde_json::from_slice(&text).map_err(|e| Error::broken(&file, e))?;
-    for name in FILES {
-        let file = checkpoint.join(name);
-        let bytes = fs::read(&file).map_err(|e| Error::broken(&file, e))?;
-        if state.files.get(name) != Some(&hex(&Sha256::digest(bytes))) {
-            return Err(Error::broken(&file, "it is not the file that this run wrote"));
+    let read = read(checkpoint, &FILES);
+    let state = read.map_err(|Wrong { file, reason }| Error::broken(&file, reason))?;
+    let place = name_of(state.step);
+    if !checkpoint.ends_with(&place) {
+        let file = checkpoint.join(TRAINING);
+        return Err(Error::broken(&file, format!("it belongs into {place}")));
+    }
+    Ok(state)
+}
+
+/// The state of the run that wrote a model, whose files are those that were written. `None` where no run wrote it.
+///
+/// # Errors
+/// As for [`state`]. But for a use of the model neither the optimizer's state nor the folder's name matter.
+pub fn written(model: &Path) -> Result<Option<State>> {
+    if !model.join(TRAINING).is_file() {
+        return Ok(None);
+    }
+    let changed = |Wrong { file, reason }: Wrong| Error::Changed {
+        path: shown(&file),
+        reason,
+        training: TRAINING,
+    };
+    let files = FILES.into_iter().filter(|name| *name != OPTIMIZER).collect::<Vec<_>>();
+    read(model, &files).map(Some).map_err(changed)
+}
+
+/// A file of a checkpoint that is not as it was written.
+struct Wrong {
+    file: PathBuf,
+    reason: String,
+}
+
+/// The state in a checkpoint, once these files of it are those that were written.
+fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> {
+    let wrong = |name: &str, reason: String| Wrong { file: checkpoint.join(name), reason };
+    let of = |name: &str| fs::read(checkpoint.join(name)).map_err(|e| wrong(name, e.to_string()));
+    let state: State =
+        serde_json::from_slice(&of(TRAINING)?).map_err(|e| wrong(TRAINING, e.to_string()))?;
+    for name in files {
+        if state.files.get(*name) != Some(&hex(&Sha256::digest(of(name)?))) {
+            return Err(wrong(name, "it is not the file that this run wrote".into()));
         }
     }
     let State { settings, step, losses, .. } = &state;
     if *step > settings.steps || losses.len() != *step {
         let (steps, losses) = (settings.steps, losses.len());
         let reason = format!("{step} of {steps} steps can't have {losses} losses");
-        return Err(Error::broken(&file, reason));
-    }
-    if !checkpoint.ends_with(name_of(*step)) {
-        return Err(Error::broken(&file, format!("it belongs into {}", name_of(*step))));
+        return Err(wrong(TRAINING, reason));
     }
     Ok(state)
 }

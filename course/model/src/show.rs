@@ -79,11 +79,11 @@ impl Show {
     /// # Errors
     /// Standard output can't be written.
     pub fn another_text(&mut self) -> Result<()> {
-        self.entry(
-            "note",
-            "the model learned from another text (name it with --text): what is held",
-        )?;
-        self.line("              out here may be among what it has seen")
+        let words = "The model learned from another text (name it with --text): what is held out here may be among what \
+                     it has seen.";
+        self.line("")?;
+        self.sentence(words)?;
+        self.line("")
     }
 
     /// The sizes of the model.
@@ -206,11 +206,17 @@ impl Show {
         self.entry("took", &format!("{seconds:.0} s, {speed} tokens a second"))
     }
 
-    /// The model beside the 3-gram model.
+    /// The model beside the 3-gram model. `advice` is for whom it is not better.
     ///
     /// # Errors
     /// Standard output can't be written.
-    pub fn result(&mut self, corpus: &Corpus, trigram: &[f64], model: &[f64]) -> Result<()> {
+    pub fn result(
+        &mut self,
+        corpus: &Corpus,
+        trigram: &[f64],
+        model: &[f64],
+        advice: Option<&str>,
+    ) -> Result<()> {
         self.line("")?;
         let asked = format!("  held out, {} tokens", thousands(model.len()));
         self.line(&format!("{asked:<32}  loss  perplexity  bits a byte"))?;
@@ -226,7 +232,8 @@ impl Show {
         let verdict = match means[1] < means[0] {
             true => format!("The model is {:.3} below the 3-gram model.", means[0] - means[1]),
             false => {
-                "The 3-gram model is not beaten yet: --anew with more --steps, or more text.".into()
+                let advice = advice.map(|words| format!("; {words}")).unwrap_or_default();
+                format!("The 3-gram model is not beaten{advice}.")
             }
         };
         self.line(&format!("  {verdict}"))

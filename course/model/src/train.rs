@@ -106,7 +106,8 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
         show.agrees(apart)?;
     }
     let model = losses(network.as_ref(), &corpus)?;
-    show.result(&corpus, &trigram, &model)?;
+    let advice = "--anew with more --steps, or more text, may help";
+    show.result(&corpus, &trigram, &model, Some(advice))?;
     let figure = out.join("loss.svg");
     let curve = figures::curve(state, mean(&trigram));
     figures::write(&figure, &curve.figure()?)?;

@@ -96,7 +96,7 @@ fn arguments() {
     };
     train(&["--out", "out", "--steps", "0"], "--steps");
     train(&["--out", "out", "--every", "0"], "--every");
-    train(&["--out", "out", "--steps", "-1"], "unexpected argument");
+    train(&["--out", "out", "--steps", "-1"], "invalid value '-1' for '--steps");
     train(&["--out", "out", "--rate", "0"], "--rate");
     train(&["--out", "out", "--rate", "NaN"], "--rate");
     train(&["--out", "out", "--rate", "2"], "--rate");
@@ -213,20 +213,83 @@ fn runs_that_can_not_go_on() {
     }
 }
 
+/// A model that no run wrote, as far as anyone can see.
+fn foreign(folder: &Path) -> PathBuf {
+    let checkpoint = stopped(folder);
+    fs::remove_file(checkpoint.join("training.json")).unwrap();
+    checkpoint
+}
+
+/// A model is written with, measured, and looked at.
+const USES: [&[&str]; 3] = [
+    &["generate", "--prompt", "a", "--model", "run"],
+    &["eval", "--text", "text", "--model", "run", "--out", "figures"],
+    &["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"],
+];
+
+#[test]
+fn models_that_are_not_those_of_their_run() {
+    let folder = folder("other-models");
+    let cases: &[Broken] = &[
+        ("config.json", |file| in_json(file, "rope_theta", 500.into()), "not the file"),
+        ("tokenizer.json", |file| change(file, |b| b.push(b' ')), "not the file"),
+        ("tokenizer.json", |file| fs::remove_file(file).unwrap(), "No such file"),
+        ("model.safetensors", |file| change(file, |b| *b.last_mut().unwrap() ^= 1), "not the file"),
+        ("training.json", |file| change(file, Vec::clear), "EOF"),
+        ("training.json", |file| in_json(file, "files", json!({})), "not the file"),
+        ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
+    ];
+    for (file, break_it, words) in cases {
+        break_it(&stopped(&folder).join(file));
+        for use_it in USES {
+            refused(&folder, use_it, words);
+            refused(&folder, use_it, "or remove training.json from it");
+        }
+    }
+}
+
+/// The same model under another name, and without what only its training needs.
+#[test]
+fn a_model_may_be_copied() {
+    let folder = folder("copied-models");
+    let checkpoint = stopped(&folder);
+    fs::remove_file(checkpoint.join("optimizer.safetensors")).unwrap();
+    fs::rename(&checkpoint, folder.join("copy")).unwrap();
+    fs::remove_dir(folder.join("run")).unwrap();
+    fs::rename(folder.join("copy"), folder.join("run")).unwrap();
+    for use_it in USES {
+        let output = Command::new(env!("CARGO_BIN_EXE_model"))
+            .arg("model")
+            .args(use_it)
+            .current_dir(&folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{use_it:?}: {output:?}");
+    }
+}
+
 #[test]
 fn models_that_can_not_be_used() {
     let folder = folder("broken-models");
-    let generate = ["generate", "--prompt", "a", "--model", "run"];
     let cases: &[Broken] = &[
         ("config.json", |file| fs::remove_file(file).unwrap(), "can't be read"),
         ("config.json", |file| change(file, Vec::clear), "no JSON object"),
         ("config.json", |file| change(file, |b| b.truncate(40)), "no JSON object"),
         ("config.json", |file| in_json(file, "model_type", "gpt2".into()), "gpt2"),
-        ("config.json", |file| in_json(file, "hidden_size", 24.into()), "another size"),
+        (
+            "config.json",
+            |file| in_json(file, "hidden_size", 24.into()),
+            "`hidden_size` is 24, not 128",
+        ),
         ("config.json", |file| in_json(file, "vocab_size", 100.into()), "its ids end below"),
         ("config.json", |file| in_json(file, "num_hidden_layers", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "max_position_embeddings", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "rms_norm_eps", (-1).into()), "eps"),
+        (
+            "config.json",
+            |file| in_json(file, "max_position_embeddings", (1u64 << 53).into()),
+            "at most 16777216",
+        ),
         (
             "config.json",
             |file| in_json(file, "rope_theta", 0.into()),
@@ -292,18 +355,18 @@ fn models_that_can_not_be_used() {
         ),
     ];
     for (file, break_it, words) in cases {
-        let checkpoint = stopped(&folder);
+        let checkpoint = foreign(&folder);
         break_it(&checkpoint.join(file));
-        refused(&folder, &generate, words);
-        // With the run's folder, and with the checkpoint's own; measured, and written with.
-        let eval = ["eval", "--text", "text", "--model", "run", "--out", "figures"];
-        refused(&folder, &eval, words);
-        let attention = ["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"];
-        refused(&folder, &attention, words);
+        for use_it in USES {
+            refused(&folder, use_it, words);
+        }
     }
     let strip = json!({"type": "Strip", "content": "a", "start": 0, "stop": 50});
-    in_json(&stopped(&folder).join("tokenizer.json"), "decoder", strip);
-    refused(&folder, &["generate", "--prompt", "a", "--model", "run"], "tokenizer can't be used");
+    in_json(&foreign(&folder).join("tokenizer.json"), "decoder", strip);
+    refused(&folder, USES[0], "tokenizer can't be used");
+    in_json(&foreign(&folder).join("config.json"), "max_position_embeddings", 2.into());
+    refused(&folder, USES[1], "asked about 16 tokens");
+    refused(&folder, USES[2], "asked about 3 tokens");
     stopped(&folder);
     refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");
     refused(&folder, &["generate", "--prompt", "a", "--model", "text"], "no model in text");

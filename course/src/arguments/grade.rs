@@ -33,13 +33,13 @@ pub struct GradeArguments {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 
-    /// Submissions that are graded at the same time [default: the machine's cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
+    /// Submissions that are graded at the same time [default: one more than the machine has cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 
     /// The seed of the random inputs. Each submission has its own, made of this and of its files [default: drawn, and kept
     /// in class.json].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
     /// A TOML file: which tasks, their points, partial credit, limits.

@@ -69,15 +69,15 @@ pub struct LongArguments {
     pub out: PathBuf,
 
     /// Steps of each encoding.
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, default_value_t = 600, allow_negative_numbers = true)]
     pub steps: usize,
 
     /// Steps of a model that goes on from another.
-    #[arg(long, value_name = "STEPS", default_value_t = 60)]
+    #[arg(long, value_name = "STEPS", default_value_t = 60, allow_negative_numbers = true)]
     pub tune: usize,
 
     /// The seeds of the weights and of the order of the text, one or several.
-    #[arg(long, value_name = "SEED", num_args = 1.., default_values_t = [42])]
+    #[arg(long, value_name = "SEED", num_args = 1.., default_values_t = [42], allow_negative_numbers = true)]
     pub seeds: Vec<u64>,
 
     /// These encodings alone [default: all].

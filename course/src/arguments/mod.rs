@@ -254,11 +254,11 @@ pub struct TrainArguments {
     pub out: PathBuf,
 
     /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others.
-    #[arg(long, default_value_t = 1500)]
+    #[arg(long, default_value_t = 1500, allow_negative_numbers = true)]
     pub steps: usize,
 
     /// The seed of the weights and of the order of the text.
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, allow_negative_numbers = true)]
     pub seed: u64,
 
     /// The highest learning rate.
@@ -266,7 +266,7 @@ pub struct TrainArguments {
     pub rate: f64,
 
     /// Steps between two checkpoints. At each, the held-out text is looked at.
-    #[arg(long, value_name = "STEPS", default_value_t = 100)]
+    #[arg(long, value_name = "STEPS", default_value_t = 100, allow_negative_numbers = true)]
     pub every: usize,
 
     /// Begin again, and replace the run in the folder. Without this, it goes on.
@@ -312,7 +312,7 @@ pub struct GenerateArguments {
     pub model: PathBuf,
 
     /// Tokens to write.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, allow_negative_numbers = true)]
     pub tokens: usize,
 
     /// Logits are divided by it: below 1 likely tokens become likelier, at 0 the likeliest is always taken.
@@ -320,7 +320,7 @@ pub struct GenerateArguments {
     pub temperature: f64,
 
     /// Draw from the K likeliest tokens only.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub top_k: Option<usize>,
 
     /// Draw from the likeliest tokens only that together have this probability.
@@ -328,7 +328,7 @@ pub struct GenerateArguments {
     pub top_p: f64,
 
     /// The seed of the draws.
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, allow_negative_numbers = true)]
     pub seed: u64,
 
     /// Compute with your code from exercises/: model/decode, model/sample, and all that they need.
@@ -434,7 +434,7 @@ pub struct ReadArguments {
     pub build: Option<PathBuf>,
 
     /// Serve on this port [default: 4143, or any free one].
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub port: Option<u16>,
 
     /// Open the book in the browser.

@@ -25,7 +25,7 @@ Exit codes:
   2  wrong arguments, no MPI, a text or a folder that can't be used, a rank that ended")]
 pub struct RanksArguments {
     /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16.
-    #[arg(short = 'n', long = "ranks", default_value_t = 4)]
+    #[arg(short = 'n', long = "ranks", default_value_t = 4, allow_negative_numbers = true)]
     pub ranks: usize,
 
     /// A UTF-8 text file [default: pages of the course's own book].
@@ -33,15 +33,15 @@ pub struct RanksArguments {
     pub text: Option<PathBuf>,
 
     /// Copies of the model, each of which reads other batches.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub copies: usize,
 
     /// Steps in all.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, allow_negative_numbers = true)]
     pub steps: usize,
 
     /// The seed of the weights and of the order of the text.
-    #[arg(long, default_value_t = 42)]
+    #[arg(long, default_value_t = 42, allow_negative_numbers = true)]
     pub seed: u64,
 
     /// The order in which sums over ranks are made.
@@ -53,11 +53,11 @@ pub struct RanksArguments {
     pub out: Option<PathBuf>,
 
     /// Steps between two checkpoints.
-    #[arg(long, value_name = "STEPS", default_value_t = 10)]
+    #[arg(long, value_name = "STEPS", default_value_t = 10, allow_negative_numbers = true)]
     pub every: usize,
 
     /// Seconds that a rank waits for another one.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, allow_negative_numbers = true)]
     pub patience: u64,
 
     /// Print a JSON object in place of the table.
