@@ -4,7 +4,7 @@
 //! Here the new text is written beside the old, and takes its name in one step.
 
 use std::fs::{OpenOptions, Permissions};
-use std::io::{Error, Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -55,6 +55,11 @@ fn beside(file: &Path) -> Result<NamedTempFile> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
+    if !folder.is_dir() {
+        // The system's own words would name the new file.
+        let words = format!("there is no folder {}; make it first", folder.display());
+        return Err(Error::new(ErrorKind::NotFound, words));
+    }
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix(".").suffix(".new");
     match permissions(file)? {
@@ -71,7 +76,7 @@ fn beside(file: &Path) -> Result<NamedTempFile> {
 fn permissions(file: &Path) -> Result<Option<Permissions>> {
     match OpenOptions::new().append(true).open(file) {
         Ok(file) => Ok(Some(file.metadata()?.permissions())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -136,7 +141,7 @@ mod tests {
         let path = folder.path().join("norm-1.rs");
         write_new(&path, "first").unwrap();
         let error = write_new(&path, "second").unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::AlreadyExists);
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
         assert_eq!(names(folder.path()), ["norm-1.rs"]);
     }
@@ -149,6 +154,8 @@ mod tests {
         for path in [inner.clone(), folder.path().join("none/norm.rs")] {
             assert!(check(&path).is_err() && write(&path, "new").is_err(), "{}", path.display());
         }
+        let error = write(&folder.path().join("none/norm.rs"), "new").unwrap_err().to_string();
+        assert!(error.ends_with("none; make it first") && !error.contains(".new"), "{error}");
         check(&folder.path().join("norm.rs")).unwrap();
         assert_eq!(names(folder.path()), ["inner"]);
         assert!(names(&inner).is_empty());

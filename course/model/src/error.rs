@@ -59,7 +59,8 @@ pub enum Error {
 
     /// A prompt of too few or too many tokens for maps.
     #[error(
-        "the prompt has {tokens} tokens: heads are shown on {least} to {most}; give a {} one after --prompt",
+        "the prompt has {tokens} token{}: heads are shown on {least} to {most}; give a {} one after --prompt",
+        if *tokens == 1 { "" } else { "s" },
         if tokens < least { "longer" } else { "shorter" }
     )]
     PromptLength {

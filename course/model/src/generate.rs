@@ -203,3 +203,43 @@ impl Said {
 fn harmless(letter: char) -> char {
     if letter.is_control() && letter != '\n' && letter != '\t' { '\u{FFFD}' } else { letter }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A model that counts what it has taken in since it last forgot.
+    struct Counts {
+        positions: usize,
+        taken: usize,
+    }
+
+    impl Writer for Counts {
+        fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>> {
+            self.taken += ids.len();
+            assert!(!ids.is_empty() && self.taken <= self.positions, "{ids:?}, {}", self.taken);
+            Ok(vec![0.0, 1.0])
+        }
+
+        fn forget(&mut self) {
+            self.taken = 0;
+        }
+
+        fn positions(&self) -> usize {
+            self.positions
+        }
+    }
+
+    #[test]
+    fn a_model_takes_in_as_many_tokens_as_it_has_positions() {
+        for positions in 1..=5 {
+            for prompt in 1..=7 {
+                let mut model = Counts { positions, taken: 0 };
+                let config = SamplingConfig { temperature: 0.0, ..Default::default() };
+                let mut sampler = Sampler::new(config).unwrap();
+                let ids = written(&mut model, &mut sampler, &vec![0; prompt], 20);
+                assert_eq!(ids.map(Result::unwrap).collect::<Vec<_>>(), [1; 20]);
+            }
+        }
+    }
+}
