@@ -91,6 +91,13 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file in a checkpoint's folder that no run wrote.
+    #[error("{path}: no run wrote it, so --anew does not remove it; move it to another folder")]
+    NotOurs {
+        /// The file.
+        path: String,
+    },
+
     /// A folder without a model in it.
     #[error(
         "there is no model in {path}: a folder of a run, or one with config.json, model.safetensors and \

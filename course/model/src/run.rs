@@ -78,6 +78,12 @@ impl State {
 }
 
 const TRAINING: &str = "training.json";
+/// What no run writes: it would name other weights.
+const INDEX: &str = "model.safetensors.index.json";
+/// What `eval` and `attention` may have written into a checkpoint.
+const FIGURES: [&str; 3] = ["positions.svg", "attention.svg", "attention.json"];
+/// More bytes than a file of a run has.
+const MOST: u64 = 1 << 30;
 const FILES: [&str; 4] = ["config.json", "model.safetensors", "tokenizer.json", OPTIMIZER];
 /// A checkpoint that is being written, or removed: no reader looks at them.
 const UNFINISHED: [&str; 2] = [".checkpoint-new", ".checkpoint-old"];
@@ -136,7 +142,7 @@ impl Run {
         fs::rename(&new, &place).map_err(|e| Error::write(&place, e))?;
         synced(&self.folder)?;
         for (step, older) in checkpoints(&self.folder) {
-            if step != state.step {
+            if step != state.step && foreign(&older).is_none() {
                 self.discard(&older)?;
             }
         }
@@ -152,14 +158,15 @@ impl Run {
         remove(&old)
     }
 
-    /// Removes what a killed run left beside its newest checkpoint, which is known to be good.
+    /// Removes what a killed run left beside its newest checkpoint, which is known to be good. A folder that holds other
+    /// files is left alone.
     ///
     /// # Errors
     /// What can't be removed.
     pub fn tidy(&self) -> Result<()> {
         let newest = newest(&self.folder);
         for (_, checkpoint) in checkpoints(&self.folder) {
-            if Some(&checkpoint) != newest.as_ref() {
+            if Some(&checkpoint) != newest.as_ref() && foreign(&checkpoint).is_none() {
                 self.discard(&checkpoint)?;
             }
         }
@@ -174,12 +181,8 @@ impl Run {
     pub fn clear(&self) -> Result<()> {
         let all = checkpoints(&self.folder);
         for (_, checkpoint) in &all {
-            let entries = checkpoint.read_dir().into_iter().flatten().flatten();
-            let ours =
-                |name: &std::ffi::OsStr| name == TRAINING || FILES.iter().any(|f| name == *f);
-            if let Some(other) = entries.map(|entry| entry.file_name()).find(|name| !ours(name)) {
-                let reason = "no run wrote it, so --anew does not remove it; move it";
-                return Err(Error::write(&checkpoint.join(other), reason));
+            if let Some(path) = foreign(checkpoint) {
+                return Err(Error::NotOurs { path: shown(&path) });
             }
         }
         all.iter().try_for_each(|(_, checkpoint)| self.discard(checkpoint))
@@ -211,7 +214,8 @@ pub fn state(checkpoint: &Path) -> Result<State> {
 /// # Errors
 /// As for [`state`]. But for a use of the model neither the optimizer's state nor the folder's name matter.
 pub fn written(model: &Path) -> Result<Option<State>> {
-    if !model.join(TRAINING).is_file() {
+    let about = fs::symlink_metadata(model.join(TRAINING));
+    if about.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
     let changed = |Wrong { file, reason }: Wrong| Error::Changed {
@@ -232,7 +236,7 @@ struct Wrong {
 /// The state in a checkpoint, once these files of it are those that were written.
 fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> {
     let wrong = |name: &str, reason: String| Wrong { file: checkpoint.join(name), reason };
-    let of = |name: &str| fs::read(checkpoint.join(name)).map_err(|e| wrong(name, e.to_string()));
+    let of = |name: &str| content(&checkpoint.join(name)).map_err(|reason| wrong(name, reason));
     let state: State =
         serde_json::from_slice(&of(TRAINING)?).map_err(|e| wrong(TRAINING, e.to_string()))?;
     for name in files {
@@ -240,13 +244,47 @@ fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> 
             return Err(wrong(name, "it is not the file that this run wrote".into()));
         }
     }
-    let State { settings, step, losses, .. } = &state;
+    if fs::symlink_metadata(checkpoint.join(INDEX)).is_ok() {
+        return Err(wrong(INDEX, "no run writes it, and it names other weights".into()));
+    }
+    let State { settings, step, losses, held_out, .. } = &state;
     if *step > settings.steps || losses.len() != *step {
         let (steps, losses) = (settings.steps, losses.len());
         let reason = format!("{step} of {steps} steps can't have {losses} losses");
         return Err(wrong(TRAINING, reason));
     }
+    let rise = held_out.is_sorted_by(|(one, _), (next, _)| one < next);
+    let can_be = |loss: &f64| (0.0..=f64::from(f32::MAX)).contains(loss);
+    let are_losses = held_out.iter().all(|(_, loss)| can_be(loss));
+    if !rise || !are_losses || held_out.last().is_none_or(|(last, _)| last != step) {
+        let reason = format!("its held-out losses can't be those of a run up to step {step}");
+        return Err(wrong(TRAINING, reason));
+    }
     Ok(state)
+}
+
+/// The bytes of a file, which must be one: a pipe would be waited for.
+fn content(file: &Path) -> std::result::Result<Vec<u8>, String> {
+    let about = fs::metadata(file).map_err(|e| e.to_string())?;
+    if !about.is_file() {
+        return Err("it is no file".into());
+    }
+    if about.len() > MOST {
+        return Err(format!("it has {} bytes, and a run writes at most {MOST}", about.len()));
+    }
+    fs::read(file).map_err(|e| e.to_string())
+}
+
+/// Something in a checkpoint's folder that no command of ours writes there.
+fn foreign(checkpoint: &Path) -> Option<PathBuf> {
+    let entries = checkpoint.read_dir().into_iter().flatten().flatten();
+    let ours = |name: &std::ffi::OsStr| {
+        [TRAINING].iter().chain(&FILES).chain(&FIGURES).any(|of_ours| name == *of_ours)
+    };
+    entries
+        .map(|entry| entry.file_name())
+        .find(|name| !ours(name))
+        .map(|name| checkpoint.join(name))
 }
 
 /// Refuses to go on with a run whose settings are others than those asked for.

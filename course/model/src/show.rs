@@ -232,11 +232,11 @@ impl Show {
         let verdict = match means[1] < means[0] {
             true => format!("The model is {:.3} below the 3-gram model.", means[0] - means[1]),
             false => {
-                let advice = advice.map(|words| format!("; {words}")).unwrap_or_default();
-                format!("The 3-gram model is not beaten{advice}.")
+                let advice = advice.map(|words| format!(" {words}")).unwrap_or_default();
+                format!("The 3-gram model is not beaten.{advice}")
             }
         };
-        self.line(&format!("  {verdict}"))
+        self.sentence(&verdict)
     }
 
     /// Where everything is.

@@ -106,7 +106,7 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
         show.agrees(apart)?;
     }
     let model = losses(network.as_ref(), &corpus)?;
-    let advice = "--anew with more --steps, or more text, may help";
+    let advice = "More --steps with --anew may help, or more text.";
     show.result(&corpus, &trigram, &model, Some(advice))?;
     let figure = out.join("loss.svg");
     let curve = figures::curve(state, mean(&trigram));

@@ -144,7 +144,7 @@ fn what_is_refused() {
     };
     no(&["--steps", "0"], "--steps and --tune must be at least 1, got 0");
     no(&["--tune", "0"], "--steps and --tune must be at least 1, got 0");
-    no(&["--steps", "-1"], "unexpected argument");
+    no(&["--steps", "-1"], "invalid value '-1' for '--steps");
     no(&["--seeds", "1", "2", "1"], "--seeds must be different numbers, got 1 twice");
     no(&["--seeds", "x"], "invalid value 'x'");
     no(&["--only", "nope"], "invalid value 'nope'");

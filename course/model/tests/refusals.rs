@@ -16,11 +16,18 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Of a file as long as this, only the length is compared.
+const LARGE: u64 = 1 << 24;
+
 /// All files and folders below a folder.
 fn all(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in folder.read_dir().into_iter().flatten().map(Result::unwrap) {
-        let content = entry.path().is_file().then(|| fs::read(entry.path()).unwrap());
+        let length = entry.metadata().unwrap().len();
+        let content = entry.path().is_file().then(|| match length {
+            0..LARGE => fs::read(entry.path()).unwrap(),
+            _ => length.to_le_bytes().to_vec(),
+        });
         found.insert(entry.path(), content);
         found.extend(all(&entry.path()));
     }
@@ -171,6 +178,17 @@ fn runs_that_can_not_go_on() {
         ("training.json", |file| in_json(file, "step", (-1).into()), "invalid"),
         ("training.json", |file| in_json(file, "losses", json!([1.0])), "1 losses"),
         ("training.json", |file| in_json(file, "losses", json!(["x", 1])), "invalid"),
+        ("training.json", |file| in_json(file, "held_out", json!([])), "held-out losses"),
+        (
+            "training.json",
+            |file| in_json(file, "held_out", json!([[1u64 << 60, 5.0], [2, 5.0]])),
+            "held-out losses",
+        ),
+        (
+            "training.json",
+            |file| in_json(file, "held_out", json!([[0, -1.0], [2, 5.0]])),
+            "held-out losses",
+        ),
         ("training.json", |file| in_json(file, "settings.seed", 43.into()), "`seed` is 43 there"),
         ("training.json", |file| in_json(file, "settings.text", "0".into()), "other tokens"),
         ("training.json", |file| in_json(file, "settings.size", "small".into()), "`size` is"),
@@ -220,6 +238,29 @@ fn foreign(folder: &Path) -> PathBuf {
     checkpoint
 }
 
+fn as_folder(file: &Path) {
+    fs::remove_file(file).unwrap();
+    fs::create_dir(file).unwrap();
+}
+
+/// Whoever opens it waits until somebody writes.
+#[cfg(unix)]
+fn as_pipe(file: &Path) {
+    fs::remove_file(file).unwrap();
+    assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
+}
+
+#[cfg(unix)]
+fn as_lost_link(file: &Path) {
+    fs::remove_file(file).unwrap();
+    std::os::unix::fs::symlink("nowhere", file).unwrap();
+}
+
+/// As long as no memory, and nearly nothing of it on the disk.
+fn as_endless(file: &Path) {
+    fs::File::create(file).unwrap().set_len(1 << 43).unwrap();
+}
+
 /// A model is written with, measured, and looked at.
 const USES: [&[&str]; 3] = [
     &["generate", "--prompt", "a", "--model", "run"],
@@ -238,6 +279,17 @@ fn models_that_are_not_those_of_their_run() {
         ("training.json", |file| change(file, Vec::clear), "EOF"),
         ("training.json", |file| in_json(file, "files", json!({})), "not the file"),
         ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
+        // The library would read the weights that it names.
+        ("model.safetensors.index.json", |file| fs::write(file, "{}").unwrap(), "no run writes it"),
+        ("training.json", as_folder, "it is no file"),
+        ("model.safetensors", as_folder, "it is no file"),
+        #[cfg(unix)]
+        ("training.json", as_pipe, "it is no file"),
+        #[cfg(unix)]
+        ("tokenizer.json", as_pipe, "it is no file"),
+        #[cfg(unix)]
+        ("training.json", as_lost_link, "No such file"),
+        ("model.safetensors", as_endless, "a run writes at most"),
     ];
     for (file, break_it, words) in cases {
         break_it(&stopped(&folder).join(file));

@@ -215,8 +215,14 @@ fn what_a_killed_run_may_leave_is_not_taken_for_a_checkpoint() {
         fs::create_dir_all(broken.join(name)).unwrap();
         fs::write(broken.join(name).join("config.json"), "{").unwrap();
     }
+    // None of ours.
+    let note = broken.join("step-000003/note.txt");
+    fs::create_dir(broken.join("step-000003")).unwrap();
+    fs::write(&note, "mine").unwrap();
     let said = trained(&text, &broken, "6");
     assert!(said.contains("finished"), "{said}");
+    assert_eq!(fs::read_to_string(&note).unwrap(), "mine");
+    fs::remove_dir_all(broken.join("step-000003")).unwrap();
     assert!(!broken.join(".checkpoint-new").exists() && !broken.join(".checkpoint-old").exists());
     same_bits(&whole, &broken);
 }
@@ -292,7 +298,7 @@ fn a_trained_model_writes_and_is_measured() {
     let measured = model(&["eval", "--model", path(&out), "--text", path(&other)]);
     assert_eq!(measured.status.code(), Some(0), "{measured:?}");
     let measured = String::from_utf8(measured.stdout).unwrap();
-    assert!(measured.contains("the model learned from another text"), "{measured}");
+    assert!(measured.contains("The model learned from another text"), "{measured}");
     assert!(
         measured.lines().all(|line| line.chars().count() <= 80 || line.contains(path(&folder)))
     );
