@@ -82,7 +82,7 @@ const TRAINING: &str = "training.json";
 const INDEX: &str = "model.safetensors.index.json";
 /// What `eval` and `attention` may have written into a checkpoint.
 const FIGURES: [&str; 3] = ["positions.svg", "attention.svg", "attention.json"];
-/// More bytes than a file of a run has.
+/// The most bytes that are read of a file. Those of a run are far shorter.
 const MOST: u64 = 1 << 30;
 const FILES: [&str; 4] = ["config.json", "model.safetensors", "tokenizer.json", OPTIMIZER];
 /// A checkpoint that is being written, or removed: no reader looks at them.
@@ -270,7 +270,7 @@ fn content(file: &Path) -> std::result::Result<Vec<u8>, String> {
         return Err("it is no file".into());
     }
     if about.len() > MOST {
-        return Err(format!("it has {} bytes, and a run writes at most {MOST}", about.len()));
+        return Err(format!("it has {} bytes, and at most {MOST} are read", about.len()));
     }
     fs::read(file).map_err(|e| e.to_string())
 }
