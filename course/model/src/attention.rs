@@ -17,22 +17,25 @@ const MOST: usize = 64;
 /// # Errors
 /// A model that can't be read; a text of too few or too many tokens.
 pub fn maps(model: &Path, prompt: &str) -> Result<Maps> {
-    let Opened { checkpoint, tokens, size, .. } = Opened::new(model)?;
-    has_positions(checkpoint.config(), LEAST)?;
     let dev = device();
-    let ids = tokens.encode(prompt)?;
-    if ids.is_empty() {
-        return Err(Error::Prompt);
-    }
-    let most = MOST.min(checkpoint.config().max_position_embeddings);
-    if !(LEAST..=most).contains(&ids.len()) {
-        return Err(Error::PromptLength { tokens: ids.len(), least: LEAST, most });
-    }
-    let blocks = match size {
-        Size::Small => look(&Small::from_checkpoint(&dev, &checkpoint)?, &dev, &ids)?,
-        Size::Tiny => look(&Tiny::from_checkpoint(&dev, &checkpoint)?, &dev, &ids)?,
-    };
-    Ok(Maps { tokens: tokens.visible(&ids)?, blocks })
+    let (opened, (ids, blocks)) = Opened::with(model, |opened| {
+        let Opened { checkpoint, tokens, size, .. } = opened;
+        has_positions(checkpoint.config(), LEAST)?;
+        let ids = tokens.encode(prompt)?;
+        if ids.is_empty() {
+            return Err(Error::Prompt);
+        }
+        let most = MOST.min(checkpoint.config().max_position_embeddings);
+        if !(LEAST..=most).contains(&ids.len()) {
+            return Err(Error::PromptLength { tokens: ids.len(), least: LEAST, most });
+        }
+        let blocks = match size {
+            Size::Small => look(&Small::from_checkpoint(&dev, checkpoint)?, &dev, &ids)?,
+            Size::Tiny => look(&Tiny::from_checkpoint(&dev, checkpoint)?, &dev, &ids)?,
+        };
+        Ok((ids, blocks))
+    })?;
+    Ok(Maps { tokens: opened.tokens.visible(&ids)?, blocks })
 }
 
 /// Shows what the heads look at.

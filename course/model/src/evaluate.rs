@@ -3,7 +3,7 @@
 use crate::corpus::{Corpus, by_position, mean};
 use crate::error::Result;
 use crate::figures;
-use crate::network::{Library, Trainee};
+use crate::network::{Library, Network, Trainee};
 use crate::opened::{Opened, has_positions};
 use crate::show::Show;
 use crate::sizes::{SMALL_VOCAB, Size, Small, TINY_VOCAB, Tiny, device};
@@ -19,28 +19,26 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     let EvalArguments { text, model: place, out } = arguments;
     let text = Text::read(text)?;
     text.check()?;
-    let Opened { checkpoint, tokens, size, state } = Opened::new(place)?;
-    let (dev, config) = (device(), checkpoint.config().clone());
-    let corpus = |tokens| {
-        has_positions(&config, size.batch().1)?;
-        Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)
-    };
-    let (corpus, model) = match size {
-        Size::Small => {
-            let model = Small::from_checkpoint(&dev, &checkpoint)?;
-            let corpus = corpus(tokens)?;
-            let network = Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config.clone())?;
-            let model = losses(&network, &corpus)?;
-            (corpus, model)
-        }
-        Size::Tiny => {
-            let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
-            let corpus = corpus(tokens)?;
-            let network = Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config.clone())?;
-            let model = losses(&network, &corpus)?;
-            (corpus, model)
-        }
-    };
+    let dev = device();
+    let (opened, network) = Opened::with(place, |Opened { checkpoint, size, .. }| {
+        let config = checkpoint.config().clone();
+        let network: Box<dyn Network> = match size {
+            Size::Small => {
+                let model = Small::from_checkpoint(&dev, checkpoint)?;
+                Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config)?)
+            }
+            Size::Tiny => {
+                let model = Tiny::from_checkpoint(&dev, checkpoint)?;
+                Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config)?)
+            }
+        };
+        Ok(network)
+    })?;
+    let Opened { checkpoint, tokens, size, state } = opened;
+    let config = checkpoint.config();
+    has_positions(config, size.batch().1)?;
+    let corpus = Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)?;
+    let model = losses(network.as_ref(), &corpus)?;
     let out = out.as_ref().unwrap_or(place);
     let trigram = corpus.trigram_losses();
     let s = size.batch().1;
@@ -57,7 +55,7 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     {
         show.another_text()?;
     }
-    show.model(&config)?;
+    show.model(config)?;
     show.result(&corpus, &trigram, &model, None)?;
     let rows = bands(s).map(|(from, to)| {
         let of = |by: &[f64]| mean(&by[from - 1..to]);

@@ -74,25 +74,23 @@ writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
 /// # Errors
 /// A model that can't be read, or of a size that there is no type for; code of the learner that is not complete.
 pub fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Tokens)> {
-    let Opened { checkpoint, tokens, size, .. } = Opened::new(model)?;
-    let (dev, positions) = (device(), checkpoint.config().max_position_embeddings);
-    let writer: Box<dyn Writer> = match (size, mine) {
-        (Size::Small, None) => {
-            let model = Small::from_checkpoint(&dev, &checkpoint)?;
-            Box::new(Cached::<Small, _> {
-                model,
-                cache: LlamaCache::new(positions),
-                dev,
-                positions,
-            })
-        }
-        (Size::Tiny, None) => {
-            let model = Tiny::from_checkpoint(&dev, &checkpoint)?;
-            Box::new(Cached::<Tiny, _> { model, cache: LlamaCache::new(positions), dev, positions })
-        }
-        (size, Some(mine)) => (mine.writer)(size, &checkpoint)?,
-    };
-    Ok((writer, tokens))
+    let (opened, writer) = Opened::with(model, |Opened { checkpoint, size, .. }| {
+        let (dev, positions) = (device(), checkpoint.config().max_position_embeddings);
+        Ok(match (size, mine) {
+            (size, Some(mine)) => (mine.writer)(*size, checkpoint)?,
+            (Size::Small, None) => {
+                let model = Small::from_checkpoint(&dev, checkpoint)?;
+                let cache = LlamaCache::new(positions);
+                Box::new(Cached::<Small, _> { model, cache, dev, positions }) as Box<dyn Writer>
+            }
+            (Size::Tiny, None) => {
+                let model = Tiny::from_checkpoint(&dev, checkpoint)?;
+                let cache = LlamaCache::new(positions);
+                Box::new(Cached::<Tiny, _> { model, cache, dev, positions })
+            }
+        })
+    })?;
+    Ok((writer, opened.tokens))
 }
 
 /// Writes on, word by word. `mine` is the learner's code, where the program has it.

@@ -1,7 +1,7 @@
 //! `cargo course model inspect`.
 
 use crate::error::{Result, shown};
-use crate::opened::folder_of;
+use crate::opened::whole;
 use course::arguments::InspectArguments;
 use kit::plot::thousands;
 use learner::terminal::Terminal;
@@ -34,8 +34,9 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
             show(&mut terminal, name, &Arithmetic::new(sizes)?, (2, POSITIONS))?;
         }
         None => {
-            let folder = folder_of(&arguments.model)?;
-            let config = Checkpoint::open(&folder)?.config().clone();
+            let (folder, config) = whole(&arguments.model, |folder| {
+                Ok((folder.to_path_buf(), Checkpoint::open(folder)?.config().clone()))
+            })?;
             let positions = POSITIONS.min(config.max_position_embeddings as u64);
             show(&mut terminal, &shown(&folder), &Arithmetic::of(&config)?, (4, positions))?;
         }

@@ -21,17 +21,41 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The model in a folder, which is one that [`folder_of`] knows.
-    ///
-    /// # Errors
-    /// A folder without a model; files that are not those that its run wrote; settings or a tokenizer that can't be used.
-    pub fn new(model: &Path) -> Result<Self> {
-        let folder = folder_of(model)?;
-        let state = run::written(&folder)?;
-        let checkpoint = Checkpoint::open(&folder)?;
-        let tokens = Tokens::load(&folder, checkpoint.config().vocab_size)?;
+    /// The model that is in this folder itself.
+    fn new(folder: &Path) -> Result<Self> {
+        let state = run::written(folder)?;
+        let checkpoint = Checkpoint::open(folder)?;
+        let tokens = Tokens::load(folder, checkpoint.config().vocab_size)?;
         let size = Size::of(&checkpoint);
         Ok(Self { checkpoint, tokens, size, state })
+    }
+
+    /// The model in a folder or of a run, and what `weights` makes of it.
+    ///
+    /// # Errors
+    /// No model there; files that are not those that its run wrote; settings or a tokenizer that can't be used; what
+    /// `weights` reports.
+    pub fn with<T>(model: &Path, weights: impl Fn(&Self) -> Result<T>) -> Result<(Self, T)> {
+        whole(model, |folder| {
+            let opened = Self::new(folder)?;
+            let made = weights(&opened)?;
+            Ok((opened, made))
+        })
+    }
+}
+
+/// Reads the model in a folder or of a run. A run that goes on may remove its checkpoint in the middle of that: then the one
+/// that took its place is read.
+///
+/// # Errors
+/// No model there; what `read` reports.
+pub fn whole<T>(model: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<T> {
+    loop {
+        let folder = folder_of(model)?;
+        match read(&folder) {
+            Err(_) if folder_of(model).is_ok_and(|now| now != folder) => {}
+            read => return read,
+        }
     }
 }
 
@@ -48,9 +72,49 @@ pub fn has_positions(config: &CheckpointConfig, needed: usize) -> Result<()> {
 ///
 /// # Errors
 /// A folder without either.
-pub fn folder_of(model: &Path) -> Result<PathBuf> {
+fn folder_of(model: &Path) -> Result<PathBuf> {
     if model.join("config.json").is_file() {
         return Ok(model.to_path_buf());
     }
     run::newest(model).ok_or_else(|| Error::NoModel { path: shown(model) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::fs;
+
+    #[test]
+    fn a_checkpoint_that_was_replaced_meanwhile_is_read_anew() -> std::io::Result<()> {
+        let run = tempfile::tempdir()?;
+        let (one, two) = (run.path().join("step-000001"), run.path().join("step-000002"));
+        fs::create_dir(&one)?;
+        let reads = Cell::new(0);
+        let read = whole(run.path(), |folder| {
+            reads.set(reads.get() + 1);
+            if folder == one {
+                fs::rename(&one, &two).map_err(|e| Error::write(&two, e))?;
+                return Err(Error::Prompt);
+            }
+            Ok(folder.to_path_buf())
+        });
+        assert_eq!(read.ok(), Some(two));
+        assert_eq!(reads.get(), 2);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_checkpoint_that_stays_is_told_at_once() -> std::io::Result<()> {
+        let run = tempfile::tempdir()?;
+        fs::create_dir(run.path().join("step-000001"))?;
+        let reads = Cell::new(0);
+        let read = whole(run.path(), |_| {
+            reads.set(reads.get() + 1);
+            Err::<(), _>(Error::Prompt)
+        });
+        assert!(matches!(read, Err(Error::Prompt)));
+        assert_eq!(reads.get(), 1);
+        Ok(())
+    }
 }
