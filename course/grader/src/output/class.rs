@@ -115,12 +115,32 @@ fn tally<'a>(graded: &[&'a Record]) -> Vec<Tally<'a>> {
 }
 
 fn tasks(tally: &[Tally]) -> Markup {
-    let mut rows: Vec<&Tally> = tally.iter().collect();
+    let (untouched, mut rows): (Vec<&Tally>, Vec<&Tally>) =
+        tally.iter().partition(|row| row.not_begun == row.of);
     // The hardest first. As fractions, without rounding.
     rows.sort_by_key(|row| row.of - row.passed);
     rows.sort_by(|a, b| (a.passed * b.of).cmp(&(b.passed * a.of)));
     html! {
-        h2 { "Tasks, those that fewest passed first" }
+        @if !rows.is_empty() {
+            h2 { "Tasks, those that fewest passed first" }
+            (passed(&rows))
+        }
+        // A part of the course that the class has not come to would stand before all others.
+        @if !untouched.is_empty() {
+            details {
+                summary { "Not begun by anybody: " (count(untouched.len(), "task")) }
+                ul {
+                    @for row in untouched {
+                        li { (line(row.number, NAME)) " " (line(row.title, SENTENCE)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn passed(rows: &[&Tally]) -> Markup {
+    html! {
         div.scroll {
             table {
                 thead { tr {
@@ -376,6 +396,20 @@ mod tests {
         let places = rows.map(|row| table.find(row));
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {table}");
         assert!(bar(1, 4).into_string().contains("class=\"part\" width=\"25.0\""));
+    }
+
+    #[test]
+    fn what_nobody_began_stands_behind_what_was_failed() {
+        use Went::{Empty, Passed, Wrong};
+        let class = [of_three("1", [Passed, Empty, Empty]), of_three("2", [Wrong, Empty, Empty])];
+        let page = tasks(&tally(&references(&class))).into_string();
+        let words = ["norm/forward", "1 of 2", "Not begun by anybody: 2 tasks", "norm/tape"];
+        let places = words.map(|word| page.find(word));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");
+        // A table of nothing has no heading either.
+        let class = [of_three("1", [Empty; 3])];
+        let page = tasks(&tally(&references(&class))).into_string();
+        assert!(page.starts_with("<details>") && page.contains("3 tasks"), "{page}");
     }
 
     #[test]
