@@ -60,7 +60,8 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// differentiates what you wrote. Three traps: a tensor may not stand on both sides of one operation (`x * x`),
     /// dfdx's `slice` loses gradients (the page "Shapes as types" says how, `shapes#slices`),
     /// and `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that
-    /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape.
+    /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape. A number that is added to a
+    /// tensor of `f32` is an `f32`: `self.eps as f32`.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D, T>,

@@ -195,6 +195,15 @@ pub enum Error {
     )]
     WithoutMine,
 
+    /// No text is named, and the book is not what the model learned.
+    #[error(
+        "{path} did not learn from the course's own book: name its text with --text, or another one to measure it on"
+    )]
+    OtherText {
+        /// The folder of the model.
+        path: String,
+    },
+
     /// The learner's code panicked.
     #[error(
         "your code panicked {moment}: {message}; `cargo course check` looks at it part by part"
@@ -241,9 +250,20 @@ impl From<quadrivium::Error> for Error {
                 let differences = sizes.iter().map(one).collect::<Vec<_>>().join(", ");
                 Self::OtherSize { path, differences }
             }
+            quadrivium::Error::Setting { name, rule, got } if option(name).is_some() => {
+                let name = option(name).unwrap_or_default();
+                Self::Setting { name, rule, got: got.to_string() }
+            }
             error => Self::Library(error),
         }
     }
+}
+
+/// The option of a command that gives a setting of the library.
+fn option(setting: &str) -> Option<&'static str> {
+    const OPTIONS: [(&str, &str); 3] =
+        [("temperature", "--temperature"), ("top_k", "--top-k"), ("top_p", "--top-p")];
+    OPTIONS.iter().find(|(name, _)| *name == setting).map(|(_, option)| *option)
 }
 
 impl Error {

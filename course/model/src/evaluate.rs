@@ -1,7 +1,7 @@
 //! `cargo course model eval`.
 
 use crate::corpus::{Corpus, by_position, mean};
-use crate::error::Result;
+use crate::error::{Error, Result, shown};
 use crate::figures;
 use crate::network::{Library, Network, Trainee};
 use crate::opened::{Opened, has_positions};
@@ -16,8 +16,8 @@ use course::arguments::EvalArguments;
 /// # Errors
 /// A model or a text that can't be used; a figure that can't be written.
 pub fn run(arguments: &EvalArguments) -> Result<bool> {
-    let EvalArguments { text, model: place, out } = arguments;
-    let text = Text::read(text)?;
+    let EvalArguments { text: named, model: place, out } = arguments;
+    let text = Text::read(named)?;
     text.check()?;
     let dev = device();
     let (opened, network) = Opened::with(place, |Opened { checkpoint, size, .. }| {
@@ -38,21 +38,26 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     let config = checkpoint.config();
     has_positions(config, size.batch().1)?;
     let corpus = Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)?;
-    let model = losses(network.as_ref(), &corpus)?;
+    // Where no run wrote the model, nobody knows what it has seen.
+    let is_another = match &state {
+        Some(state) => state.settings.text != corpus.fingerprint()?,
+        None => false,
+    };
+    if is_another && named.is_empty() {
+        return Err(Error::OtherText { path: shown(place) });
+    }
+    let mut show = Show::new();
+    let model = show.measured(|| losses(network.as_ref(), &corpus))?;
     let out = out.as_ref().unwrap_or(place);
     let trigram = corpus.trigram_losses();
     let s = size.batch().1;
     let (model_by, trigram_by) = (by_position(&model, s), by_position(&trigram, s));
-    std::fs::create_dir_all(out).map_err(|e| crate::Error::write(out, e))?;
+    std::fs::create_dir_all(out).map_err(|e| Error::write(out, e))?;
     let figure = out.join("positions.svg");
     figures::write(&figure, &kit::training::by_position(&model_by, &trigram_by)?)?;
 
-    let mut show = Show::new();
     show.text(&text, &corpus)?;
-    // Where no run wrote the model, nobody knows what it has seen.
-    if let Some(state) = state
-        && state.settings.text != corpus.fingerprint()?
-    {
+    if is_another {
         show.another_text()?;
     }
     show.model(config)?;

@@ -3,9 +3,11 @@
 use crate::error::{Error, Result};
 use crate::mine::{Mine, asked};
 use crate::opened::Opened;
+use crate::run::State;
 use crate::sizes::{Size, Small, Tiny, device};
 use crate::tokens::Tokens;
 use course::arguments::GenerateArguments;
+use kit::plot::thousands;
 use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
 use quadrivium::tensor::*;
 use std::io::Write;
@@ -73,7 +75,7 @@ writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
 ///
 /// # Errors
 /// A model that can't be read, or of a size that there is no type for; code of the learner that is not complete.
-pub fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Tokens)> {
+fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Opened)> {
     let (opened, writer) = Opened::with(model, |Opened { checkpoint, size, .. }| {
         let (dev, positions) = (device(), checkpoint.config().max_position_embeddings);
         Ok(match (size, mine) {
@@ -90,7 +92,7 @@ pub fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Token
             }
         })
     })?;
-    Ok((writer, opened.tokens))
+    Ok((writer, opened))
 }
 
 /// Writes on, word by word. `mine` is the learner's code, where the program has it.
@@ -111,10 +113,16 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
     let config =
         SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, tokens) = open(model, asked(*is_mine, mine)?)?;
+    let (mut writer, Opened { tokens, state, .. }) = open(model, asked(*is_mine, mine)?)?;
     let prompt = tokens.encode(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);
+    }
+    if let Some(State { step, settings, .. }) = state
+        && step < settings.steps
+    {
+        let (made, steps) = (thousands(step), thousands(settings.steps));
+        eprintln!("  The run of this model has made {made} of {steps} steps.");
     }
     let mut ids = prompt.clone();
     let mut out = std::io::stdout().lock();

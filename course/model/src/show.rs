@@ -5,13 +5,14 @@ use crate::error::{Result, shown};
 use crate::lockstep::{Apart, Differs};
 use crate::run::State;
 use crate::text::Text;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use kit::attention::maps::{Head, Maps};
 use kit::plot::thousands;
 use learner::terminal::Terminal;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::loss::perplexity;
 use quadrivium::model::Arithmetic;
+use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,26 +132,42 @@ impl Show {
             return self.entry("finished", "this run is; --anew begins it again");
         }
         self.line("")?;
-        self.bar = ProgressBar::new(steps as u64).with_position(step as u64);
-        self.bar.reset_eta();
-        let template = "  {wide_bar} step {pos} of {len}, loss {msg}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style);
-        }
+        self.bar_of(state, "");
         Ok(())
     }
 
     /// One of many runs: a bar with its name, and no line for each checkpoint.
     pub(crate) fn begin_one(&mut self, name: &str, state: &State) {
         self.checkpoints = false;
+        self.bar_of(state, &format!("{name} "));
+    }
+
+    /// The bar of a run's steps. Before the first one, nobody knows how long they take.
+    fn bar_of(&mut self, state: &State, prefix: &str) {
         let (step, steps) = (state.step as u64, state.settings.steps as u64);
-        self.bar = ProgressBar::new(steps).with_position(step);
+        self.bar = ProgressBar::new(steps).with_position(step).with_prefix(prefix.to_string());
         self.bar.reset_eta();
-        let template = "  {prefix} {wide_bar} step {pos} of {len}, loss {msg}, {eta} left";
+        let left = move |bar: &ProgressState, to: &mut dyn Write| {
+            let _ = match bar.pos() > step {
+                true => write!(to, ", {:#} left", HumanDuration(bar.eta())),
+                false => Ok(()),
+            };
+        };
+        let template = "  {prefix}{wide_bar} step {pos} of {len}{msg}{left}";
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style);
+            self.bar.set_style(style.with_key("left", left));
         }
-        self.bar.set_prefix(name.to_string());
+    }
+
+    /// Something that looks at all held-out tokens, which takes a while.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn measured<T>(&mut self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.doing("measuring the held-out text ..".into());
+        let measured = work();
+        self.end();
+        measured
     }
 
     /// What is being done, in words, where no steps can be counted.
@@ -166,7 +183,7 @@ impl Show {
     pub fn step(&self, state: &State) {
         let recent = &state.losses[state.losses.len().saturating_sub(RECENT)..];
         let loss: f32 = recent.iter().sum::<f32>() / recent.len() as f32;
-        self.bar.set_message(format!("{loss:.3}"));
+        self.bar.set_message(format!(", loss {loss:.3}"));
         self.bar.set_position(state.step as u64);
     }
 
@@ -191,11 +208,11 @@ impl Show {
         self.bar.finish_and_clear();
     }
 
-    /// How long it took.
+    /// How long it took, since the program made its first step, which is the one after `begun`.
     ///
     /// # Errors
     /// Standard output can't be written.
-    pub fn took(&mut self, tokens: usize, time: Duration) -> Result<()> {
+    pub fn took(&mut self, begun: usize, tokens: usize, time: Duration) -> Result<()> {
         if tokens == 0 {
             return Ok(());
         }
@@ -203,7 +220,9 @@ impl Show {
         let seconds = time.as_secs_f64();
         let speed = thousands((tokens as f64 / seconds) as usize);
         self.line("")?;
-        self.entry("took", &format!("{seconds:.0} s, {speed} tokens a second"))
+        let since =
+            if begun > 0 { format!(" since step {}", thousands(begun)) } else { String::new() };
+        self.entry("took", &format!("{seconds:.0} s{since}, {speed} tokens a second"))
     }
 
     /// The model beside the 3-gram model. `advice` is for whom it is not better.

@@ -57,8 +57,10 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
     let mine = asked(*is_mine, mine)?;
     let size = if *tiny { Size::Tiny } else { Size::Small };
     let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });
-    if *steps == 0 || *every == 0 {
-        return refused("--steps and --every", "at least 1", "0".into());
+    for (name, number) in [("--steps", *steps), ("--every", *every)] {
+        if number == 0 {
+            return refused(name, "at least 1", "0".into());
+        }
     }
     if !(*rate > 0.0 && *rate <= 1.0) {
         return refused("--rate", "above 0 and at most 1", rate.to_string());
@@ -90,13 +92,15 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
         show.parts(&parts)?;
     }
     let begun = training.state.step;
+    stop::made(begun);
+    stop::saved(begun);
     stop::on_interrupt();
     show.begin(&training.state, goes_on, mean(&trigram))?;
     let start = Instant::now();
     let agrees = training.go_on(&mut show)?;
     let made = training.state.step - begun;
     let (b, s) = settings.shape();
-    show.took(made * b * s, start.elapsed())?;
+    show.took(begun, made * b * s, start.elapsed())?;
     let Training { state, network, .. } = &training;
     if let Some(differs) = network.differs() {
         show.differs(&differs)?;
@@ -105,7 +109,7 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
     if let Some(apart) = network.apart() {
         show.agrees(apart)?;
     }
-    let model = losses(network.as_ref(), &corpus)?;
+    let model = show.measured(|| losses(network.as_ref(), &corpus))?;
     let advice = "More --steps with --anew may help, or more text.";
     show.result(&corpus, &trigram, &model, Some(advice))?;
     let figure = out.join("loss.svg");
@@ -207,6 +211,7 @@ impl<'c> Training<'c> {
             state.losses.push(seen.loss);
             state.step = nth + 1;
             state.position = position;
+            stop::made(state.step);
             show.step(state);
             if state.step % *every == 0 || state.step == settings.steps {
                 checkpoint(folder, corpus, state, network.as_mut(), show)?;
@@ -230,5 +235,6 @@ fn checkpoint(
         guarded(state.settings.mine, Moment::Step(state.step), || losses(network, corpus))?;
     state.held_out.push((state.step, mean(&losses)));
     folder.save(state, network, &corpus.tokens)?;
+    stop::saved(state.step);
     show.checkpoint(state)
 }

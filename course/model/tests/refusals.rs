@@ -116,9 +116,9 @@ fn arguments() {
     refused(&folder, &["inspect", "--model", "file"], "no model in file");
     refused(&folder, &["inspect", "--size", "llama-9"], "llama-9");
     refused(&folder, &["inspect", "--size", "llama-2-7b", "--model", "a"], "--model");
-    refused(&folder, &["generate", "--prompt", "a", "--temperature", "-1"], "temperature");
-    refused(&folder, &["generate", "--prompt", "a", "--top-p", "0"], "top_p");
-    refused(&folder, &["generate", "--prompt", "a", "--top-k", "0"], "top_k");
+    refused(&folder, &["generate", "--prompt", "a", "--temperature", "-1"], "--temperature");
+    refused(&folder, &["generate", "--prompt", "a", "--top-p", "0"], "--top-p");
+    refused(&folder, &["generate", "--prompt", "a", "--top-k", "0"], "--top-k");
 }
 
 /// Changes a file of a checkpoint.

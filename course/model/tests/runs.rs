@@ -198,9 +198,19 @@ fn ctrl_c_says_how_to_go_on() {
             break String::from_utf8(output.stderr).unwrap();
         }
     };
-    assert_eq!(said, "\n  Stopped. The same command goes on from the last checkpoint.\n");
+    let [made, saved] = steps(&said);
+    assert!(saved <= made && made <= 120, "{said}");
     trained(&text, &stopped, "120");
     same_bits(&whole, &stopped);
+}
+
+/// The two numbers that Ctrl-C says.
+#[cfg(unix)]
+fn steps(said: &str) -> [usize; 2] {
+    let words = said.strip_prefix("\n  Stopped after step ").unwrap();
+    let (made, words) = words.split_once(". The same command goes on after step ").unwrap();
+    let saved = words.strip_suffix(", from the last checkpoint.\n").unwrap();
+    [made, saved].map(|number| number.parse().unwrap())
 }
 
 #[test]
@@ -292,6 +302,10 @@ fn a_trained_model_writes_and_is_measured() {
     assert!(measured.contains(&model_line), "{measured}");
     assert!(!measured.contains("another text"), "{measured}");
     assert!(fs::read_to_string(figures.join("positions.svg")).unwrap().contains("</svg>"));
+    // Its text must be named, where it is not the book.
+    let unnamed = model(&["eval", "--model", path(&out)]);
+    assert_eq!(unnamed.status.code(), Some(2), "{unnamed:?}");
+    assert!(String::from_utf8(unnamed.stderr).unwrap().contains("name its text with --text"));
     // Another text, and the figure beside the model.
     let other = folder.join("other.txt");
     fs::write(&other, fs::read_to_string(&text).unwrap().replace("the", "that")).unwrap();

@@ -243,8 +243,8 @@ pub struct TrainArguments {
 
     /// The folder of the run. It is made if it is not there. With --mine: target/mine.
     ///
-    /// It holds the newest checkpoint, in a folder that is called by its step, and the loss curve: loss.svg, and
-    /// its numbers in loss.json.
+    /// It holds the newest checkpoint, in a folder that is called by its step. After the last step it holds the loss curve,
+    /// too: loss.svg, and its numbers in loss.json.
     #[arg(
         long,
         value_name = "DIR",
@@ -253,7 +253,8 @@ pub struct TrainArguments {
     )]
     pub out: PathBuf,
 
-    /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others.
+    /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others: a run can't be made
+    /// longer later.
     #[arg(long, default_value_t = 1500, allow_negative_numbers = true)]
     pub steps: usize,
 
@@ -347,8 +348,8 @@ Exit codes:
   0  the model was measured
   2  wrong arguments, a model, a text or a folder that can't be used")]
 pub struct EvalArguments {
-    /// The text that the model was trained on, as train takes it. A tenth of it is asked about; the 3-gram
-    /// model beside it counts the rest.
+    /// The text that the model was trained on, as train takes it [default: that of train]. A tenth of it is asked about;
+    /// the 3-gram model beside it counts the rest.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 

@@ -17,7 +17,7 @@ const BAR: usize = 20;
 const LABEL: usize = 11;
 
 /// The board. With a height, components that are not in work are folded if the tasks would not
-/// fit beside what is next and a report. Where a report would not fit beside these either, only the
+/// fit beside what is next and a report. Where what is next or a report would not fit beside these either, only the
 /// component in work is shown, and the others are counted.
 pub fn board(
     view: &View,
@@ -25,16 +25,34 @@ pub fn board(
     width: usize,
     height: Option<usize>,
 ) -> Vec<String> {
+    let urgent = view.grades.as_ref().and_then(Grades::urgent);
+    // A report needs the room more than the tasks that are done.
+    let report = urgent.is_some_and(|grade| grade.begun);
+    let lines = drawn(view, workspace, width, height, false);
+    let fits = |height: usize| if report { height >= 45 } else { lines.len() < height };
+    match height {
+        Some(rows) if urgent.is_some() && !fits(rows) => {
+            drawn(view, workspace, width, height, true)
+        }
+        _ => lines,
+    }
+}
+
+fn drawn(
+    view: &View,
+    workspace: &Workspace,
+    width: usize,
+    height: Option<usize>,
+    cramped: bool,
+) -> Vec<String> {
     let none = Grades::default();
     let grades = view.grades.as_ref().unwrap_or(&none);
     let urgent = grades.urgent();
+    let report = urgent.is_some_and(|grade| grade.begun);
     let mut lines = vec![title(view, grades, width)];
     lines.extend(book(view, width));
     let unfolded = COMPONENTS.iter().map(|component| component.tasks().count() + 2).sum::<usize>();
     let all = height.is_none_or(|height| unfolded + 12 <= height);
-    // A report needs the room more than the tasks that are done.
-    let report = urgent.is_some_and(|grade| grade.begun);
-    let cramped = height.is_some_and(|height| report && height < 45);
     let in_work = |component: &Entry| {
         urgent.is_some_and(|grade| component.tasks().any(|task| task.number == grade.task))
     };
@@ -43,7 +61,7 @@ pub fn board(
             lines.push(String::new());
         }
         lines.push(heading(component, grades, width));
-        if all || in_work(component) && !cramped {
+        if all || in_work(component) && !(cramped && report) {
             let tasks = component.tasks();
             lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
         } else {
@@ -276,6 +294,21 @@ mod tests {
         assert!(small.contains("other components: 0 of "), "{small}");
         let large = plain(&board(&view(1), &workspace, 80, Some(60)));
         assert!(large.contains("ok      1.1") && !small.contains("ok      1.1"), "{small}");
+    }
+
+    #[test]
+    fn what_is_next_is_seen_on_a_small_screen() {
+        let workspace = Workspace::find().unwrap();
+        for done in 0..TASKS.len() {
+            let mut view = view(done);
+            view.grades.as_mut().unwrap().0[done].begun = false;
+            for height in [24, 40, 60] {
+                let lines = board(&view, &workspace, 80, Some(height));
+                let text = plain(&lines);
+                assert!(lines.len() < height, "{height}: {text}");
+                assert!(text.contains(&format!("next       {}  ", TASKS[done].number)), "{text}");
+            }
+        }
     }
 
     #[test]

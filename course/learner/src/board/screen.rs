@@ -13,10 +13,12 @@ use crossterm::terminal::{self, Clear, ClearType};
 use crossterm::{cursor, queue};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long news may wait to be drawn.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How often the seconds are drawn that something takes.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// What the threads beside the board tell.
 enum News {
@@ -68,11 +70,17 @@ fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
 fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Result<()> {
     let mut view = View::default();
     let (mut top, mut drawn) = (0usize, false);
+    let (mut begun, mut last) = (Instant::now(), Instant::now());
     loop {
         for news in news.try_iter() {
             drawn = false;
             match news {
-                News::Doing(words) => view.status = words,
+                News::Doing(words) => {
+                    if view.status.is_empty() {
+                        begun = Instant::now();
+                    }
+                    view.status = words;
+                }
                 News::Graded(outcome) => {
                     view.learn(outcome);
                     top = 0;
@@ -81,9 +89,9 @@ fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Re
                 News::Lost(error) => return Err(error),
             }
         }
-        if !drawn {
-            top = screen.draw(&view, workspace, top)?;
-            drawn = true;
+        if !drawn || !view.status.is_empty() && last.elapsed() >= SECOND {
+            top = screen.draw(&view, workspace, top, begun.elapsed())?;
+            (drawn, last) = (true, Instant::now());
         }
         if !poll(PATIENCE)? {
             continue;
@@ -120,6 +128,7 @@ fn pressed(key: KeyEvent) -> Option<Press> {
         KeyCode::PageDown | KeyCode::Char(' ') => Some(Press::Down(10)),
         KeyCode::PageUp => Some(Press::Up(10)),
         KeyCode::Home => Some(Press::Up(usize::MAX)),
+        KeyCode::End => Some(Press::Down(usize::MAX)),
         _ => None,
     }
 }
@@ -136,11 +145,17 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Draws the lines from `top` on, and a last line that says what is going on. Returns the line
-    /// that is on top, which is less than asked for if the board ends before.
+    /// Draws the lines from `top` on, and a last line that says what is going on, and for how long. Returns the
+    /// line that is on top, which is less than asked for if the board ends before.
     ///
     /// Each line is written over the old one and the terminal shows all at once: no flicker.
-    fn draw(&mut self, view: &View, workspace: &Workspace, top: usize) -> Result<usize> {
+    fn draw(
+        &mut self,
+        view: &View,
+        workspace: &Workspace,
+        top: usize,
+        so_far: Duration,
+    ) -> Result<usize> {
         let (columns, rows) = terminal::size()?;
         let (columns, rows) = (usize::from(columns).max(20), usize::from(rows).max(2));
         let lines = lines::board(view, workspace, columns.min(100), Some(rows));
@@ -156,7 +171,8 @@ impl Screen {
         let foot = match (&view.status[..], below || top > 0) {
             ("", false) => "each save is graded · q leaves".to_string(),
             ("", true) => "each save is graded · q leaves · ↑↓ scroll".to_string(),
-            (status, _) => format!("{status} … · q leaves"),
+            (status, _) if so_far < 2 * SECOND => format!("{status} … · q leaves"),
+            (status, _) => format!("{status} … {} s · q leaves", so_far.as_secs()),
         };
         write!(self.0, "{}", style(truncate_str(&foot, columns, "…")).dim())?;
         queue!(self.0, Clear(ClearType::UntilNewLine), terminal::EndSynchronizedUpdate)?;
