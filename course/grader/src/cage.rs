@@ -25,6 +25,11 @@ pub struct Cage {
     user: Option<u32>,
 }
 
+/// Threads and processes of a program that is one of many.
+const OF_MANY: u64 = 4;
+/// How far such a program stands behind others: it gets a tenth of the time of one that does not.
+const NICE: u32 = 10;
+
 /// A user who owns nothing.
 const NOBODY: u32 = 65_534;
 
@@ -59,12 +64,18 @@ impl Cage {
         matches!(self.kind, Sandbox::Full | Sandbox::Confined)
     }
 
-    /// A command that runs a submission's program. Its standard streams are the caller's to set.
-    pub fn run(&self, program: &Path) -> Command {
-        let Limits { cpu_seconds, memory_mib, processes, file_mib, .. } = self.limits;
+    /// A command that runs a submission's program. Its standard streams are the caller's to set. `is_one_of_many` says whether
+    /// other programs of this submission run beside it.
+    pub fn run(&self, program: &Path, is_one_of_many: bool) -> Command {
+        let Limits { cpu_seconds, memory_mib, mut processes, file_mib, .. } = self.limits;
         let mut orders: Vec<String> = Vec::new();
+        // One submission may not take the cores from the others.
+        if is_one_of_many && self.has_namespaces() {
+            processes = processes.min(OF_MANY);
+            orders.push(format!("nice={NICE}"));
+        }
         if self.has_guard() {
-            orders.extend(["guard".to_string(), "run".to_string()]);
+            orders.splice(0..0, ["guard".to_string(), "run".to_string()]);
         }
         orders.extend([
             format!("cpu={cpu_seconds}"),
@@ -239,7 +250,7 @@ pub fn check(cage: &Cage, program: &Path) -> Result<()> {
             to_do: "use Linux; or, for your own code, `cargo course check`",
         });
     }
-    let mut probe = cage.run(program);
+    let mut probe = cage.run(program, false);
     probe.stderr(Stdio::piped());
     let failed = |what, got: String, to_do| Err(Error::Sandbox { what, got, to_do });
     match probe.output() {
@@ -279,5 +290,27 @@ pub fn check(cage: &Cage, program: &Path) -> Result<()> {
                 "see whether the folder of temporary files (TMPDIR) can be reached by other users",
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_many_has_few_threads_and_stands_behind_others() {
+        let orders = |kind, is_one_of_many| -> Vec<String> {
+            let (limits, confine) = (Limits::default(), PathBuf::from("confine"));
+            let cage = Cage { kind, limits, confine, user: None };
+            let command = cage.run(Path::new("program"), is_one_of_many);
+            command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        let has = |orders: &[String], word: &str| orders.iter().any(|order| order == word);
+        let (alone, many) = (orders(Sandbox::Full, false), orders(Sandbox::Full, true));
+        assert!(has(&alone, "processes=64") && !has(&alone, "nice=10"), "{alone:?}");
+        assert!(has(&many, "processes=4") && has(&many, "nice=10"), "{many:?}");
+        // Without namespaces they meet one by one, and the threads of all are counted together.
+        let confined = orders(Sandbox::Confined, true);
+        assert!(has(&confined, "processes=64") && !has(&confined, "nice=10"), "{confined:?}");
     }
 }

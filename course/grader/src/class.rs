@@ -85,7 +85,9 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     })?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // One more: code that waits for nothing until its time is over would let a core wait with it.
-    let jobs = arguments.jobs.map_or(cores + 1, usize::from);
+    // Without namespaces all submissions are one user, whose threads are counted together.
+    let most = if judge.cage.has_namespaces() { cores + 1 } else { 1 };
+    let jobs = arguments.jobs.map_or(most, usize::from);
     let anew = grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
 
     // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or

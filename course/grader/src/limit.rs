@@ -1,9 +1,28 @@
-//! Processes with a limit of time on the clock.
+//! Processes with a limit of time on the clock, and what others have taken of it.
 
 use std::io;
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+
+/// How long a process and those that it has started have waited for a core: the thread that has waited longest. Nothing, on a
+/// system that does not tell.
+pub fn starved(process: u32) -> Duration {
+    let threads = Path::new("/proc").join(process.to_string()).join("task");
+    let mut longest = Duration::ZERO;
+    for thread in threads.read_dir().into_iter().flatten().flatten() {
+        let read =
+            |file: &str| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        // Nanoseconds on a core, nanoseconds in which one was waited for, and turns.
+        let waited = read("schedstat").split_whitespace().nth(1).and_then(|text| text.parse().ok());
+        longest = longest.max(Duration::from_nanos(waited.unwrap_or(0)));
+        for child in read("children").split_whitespace().flat_map(str::parse) {
+            longest = longest.max(starved(child));
+        }
+    }
+    longest
+}
 
 /// Runs `read`, which ends when the process has closed what it writes to, and waits for the process. One that takes longer is
 /// killed; then there is no status.
@@ -30,4 +49,34 @@ pub fn watched<T: Send>(
         let got = reader.join().map_err(|_| io::Error::other("its output can't be read"))?;
         Ok((got, in_time.then_some(status)))
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn who_waits_for_a_core_is_told_from_who_sleeps() -> io::Result<()> {
+        // More loops than cores, each below another process.
+        let cores = std::thread::available_parallelism()?.get();
+        let run = |program: &str| Command::new("sh").args(["-c", program]).spawn();
+        let mut asleep = run("sleep 600 & wait")?;
+        let busy: io::Result<Vec<Child>> =
+            (0..4 * cores).map(|_| run("(while :; do :; done) & wait")).collect();
+        let mut busy = busy?;
+        let most = Duration::from_millis(500);
+        while busy.iter().any(|child| starved(child.id()) < most) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert!(starved(asleep.id()) < most);
+        for child in busy.iter_mut().chain([&mut asleep]) {
+            // The loop below ends with its session of this test.
+            let below = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+            let _ = Command::new("kill").args(below?.split_whitespace()).status();
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
 }

@@ -102,6 +102,9 @@ fn open_to_all(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// A file alone may be compiled for this part of the time that all have together: it is one of many.
+const ALONE: u64 = 10;
+
 /// Why there is no program.
 #[derive(Debug)]
 pub enum NoProgram {
@@ -138,15 +141,19 @@ pub fn build(
     stage: &Stage,
     wanted: &[&str],
 ) -> std::result::Result<Settled<()>, NoProgram> {
-    let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
+    let attempt_in = |cage: &Cage, starters: &[&'static str]| attempt(cage, parts, stage, starters);
+    let attempt = |starters: &[&'static str]| attempt_in(cage, starters);
     let settled = match settle(wanted, Vec::new(), attempt) {
         Err(Ended::Failed(NoProgram::Unknown(words))) => {
             // The compiler has ended over something. Each file alone, with the others' starters, tells whose it is.
             let all = || COMPONENTS.iter().map(|of| of.slug);
             let mut fatal = Vec::new();
+            // Each of them may be one that is compiled for ever.
+            let mut alone = cage.clone();
+            alone.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
             for slug in all() {
                 let others: Vec<&'static str> = all().filter(|other| *other != slug).collect();
-                if let Err(NoProgram::Unknown(first)) = attempt(&others) {
+                if let Err(NoProgram::Unknown(first)) = attempt_in(&alone, &others) {
                     let place = Some(format!("exercises/src/{slug}.rs"));
                     let component = Some(slug);
                     fatal.push(CompileError {

@@ -1,10 +1,13 @@
 //! Which submissions there are, and what they are called.
 
 use crate::error::{Error, Result};
-use crate::intake::{Source, is_archive, is_junk, names_in_zip};
+use crate::intake::{Source, hex, is_archive, is_junk, names_in_zip};
+use crate::output::page::is_hidden;
 use crate::systems::System;
 use contract::registry::COMPONENTS;
+use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Submissions by name, in the order of their names.
@@ -40,14 +43,9 @@ pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
     for path in paths {
         for Member { file, path, source } in members(path, systems)? {
             let whole = matches!(&source, Source::Path(path) if !path.is_dir());
-            let mut name = name(&file, whole);
+            let name = name(&file, whole);
             if let Some((other, place)) = places.get(&name) {
-                if *place == path && *other == file {
-                    let why = several(&[&format!("{file}/"), &format!("{file}..")]);
-                    all.insert(name, Source::None { why });
-                    continue;
-                }
-                if *other == file {
+                if *other == file && *place != path {
                     return Err(Error::Argument {
                         what:
                             "each submission has a name of its own: that of its folder or archive"
@@ -57,16 +55,13 @@ pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
                         to_do: "rename one of them".to_string(),
                     });
                 }
-                if stem(other) == stem(&file) {
-                    let why = several(&[other.as_str(), file.as_str()]);
-                    all.insert(name, Source::None { why });
-                    continue;
-                }
-                // Alike only as far as it can be shown.
-                name = (2..)
-                    .map(|nth| format!("{name}-{nth}"))
-                    .find(|new| !all.contains_key(new))
-                    .unwrap_or(name);
+                // A folder and an archive of one name, or two archives.
+                let why = match *other == file {
+                    true => several(&[&format!("{file}/"), &format!("{file}..")]),
+                    false => several(&[other, &file]),
+                };
+                all.insert(name, Source::None { why });
+                continue;
             }
             places.insert(name.clone(), (file, path));
             all.insert(name, source);
@@ -282,15 +277,23 @@ fn no_submission(is_link: bool) -> String {
     )
 }
 
-/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading.
+/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading. One that has
+/// to be changed for that gets a number of its own behind it: changed, it may be somebody else's.
 fn name(file: &str, is_archive: bool) -> String {
     let file = if is_archive { stem(file) } else { file };
-    let mut name: String = file.chars().map(plain).take(150).collect();
+    let mut name: String = file.chars().map(plain).take(LONGEST).collect();
     if name.is_empty() || name.starts_with('.') || is_taken(&name) {
         name.insert(0, '_');
     }
+    if name != file {
+        let digest = Sha256::digest(file);
+        let _ = write!(name, "-{}", hex(&digest[..4]));
+    }
     name
 }
+
+/// The most letters of a name.
+const LONGEST: usize = 150;
 
 /// A name without the ending of an archive.
 fn stem(file: &str) -> &str {
@@ -304,10 +307,9 @@ fn is_taken(name: &str) -> bool {
     TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken))
 }
 
-/// What breaks no line, and turns no text's direction.
+/// What breaks no line, turns no text's direction, and is seen.
 fn plain(c: char) -> char {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    if c.is_control() || turns || c == '/' || c == '\\' { '_' } else { c }
+    if is_hidden(c) || c == '/' || c == '\\' { '_' } else { c }
 }
 
 /// The part `nth` of `of` parts, counted from 1: of the names in their order, each `of`-th.

@@ -1,7 +1,7 @@
 //! What the command tells at its end, in a few lines.
 
 use crate::changes::Changes;
-use crate::output::page::number;
+use crate::output::page::{number, on_terminal};
 use crate::output::table::Columns;
 use crate::record::{Outcome, Record};
 use std::fmt::Write;
@@ -79,7 +79,7 @@ const NAMED: usize = 20;
 impl Told<'_> {
     /// Tells it.
     pub fn tell(&self, out: &Path, columns: &Columns) {
-        print!("{}", self.text(columns));
+        print!("{}", on_terminal(&self.text(columns)));
         println!("the class: {}", out.join("class.html").display());
         println!("the points: {}", out.join("grades.csv").display());
     }

@@ -319,6 +319,35 @@ fn two_submissions_of_one_participant_are_not_graded() {
 const CANVAS: [System; 2] = [System::Moodle, System::Canvas];
 
 /// Canvas has no folders: a user's files are those that begin with their name and number.
+/// Somebody hands in under a name that is shown as another one's.
+#[test]
+fn nobody_takes_the_name_of_another() {
+    let class = Class::new();
+    class.write("class/Ann_Lee/norm.rs", "// Ann Lee's\n");
+    let long = "x".repeat(150);
+    class.write(&format!("class/{long}/norm.rs"), "// long\n");
+    class.write("class/_grades.csv/norm.rs", "// grades\n");
+    let names = ["Ann\\Lee", "Ann\u{1}Lee", "Ann\u{202e}Lee", "Ann\u{200b}Lee", "grades.csv"];
+    for name in names.map(String::from).iter().chain([&format!("{long}y")]) {
+        class.write(&format!("class/{name}/norm.rs"), "// another one's\n");
+    }
+    let all = class.found("class");
+    assert_eq!(all.len(), 9, "{:?}", all.keys());
+    for (name, text) in
+        [("Ann_Lee", "// Ann Lee's\n"), (&*long, "// long\n"), ("_grades.csv", "// grades\n")]
+    {
+        assert_eq!(all[name].take().unwrap().files["norm"], text, "{name}");
+    }
+    // Whoever else is there has no say in what one is called.
+    for file in names {
+        let alone = Class::new();
+        alone.write(&format!("class/{file}/norm.rs"), NORM);
+        alone.write("class/other/norm.rs", NORM);
+        let found = alone.found("class");
+        assert!(found.keys().all(|name| all.contains_key(name) || name == "other"), "{found:?}");
+    }
+}
+
 #[test]
 fn what_canvas_makes_of_a_class_is_opened_as_it_is() {
     let class = Class::new();

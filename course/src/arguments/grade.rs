@@ -12,12 +12,15 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course grade submissions --out results            a folder of zips
-  cargo course grade anna.zip --out results               one submission
-  cargo course grade late --out results                   late ones, into the class that lies there
-  cargo course grade submissions --out results --format moodle --settings grade.toml
-  cargo course grade --out results --changes changes.toml what lies there, with changes by hand
-  cargo course grade --package gradescope --out package   what a system asks to be uploaded
+  cargo course grade submissions --out results    a folder of zips
+  cargo course grade anna.zip --out results       one submission
+  cargo course grade late --out results           late ones, into the same class
+  cargo course grade submissions --out results \\
+      --format moodle --settings grade.toml       a file for Moodle
+  cargo course grade --out results \\
+      --changes changes.toml                      what lies there, with changes
+  cargo course grade --package gradescope \\
+      --out package                               what a system wants uploaded
 
 Exit codes:
   0  each submission has a grade

@@ -51,7 +51,7 @@ Examples:
   cargo course model long                           all encodings
   cargo course model long --only rope alibi ntk     three of them
   cargo course model long --seeds 42 43 44          three times each
-  cargo course model long --text a.txt --out long   your text, in the folder long
+  cargo course model long --text a.txt --out long   your text, in folder long
 
 Exit codes:
   0  all was trained and measured

@@ -108,7 +108,8 @@ Examples:
 Exit codes:
   0  every selected task passes
   1  a selected task does not pass
-  2  an unknown task, a file that can't be written, code that does not compile")]
+  2  an unknown task, a file that can't be written, code that does not
+     compile")]
 pub struct CheckArguments {
     /// A task (norm/forward, or its number) or a component (norm) [default: all tasks].
     pub task: Option<String>,
@@ -156,7 +157,8 @@ pub struct ResetArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit codes:
-  0  every bug is caught, every invariant has a use, no correct variant is refused
+  0  every bug is caught, every invariant has a use, no correct variant is
+     refused
   1  not so")]
 pub struct MatrixArguments {
     /// Of this component alone.
@@ -228,12 +230,13 @@ Examples:
   cargo course model train                       the course's own book
   cargo course model train --text a.txt --out a  your text, in the folder a
   cargo course model train --mine --steps 100    with your components
-  cargo course model train --anew --seed 7       from the beginning, with another seed
+  cargo course model train --anew --seed 7       begin again, another seed
 
 Exit codes:
   0  the model is trained
   1  with --mine: a step differs from the library's
-  2  wrong arguments, a text or a folder that can't be used, code that is not complete")]
+  2  wrong arguments, a text or a folder that can't be used, code that is not
+     complete")]
 pub struct TrainArguments {
     /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
     ///
@@ -291,13 +294,16 @@ pub struct TrainArguments {
 #[command(after_long_help = "\
 Examples:
   cargo course model generate --prompt \"The norm\"
-  cargo course model generate --prompt \"The norm\" --temperature 0    the likeliest, always
+  cargo course model generate --prompt \"The norm\" --temperature 0
+                                                   the likeliest, always
   cargo course model generate --prompt \"The norm\" --top-p 0.9 --seed 7
-  cargo course model generate --prompt \"The norm\" --mine             your model and your sampling
+  cargo course model generate --prompt \"The norm\" --mine
+                                                   your model and your sampling
 
 Exit codes:
   0  the text was written
-  2  wrong arguments, a model or a prompt that can't be used, code that is not complete")]
+  2  wrong arguments, a model or a prompt that can't be used, code that is not
+     complete")]
 pub struct GenerateArguments {
     /// How the text begins.
     #[arg(long, value_name = "TEXT")]
@@ -341,7 +347,7 @@ pub struct GenerateArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  cargo course model eval                  the model in target/model, on the course's own book
+  cargo course model eval                  the model in target/model, on the book
   cargo course model eval --model a --text a.txt
 
 Exit codes:
@@ -369,7 +375,7 @@ pub struct EvalArguments {
 #[command(after_long_help = "\
 Examples:
   cargo course model inspect                      the model in target/model
-  cargo course model inspect --model DIR          a checkpoint in Hugging Face's layout
+  cargo course model inspect --model DIR          one in Hugging Face's layout
   cargo course model inspect --size llama-3-8b    known sizes
 
 Exit codes:

@@ -17,12 +17,13 @@ use std::str::FromStr;
 Examples:
   cargo course ranks                        4 ranks, the course's own book
   cargo course ranks -n 2 --text a.txt      2 ranks, your text
-  cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies of it
+  cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies
   cargo course ranks --out a --steps 100    with checkpoints in the folder a
 
 Exit codes:
   0  all ranks did their steps
-  2  wrong arguments, no MPI, a text or a folder that can't be used, a rank that ended")]
+  2  wrong arguments, no MPI, a text or a folder that can't be used, a rank
+     that ended")]
 pub struct RanksArguments {
     /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16.
     #[arg(short = 'n', long = "ranks", default_value_t = 4, allow_negative_numbers = true)]

@@ -9,6 +9,7 @@ mod folder;
 
 pub use archive::names_in_zip;
 
+use crate::output::page::is_hidden;
 use crate::record::LeftOut;
 use crate::systems::System;
 use contract::registry::COMPONENTS;
@@ -334,7 +335,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// A name as it may be shown: of one line, and not too long.
 fn shown(name: &str) -> String {
-    let visible = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let visible = |c: char| if is_hidden(c) { '\u{fffd}' } else { c };
     let name: String = name.chars().map(visible).take(200).collect();
     name
 }

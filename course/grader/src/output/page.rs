@@ -83,6 +83,11 @@ pub fn last_lines(text: &str, most: usize) -> String {
     format!("[{} before this ..]\n{shown}", count(before, "character"))
 }
 
+/// A text of some lines as it may be shown on a terminal.
+pub fn on_terminal(text: &str) -> String {
+    visible(text, true)
+}
+
 /// A text whose hidden characters are seen. `breaks` says whether line breaks and tabs stay what they are.
 fn visible(text: &str, breaks: bool) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -101,7 +106,7 @@ fn visible(text: &str, breaks: bool) -> String {
 /// Whether a character shows nothing of itself, or turns the direction of what is around it.
 ///
 /// The two joiners stay: some scripts can't be written without them.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}'
         | '\u{17b4}' | '\u{17b5}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'

@@ -1,18 +1,21 @@
 //! A conversation with a submission's program, in the sandbox.
 
 use crate::cage::Cage;
+use crate::limit::starved;
 use crate::program::read_some;
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wait_timeout::ChildExt;
 use wire::{Ends, Order, VERSION, whole};
 
 /// The most that is kept of what the code prints.
 const PRINTED: u64 = 64 << 10;
+/// How long it takes at least until the time of a process is looked at once more.
+const SOON: Duration = Duration::from_secs(1);
 /// How long a process may take to end after all was said.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a process may take to end after its conversation has broken off.
@@ -25,6 +28,7 @@ pub struct Talk {
 }
 
 /// What a conversation came to.
+#[derive(PartialEq)]
 enum Over {
     /// All was said.
     Whole,
@@ -75,7 +79,8 @@ impl Talk {
     /// # Errors
     /// It has not answered: no code of the learner's was called by then.
     pub fn start(cage: &Cage, program: &Path, order: &Order) -> Result<(Self, Ends), NotStarted> {
-        let mut command = cage.run(program);
+        // An invariant meets many parties at the same time.
+        let mut command = cage.run(program, matches!(order, Order::Judge { .. }));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let limit = Duration::from_secs(cage.limits.wall_seconds);
         let (over, ends_over) = channel();
@@ -146,7 +151,8 @@ fn greet(ends: &mut Ends, order: &Order) -> io::Result<()> {
     }
 }
 
-/// Waits for the process: until it has ended, until its conversation is over, or until its time is.
+/// Waits for the process: until it has ended, until its conversation is over, or until its time is. Time in which it waited for a
+/// core is none of its own: others may take them all.
 fn wait(
     child: &mut std::process::Child,
     limit: Duration,
@@ -154,7 +160,18 @@ fn wait(
 ) -> io::Result<Ending> {
     let killed =
         |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
-    match over.recv_timeout(limit) {
+    let begin = Instant::now();
+    let mut left = limit;
+    let said = loop {
+        let said = over.recv_timeout(left);
+        let own = limit + starved(child.id());
+        left = own.saturating_sub(begin.elapsed());
+        if said != Err(RecvTimeoutError::Timeout) || left.is_zero() {
+            break said;
+        }
+        left = left.max(SOON);
+    };
+    match said {
         // It has nothing left to read, and ends. Killed, it would leave a dead process to whoever is the first of the system.
         Ok(Over::Whole) => match child.wait_timeout(FAREWELL)? {
             Some(status) => Ok(Ending::Itself(status)),
