@@ -58,12 +58,13 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_core_is_told_from_who_sleeps() -> io::Result<()> {
-        // More loops than cores, each below another process.
+        // More loops than cores, each below another process. None goes on without this one.
         let cores = std::thread::available_parallelism()?.get();
         let run = |program: &str| Command::new("sh").args(["-c", program]).spawn();
-        let mut asleep = run("sleep 600 & wait")?;
+        let mut asleep = run("sleep 60 & wait")?;
+        let lives = format!("kill -0 {}", std::process::id());
         let busy: io::Result<Vec<Child>> =
-            (0..4 * cores).map(|_| run("(while :; do :; done) & wait")).collect();
+            (0..4 * cores).map(|_| run(&format!("(while {lives}; do :; done) & wait"))).collect();
         let mut busy = busy?;
         let most = Duration::from_millis(500);
         while busy.iter().any(|child| starved(child.id()) < most) {
@@ -71,7 +72,6 @@ mod tests {
         }
         assert!(starved(asleep.id()) < most);
         for child in busy.iter_mut().chain([&mut asleep]) {
-            // The loop below ends with its session of this test.
             let below = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
             let _ = Command::new("kill").args(below?.split_whitespace()).status();
             child.kill()?;

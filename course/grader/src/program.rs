@@ -102,7 +102,7 @@ fn open_to_all(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file alone may be compiled for this part of the time that all have together: it is one of many.
+/// A file alone may take one in so many of the seconds that all have together: it is one of many.
 const ALONE: u64 = 10;
 
 /// Why there is no program.

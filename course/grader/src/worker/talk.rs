@@ -14,7 +14,7 @@ use wire::{Ends, Order, VERSION, whole};
 
 /// The most that is kept of what the code prints.
 const PRINTED: u64 = 64 << 10;
-/// How long it takes at least until the time of a process is looked at once more.
+/// A process whose time may be over is looked at again after so long, or later.
 const SOON: Duration = Duration::from_secs(1);
 /// How long a process may take to end after all was said.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -28,7 +28,6 @@ pub struct Talk {
 }
 
 /// What a conversation came to.
-#[derive(PartialEq)]
 enum Over {
     /// All was said.
     Whole,
@@ -164,12 +163,14 @@ fn wait(
     let mut left = limit;
     let said = loop {
         let said = over.recv_timeout(left);
-        let own = limit + starved(child.id());
-        left = own.saturating_sub(begin.elapsed());
-        if said != Err(RecvTimeoutError::Timeout) || left.is_zero() {
-            break said;
+        if let Err(RecvTimeoutError::Timeout) = said {
+            left = (limit + starved(child.id())).saturating_sub(begin.elapsed());
+            if !left.is_zero() {
+                left = left.max(SOON);
+                continue;
+            }
         }
-        left = left.max(SOON);
+        break said;
     };
     match said {
         // It has nothing left to read, and ends. Killed, it would leave a dead process to whoever is the first of the system.
