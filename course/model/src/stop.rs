@@ -26,9 +26,7 @@ pub fn on_interrupt() {
     // It fails only if there is a handler already, or the system has none to give. Then Ctrl-C ends the program without a word.
     let _ = ctrlc::set_handler(|| {
         let [made, saved] = [&MADE, &SAVED].map(|steps| steps.load(Ordering::Relaxed));
-        eprintln!(
-            "\n  Stopped after step {made}. The same command goes on after step {saved}, from the last checkpoint."
-        );
+        eprintln!("\n  Stopped after step {made}. The same command goes on after step {saved}.");
         std::process::exit(INTERRUPTED);
     });
 }

@@ -209,7 +209,7 @@ fn ctrl_c_says_how_to_go_on() {
 fn steps(said: &str) -> [usize; 2] {
     let words = said.strip_prefix("\n  Stopped after step ").unwrap();
     let (made, words) = words.split_once(". The same command goes on after step ").unwrap();
-    let saved = words.strip_suffix(", from the last checkpoint.\n").unwrap();
+    let saved = words.strip_suffix(".\n").unwrap();
     [made, saved].map(|number| number.parse().unwrap())
 }
 
