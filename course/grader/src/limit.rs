@@ -54,20 +54,25 @@ pub fn watched<T: Send>(
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn who_waits_for_a_core_is_told_from_who_sleeps() -> io::Result<()> {
         // More loops than cores, each below another process. None goes on without this one.
         let cores = std::thread::available_parallelism()?.get();
-        let run = |program: &str| Command::new("sh").args(["-c", program]).spawn();
-        let mut asleep = run("sleep 60 & wait")?;
+        let run = |program: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", program]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+        };
         let lives = format!("kill -0 {}", std::process::id());
+        let mut asleep = run(&format!("(while {lives}; do sleep 60; done) & wait"))?;
         let busy: io::Result<Vec<Child>> =
             (0..4 * cores).map(|_| run(&format!("(while {lives}; do :; done) & wait"))).collect();
         let mut busy = busy?;
         let most = Duration::from_millis(500);
+        let begin = std::time::Instant::now();
         while busy.iter().any(|child| starved(child.id()) < most) {
+            assert!(begin.elapsed() < Duration::from_secs(300), "nobody has waited for a core");
             std::thread::sleep(Duration::from_millis(50));
         }
         assert!(starved(asleep.id()) < most);

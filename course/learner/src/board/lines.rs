@@ -26,16 +26,13 @@ pub fn board(
     height: Option<usize>,
 ) -> Vec<String> {
     let urgent = view.grades.as_ref().and_then(Grades::urgent);
-    // A report needs the room more than the tasks that are done.
-    let report = urgent.is_some_and(|grade| grade.begun);
-    let lines = drawn(view, workspace, width, height, false);
-    let fits = |height: usize| if report { height >= 45 } else { lines.len() < height };
-    match height {
-        Some(rows) if urgent.is_some() && !fits(rows) => {
-            drawn(view, workspace, width, height, true)
-        }
-        _ => lines,
-    }
+    let cramped = height.is_some_and(|rows| match urgent {
+        // A report needs the room more than the tasks that are done.
+        Some(grade) if grade.begun => rows < 45,
+        Some(_) => drawn(view, workspace, width, height, false).len() >= rows,
+        None => false,
+    });
+    drawn(view, workspace, width, height, cramped)
 }
 
 fn drawn(
