@@ -4,6 +4,8 @@
 
 pub mod loops;
 
+use ndarray::Array2;
+use ndarray::linalg::general_mat_mul;
 use quadrivium::tensor::*;
 use rayon::prelude::*;
 
@@ -27,4 +29,18 @@ pub fn copy(source: &[f32], target: &mut [f32]) {
     const PIECE: usize = 1 << 16;
     let pieces = target.par_chunks_mut(PIECE).zip(source.par_chunks(PIECE));
     pieces.for_each(|(target, source)| target.copy_from_slice(source));
+}
+
+/// Matrix products of the sizes `(m, k, n)`, one after the other on one thread, with nothing around them.
+pub fn products(sizes: Vec<(usize, usize, usize)>) -> impl FnMut() {
+    let matrix = |rows: usize, columns: usize| {
+        Array2::from_shape_vec((rows, columns), values(rows * columns)).expect("that many values")
+    };
+    let of = |(m, k, n)| (matrix(m, k), matrix(k, n), matrix(m, n));
+    let mut all: Vec<_> = sizes.into_iter().map(of).collect();
+    move || {
+        for (a, b, product) in &mut all {
+            general_mat_mul(1.0, a, b, 0.0, product);
+        }
+    }
 }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             };
             ended(matrix::run(&components, kind))
         }
-        Some(Command::Bench(_)) => handed_over(race::run()),
+        Some(Command::Bench(arguments)) => handed_over(race::run(arguments.check)),
         Some(Command::Model(ModelArguments { command })) => handed_over(match command {
             ModelCommand::Train(TrainArguments { mine: true, .. }) => mine::run(&mine::PARTS),
             ModelCommand::Generate(GenerateArguments { mine: true, .. }) => {

@@ -26,6 +26,7 @@
 #![allow(unused, clippy::type_complexity)]
 
 // dfdx's functions at the sizes that are asked: with it, an edit of yours compiles less.
+#[cfg(feature = "operations")]
 extern crate operations as _;
 
 // A file that does not compile would hide all others. `cargo course` builds again with the starter in its

@@ -1,6 +1,6 @@
 //! A race as bars: in the terminal, and as a figure.
 
-use crate::{COPY, FUSED, Race, Times, YOURS};
+use crate::{COMPOSED, COPY, FUSED, PLAIN, Race, Times, YOURS};
 use console::style;
 use kit::plot::{
     Area, BLUE, Figure, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, small_font,
@@ -100,8 +100,8 @@ fn colour(party: &str) -> RGBColor {
         COPY => INK,
         YOURS => VERMILLION,
         FUSED => GREEN,
-        "library, composed" => BLUE,
-        "plain loop" => ORANGE,
+        COMPOSED => BLUE,
+        PLAIN => ORANGE,
         _ => PURPLE,
     }
 }

@@ -1,6 +1,6 @@
 //! The races of each component, at one size: 1,024 tokens of 4,096 numbers, as in a model of 7 billion parameters.
 
-use crate::{COPY, FUSED, Party, Race, YOURS, race};
+use crate::{COMPOSED, COPY, FUSED, PLAIN, Party, Race, YOURS, race};
 use benches::{copy, ids, input, loops, values};
 use quadrivium::tensor::*;
 use quadrivium::*;
@@ -57,8 +57,8 @@ fn races<'p>(
         let mut parties: Vec<Party> = vec![
             (COPY, Box::new(|| copy(&source, black_box(&mut target)))),
             (FUSED, fused),
-            ("library, composed", Box::new(move || composed(&mut formula))),
-            ("plain loop", plain),
+            (COMPOSED, Box::new(move || composed(&mut formula))),
+            (PLAIN, plain),
         ];
         parties.extend(mine.map(|mine| (YOURS, mine)));
         races.push(race(slug, &format!("{subject}, {name}"), parties));

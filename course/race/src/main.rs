@@ -4,9 +4,11 @@
 
 mod bars;
 mod components;
+mod guard;
 mod recorded;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use course::arguments::{BenchArguments, Command};
 use learner::terminal::Terminal;
@@ -24,6 +26,10 @@ const ROUNDS: usize = 15;
 const COPY: &str = "copy";
 /// The library's fast code, as a party.
 const FUSED: &str = "library, fused";
+/// The same by its formula, operation by operation.
+const COMPOSED: &str = "library, composed";
+/// What anybody would write first.
+const PLAIN: &str = "plain loop";
 /// The learner's code, as a party.
 const YOURS: &str = "yours";
 
@@ -51,6 +57,9 @@ struct Race {
 
 fn main() -> ExitCode {
     match course::command() {
+        Some(Command::Bench(BenchArguments { component, check: true, .. })) => {
+            course::ended(guard::run(|slug| component.as_deref().is_none_or(|one| one == slug)))
+        }
         Some(Command::Bench(arguments)) => course::ended(run(&arguments)),
         _ => course::not_here(),
     }
@@ -60,7 +69,7 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     let mine = learner::race::racers();
     let mut terminal = Terminal::stdout();
     // What can't be written is said before anybody runs.
-    let folder = &arguments.out;
+    let folder = arguments.out.as_path();
     let refused = |reason: std::io::Error| learner::Error::File {
         file: folder.display().to_string(),
         reason: reason.to_string(),
@@ -68,6 +77,7 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     std::fs::create_dir_all(folder).map_err(refused)?;
     tempfile::tempfile_in(folder).map_err(refused)?;
     let wanted = |slug: &str| arguments.component.as_deref().is_none_or(|one| one == slug);
+    let mut all = Vec::new();
     for (slug, run) in components::ALL.iter().filter(|(slug, _)| wanted(slug)) {
         let passes = mine.iter().any(|passed| passed == slug);
         let races = run(passes);
@@ -96,7 +106,10 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
         let file = arguments.out.join(format!("{slug}.svg"));
         bars::draw(&races, &file)?;
         terminal.line(&format!("  The same as a figure: {}", file.display()))?;
+        all.extend(races);
     }
+    let numbers = format!("{:#}\n", recorded::json(&all));
+    learner::save::write(&folder.join("bench.json"), numbers).map_err(refused)?;
     Ok(true)
 }
 

@@ -1,7 +1,28 @@
-//! What PyTorch needed in the last measurement of `benches/peers`: a ratio to the library's fused code.
+//! What was measured before: what PyTorch needed in the last measurement of `benches/peers`, as a ratio to the library's fused code; and
+//! the races that the book shows.
 
 use crate::{FUSED, Race, Times};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+/// The races in the book: for each title and party the times in seconds, as [`json`] writes them.
+///
+/// # Errors
+/// The record is no JSON.
+pub fn book() -> serde_json::Result<Value> {
+    serde_json::from_str(include_str!("../../../book/src/measured/bench.json"))
+}
+
+/// Races as the book keeps them.
+pub fn json(races: &[Race]) -> Value {
+    let of = |race: &Race| {
+        let run_here = race.times.iter().filter(|times| !times.recorded);
+        let times = run_here.map(|Times { party, median, least, most, .. }| {
+            (party.to_string(), serde_json::json!({"median": median, "least": least, "most": most}))
+        });
+        (race.title.clone(), Value::Object(times.collect()))
+    };
+    Value::Object(races.iter().map(of).collect::<Map<_, _>>())
+}
 
 /// Its two ways: their names in the record, and those of their bars.
 const WAYS: [(&str, &str); 2] =

@@ -184,9 +184,11 @@ Examples:
   cargo course bench                 all components
   cargo course bench norm            that one
   cargo course bench --out figures   the SVG files in ./figures
+  cargo course bench --check         is the library as fast as it should be?
 
 Exit codes:
-  0  the races were run
+  0  the races were run; with --check, every ratio is within its bound
+  1  with --check, a ratio is not
   2  a file that can't be written, code of the course that does not compile")]
 pub struct BenchArguments {
     /// Of this component alone.
@@ -196,6 +198,11 @@ pub struct BenchArguments {
     /// The folder for the figures.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
     pub out: PathBuf,
+
+    /// Compare the library's code with plain loops, and a training step and a decoded token with their parts, and say which
+    /// takes longer than it should. Your code does not run.
+    #[arg(long, conflicts_with = "out")]
+    pub check: bool,
 }
 
 /// Train a small Llama made of the course's parts, and let it write.

@@ -1,10 +1,11 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
 //! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
-//! `{{measured encodings}}`, and `{{measured model-amd}}` and other machines, from `peers.rs`.
+//! `{{measured bench}}`: the races of `cargo course bench`. `{{measured encodings}}`, and `{{measured model-amd}}` and other machines, from `peers.rs`.
 
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -15,11 +16,39 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "mutants" => Some(mutants(&root.join("snapshots"))),
         "peers" => super::peers::table(root),
         "encodings" => super::peers::encodings(root),
+        "bench" => bench(root),
         "sets" => Some(sets()),
         "components" => Some(components()),
         "aspects" => Some(aspects(MEASURED.iter().rfind(|set| !set.aspects.is_empty())?)),
         _ => super::peers::model(root, of.strip_prefix("model-")?),
     }
+}
+
+/// The races of the components, in copies: the median, the shortest and the longest time of the fused code, and the medians of the
+/// others.
+fn bench(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("book/src/measured/bench.json")).ok()?;
+    let record: serde_json::Map<String, Value> = serde_json::from_str(&text).ok()?;
+    let columns = ["In copies", "Fused", "Plain loop, one thread", "Composed"];
+    let mut out = heading(&columns);
+    for entry in COMPONENTS {
+        let of = format!("{}, ", entry.slug);
+        for (title, times) in record.iter().filter(|(title, _)| title.starts_with(&of)) {
+            let copies = |party: &str, what: &str| {
+                Some(times[party][what].as_f64()? / times["copy"]["median"].as_f64()?)
+            };
+            let [median, least, most] =
+                ["median", "least", "most"].map(|of| copies("library, fused", of));
+            let (plain, composed) =
+                (copies("plain loop", "median")?, copies("library, composed", "median")?);
+            let _ = writeln!(
+                out,
+                "| {title} | {:.1} ({:.1} to {:.1}) | {plain:.1} | {composed:.1} |",
+                median?, least?, most?
+            );
+        }
+    }
+    Some(out)
 }
 
 fn heading(columns: &[&str]) -> String {
