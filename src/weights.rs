@@ -159,7 +159,7 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
 ) -> Result<()> {
     let path = path.as_ref();
     named(path).map_err(|reason| refuse(path, reason))?;
-    let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
+    let bytes = bytes(path).map_err(|e| refuse(path, e))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;
     for write in [false, true] {
@@ -168,6 +168,15 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
             .map_err(|reason| refuse(path, reason))?;
     }
     Ok(())
+}
+
+/// The bytes of a file. A pipe would be waited for, and a device may have no end.
+pub(crate) fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() && !about.is_dir() {
+        return Err(std::io::Error::other("it is a pipe or a device, and a file was expected"));
+    }
+    std::fs::read(path)
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
