@@ -13,6 +13,19 @@ fn files_of(package: &str) -> BTreeSet<String> {
     String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect()
 }
 
+/// In a crate without it, a step of training takes thirty times as long.
+#[test]
+fn the_profile_is_told_where_the_library_is_met() {
+    let snippet = "[profile.dev]\nopt-level = 1\n";
+    for text in [
+        include_str!("../../README.md").to_string(),
+        include_str!("../../book/src/building.md").to_string(),
+        include_str!("../../src/lib.rs").replace("//! ", ""),
+    ] {
+        assert!(text.contains(snippet));
+    }
+}
+
 /// All files of Rust below a folder, by their names from `from`.
 fn sources(folder: &Path, from: &Path, found: &mut BTreeSet<String>) {
     for entry in folder.read_dir().unwrap().map(Result::unwrap) {

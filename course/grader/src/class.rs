@@ -394,6 +394,21 @@ mod tests {
         assert!(said(of("", forward + 3.0)).contains("the whole"));
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn settings_and_changes_have_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [&pipe, Path::new("/dev/zero")] {
+            for words in
+                [said(read(Some(path), Settings::read)), said(read(Some(path), Changes::read))]
+            {
+                assert!(words.contains("it is a pipe or a device"), "{words}");
+            }
+        }
+    }
+
     #[test]
     fn results_lie_in_a_folder_of_their_own() {
         let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,8 @@ const LONGEST: usize = 16;
 /// chains of a few replacements by one letter are in use.
 const LONGER: usize = 256;
 
+/// The most bytes of `tokenizer.json`. Those in use have some megabytes.
+const FILE: u64 = 1 << 28;
 /// The crate keeps some hundred bytes for each byte of a text that it cuts, so it gets a long text in pieces of about this
 /// many bytes.
 const PIECE: usize = 1 << 16;
@@ -60,7 +62,7 @@ impl Tokens {
     pub fn load(folder: &Path, vocab_size: usize) -> Result<Self> {
         let file = folder.join("tokenizer.json");
         let to_do = "fetch it again, with the model that it belongs to";
-        let bytes = std::fs::read(&file).map_err(|e| refuse(&file, e, to_do))?;
+        let bytes = learner::read::whole(&file, FILE).map_err(|e| refuse(&file, e, to_do))?;
         let mut json: Value =
             serde_json::from_slice(&bytes).map_err(|e| refuse(&file, e, to_do))?;
         if has_precompiled(&json) {
