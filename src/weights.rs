@@ -100,6 +100,8 @@ impl NewFile {
     }
 }
 
+const SPECIAL: &str = "this is a device, a pipe or a socket; name a file";
+
 /// The new file, and the place that is meant for it.
 fn write_beside(
     path: &Path,
@@ -111,7 +113,7 @@ fn write_beside(
         return Err("this is a folder; name a file".into());
     }
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        return Err("this is a device, a pipe or a socket; name a file".into());
+        return Err(SPECIAL.into());
     }
     let folder = match target.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -159,7 +161,7 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
 ) -> Result<()> {
     let path = path.as_ref();
     named(path).map_err(|reason| refuse(path, reason))?;
-    let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
+    let bytes = read_file(path).map_err(|e| refuse(path, e))?;
     let file = SafeTensors::deserialize(&bytes)
         .map_err(|e| refuse(path, format!("not a .safetensors file ({e})")))?;
     for write in [false, true] {
@@ -168,6 +170,15 @@ pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
             .map_err(|reason| refuse(path, reason))?;
     }
     Ok(())
+}
+
+/// The bytes of a file. A pipe would be waited for, and a device may have no end.
+pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() && !about.is_dir() {
+        return Err(std::io::Error::other(SPECIAL));
+    }
+    std::fs::read(path)
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {

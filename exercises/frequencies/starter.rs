@@ -35,8 +35,8 @@ pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
 /// Task `frequencies/dynamic`. Dynamic NTK for a call of `seq_len` rows from position `offset` on, `[d / 2]`.
 ///
 /// ```text
-/// l = offset + seq_len                     the length of the text
-/// s = f · l / ms - (f - 1)   if l > ms     s = 1   else
+/// L = offset + seq_len                     the length of the text
+/// s = f · L / ms - (f - 1)   if L > ms     s = 1   else
 /// ```
 ///
 /// With this `s` it is NTK. `f` is `factor`. Nothing is kept from one call to the next. You may call your `ntk`; then its task

@@ -40,11 +40,16 @@ impl Text {
     /// The beginning of a file, at most [`MAX_BYTES`].
     ///
     /// # Errors
-    /// A file that can't be read or is not UTF-8.
+    /// A file that can't be read or is not UTF-8; a pipe or a device.
     pub fn read(path: &Path) -> Result<Self> {
         let name = printable(&path.display().to_string());
         let unreadable =
             |e: std::io::Error| Error::Unreadable { name: name.clone(), reason: e.to_string() };
+        let about = std::fs::metadata(path).map_err(unreadable)?;
+        if !about.is_file() && !about.is_dir() {
+            let reason = "it is a pipe or a device, which may have no end, and a file was expected";
+            return Err(unreadable(std::io::Error::other(reason)));
+        }
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         // One byte more than is used, to know whether there is more.

@@ -381,13 +381,9 @@ fn files(folder: &Path) -> std::result::Result<(Index, Vec<Vec<u8>>), Refusal> {
 
 const OTHER_BYTES: &str = "its bytes are not those that were written";
 
-/// The bytes of a file. Whoever reads what is none, a pipe say, may wait for ever.
+/// The bytes of a file.
 fn bytes(path: &Path) -> std::result::Result<Vec<u8>, Refusal> {
-    let about = fs::metadata(path).map_err(|e| broken(path, e))?;
-    if !about.is_file() {
-        return Err(broken(path, "it is no file"));
-    }
-    fs::read(path).map_err(|e| broken(path, e))
+    learner::read::whole(path, u64::MAX).map_err(|e| broken(path, e))
 }
 
 // ANCHOR: load

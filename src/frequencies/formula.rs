@@ -124,10 +124,10 @@ impl RotaryFrequencies {
     }
 
     // ANCHOR: dynamic_ntk
-    /// NTK-aware with a ratio that grows with the text's `length` `l`: `f l / ms - (f - 1)` where `l > ms`, else 1.
+    /// NTK-aware with a ratio that grows with the text's `length` `L`: `f L / ms - (f - 1)` where `L > ms`, else 1.
     ///
     /// Sources: emozilla 2023, "Dynamically Scaled RoPE"; `dynamic` in `transformers`. With `f = 1` the ratio is
-    /// `l / ms`, as in the paper on YaRN (Peng et al. 2023), which has no `f`. [`NtkAwareRope`](crate::NtkAwareRope)
+    /// `L / ms`, as in the paper on YaRN (Peng et al. 2023), which has no `f`. [`NtkAwareRope`](crate::NtkAwareRope)
     /// has the rule of this course: the smallest even ratio that reaches.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ impl<F: Stored, D: Backend<F>> AdamW<F, D> {
     ) -> Result<Self> {
         let path = path.as_ref();
         let mut adam = Self::new(config)?;
-        let bytes = std::fs::read(path).map_err(|e| refuse(path, e))?;
+        let bytes = crate::weights::read_file(path).map_err(|e| refuse(path, e))?;
         let whole = |e| refuse(path, format!("not a .safetensors file ({e})"));
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(whole)?;
         let file = SafeTensors::deserialize(&bytes).map_err(whole)?;

@@ -1,6 +1,7 @@
 //! Saving: a file is whole or as it was before, whoever saves there at the same time.
 
 use crate::support::*;
+use quadrivium::training::{AdamW, AdamWConfig};
 use quadrivium::weights::{load_weights, save_weights};
 use quadrivium::*;
 use std::path::Path;
@@ -131,6 +132,24 @@ mod on_unix {
         assert!(error.ends_with("this is a device, a pipe or a socket; name a file"), "{error}");
         assert!(path.metadata().unwrap().file_type().is_socket());
         assert_eq!(names(folder.path()), ["socket"]);
+    }
+
+    /// Nobody may write to a pipe, and a device may have no end.
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let mut model = norm(0);
+            let before = model.weight.as_vec();
+            let weights = load_weights::<f32, Dev, _>(&mut model, path).unwrap_err();
+            let state = AdamW::<f32, Dev>::load(AdamWConfig::default(), &model, path).unwrap_err();
+            for error in [weights.to_string(), state.to_string()] {
+                assert!(error.contains("this is a device, a pipe or a socket"), "{error}");
+            }
+            assert_same_bits(&model.weight.as_vec(), &before);
+        }
     }
 
     /// A new file can be read by whom a new file can; an old one keeps who could read it.

@@ -68,6 +68,58 @@ fn a_model_learns_a_batch_by_heart() {
     assert!(losses[499] < 0.05, "{}", losses[499]);
 }
 
+/// `get_cosine_schedule_with_warmup` of transformers, with an end of its own.
+fn transformers(step: usize, Schedule { peak, warmup, steps, end }: Schedule) -> f64 {
+    let (step, warmup, steps) = (step as f64, warmup as f64, steps as f64);
+    if step < warmup {
+        return peak * step / warmup.max(1.0);
+    }
+    let progress = (step - warmup) / (steps - warmup).max(1.0);
+    end + (peak - end) * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
+}
+
+#[test]
+fn a_schedule_is_transformers_one_step_ahead() {
+    for (warmup, steps) in
+        [(1, 2), (1, 12), (2, 12), (4, 12), (10, 12), (11, 12), (12, 12), (75, 1500)]
+    {
+        let schedule = Schedule { peak: 0.5, warmup, steps, end: 0.05 };
+        for step in 0..steps {
+            let (got, want) = (schedule.rate(step), transformers(step + 1, schedule));
+            // A few roundings of numbers up to 1.
+            assert!((got - want).abs() < 1e-15, "{schedule:?}: {got} in step {step}, not {want}");
+        }
+    }
+}
+
+#[test]
+fn a_schedule_at_its_edges() {
+    let of = |warmup, steps| Schedule { peak: 1.0, warmup, steps, end: 0.25 };
+    let rates = |schedule: Schedule| (0..7).map(|step| schedule.rate(step)).collect::<Vec<_>>();
+    let is = |schedule: Schedule, want: [f64; 7]| {
+        let got = rates(schedule);
+        // A few roundings of numbers up to 1.
+        let near = got.iter().zip(want).all(|(got, want)| (got - want).abs() < 1e-15);
+        assert!(near, "{schedule:?}: {got:?}, not {want:?}");
+    };
+    // Without a warm-up step 0 has the peak, as PyTorch's CosineAnnealingLR(T_max=4, eta_min=0.25) has it: the cosines of
+    // 0, 45, 90, 135 and 180 degrees.
+    let half = 0.375 * 0.5f64.sqrt();
+    is(of(0, 5), [1.0, 0.625 + half, 0.625, 0.625 - half, 0.25, 0.25, 0.25]);
+    is(of(1, 5), [1.0, 0.625 + half, 0.625, 0.625 - half, 0.25, 0.25, 0.25]);
+    is(of(0, 2), [1.0, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25]);
+    is(of(0, 1), [0.25; 7]); // the last step is the first one
+    is(of(1, 1), [1.0, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25]);
+    is(of(0, 0), [0.25; 7]);
+    // The warm-up is as long as the run, one step shorter, longer: after the last step the rate is `end`.
+    is(of(4, 4), [0.25, 0.5, 0.75, 1.0, 0.25, 0.25, 0.25]);
+    is(of(4, 5), [0.25, 0.5, 0.75, 1.0, 0.25, 0.25, 0.25]);
+    is(of(8, 4), [0.125, 0.25, 0.375, 0.5, 0.25, 0.25, 0.25]);
+    is(of(8, 0), [0.25; 7]);
+    assert_eq!(of(0, 5).rate(usize::MAX), 0.25);
+    assert_eq!(of(usize::MAX, usize::MAX).rate(usize::MAX), 0.25);
+}
+
 fn weights(model: &Model, folder: &Path) -> Vec<u8> {
     let file = folder.join("weights.safetensors");
     save_weights(model, &file).unwrap();

@@ -58,6 +58,8 @@ mod norm;
 mod own_encoding;
 #[path = "32_ownership.rs"]
 mod ownership;
+#[path = "34_package.rs"]
+mod package;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;

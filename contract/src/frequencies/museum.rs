@@ -167,7 +167,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
     Bug {
         id: "frequencies/dynamic-without-minus",
         misconception: "forgets to take f − 1 away",
-        story: "f·l/ms alone jumps from 1 to f at the trained length. With f = 1 it is right.",
+        story: "f·L/ms alone jumps from 1 to f at the trained length. With f = 1 it is right.",
         source: None,
         named_by: "frequencies/dynamic-slowest-plane",
         party: bug!(DynamicWithoutMinus {
@@ -178,7 +178,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
     },
     Bug {
         id: "frequencies/dynamic-without-factor",
-        misconception: "takes l/ms, whatever the factor is",
+        misconception: "takes L/ms, whatever the factor is",
         story: "That is the rule of the paper on YaRN. A configuration with a factor of 2 gets another model.",
         source: None,
         named_by: "frequencies/dynamic-slowest-plane",

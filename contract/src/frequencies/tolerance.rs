@@ -45,7 +45,7 @@ pub fn of_frequencies(case: &FrequenciesCase, right: &Frequencies) -> (Vec<f64>,
         let relative = match *rule {
             Stretch::Plain | Stretch::Ntk { .. } => of_power(slowed),
             Stretch::Interpolated { .. } | Stretch::LongRope { .. } => of_power(theta(i)) + 2.0 * U,
-            // f·l/ms − (f − 1) is off by 3 roundings of its first term, which is at most f times the ratio, and by its own.
+            // f·L/ms − (f − 1) is off by 3 roundings of its first term, which is at most f times the ratio, and by its own.
             Stretch::DynamicNtk { factor, .. } => of_power(slowed) + (3.0 * factor + 1.0) * U,
             Stretch::Yarn { factor, max_seq_len, beta_fast, beta_slow, truncate } => {
                 let ms = max_seq_len as f64;

@@ -96,7 +96,7 @@ impl StretchedRope for InF64 {
             Stretch::Interpolated { factor } => self.mixed(&theta, factor, |_| 0.0),
             Stretch::Ntk { factor } => self.theta(d, base * factor.powf(power)),
             Stretch::DynamicNtk { factor, max_seq_len } => {
-                // 1 + f (l − ms)/ms, which is 1 up to ms.
+                // 1 + f (L − ms)/ms, which is 1 up to ms.
                 let past = (offset + seq_len).saturating_sub(max_seq_len) as f64;
                 let ratio = 1.0 + factor * past / max_seq_len as f64;
                 self.theta(d, base * (power * ratio.ln()).exp())

@@ -40,7 +40,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         // Settings that are wrong are said to be here, and not on the other system.
         let text = arguments.settings.as_deref().map(|path| {
             let settings = read(Some(path), Settings::read);
-            let text = std::fs::read_to_string(path).map_err(Error::file(path, "can't be read"));
+            let text = text(path);
             settings.and(text)
         });
         let text = text.transpose()?;
@@ -118,13 +118,19 @@ fn read<T: Default>(
     read: impl FnOnce(&str) -> std::result::Result<T, String>,
 ) -> Result<T> {
     let Some(path) = path else { return Ok(T::default()) };
-    let text = std::fs::read_to_string(path).map_err(Error::file(path, "can't be read"))?;
-    read(&text).map_err(|got| Error::Argument {
+    read(&text(path)?).map_err(|got| Error::Argument {
         what: format!("{} says what is to be done", path.display()),
         expected: "TOML as the book's chapter for instructors has it".to_string(),
         got,
         to_do: "mend it".to_string(),
     })
+}
+
+/// The most bytes of a file of settings or of changes.
+const LONGEST: u64 = 1 << 24;
+
+fn text(path: &Path) -> Result<String> {
+    learner::read::text(path, LONGEST).map_err(Error::file(path, "can't be read"))
 }
 
 /// The results that lie in the folder and are of submissions that were not named. They stay in the class.
@@ -386,6 +392,21 @@ mod tests {
         of("", forward + 2.5).unwrap();
         assert!(said(of("task = 'norm/half'", 3.0)).contains("at most 2.5 points"));
         assert!(said(of("", forward + 3.0)).contains("the whole"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn settings_and_changes_have_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [&pipe, Path::new("/dev/zero")] {
+            for words in
+                [said(read(Some(path), Settings::read)), said(read(Some(path), Changes::read))]
+            {
+                assert!(words.contains("it is a pipe or a device"), "{words}");
+            }
+        }
     }
 
     #[test]

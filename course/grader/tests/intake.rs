@@ -98,6 +98,24 @@ fn is_moodles(all: &Submissions) {
     assert!(!why(of(6)).contains("EOCD"));
 }
 
+/// Whoever opens a pipe waits until somebody writes, and a device may have no end.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_submission_that_is_no_file_is_not_waited_for() {
+    let class = Class::new();
+    for name in ["ann.zip", "bob.tar.gz", "cleo"] {
+        let made = std::process::Command::new("mkfifo").arg(class.at(name)).status();
+        assert!(made.unwrap().success());
+        let all = found(&[class.at(name)], &[System::Moodle]).unwrap();
+        for one in all.values() {
+            assert!(why(one.take()).contains("this is a pipe or a device"), "{name}");
+        }
+        assert!(!all.is_empty());
+    }
+    std::os::unix::fs::symlink("/dev/zero", class.at("zeros.zip")).unwrap();
+    assert!(why(take(&class.at("zeros.zip"))).contains("this is a pipe or a device"));
+}
+
 #[test]
 fn what_moodle_makes_of_a_class_is_opened_as_it_is() {
     let class = Class::new();

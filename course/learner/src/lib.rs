@@ -16,6 +16,7 @@ pub mod program;
 pub mod progress;
 pub mod race;
 pub mod ranks;
+pub mod read;
 pub mod save;
 pub mod terminal;
 

@@ -29,8 +29,8 @@ pub enum Error {
         at: usize,
     },
 
-    /// A text that is too small.
-    #[error("{name} can't be used: {rule}, got {got}; name a longer text after --text")]
+    /// A text that is too small or too large.
+    #[error("{name} can't be used: {rule}, got {got}; name another text after --text")]
     Text {
         /// What the text is called.
         name: String,

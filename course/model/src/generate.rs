@@ -113,7 +113,8 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
     let config =
         SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, Opened { tokens, state, .. }) = open(model, asked(*is_mine, mine)?)?;
+    let (mut writer, opened) = open(model, asked(*is_mine, mine)?)?;
+    let Opened { tokens, state, checkpoint, .. } = opened;
     let prompt = tokens.encode(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);
@@ -129,10 +130,18 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
     let mut said = Said::default();
     said.say(&mut out, &tokens, &ids)?;
     for id in written(writer.as_mut(), &mut sampler, &prompt, *count) {
-        ids.push(id?);
+        let id = id?;
+        if checkpoint.config().eos_token_id.contains(&id) {
+            break;
+        }
+        ids.push(id);
         said.say(&mut out, &tokens, &ids)?;
     }
-    said.end(&mut out)?;
+    if said.end(&mut out, &tokens, &ids)? {
+        eprintln!(
+            "  The text ends inside a letter, shown as \u{FFFD}: with more --tokens the model can finish it."
+        );
+    }
     Ok(true)
 }
 
@@ -167,27 +176,51 @@ pub fn written<'w>(
 }
 // ANCHOR_END: written
 
-/// What was printed so far, in bytes. A letter may have several tokens, so it waits until it is whole.
+/// What was printed so far. A letter may have several tokens, so it waits until it is whole, or until the end.
 #[derive(Debug, Default)]
 struct Said {
-    bytes: usize,
+    text: String,
+    /// The ids whose text this is.
+    ids: usize,
     gone: bool,
 }
 
 impl Said {
     fn say(&mut self, out: &mut impl Write, tokens: &Tokens, ids: &[usize]) -> Result<()> {
-        let text = tokens.decode(ids)?;
-        let whole = text.trim_end_matches('\u{FFFD}');
-        if let Some(new) = whole.get(self.bytes..) {
-            self.bytes = whole.len();
-            let new: String = new.chars().map(harmless).collect();
-            self.print(out, &new)?;
-        }
-        Ok(())
+        self.show(out, tokens, ids, false).map(drop)
     }
 
-    fn end(&mut self, out: &mut impl Write) -> Result<()> {
-        self.print(out, "\n")
+    /// All that waits, and the end of the line. Returns whether the last letter is not whole.
+    fn end(&mut self, out: &mut impl Write, tokens: &Tokens, ids: &[usize]) -> Result<bool> {
+        let text = self.show(out, tokens, ids, true)?;
+        self.print(out, "\n")?;
+        Ok(text.ends_with('\u{FFFD}'))
+    }
+
+    /// Prints what is new, and gives all of the text.
+    fn show(
+        &mut self,
+        out: &mut impl Write,
+        tokens: &Tokens,
+        ids: &[usize],
+        last: bool,
+    ) -> Result<String> {
+        let text = tokens.decode(ids)?;
+        let whole = if last { &text } else { text.trim_end_matches('\u{FFFD}') };
+        let is_all = whole.len() == text.len();
+        let new = match whole.strip_prefix(&self.text) {
+            Some(new) => new.to_string(),
+            // Some tokenizers decode bytes before a broken one in another way than alone.
+            None if is_all => tokens.decode(&ids[self.ids..])?,
+            None => return Ok(text),
+        };
+        self.text = whole.to_string();
+        if is_all {
+            self.ids = ids.len();
+        }
+        let new: String = new.chars().map(harmless).collect();
+        self.print(out, &new)?;
+        Ok(text)
     }
 
     /// A reader that goes away is no error.
@@ -234,6 +267,64 @@ mod tests {
         fn positions(&self) -> usize {
             self.positions
         }
+    }
+
+    /// What is printed of ids that come one at a time, and whether the last letter is not whole.
+    fn printed(tokens: &Tokens, ids: &[usize]) -> (String, bool) {
+        let (mut said, mut out) = (Said::default(), Vec::new());
+        for end in 1..=ids.len() {
+            said.say(&mut out, tokens, &ids[..end]).unwrap();
+        }
+        let cut = said.end(&mut out, tokens, ids).unwrap();
+        (String::from_utf8(out).unwrap(), cut)
+    }
+
+    /// All that a tokenizer decodes is printed, wherever the ids end.
+    #[test]
+    fn what_is_no_whole_letter_is_printed_too() {
+        let tokens = Tokens::train(&"the norm of a token ".repeat(20), 270).unwrap();
+        let ids = tokens.encode("a 昭 é 🦀b").unwrap();
+        for end in 1..=ids.len() {
+            let (text, cut) = printed(&tokens, &ids[..end]);
+            assert_eq!(text, tokens.decode(&ids[..end]).unwrap() + "\n");
+            assert_eq!(cut, text.ends_with("\u{FFFD}\n"));
+        }
+        // The first bytes of a letter, bytes that begin none, a letter that is cut by another one. No byte of these letters was
+        // learned with another one.
+        let [sun, e] = ["昭", "é"].map(|letter| tokens.encode(letter).unwrap());
+        let of = |text: &str| tokens.encode(text).unwrap();
+        for (ids, want, is_cut) in [
+            (vec![of("a"), sun[..2].to_vec()], "a\u{FFFD}\n", true),
+            (vec![of("a"), sun[1..].to_vec()], "a\u{FFFD}\u{FFFD}\n", true),
+            (vec![of("a"), sun[..2].to_vec(), of("b")], "a\u{FFFD}b\n", false),
+            (vec![sun[2..].to_vec(), e[..1].to_vec(), e.clone()], "\u{FFFD}\u{FFFD}é\n", false),
+            (vec![of("a\u{1b}c\n")], "a\u{FFFD}c\n\n", false), // the terminal is not steered
+        ] {
+            assert_eq!(printed(&tokens, &ids.concat()), (want.to_string(), is_cut), "{ids:?}");
+        }
+    }
+
+    /// Llama's tokenizer has a token for each byte.
+    #[test]
+    fn letters_of_single_bytes() {
+        let vocabulary: serde_json::Map<String, serde_json::Value> =
+            (0..256).map(|byte| (format!("<0x{byte:02X}>"), byte.into())).collect();
+        let json = serde_json::json!({
+            "version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null, "post_processor": null,
+            "decoder": { "type": "Sequence", "decoders": [{ "type": "ByteFallback" }, { "type": "Fuse" }] },
+            "model": { "type": "BPE", "byte_fallback": true, "unk_token": null, "vocab": vocabulary, "merges": [] },
+        });
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+        let tokens = Tokens::load(folder.path(), 256).unwrap();
+        let ids = tokens.encode("é昭").unwrap();
+        assert_eq!(ids.len(), 5, "{ids:?}");
+        assert_eq!(printed(&tokens, &ids), ("é昭\n".to_string(), false));
+        assert_eq!(printed(&tokens, &ids[..4]), ("é\u{FFFD}\u{FFFD}\n".to_string(), true));
+        assert_eq!(printed(&tokens, &ids[..1]), ("\u{FFFD}\n".to_string(), true));
+        // It decodes the letter before a broken byte as broken, too; but that one was printed.
+        let broken = [&ids[..2], &ids[4..], &ids[..2]].concat();
+        assert_eq!(printed(&tokens, &broken), ("é\u{FFFD}\u{FFFD}\u{FFFD}\n".to_string(), true));
     }
 
     #[test]

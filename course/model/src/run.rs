@@ -236,7 +236,9 @@ struct Wrong {
 /// The state in a checkpoint, once these files of it are those that were written.
 fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> {
     let wrong = |name: &str, reason: String| Wrong { file: checkpoint.join(name), reason };
-    let of = |name: &str| content(&checkpoint.join(name)).map_err(|reason| wrong(name, reason));
+    let of = |name: &str| {
+        learner::read::whole(&checkpoint.join(name), MOST).map_err(|e| wrong(name, e.to_string()))
+    };
     let state: State =
         serde_json::from_slice(&of(TRAINING)?).map_err(|e| wrong(TRAINING, e.to_string()))?;
     for name in files {
@@ -261,18 +263,6 @@ fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> 
         return Err(wrong(TRAINING, reason));
     }
     Ok(state)
-}
-
-/// The bytes of a file, which must be one: a pipe would be waited for.
-fn content(file: &Path) -> std::result::Result<Vec<u8>, String> {
-    let about = fs::metadata(file).map_err(|e| e.to_string())?;
-    if !about.is_file() {
-        return Err("it is no file".into());
-    }
-    if about.len() > MOST {
-        return Err(format!("it has {} bytes, and at most {MOST} are read", about.len()));
-    }
-    fs::read(file).map_err(|e| e.to_string())
 }
 
 /// Something in a checkpoint's folder that no command of ours writes there.

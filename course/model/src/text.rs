@@ -1,6 +1,7 @@
 //! The text: where it comes from, and which part of it is held out.
 
 use crate::error::{Error, Result, shown};
+use crate::tokens::pieces;
 use std::path::PathBuf;
 
 /// Ten pages of the course's own book, one behind the other, which are trained on if no other text is named. They are a
@@ -13,6 +14,11 @@ const HELD_OUT: usize = 10;
 const BLOCK: usize = 4096;
 /// Blocks that a text has at least.
 const BLOCKS: usize = 40;
+/// The most bytes of a text: see [`Text::read`].
+const LONGEST: u64 = 100_000_000;
+/// The most bytes of a word with the spaces before it. The tokenizer takes them in at once, and needs a hundred times as much
+/// memory for it.
+const UNSPACED: usize = 1 << 20;
 
 /// A text and what to call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,22 +38,29 @@ impl Text {
     /// Files, one behind the other; the book if none is named.
     ///
     /// # Errors
-    /// A file that can't be read or is not UTF-8.
+    /// A file that can't be read or is not UTF-8; a pipe or a device; more than 100 MB in all.
     pub fn read(files: &[PathBuf]) -> Result<Self> {
         if files.is_empty() {
             return Ok(Self::book());
         }
-        let mut texts = Vec::new();
-        for file in files {
+        let mut content = String::new();
+        let name = files.iter().map(|file| shown(file)).collect::<Vec<_>>().join(", ");
+        for (nth, file) in files.iter().enumerate() {
             let path = shown(file);
-            let bytes = std::fs::read(file)
+            let bytes = learner::read::whole(file, LONGEST)
                 .map_err(|e| Error::Unreadable { path: path.clone(), reason: e.to_string() })?;
-            let text = String::from_utf8(bytes)
-                .map_err(|e| Error::NotUtf8 { path, at: e.utf8_error().valid_up_to() })?;
-            texts.push(text);
+            let text =
+                str::from_utf8(&bytes).map_err(|e| Error::NotUtf8 { path, at: e.valid_up_to() })?;
+            if nth > 0 {
+                content.push('\n');
+            }
+            content.push_str(text);
+            if content.len() as u64 > LONGEST {
+                let rule = format!("all texts together have at most {LONGEST} bytes");
+                return Err(Error::Text { name, rule, got: "more".into() });
+            }
         }
-        let names: Vec<String> = files.iter().map(|file| shown(file)).collect();
-        Ok(Self { name: names.join(", "), content: texts.join("\n") })
+        Ok(Self { name, content })
     }
 
     /// The part that is trained on, and the part that is held out: every tenth block. Blocks end at the end of a line,
@@ -71,10 +84,16 @@ impl Text {
     /// A text of which nothing can be learned is refused before anything is computed.
     ///
     /// # Errors
-    /// An empty text, or one that repeats a single letter.
+    /// An empty text, or one that repeats a single letter; a megabyte without a space.
     pub fn check(&self) -> Result<()> {
+        let name = || self.name.clone();
+        let words = pieces(&self.content, 1).map(str::len);
+        if let Some(got) = words.max().filter(|bytes| *bytes > UNSPACED) {
+            let rule = format!("a word with the spaces before it has at most {UNSPACED} bytes");
+            return Err(Error::Text { name: name(), rule, got: got.to_string() });
+        }
         let refused = |got: &str| Error::Text {
-            name: self.name.clone(),
+            name: name(),
             rule: "a text has at least 2 different letters".into(),
             got: got.into(),
         };
@@ -133,6 +152,14 @@ mod tests {
             assert!(text(content).check().is_err(), "{content}");
         }
         text("ab").check().unwrap();
+    }
+
+    #[test]
+    fn a_text_without_spaces() {
+        let words = |letters: usize| text(&format!("a {}\nb", "ab".repeat(letters / 2)));
+        words(UNSPACED - 2).check().unwrap();
+        let error = words(UNSPACED).check().unwrap_err().to_string();
+        assert!(error.contains("got 1048577;"), "{error}");
     }
 
     proptest! {

@@ -15,9 +15,21 @@ const LONGEST: usize = 16;
 /// chains of a few replacements by one letter are in use.
 const LONGER: usize = 256;
 
+/// The most bytes of `tokenizer.json`. Those in use have some megabytes.
+const FILE: u64 = 1 << 28;
+/// The crate keeps some hundred bytes for each byte of a text that it cuts, so it gets a long text in pieces of about this
+/// many bytes.
+const PIECE: usize = 1 << 16;
+/// The most bytes of a text for a tokenizer of another kind than [`Tokens::train`] makes: it takes a text in at once.
+const AT_ONCE: usize = 1 << 23;
+
 /// A tokenizer, as `tokenizer.json` describes it.
 #[derive(Debug, Clone)]
-pub struct Tokens(Tokenizer);
+pub struct Tokens {
+    tokenizer: Tokenizer,
+    /// Whether the tokens of [`pieces`], one after the other, are those of the text.
+    in_pieces: bool,
+}
 
 impl Tokens {
     /// Merges the most frequent pairs of `text` until there are `vocab_size` tokens. The 256 bytes are tokens from the
@@ -38,9 +50,9 @@ impl Tokens {
             .show_progress(false)
             .build();
         tokenizer
-            .train(&mut TrainerWrapper::from(trainer), [text].into_iter())
+            .train(&mut TrainerWrapper::from(trainer), pieces(text, PIECE))
             .map_err(|e| refuse(Path::new("the text"), e, "try another text"))?;
-        Ok(Self(tokenizer))
+        Ok(Self { tokenizer, in_pieces: true })
     }
 
     /// The tokenizer in a folder.
@@ -50,7 +62,7 @@ impl Tokens {
     pub fn load(folder: &Path, vocab_size: usize) -> Result<Self> {
         let file = folder.join("tokenizer.json");
         let to_do = "fetch it again, with the model that it belongs to";
-        let bytes = std::fs::read(&file).map_err(|e| refuse(&file, e, to_do))?;
+        let bytes = learner::read::whole(&file, FILE).map_err(|e| refuse(&file, e, to_do))?;
         let mut json: Value =
             serde_json::from_slice(&bytes).map_err(|e| refuse(&file, e, to_do))?;
         if has_precompiled(&json) {
@@ -72,8 +84,10 @@ impl Tokens {
         // A prompt is neither cut nor filled up.
         tokenizer.with_truncation(None).map_err(|e| refuse(&file, e, to_do))?;
         tokenizer.with_padding(None);
-        let tokens = Self(tokenizer);
-        let ids = tokens.0.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
+        let in_pieces = is_cut_at_spaces(&json);
+        let tokens = Self { tokenizer, in_pieces };
+        let ids =
+            tokens.tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
         if ids == 0 || ids > vocab_size {
             let reason = format!("its ids end below {ids}, and the model has {vocab_size}");
             return Err(refuse(&file, reason, to_do));
@@ -86,7 +100,7 @@ impl Tokens {
     /// # Errors
     /// What the crate `tokenizers` reports.
     pub fn json(&self) -> Result<String> {
-        self.0
+        self.tokenizer
             .to_string(true)
             .map_err(|e| refuse(Path::new("tokenizer.json"), e, "try another text"))
     }
@@ -94,14 +108,25 @@ impl Tokens {
     /// The ids of a text.
     ///
     /// # Errors
-    /// What the crate `tokenizers` reports.
+    /// What the crate `tokenizers` reports; more than 8 MB for a tokenizer of another kind than [`Tokens::train`] makes.
     pub fn encode(&self, text: &str) -> Result<Vec<usize>> {
         let refused = |e: &dyn std::fmt::Display| {
             refuse(Path::new("the text"), e, "try another text, or fetch tokenizer.json again")
         };
-        let encoding = calm(|| self.0.encode_fast(text, false)).map_err(|e| refused(&e))?;
-        let encoding = encoding.map_err(|e| refused(&e))?;
-        Ok(encoding.get_ids().iter().map(|id| *id as usize).collect())
+        if !self.in_pieces && text.len() > AT_ONCE {
+            let reason = format!(
+                "it is not of the kind that `cargo course model train` makes, so it gets {AT_ONCE} bytes at most, and the text has {}",
+                text.len()
+            );
+            return Err(refuse(Path::new("tokenizer.json"), reason, "name a shorter text"));
+        }
+        let mut ids = Vec::new();
+        for piece in pieces(text, if self.in_pieces { PIECE } else { AT_ONCE }) {
+            let encoding = calm(|| self.tokenizer.encode_fast(piece, false));
+            let encoding = encoding.map_err(|e| refused(&e))?.map_err(|e| refused(&e))?;
+            ids.extend(encoding.get_ids().iter().map(|id| *id as usize));
+        }
+        Ok(ids)
     }
 
     /// The text of ids. A letter that is not complete becomes a replacement character.
@@ -113,7 +138,9 @@ impl Tokens {
         let refused = |e: &dyn std::fmt::Display| {
             refuse(Path::new("the text"), e, "try another prompt, or fetch tokenizer.json again")
         };
-        calm(|| self.0.decode(&ids, false)).map_err(|e| refused(&e))?.map_err(|e| refused(&e))
+        calm(|| self.tokenizer.decode(&ids, false))
+            .map_err(|e| refused(&e))?
+            .map_err(|e| refused(&e))
     }
 
     /// Each id by itself, as a reader can see it: spaces as `␣`, and what is no whole letter as `�`.
@@ -126,13 +153,41 @@ impl Tokens {
 
     /// How many different tokens there are.
     pub fn len(&self) -> usize {
-        self.0.get_vocab_size(true)
+        self.tokenizer.get_vocab_size(true)
     }
 
     /// Whether there are none. It never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// A text in pieces of at least `least` bytes, except for the last one. Each begins with the space behind a word, where GPT-2's
+/// pattern always ends a token, and which it never looks back over. So the tokens of the pieces are those of the text.
+pub(crate) fn pieces(text: &str, least: usize) -> impl Iterator<Item = &str> + Send {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let from = rest.ceil_char_boundary(least.max(1));
+        let mut before = rest[..from].chars().next_back();
+        let ends = |letter: char| {
+            let word = before.replace(letter).is_some_and(|before| !before.is_whitespace());
+            word && letter.is_whitespace()
+        };
+        let end = rest[from..].find(ends).map_or(rest.len(), |end| from + end);
+        let (piece, behind) = rest.split_at(end);
+        rest = behind;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Whether a tokenizer cuts a text as [`Tokens::train`] lets it, and knows no tokens that could reach over a space.
+fn is_cut_at_spaces(json: &Value) -> bool {
+    let of = |name: &str| json.pointer(name).unwrap_or(&Value::Null);
+    let pattern = ["/type", "/add_prefix_space", "/use_regex"]
+        .map(|name| of(&format!("/pre_tokenizer{name}")).clone());
+    of("/normalizer").is_null()
+        && pattern == [Value::from("ByteLevel"), Value::from(false), Value::from(true)]
+        && of("/added_tokens").as_array().is_none_or(Vec::is_empty)
 }
 
 /// Runs the crate `tokenizers`, which panics over some settings that it has read without a complaint.
@@ -199,7 +254,65 @@ mod tests {
         assert_eq!(one, Tokens::train(text, 400).unwrap().json().unwrap());
     }
 
+    #[test]
+    fn a_text_in_pieces_gives_the_tokenizer_that_it_gives_at_once() {
+        let text = include_str!("../../../book/src/layernorm.md").repeat(PIECE / 5000);
+        assert!(pieces(&text, PIECE).count() > 1);
+        let tokens = Tokens::train(&text, 400).unwrap();
+        let mut at_once = tokens.tokenizer.clone();
+        let trainer = BpeTrainerBuilder::new()
+            .vocab_size(400)
+            .min_frequency(2)
+            .max_token_length(Some(LONGEST))
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .show_progress(false)
+            .build();
+        at_once.train(&mut TrainerWrapper::from(trainer), [&text].into_iter()).unwrap();
+        assert_eq!(tokens.json().unwrap(), at_once.to_string(true).unwrap());
+        let ids = at_once.encode_fast(text.as_str(), false).unwrap();
+        let ids: Vec<usize> = ids.get_ids().iter().map(|id| *id as usize).collect();
+        assert!(tokens.encode(&text).unwrap() == ids);
+    }
+
+    #[test]
+    fn a_tokenizer_of_another_kind_gets_a_text_at_once() {
+        let json = |change: &dyn Fn(&mut Value)| {
+            let mut json = serde_json::from_str(&TOKENS.json().unwrap()).unwrap();
+            change(&mut json);
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("tokenizer.json"), json.to_string()).unwrap();
+            Tokens::load(folder.path(), 512).unwrap()
+        };
+        assert!(json(&|_| ()).in_pieces);
+        let others: [&dyn Fn(&mut Value); 4] = [
+            &|json| json["pre_tokenizer"]["add_prefix_space"] = true.into(),
+            &|json| json["pre_tokenizer"]["use_regex"] = false.into(),
+            &|json| json["pre_tokenizer"] = Value::Null,
+            &|json| json["normalizer"] = serde_json::json!({ "type": "Lowercase" }),
+        ];
+        for change in others {
+            let tokens = json(change);
+            assert!(!tokens.in_pieces);
+            let error = tokens.encode(&" ".repeat(AT_ONCE + 1)).unwrap_err().to_string();
+            assert!(error.contains("8388608 bytes at most, and the text has 8388609"), "{error}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn pieces_have_the_tokens_of_the_text(
+            text in "([a-zé']{1,4}|[0-9.!]{1,3}|[ \n\t\u{a0}\u{2003}]{1,3}){0,40}",
+            least in 0usize..20,
+        ) {
+            let whole = TOKENS.tokenizer.encode_fast(text.as_str(), false).unwrap();
+            let mut ids = Vec::new();
+            for piece in pieces(&text, least) {
+                ids.extend_from_slice(TOKENS.tokenizer.encode_fast(piece, false).unwrap().get_ids());
+            }
+            prop_assert_eq!(pieces(&text, least).collect::<String>(), text.clone());
+            prop_assert_eq!(ids.as_slice(), whole.get_ids());
+        }
+
         #[test]
         fn decoding_gives_the_text_back(text in any::<String>()) {
             let ids = TOKENS.encode(&text).unwrap();

@@ -84,6 +84,29 @@ fn texts() {
     ] {
         refused(&folder, &["train", "--tiny", "--text", text, "--out", "out"], words);
     }
+    #[cfg(unix)]
+    {
+        with("pipe", b"");
+        as_pipe(&folder.join("pipe"));
+        std::os::unix::fs::symlink("/dev/zero", folder.join("endless")).unwrap();
+        fs::File::create(folder.join("long")).unwrap().set_len(1 << 43).unwrap();
+        with("megabytes", "a b\n".repeat(15_000_000).as_bytes());
+        for (text, words) in [
+            ("pipe", "it is a pipe or a device"),
+            ("endless", "it is a pipe or a device"),
+            ("/dev/zero", "it is a pipe or a device"),
+            ("long", "it has 8796093022208 bytes, and at most 100000000 are read"),
+        ] {
+            refused(&folder, &["train", "--tiny", "--text", text, "--out", "out"], words);
+            refused(&folder, &["eval", "--text", text, "--model", "none"], words);
+            refused(&folder, &["long", "--tiny", "--text", text, "--out", "out"], words);
+        }
+        let two = ["train", "--tiny", "--text", "megabytes", "--text", "megabytes", "--out", "out"];
+        refused(&folder, &two, "all texts together have at most 100000000 bytes");
+        for name in ["long", "megabytes"] {
+            fs::remove_file(folder.join(name)).unwrap(); // they are large
+        }
+    }
     // One of several.
     refused(
         &folder,
@@ -281,12 +304,12 @@ fn models_that_are_not_those_of_their_run() {
         ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
         // The library would read the weights that it names.
         ("model.safetensors.index.json", |file| fs::write(file, "{}").unwrap(), "no run writes it"),
-        ("training.json", as_folder, "it is no file"),
-        ("model.safetensors", as_folder, "it is no file"),
+        ("training.json", as_folder, "directory"),
+        ("model.safetensors", as_folder, "directory"),
         #[cfg(unix)]
-        ("training.json", as_pipe, "it is no file"),
+        ("training.json", as_pipe, "it is a pipe or a device"),
         #[cfg(unix)]
-        ("tokenizer.json", as_pipe, "it is no file"),
+        ("tokenizer.json", as_pipe, "it is a pipe or a device"),
         #[cfg(unix)]
         ("training.json", as_lost_link, "No such file"),
         ("model.safetensors", as_endless, "1073741824 are read"),
@@ -360,6 +383,9 @@ fn models_that_can_not_be_used() {
             |file| change(file, |b| *b = vec![0xFF; 100]),
             "tokenizer can't be used",
         ),
+        #[cfg(unix)]
+        ("tokenizer.json", as_pipe, "it is a pipe or a device"),
+        ("tokenizer.json", as_endless, "at most 268435456 are read"),
         // The crate that reads it panics over this.
         (
             "tokenizer.json",

@@ -343,6 +343,50 @@ fn a_trained_model_writes_and_is_measured() {
     assert!(String::from_utf8(known.stdout).unwrap().contains("6,738,415,616"));
 }
 
+/// A text that ends inside a letter says so, and one that ends behind a letter does not.
+#[test]
+fn the_last_letter_is_whole_or_it_is_said_that_it_is_not() {
+    let folder = folder("letters");
+    let letter = |n: u32| char::from_u32(0x4E00 + n * 37 % 500).unwrap();
+    let line = |n: u32| (n..n + 20).map(letter).collect::<String>() + " \n";
+    let (text, out) = (folder.join("letters.txt"), folder.join("out"));
+    fs::write(&text, (0..300).map(line).collect::<String>()).unwrap();
+    trained(&text, &out, "5");
+    let mut cut = 0;
+    for tokens in ["0", "1", "2", "3", "4", "5", "6"] {
+        let output =
+            model(&["generate", "--model", path(&out), "--prompt", "一 ", "--tokens", tokens]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let [text, said] =
+            [output.stdout, output.stderr].map(|all| String::from_utf8(all).unwrap());
+        let is_cut = text.ends_with("\u{FFFD}\n");
+        assert_eq!(said.contains("ends inside a letter"), is_cut, "{text}\n{said}");
+        cut += usize::from(is_cut);
+    }
+    assert!(cut > 0, "no text ended inside a letter, so this test saw nothing");
+}
+
+/// What a checkpoint names as the end of a text ends it.
+#[test]
+fn a_text_ends_at_the_token_that_ends_it() {
+    let folder = folder("end");
+    let (text, out) = (folder.join("text.txt"), folder.join("out"));
+    trained(&text, &out, "2");
+    let checkpoint = out.join("step-000002");
+    fs::remove_file(checkpoint.join("training.json")).unwrap(); // no run's model any more
+    let write = || {
+        let output = model(&["generate", "--model", path(&checkpoint), "--prompt", "Licensor"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(write().len() > "Licensor\n".len());
+    let config = checkpoint.join("config.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    json["eos_token_id"] = (0..272).collect();
+    fs::write(&config, json.to_string()).unwrap();
+    assert_eq!(write(), "Licensor\n");
+}
+
 /// A reader that goes away is no error.
 #[test]
 fn a_reader_that_goes_away() {

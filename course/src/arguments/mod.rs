@@ -247,7 +247,7 @@ Exit codes:
 pub struct TrainArguments {
     /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
     ///
-    /// A few thousand letters are the least, and far too few to learn much.
+    /// A few thousand letters are the least, and far too few to learn much. 100 MB are the most.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 

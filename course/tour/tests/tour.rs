@@ -88,13 +88,22 @@ fn texts_that_can_not_be_used() {
     let binary = file(&folder, "binary.txt", [b'a', 0xFF, b'b']);
     let missing = folder.join("missing.txt").to_str().unwrap().to_string();
     let directory = folder.to_str().unwrap().to_string();
-    for (text, reason) in [
+    let zeros = "/dev/zero".to_string();
+    let pipe = folder.join("pipe").to_str().unwrap().to_string();
+    let mut cases = Vec::new();
+    if cfg!(target_os = "linux") {
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // Nobody writes to the one, and the other has no end.
+        cases = vec![(&pipe, "a pipe or a device"), (&zeros, "a pipe or a device")];
+    }
+    cases.extend([
         (&empty, "at least 2 tokens"),
         (&one, "at least 2 tokens"),
         (&binary, "byte 1"),
         (&missing, "can't read"),
         (&directory, "can't read"),
-    ] {
+    ]);
+    for (text, reason) in cases {
         let output = course(&["tour", "--text", text, "--no-figures"]);
         assert_eq!(output.status.code(), Some(2), "{text}");
         let message = String::from_utf8(output.stderr).unwrap();

@@ -81,7 +81,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
     Invariant {
         id: "frequencies/dynamic-short-is-plain",
         sentence: "Dynamic NTK leaves calls up to the trained length as they are.",
-        formula: "l ≤ ms  ⇒  θ' = θ",
+        formula: "L ≤ ms  ⇒  θ' = θ",
         chapter: "frequencies#dynamic",
         aspect: Aspect::Frequencies,
         weight: 2,
@@ -91,7 +91,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
     Invariant {
         id: "frequencies/dynamic-slowest-plane",
         sentence: "Past the trained length, each position more slows the slowest plane by the same amount.",
-        formula: "l > ms  ⇒  θₙ / θ'ₙ = 1 + f·(l − ms)/ms",
+        formula: "L > ms  ⇒  θₙ / θ'ₙ = 1 + f·(L − ms)/ms",
         chapter: "frequencies#dynamic",
         aspect: Aspect::Frequencies,
         weight: 2,
@@ -101,7 +101,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
     Invariant {
         id: "frequencies/dynamic-forgets",
         sentence: "A short call after a long one has the frequencies that it had before.",
-        formula: "θ'(l) after θ'(l₂) = θ'(l), bit for bit",
+        formula: "θ'(L) after θ'(L₂) = θ'(L), bit for bit",
         chapter: "frequencies#dynamic",
         aspect: Aspect::State,
         weight: 2,
@@ -121,7 +121,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
     Invariant {
         id: "frequencies/dynamic-any",
         sentence: "For any settings and length, dynamic frequencies are those of the formula.",
-        formula: "θ' = NTK with s = f·l/ms − (f − 1), or 1",
+        formula: "θ' = NTK with s = f·L/ms − (f − 1), or 1",
         chapter: "frequencies#dynamic",
         aspect: Aspect::Frequencies,
         weight: 2,
@@ -131,7 +131,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
     Invariant {
         id: "frequencies/longrope-list-by-length",
         sentence: "LongRoPE divides by the short list up to the trained length, and by the long one beyond it.",
-        formula: "l ≤ ms  ⇒  θ'ᵢ = θᵢ / shortᵢ,  else θᵢ / longᵢ",
+        formula: "L ≤ ms  ⇒  θ'ᵢ = θᵢ / shortᵢ,  else θᵢ / longᵢ",
         chapter: "frequencies#longrope",
         aspect: Aspect::Frequencies,
         weight: 2,

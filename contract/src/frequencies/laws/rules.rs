@@ -217,7 +217,7 @@ pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
             let slowest = ask(party, &case)?.frequencies[2];
             let ratio = 1.0 + factor * past as f64 / ms as f64;
             let (expected, off) = ([plain(6, 500.0)[2] / ratio], off(&case)[2]);
-            let why = format!("plain, divided by 1 + f·(l − ms)/ms = {ratio}. {FREQUENCY_WHY}");
+            let why = format!("plain, divided by 1 + f·(L − ms)/ms = {ratio}. {FREQUENCY_WHY}");
             within_f64("frequencies", &[1], &[slowest], &expected, |_| 2.0 * off, &why)
                 .map_err(|breach| breach.on(format!("{case}; last plane")))?;
         }

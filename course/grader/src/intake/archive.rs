@@ -71,7 +71,8 @@ fn names<R: Read + Seek>(archive: &zip::ZipArchive<R>) -> Vec<String> {
 
 /// The names in a zip; none, if it can't be opened.
 pub fn names_in_zip(path: &Path) -> Option<Vec<String>> {
-    let archive = zip::ZipArchive::new(BufReader::new(File::open(path).ok()?)).ok()?;
+    let file = path.is_file().then(|| File::open(path).ok())??; // a pipe would be waited for
+    let archive = zip::ZipArchive::new(BufReader::new(file)).ok()?;
     Some(names(&archive))
 }
 

@@ -118,8 +118,14 @@ fn look(submission: &Path, finds: &mut Finds) -> Result<(), String> {
         io::ErrorKind::Other => error.to_string(),
         _ => format!("it can't be read: {error}"),
     };
-    if std::fs::metadata(submission).map_err(io)?.is_dir() {
+    let about = std::fs::metadata(submission).map_err(io)?;
+    if about.is_dir() {
         return folder::look(submission, finds).map_err(io);
+    }
+    if !about.is_file() {
+        return Err(
+            "a submission is a folder, a .zip or a .tar.gz; this is a pipe or a device".to_string()
+        );
     }
     if is_archive(&submission.to_string_lossy()) {
         return archive::look(submission, &all, finds);

@@ -20,6 +20,9 @@ use crate::error::{Error, Result};
 use crate::save;
 use std::path::{Path, PathBuf};
 
+/// The most bytes that are read of a file of the exercises.
+const LONGEST: u64 = 1 << 24;
+
 /// The folder of the workspace.
 #[derive(Debug, Clone)]
 pub struct Workspace {
@@ -61,7 +64,7 @@ impl Workspace {
     /// # Errors
     /// It can't be read.
     pub fn read(&self, name: &str) -> Result<String> {
-        std::fs::read_to_string(self.path(name))
+        crate::read::text(&self.path(name), LONGEST)
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
     }
 

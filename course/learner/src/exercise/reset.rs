@@ -72,7 +72,7 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
         let number = name.strip_prefix(&before).and_then(|name| name.strip_suffix(".rs"));
         last = last.max(number.and_then(|number| number.parse().ok()).unwrap_or(0));
     }
-    let text = std::fs::read(workspace.path(&file)).map_err(failed)?;
+    let text = crate::read::whole(&workspace.path(&file), super::LONGEST).map_err(failed)?;
     loop {
         last += 1u64;
         let copy = format!("{BACKUPS}/{before}{last}.rs");

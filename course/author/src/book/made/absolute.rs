@@ -6,7 +6,7 @@ use crate::figures::{save, write};
 use contract::absolute::oracle::PositionLoops;
 use contract::oracle::Oracle;
 use kit::chart::{Axis, Mark, Series, chart};
-use kit::plot::{BLUE, INK, VERMILLION, axis_font};
+use kit::plot::{BLUE, INK, VERMILLION, axis_font, thousands};
 use plotters::prelude::*;
 use std::fmt::Write;
 use std::path::Path;
@@ -116,6 +116,11 @@ fn score(m: f64, n: f64) -> f64 {
 }
 
 fn numbers(numbers: &mut Numbers) -> Result<()> {
+    // The positions of a full turn of the last pair.
+    for h in [8, 512] {
+        let turn = std::f64::consts::TAU * 10_000f64.powf((h - 2) as f64 / h as f64);
+        numbers.add(&format!("absolute/longest-{h}"), thousands(turn.round() as usize));
+    }
     numbers.add("absolute/score-0-1", format!("{:.2}", score(0.0, 1.0)));
     numbers.add("absolute/score-4-5", format!("{:.2}", score(4.0, 5.0)));
     let angle = |m: f64| (f64::from(m as f32 * 0.1f32) - m * 0.1).abs();

@@ -95,12 +95,12 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
 
     // YaRN.
     let yarn = yarn(HEAD_DIM, BASE, STRETCH, TRAINED)?;
-    let kept: Vec<f64> = plain.iter().map(|&theta| yarn_gamma(theta, TRAINED)).collect();
+    let kept: Vec<f64> = plain.iter().map(|&theta| yarn_kept(theta, TRAINED)).collect();
     add("yarn-last-kept", (kept.iter().filter(|&&kept| kept == 1.0).count() - 1).to_string());
     add("yarn-first-slowed", kept.iter().filter(|&&kept| kept > 0.0).count().to_string());
     add("yarn-turns-32", format!("{:.2}", TRAINED as f64 * plain[32] / TAU));
     add("yarn-kept-32", format!("{:.2}", kept[32]));
-    add("yarn-kept-32-code", format!("{:.2}", yarn_gamma_in_code(32, HEAD_DIM, BASE, TRAINED)));
+    add("yarn-kept-32-code", format!("{:.2}", yarn_kept_in_code(32, HEAD_DIM, BASE, TRAINED)));
     add("yarn-slower-32", format!("{:.2}", plain[32] / yarn[32]));
     add("yarn-scale", format!("{:.4}", yarn_scale(STRETCH)));
     add("yarn-scale-squared", format!("{:.4}", yarn_scale(STRETCH).powi(2)));

@@ -251,7 +251,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         ("interpolation", &[1]),
         ("ntk", &[1, 2, 8]),
         ("dynamic-ntk", &[2, 8]),
-        ("yarn", &[1, 8]),
+        ("yarn", &[1, 2, 8]),
         ("interpolation-tuned", &[1, 8]),
         ("ntk-tuned", &[8]),
         ("yarn-tuned", &[1, 8]),

@@ -65,7 +65,7 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
 fn unreadable(workspace: &Workspace) -> Vec<CompileError> {
     let error = |slug: &'static str| {
         let file = format!("{FOLDER}{slug}.rs");
-        let first = match std::fs::read(workspace.path(&file)) {
+        let first = match crate::read::whole(&workspace.path(&file), super::LONGEST) {
             Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => return None,
             Ok(_) => format!("error: {file} is not UTF-8: save it in this encoding"),
             Err(error) => format!("error: {file}: {error}. `cargo course reset {slug}` writes it"),

@@ -229,7 +229,7 @@ pub(super) fn yarn_ramp(out: &Path) -> Result<()> {
         (
             Axis { name: "plane i", range: -1.0..64.0, labels: 14, label: whole },
             Axis {
-                name: "γ, the weight of the plain frequency",
+                name: "kept, the share of the plain frequency",
                 range: -0.05..1.25,
                 labels: 7,
                 label: tenths,
@@ -240,13 +240,13 @@ pub(super) fn yarn_ramp(out: &Path) -> Result<()> {
                 "the paper: linear in turns",
                 BLUE,
                 Mark::Circles,
-                by_number(plain.iter().map(|&theta| yarn_gamma(theta, TRAINED))),
+                by_number(plain.iter().map(|&theta| yarn_kept(theta, TRAINED))),
             ),
             Series::new(
                 "the published code: linear in i",
                 VERMILLION,
                 Mark::Triangles,
-                by_number((0..PLANES).map(|i| yarn_gamma_in_code(i, HEAD_DIM, BASE, TRAINED))),
+                by_number((0..PLANES).map(|i| yarn_kept_in_code(i, HEAD_DIM, BASE, TRAINED))),
             ),
         ],
         SeriesLabelPosition::UpperRight,

@@ -52,10 +52,10 @@ pub fn interpolated(d: usize, base: f64, s: f64) -> Result<Vec<f64>> {
 // ANCHOR: yarn
 /// Gamma, the weight of a plane's plain frequency: 1 from 32 turns within the training length on,
 /// 0 below one turn, and in between in proportion to the turns.
-pub fn yarn_gamma(theta: f64, trained: usize) -> f64 {
-    let (alpha, beta) = (1.0, 32.0);
+pub fn yarn_kept(theta: f64, trained: usize) -> f64 {
+    let (low, high) = (1.0, 32.0);
     let turns = trained as f64 * theta / TAU;
-    ((turns - alpha) / (beta - alpha)).clamp(0.0, 1.0)
+    ((turns - low) / (high - low)).clamp(0.0, 1.0)
 }
 
 /// YaRN's frequencies: a mean of the plain and of the interpolated ones.
@@ -63,7 +63,7 @@ pub fn yarn_gamma(theta: f64, trained: usize) -> f64 {
 pub fn yarn(d: usize, base: f64, s: f64, trained: usize) -> Result<Vec<f64>> {
     let plain = rotary_frequencies(d, base, 1.0).map_err(Error::from)?;
     let mixed = |&theta: &f64| {
-        let kept = yarn_gamma(theta, trained);
+        let kept = yarn_kept(theta, trained);
         kept * theta + (1.0 - kept) * theta / s
     };
     Ok(plain.iter().map(mixed).collect())
@@ -77,7 +77,7 @@ pub fn yarn_scale(s: f64) -> f64 {
 
 /// The same ramp as the published code has it: linear in the number of the plane.
 /// Source: jquesnelle/yarn, scaled_rope/LlamaYaRNScaledRotaryEmbedding.py.
-pub fn yarn_gamma_in_code(plane: usize, d: usize, base: f64, trained: usize) -> f64 {
+pub fn yarn_kept_in_code(plane: usize, d: usize, base: f64, trained: usize) -> f64 {
     let plane_of =
         |turns: f64| d as f64 * (trained as f64 / (turns * TAU)).ln() / (2.0 * base.ln());
     let (low, high) = (plane_of(32.0).floor().max(0.0), plane_of(1.0).ceil().min(d as f64 - 1.0));
@@ -131,7 +131,7 @@ mod tests {
     fn the_two_ramps_of_yarn_end_in_the_same_planes_but_differ_between() {
         let plain = rotary_frequencies(128, 10_000.0, 1.0).unwrap();
         let both =
-            |i: usize| (yarn_gamma(plain[i], 4096), yarn_gamma_in_code(i, 128, 10_000.0, 4096));
+            |i: usize| (yarn_kept(plain[i], 4096), yarn_kept_in_code(i, 128, 10_000.0, 4096));
         assert_eq!((both(0), both(20), both(46)), ((1.0, 1.0), (1.0, 1.0), (0.0, 0.0)));
         assert!(both(33).1 - both(33).0 > 0.3);
     }
