@@ -103,7 +103,7 @@ Examples:
   cargo course check                 all tasks
   cargo course check norm/forward    one task
   cargo course check norm --watch    a component, again at each save
-  cargo course check norm.rs:58      what is written there, as editors name it
+  cargo course check norm.rs:70      what is written there, as editors name it
   cargo course check --json -        the grades for a script
 
 Exit codes:
@@ -130,7 +130,7 @@ pub struct CheckArguments {
 /// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
 #[derive(Debug, Args)]
 pub struct HintArguments {
-    /// A task: norm/forward, its number, or a line of its place (norm.rs:58).
+    /// A task: norm/forward, its number, or a line of its place (norm.rs:70).
     pub task: String,
 
     /// 1: the idea. 2: the formula. 3: the dfdx call.
@@ -139,8 +139,8 @@ pub struct HintArguments {
 
     /// Print the hint as a JSON object, and nothing else.
     ///
-    /// The fields are described in course/schemas/hint.schema.json. Which hints somebody has seen is not
-    /// stored: whoever asks says the level.
+    /// The fields are described in course/schemas/hint.schema.json. Which hints you have seen is not
+    /// stored, so name the level.
     #[arg(long)]
     pub json: bool,
 }

@@ -1,6 +1,6 @@
 //! Grades and hints as JSON, for scripts, editors and assistants.
 //!
-//! `course/schemas` describes the fields. Whoever adds one adds it there.
+//! `course/schemas` describes every field, and a test compares.
 
 use super::Workspace;
 use super::grading::Grades;
@@ -59,7 +59,7 @@ struct Graded<'a> {
     waits_for: Option<&'a str>,
     /// A page of the book and a section in it.
     page: &'a str,
-    /// The first level: nobody has stored which ones were read.
+    /// The first level, because it is not stored which ones were read.
     hint: Option<Next>,
 }
 

@@ -39,7 +39,7 @@ pub fn task(words: &str) -> Result<&'static Task> {
 }
 
 /// The tasks that are written at a line of a file, as editors name it: `exercises/src/norm` and `:58`, perhaps with a
-/// column behind it. What stands above a place belongs to it, such as the task's own text. Without a line it is the whole file.
+/// column after it. What is above a place belongs to it, such as the task's own text. Without a line it is the whole file.
 fn written_at(file: &str, line: &str) -> Result<Vec<&'static Task>> {
     let slug = file.rsplit('/').next().unwrap_or_default();
     let Some(entry) = component(slug) else { return Ok(Vec::new()) };
@@ -110,7 +110,7 @@ mod tests {
             tasks(Some(words)).unwrap().iter().map(|task| task.name).collect()
         };
         let at = |row: usize| named(&format!("exercises/src/norm.rs:{row}"));
-        // Two tasks are written in one place. Its text stands above it.
+        // Two tasks are written in one place, and its text is above it.
         for words in ["Tasks `norm/forward`", "task norm/forward: begin", "task norm/forward: end"]
         {
             assert_eq!(at(row(words)), ["norm/forward", "norm/tape"], "{words}");
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(named("C:\\quadrivium\\exercises\\src\\norm.rs:1"), ["norm/uniform"]);
         assert_eq!(named("norm.rs"), named("norm"));
         assert_eq!(
-            task(&format!("norm.rs:{}", row("task norm/tape"))).unwrap().name,
+            task(&format!("norm.rs:{}", row("Task `norm/tape`"))).unwrap().name,
             "norm/forward"
         );
         for words in ["README.rs:1", "norm.rs:", "norm.rs:x", "norm.rsx", ".rs"] {
