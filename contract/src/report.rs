@@ -118,8 +118,8 @@ fn no_answer(grade: &Grade) -> Option<&'static str> {
     }
 }
 
-/// Where to read about it.
-fn chapter<'a>(task: &'a Task, grade: &'a Grade) -> &'a str {
+/// Where to read about it: the section of the broken invariant, or that of the task.
+pub fn chapter<'a>(task: &'a Task, grade: &'a Grade) -> &'a str {
     if no_answer(grade).is_some() { task.chapter } else { grade.chapter(task) }
 }
 

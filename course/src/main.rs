@@ -19,7 +19,9 @@ fn main() -> ExitCode {
         Some(Command::Check(CheckArguments { task, watch, json })) => {
             ended(check::run(&check::Options { task, watch, json }))
         }
-        Some(Command::Hint(HintArguments { task, tier })) => ended(hint::run(&task, tier.into())),
+        Some(Command::Hint(HintArguments { task, tier, json })) => {
+            ended(hint::run(&task, tier.into(), json))
+        }
         Some(Command::Diff(DiffArguments { task })) => ended(diff::run(&task)),
         Some(Command::Reset(ResetArguments { task })) => ended(reset::run(&task)),
         Some(Command::Matrix(MatrixArguments { component, json, mutants })) => {

@@ -7,35 +7,45 @@ use std::io::{ErrorKind, Write};
 /// Lines are not longer than this.
 pub const WIDTH: usize = 80;
 
-/// Standard output, or nothing.
+/// Standard output, standard error, or nothing.
 ///
 /// If the reader goes away (`cargo course tour | head -3`), the rest is dropped without an
 /// error: the tour still measures everything, and the exit code still says what it found.
 #[derive(Debug)]
 pub struct Terminal {
     silent: bool,
+    error: bool,
 }
 
 impl Terminal {
     /// Standard output.
     pub fn stdout() -> Self {
-        Self { silent: false }
+        Self { silent: false, error: false }
+    }
+
+    /// Standard error, where standard output belongs to a script.
+    pub fn stderr() -> Self {
+        Self { silent: false, error: true }
     }
 
     /// Prints nothing.
     pub fn silent() -> Self {
-        Self { silent: true }
+        Self { silent: true, error: false }
     }
 
     /// One line as it is.
     ///
     /// # Errors
-    /// Standard output can't be written, and not because its reader has gone.
+    /// It can't be written, and not because its reader has gone.
     pub fn line(&mut self, line: &str) -> Result<()> {
         if self.silent {
             return Ok(());
         }
-        match writeln!(std::io::stdout(), "{line}") {
+        let written = match self.error {
+            true => writeln!(std::io::stderr(), "{line}"),
+            false => writeln!(std::io::stdout(), "{line}"),
+        };
+        match written {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
                 self.silent = true;
                 Ok(())

@@ -103,7 +103,8 @@ Examples:
   cargo course check                 all tasks
   cargo course check norm/forward    one task
   cargo course check norm --watch    a component, again at each save
-  cargo course check --json FILE     the grades for a script
+  cargo course check norm.rs:70      what is written there, as editors name it
+  cargo course check --json -        the grades for a script
 
 Exit codes:
   0  every selected task passes
@@ -111,14 +112,17 @@ Exit codes:
   2  an unknown task, a file that can't be written, code that does not
      compile")]
 pub struct CheckArguments {
-    /// A task (norm/forward, or its number) or a component (norm) [default: all tasks].
+    /// A task (norm/forward, its number, or a line of its place) or a component (norm) [default: all tasks].
     pub task: Option<String>,
 
     /// Grade again at each save, until Ctrl-C.
     #[arg(long)]
     pub watch: bool,
 
-    /// Write the grades to this file, as a JSON array.
+    /// Write the grades to this file, as a JSON array; - is standard output.
+    ///
+    /// On standard output nothing else is printed: the report goes to standard error. The fields
+    /// are described in course/schemas/check.schema.json.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
@@ -126,12 +130,19 @@ pub struct CheckArguments {
 /// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
 #[derive(Debug, Args)]
 pub struct HintArguments {
-    /// A task, such as norm/forward, or its number.
+    /// A task: norm/forward, its number, or a line of its place (norm.rs:70).
     pub task: String,
 
     /// 1: the idea. 2: the formula. 3: the dfdx call.
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub tier: u8,
+
+    /// Print the hint as a JSON object, and nothing else.
+    ///
+    /// The fields are described in course/schemas/hint.schema.json. Which hints you have seen is not
+    /// stored, so name the level.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Compare your code with the model solution, once yours passes.

@@ -4,6 +4,7 @@
 mod agreement;
 mod apart;
 mod commands;
+mod json;
 mod mine;
 mod mistakes;
 mod mutants;

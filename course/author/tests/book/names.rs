@@ -76,7 +76,8 @@ fn commands_in_texts_name_tasks() {
                 let rest = &text[at + command.len()..];
                 let letter = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
                 let word = &rest[..rest.find(|c| !letter(c)).unwrap_or(rest.len())];
-                let word = word.trim_end_matches('.');
+                // A line of a file, as in `norm.rs:70`, is of its component.
+                let word = word.trim_end_matches('.').trim_end_matches(".rs");
                 // Options, words of a sentence on the next line, and the example of "Adding a component".
                 if word.is_empty() || word.starts_with('-') || word == "softmax" {
                     continue;

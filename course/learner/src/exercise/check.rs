@@ -1,9 +1,9 @@
 //! `cargo course check`: grades tasks, now or at each save.
 
 use super::grading::{Graded, Grades, grade};
-use super::show::{fit, red_error_lines, report_lines, score, task_line, width};
+use super::show::{error_width, fit, red_error_lines, report_lines, score, task_line, width};
 use super::watch::Watch;
-use super::{Workspace, marks, select};
+use super::{Workspace, json, marks, select};
 use crate::error::{Error, Result};
 use crate::progress::with_spinner;
 use crate::save;
@@ -19,7 +19,7 @@ pub struct Options {
     pub task: Option<String>,
     /// Grade again at each save.
     pub watch: bool,
-    /// Write the grades to this file.
+    /// Write the grades to this file; `-` is standard output, and the report goes to standard error.
     pub json: Option<PathBuf>,
 }
 
@@ -35,22 +35,23 @@ pub fn run(options: &Options) -> Result<bool> {
         return once(&workspace, &tasks, json.as_ref());
     }
     let mut watch = Watch::new(&workspace)?;
+    let (mut terminal, width) = report(json.as_ref());
     loop {
         watch.note();
         match once(&workspace, &tasks, json.as_ref()) {
             Ok(_) => {}
             // The next save may mend it.
             Err(error @ Error::DoesNotCompile(_)) => {
-                for line in red_error_lines(&error, width()) {
-                    Terminal::stdout().line(&line)?;
+                for line in red_error_lines(&error, width) {
+                    terminal.line(&line)?;
                 }
             }
             Err(error) => return Err(error),
         }
         let waiting = "waiting for the next save; Ctrl-C leaves";
-        Terminal::stdout().line(&format!("\n{}", style(waiting).dim()))?;
+        terminal.line(&format!("\n{}", style(waiting).dim()))?;
         watch.wait()?;
-        Terminal::stdout().line(&style("─".repeat(width())).dim().to_string())?;
+        terminal.line(&style("─".repeat(width)).dim().to_string())?;
     }
 }
 
@@ -58,9 +59,9 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
     let Graded { grades, uncompiled, aside } =
         with_spinner(|progress| grade(workspace, tasks, progress))?;
     if let Some(json) = json {
-        json.write(&grades)?;
+        json.write(workspace, &grades)?;
     }
-    let (mut terminal, width) = (Terminal::stdout(), width());
+    let (mut terminal, width) = report(json);
     for task in tasks {
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
@@ -99,25 +100,38 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
     Ok(grades.all_passed())
 }
 
-/// The file for the grades.
+/// Where the report goes, and how wide it is.
+fn report(json: Option<&Json>) -> (Terminal, usize) {
+    match json {
+        Some(Json { path: None }) => (Terminal::stderr(), error_width().min(width())),
+        _ => (Terminal::stdout(), width()),
+    }
+}
+
+/// The file for the grades, or standard output.
 struct Json {
-    path: PathBuf,
+    path: Option<PathBuf>,
 }
 
 impl Json {
     /// Tries the file before the work begins, and leaves what is in it.
     fn new(path: &Path) -> Result<Self> {
-        let json = Self { path: path.to_path_buf() };
-        save::check(path).map_err(|error| json.failed(&error))?;
-        Ok(json)
+        if path == Path::new("-") {
+            return Ok(Self { path: None });
+        }
+        save::check(path).map_err(|error| failed(path, &error))?;
+        Ok(Self { path: Some(path.to_path_buf()) })
     }
 
-    fn write(&self, grades: &Grades) -> Result<()> {
-        let text = serde_json::to_string_pretty(&grades.0).map_err(std::io::Error::from)?;
-        save::write(&self.path, text + "\n").map_err(|error| self.failed(&error))
+    fn write(&self, workspace: &Workspace, grades: &Grades) -> Result<()> {
+        let text = json::pretty(&json::grades(workspace, grades))?;
+        match &self.path {
+            None => Terminal::stdout().line(&text),
+            Some(path) => save::write(path, text + "\n").map_err(|error| failed(path, &error)),
+        }
     }
+}
 
-    fn failed(&self, error: &std::io::Error) -> Error {
-        Error::Json { path: self.path.display().to_string(), reason: error.to_string() }
-    }
+fn failed(path: &Path, error: &std::io::Error) -> Error {
+    Error::Json { path: path.display().to_string(), reason: error.to_string() }
 }

@@ -1,7 +1,7 @@
 //! `cargo course hint`: the idea, the formula, the call. Never the answer.
 
 use super::show::{fit, width};
-use super::{Workspace, select};
+use super::{Workspace, json, select};
 use crate::error::Result;
 use crate::terminal::Terminal;
 use console::style;
@@ -26,14 +26,20 @@ fn text(file: &str, tier: usize) -> Option<&str> {
     (!section.is_empty()).then_some(section)
 }
 
-/// Prints a tier, and how to see the next one.
+/// Prints a tier, and how to see the next one; or both as JSON.
 ///
 /// # Errors
 /// No task has this number.
-pub fn run(words: &str, tier: usize) -> Result<bool> {
+pub fn run(words: &str, tier: usize, as_json: bool) -> Result<bool> {
     let task = select::task(words)?;
-    let hints = Workspace::find()?.read(&file(task))?;
+    let workspace = Workspace::find()?;
+    let hints = workspace.read(&file(task))?;
     let (mut terminal, width) = (Terminal::stdout(), width());
+    if as_json {
+        let hint = json::hint(&workspace, task, tier, text(&hints, tier).unwrap_or_default());
+        terminal.line(&json::pretty(&hint)?)?;
+        return Ok(true);
+    }
     let name = TIERS.get(tier.saturating_sub(1)).copied().unwrap_or_default();
     let title = format!("Task {}  {}", task.number, task.title);
     for line in fit(&title, width, 4) {

@@ -8,6 +8,7 @@ pub mod compile;
 pub mod diff;
 pub mod grading;
 pub mod hint;
+pub mod json;
 pub mod marks;
 pub mod place;
 pub mod reset;

@@ -1,7 +1,9 @@
-//! What a learner types to name tasks: a number, a name, a component, or nothing.
+//! What a learner types to name tasks: a number, a name, a component, a line of a file, or nothing.
 
+use super::Workspace;
+use super::source::region;
 use crate::error::{Error, Result};
-use contract::registry::{COMPONENTS, TASKS, tasks_called};
+use contract::registry::{COMPONENTS, TASKS, component, tasks_called};
 use contract::task::Task;
 
 /// The tasks that the words name; all of them if there are no words.
@@ -10,23 +12,52 @@ use contract::task::Task;
 /// No task has this name.
 pub fn tasks(words: Option<&str>) -> Result<Vec<&'static Task>> {
     let Some(words) = words else { return Ok(TASKS.iter().collect()) };
-    let found = tasks_called(words);
+    let found = match words.replace('\\', "/").rsplit_once(".rs") {
+        Some((file, line)) => written_at(file, line)?,
+        None => tasks_called(words),
+    };
     if found.is_empty() { Err(unknown(words)) } else { Ok(found) }
 }
 
-/// The one task that the words name.
+/// The one task that the words name. Of those that are written in one place, it is the one that the place is called by.
 ///
 /// # Errors
 /// No task has this number.
 pub fn task(words: &str) -> Result<&'static Task> {
-    contract::registry::task(words).ok_or_else(|| match tasks(Some(words)) {
-        Err(error) => error,
-        Ok(several) => Error::SeveralTasks {
-            got: words.to_string(),
-            first: several.first().map_or("", |task| &task.number),
-            last: several.last().map_or("", |task| &task.number),
-        },
+    if let Some(task) = contract::registry::task(words) {
+        return Ok(task);
+    }
+    let several = tasks(Some(words))?;
+    let (first, last) = (several.first(), several.last());
+    let in_one_place = several.iter().all(|task| Some(task.place) == first.map(|it| it.place));
+    let by_place = several.iter().find(|task| in_one_place && task.name == task.place);
+    by_place.copied().ok_or_else(|| Error::SeveralTasks {
+        got: words.to_string(),
+        first: first.map_or("", |task| &task.number),
+        last: last.map_or("", |task| &task.number),
     })
+}
+
+/// The tasks that are written at a line of a file, as editors name it: `exercises/src/norm` and `:58`, perhaps with a
+/// column after it. What is above a place belongs to it, such as the task's own text. Without a line it is the whole file.
+fn written_at(file: &str, line: &str) -> Result<Vec<&'static Task>> {
+    let slug = file.rsplit('/').next().unwrap_or_default();
+    let Some(entry) = component(slug) else { return Ok(Vec::new()) };
+    let tasks: Vec<&Task> = entry.tasks().collect();
+    let line = match line.split(':').nth(1).map(str::parse::<usize>) {
+        None if line.is_empty() => return Ok(tasks),
+        Some(Ok(line)) => line,
+        _ => return Ok(Vec::new()),
+    };
+    let text = Workspace::find()?.read(&format!("exercises/src/{slug}.rs"))?;
+    let end = |task: &Task| {
+        let place = region(&text, task.place).ok()?;
+        Some(place.line + text[place.inner].lines().count())
+    };
+    let ends = tasks.iter().filter_map(|task| Some((end(task)?, task.place)));
+    // The next place that ends; below all of them, the last.
+    let nearest = ends.min_by_key(|(end, _)| (*end < line, end.abs_diff(line)));
+    Ok(tasks.into_iter().filter(|task| nearest.is_some_and(|(_, at)| at == task.place)).collect())
 }
 
 fn unknown(words: &str) -> Error {
@@ -68,6 +99,36 @@ mod tests {
         // The beginning of a name is no part of a longer one.
         let begun = tasks(Some("norm/for")).unwrap();
         assert_eq!(begun.iter().map(|task| task.name).collect::<Vec<_>>(), ["norm/forward"]);
+    }
+
+    /// As an editor names what its cursor is in.
+    #[test]
+    fn a_line_of_a_file() {
+        let text = Workspace::find().unwrap().read("exercises/src/norm.rs").unwrap();
+        let row = |words: &str| 1 + text.lines().position(|line| line.contains(words)).unwrap();
+        let named = |words: &str| -> Vec<&str> {
+            tasks(Some(words)).unwrap().iter().map(|task| task.name).collect()
+        };
+        let at = |row: usize| named(&format!("exercises/src/norm.rs:{row}"));
+        // Two tasks are written in one place, and its text is above it.
+        for words in ["Tasks `norm/forward`", "task norm/forward: begin", "task norm/forward: end"]
+        {
+            assert_eq!(at(row(words)), ["norm/forward", "norm/tape"], "{words}");
+        }
+        assert_eq!(at(row("task norm/forward: end") + 1), ["norm/backward"]);
+        assert_eq!(at(1), ["norm/uniform"]);
+        assert_eq!(at(100_000), ["norm/property"]);
+        assert_eq!(named("norm.rs:1:7"), ["norm/uniform"]);
+        assert_eq!(named("C:\\quadrivium\\exercises\\src\\norm.rs:1"), ["norm/uniform"]);
+        assert_eq!(named("norm.rs"), named("norm"));
+        assert_eq!(
+            task(&format!("norm.rs:{}", row("Task `norm/tape`"))).unwrap().name,
+            "norm/forward"
+        );
+        for words in ["README.rs:1", "norm.rs:", "norm.rs:x", "norm.rsx", ".rs"] {
+            assert!(tasks(Some(words)).is_err(), "{words}");
+        }
+        assert!(task("norm.rs").is_err());
     }
 
     #[test]
