@@ -38,7 +38,7 @@ pub fn run() -> Result<u8> {
             COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect();
         of.join(",")
     };
-    let mut race = program::run_package(&workspace.path(""), "race", &["--release"]);
+    let mut race = program::run_package(&workspace, "race", &["--release"]);
     race.env(RACERS, slugs(&passes)).env(compile::STARTERS, slugs(&fails));
     program::in_place(race)
 }

@@ -135,7 +135,7 @@ fn bad_input_is_refused_before_anything_is_built() {
     }
     let said = run(&["hint", "norm"]).ends_with(2);
     assert!(said.err.contains("names several tasks"), "{said:#?}");
-    for path in ["/no/such/folder/grades.json", env!("CARGO_MANIFEST_DIR")] {
+    for path in ["/no/such/folder/grades.json", std::env::temp_dir().to_str().unwrap()] {
         let said = run(&["check", "--json", path]).ends_with(2);
         assert!(said.err.contains("nothing was graded") && said.err.contains(path), "{said:#?}");
     }
@@ -143,26 +143,29 @@ fn bad_input_is_refused_before_anything_is_built() {
     assert!(said.err.contains("cargo can't build"), "{said:#?}");
 }
 
-/// A program of another copy would change files there.
+/// Without cargo, it is the folder that a program is called in that says which copy of the course is meant.
 #[test]
-fn a_program_of_another_copy_refuses() {
-    let copy = tempfile::tempdir().unwrap();
-    for folder in ["exercises/src", "contract/src", "notebooks"] {
-        std::fs::create_dir_all(copy.path().join(folder)).unwrap();
-    }
+fn a_program_works_where_it_is_called() {
+    let outside = tempfile::tempdir().unwrap();
     let hint = |folder: &Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
-        command.args(["hint", "1.2"]).env_remove("QUADRIVIUM_ROOT").current_dir(folder);
-        command.output().unwrap()
+        command.args(["hint", "1.2"]).current_dir(folder);
+        command.env_remove("QUADRIVIUM_ROOT").env_remove("CARGO_MANIFEST_DIR");
+        Said::new(command.output().unwrap())
     };
-    // Not a copy of the course yet.
-    assert!(hint(&copy.path().join("notebooks")).status.success());
-    std::fs::write(copy.path().join("contract/src/registry.rs"), "").unwrap();
-    let said = hint(&copy.path().join("notebooks"));
-    assert_eq!(said.status.code(), Some(2));
-    let words = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(words.contains("another copy") && words.contains("to do "), "{words}");
-    assert!(hint(Path::new(env!("CARGO_MANIFEST_DIR"))).status.success());
+    let scratch = Scratch::with_starters();
+    for folder in ["", "exercises", "notebooks"] {
+        let hints = "exercises/norm/hints/forward.md";
+        assert!(hint(&scratch.file(folder)).ends_with(0).out.contains("1.2"), "{folder}");
+        let words = scratch.read(hints);
+        scratch.write(hints, &words.replace("## ", "## of this copy: "));
+        let said = hint(&scratch.file(folder)).ends_with(0);
+        scratch.write(hints, &words);
+        assert!(said.out.contains("of this copy"), "{said:#?}");
+    }
+    let said = hint(outside.path()).ends_with(2);
+    assert!(said.err.contains("the course is not found from here"), "{said:#?}");
+    assert!(said.err.contains("to do     run `cargo course` in that folder"), "{said:#?}");
 }
 
 #[test]

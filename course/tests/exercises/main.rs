@@ -6,6 +6,7 @@ mod apart;
 mod commands;
 mod mine;
 mod mistakes;
+mod moved;
 mod mutants;
 mod reports;
 mod scratch;
