@@ -23,9 +23,9 @@ fn norm() -> Source {
 fn the_files_in_the_repository_are_the_starters() {
     let workspace = Workspace::find().unwrap();
     for source in Source::all(&workspace).unwrap() {
-        let text = workspace.read(&source.file()).unwrap().replace("\r\n", "\n");
+        let text = workspace.read(&source.file()).unwrap();
         assert!(text == source.starter(), "{} is not the starter", source.file());
-        let kept = workspace.read(&source.starter_file()).unwrap().replace("\r\n", "\n");
+        let kept = workspace.read(&source.starter_file()).unwrap();
         let again = format!("`cargo course reset {}` cuts it anew", source.slug);
         assert!(kept == source.starter(), "{} is not the starter: {again}", source.starter_file());
     }
@@ -375,4 +375,42 @@ fn a_save_is_graded_also_during_a_run() {
     // The first save is graded too if the compiler was quicker.
     let passed = (0..3).any(|_| verdict().starts_with("  ok"));
     assert!(passed, "the second save was not graded");
+}
+
+/// A clone that git has given Windows' line ends, as it could before `.gitattributes` forbade it.
+#[test]
+fn line_ends_of_another_system_change_nothing() {
+    let scratch = Scratch::with_solutions();
+    let texts = ["exercises/src/norm.rs", "exercises/norm/solution.rs"];
+    let hints = ["forward", "uniform"].map(|name| format!("exercises/norm/hints/{name}.md"));
+    let names = || texts.into_iter().chain(hints.iter().map(String::as_str));
+    let commands = [
+        &["hint", "norm/forward"][..],
+        &["hint", "norm/uniform", "3"],
+        &["check", "norm/uniform"],
+        &["diff", "norm/uniform"],
+        &["reset", "norm/uniform"],
+        &["check", "norm/uniform"],
+        &["reset", "norm"],
+    ];
+    let said = || {
+        let _ = std::fs::remove_dir_all(scratch.file("exercises/backups"));
+        commands.map(|arguments| {
+            let Said { code, out, err } = scratch.run(arguments);
+            (code, out, err)
+        })
+    };
+    let before: Vec<String> = names().map(|name| scratch.read(name)).collect();
+    let usual = said();
+    for (name, text) in names().zip(&before) {
+        scratch.write(name, &text.replace('\n', "\r\n"));
+    }
+    let windows = said();
+    let starter = scratch.read(texts[0]);
+    // The tests that follow find them as they were.
+    names().zip(&before).for_each(|(name, text)| scratch.write(name, text));
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    assert_eq!(windows, usual);
+    assert_eq!(starter.replace("\r\n", "\n"), scratch.read(texts[0]));
+    assert_eq!(starter.matches('\n').count(), starter.matches("\r\n").count());
 }

@@ -95,6 +95,8 @@ impl Scratch {
     /// The copy under another name, with what was built of it, as long as this lives.
     pub fn moved(&self, name: &str) -> Moved<'_> {
         let root = self.root.with_file_name(name);
+        // A test that was killed has left it there.
+        let _ = std::fs::remove_dir_all(&root);
         std::fs::rename(&self.root, &root).unwrap();
         let moved = Moved { scratch: self, root };
         std::fs::rename(target(), moved.root.join("target")).unwrap();

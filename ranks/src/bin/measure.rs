@@ -5,7 +5,7 @@
 
 use learner::exercise::Workspace;
 use ranks::measure::{PATIENCE, Record, measure, rank};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         ranks::launch::as_rank(PATIENCE, |comm| rank(comm, word.as_deref().unwrap_or_default()));
         return ExitCode::SUCCESS;
     }
-    let kept = || {
+    let kept = || -> Result<PathBuf, String> {
         let workspace = Workspace::find().map_err(|error| error.to_string())?;
         Ok(workspace.path("book/src/measured/ranks.json"))
     };

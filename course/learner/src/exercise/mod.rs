@@ -62,20 +62,24 @@ impl Workspace {
         self.root.join(name)
     }
 
-    /// The text of a file.
+    /// The text of a file. Its lines end with a line feed here, also where git or an editor has put Windows' line ends.
     ///
     /// # Errors
     /// It can't be read.
     pub fn read(&self, name: &str) -> Result<String> {
         std::fs::read_to_string(self.path(name))
+            .map(|text| text.replace("\r\n", "\n"))
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
     }
 
-    /// Writes a file.
+    /// Writes a file. It keeps the line ends that it has.
     ///
     /// # Errors
     /// It can't be written.
     pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        let old = std::fs::read_to_string(self.path(name)).unwrap_or_default();
+        let windows = old.split_inclusive('\n').next().is_some_and(|line| line.ends_with("\r\n"));
+        let text = if windows { &text.replace('\n', "\r\n") } else { text };
         save::write(&self.path(name), text)
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
     }
@@ -87,4 +91,23 @@ fn course_above(folder: &Path) -> Option<PathBuf> {
         folder.join("exercises/src").is_dir() && folder.join("contract/src/registry.rs").is_file()
     };
     folder.ancestors().find(is_course).map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_are_those_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("exercises/src")).unwrap();
+        let workspace = Workspace::at(folder.path().to_path_buf()).unwrap();
+        let file = workspace.path("a.rs");
+        std::fs::write(&file, "one\r\ntwo\r\n").unwrap();
+        assert_eq!(workspace.read("a.rs").unwrap(), "one\ntwo\n");
+        workspace.write("a.rs", "three\nfour\n").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "three\r\nfour\r\n");
+        workspace.write("b.rs", "three\nfour\n").unwrap();
+        assert_eq!(std::fs::read_to_string(workspace.path("b.rs")).unwrap(), "three\nfour\n");
+    }
 }
