@@ -137,9 +137,18 @@ fn a_host_that_is_not_this_machine_is_told() {
         let (output, words) = run(&[&["--host", host], more].concat());
         assert_eq!(output.status.code(), Some(2), "{host}: {words}");
         assert!(words.contains("rule      --host needs an address of this machine"), "{words}");
-        assert!(words.contains(&format!("got       {host}: ")), "{words}");
+        assert!(words.contains(&format!("got       \"{host}\": ")), "{words}");
     };
-    for host in ["", "no such name", "300.1.1.1", "127.0.0.1:80", "http://127.0.0.1"] {
+    for host in [
+        "",
+        "no such name",
+        "300.1.1.1",
+        "127.0.0.1:80",
+        "http://127.0.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "fe80::1",
+    ] {
         told(host, &[]);
     }
     // One of the addresses that RFC 5737 keeps for texts.

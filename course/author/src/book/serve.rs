@@ -31,6 +31,11 @@ impl Server {
         let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let addresses: Vec<IpAddr> =
             (name, 0).to_socket_addrs().map_err(no_host)?.map(|found| found.ip()).collect();
+        // The system binds to these, and then nobody comes.
+        if addresses.iter().any(|ip| ip.is_multicast() || *ip == IpAddr::from(Ipv4Addr::BROADCAST))
+        {
+            return Err(no_host(io::Error::other("an address of several machines")));
+        }
         let at = |port| {
             let addresses: Vec<_> = addresses.iter().map(|ip| SocketAddr::new(*ip, port)).collect();
             TcpListener::bind(&addresses[..])
@@ -40,8 +45,10 @@ impl Server {
             None => at(PORT).or_else(|_| at(0)),
         };
         let refuse = |error: io::Error| match error.kind() {
-            io::ErrorKind::AddrNotAvailable => no_host(error),
-            _ => Error::Serve { port: port.unwrap_or(PORT), reason: error.to_string() },
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => {
+                Error::Serve { port: port.unwrap_or(PORT), reason: error.to_string() }
+            }
+            _ => no_host(error),
         };
         let listener = listener.map_err(refuse)?;
         listener.set_nonblocking(true).map_err(refuse)?;
