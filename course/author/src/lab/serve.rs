@@ -111,9 +111,12 @@ async fn end(home: &Home, running: &Running, jupyter: &mut Child) -> Result<()> 
     let mut stop = Command::from(home.python());
     stop.args(["-m", "jupyter_server", "stop"]).arg(running.port.to_string());
     stop.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // A second Ctrl-C ends this program, too.
-    if !stop.status().await.is_ok_and(|status| status.success()) {
-        jupyter.kill().await?;
+    tokio::select! {
+        ended = jupyter.wait() => return Ok(ended.map(drop)?),
+        // A second Ctrl-C ends the program that stops it, too.
+        stopped = stop.status() => if !stopped.is_ok_and(|status| status.success()) {
+            jupyter.kill().await?;
+        }
     }
     jupyter.wait().await?;
     Ok(())
