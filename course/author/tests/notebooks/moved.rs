@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// A workspace with what `cargo course lab` has installed, and nothing at the place where that was done: there stands an empty
 /// folder, by bubblewrap.
@@ -53,30 +54,35 @@ fn interrupt(child: &Child) {
     assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
 }
 
+/// Waits until nothing is left that could say a word, for bubblewrap may end before what it has started.
 #[track_caller]
-fn ends(child: &mut Child) {
-    let patience = Instant::now() + Duration::from_secs(120);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > patience {
-            let _ =
-                Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
-            panic!("Ctrl-C does not end it");
-        }
-        std::thread::sleep(Duration::from_millis(50));
+fn ends(child: &mut Child, said: Said) {
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(said.count()));
+    let ended = told.recv_timeout(Duration::from_secs(120));
+    if ended.is_err() {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
     }
+    let _ = child.wait();
+    assert!(ended.is_ok(), "Ctrl-C does not end it");
 }
 
-/// What stands behind these words in one of the lines that it says.
-fn said(child: &mut Child, words: &[&str]) -> Vec<String> {
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let mut lines = lines.fuse();
-    let mut found =
-        |words: &&str| lines.find_map(|line| Some(line.split_once(*words)?.1.to_string()));
-    let found: Option<Vec<String>> = words.iter().map(&mut found).collect();
+/// The lines that it says.
+type Said = Box<dyn Iterator<Item = String> + Send>;
+
+fn lines(child: &mut Child) -> Said {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    Box::new(lines.map_while(Result::ok).fuse())
+}
+
+/// What stands behind these words in one of the lines.
+#[track_caller]
+fn find(said: &mut Said, child: &mut Child, words: &str) -> String {
+    let found = said.find_map(|line| Some(line.split_once(words)?.1.to_string()));
     found.unwrap_or_else(|| {
         let mut error = String::new();
         child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
-        panic!("{words:?} are not said: {error}")
+        panic!("{words:?} is not said: {error}")
     })
 }
 
@@ -87,25 +93,27 @@ fn a_moved_lab_starts_and_ends() {
     let moved = Moved::new();
     for host in ["127.0.0.1", "0.0.0.0"] {
         let mut lab = moved.lab(&["--host", host]);
-        let all = ["The notebooks are at http://", "reach"];
-        let words = said(&mut lab, &all);
-        let (address, page) = words[0].split_once('/').unwrap();
+        let mut said = lines(&mut lab);
+        let url = find(&mut said, &mut lab, "The notebooks are at http://");
+        let readers = find(&mut said, &mut lab, "reach");
+        let (address, page) = url.split_once('/').unwrap();
         assert!(address.starts_with("127.0.0.1:"), "{address}");
-        assert_eq!(words[1].contains("run any program as you"), host == "0.0.0.0", "{words:?}");
+        assert_eq!(readers.contains("run any program as you"), host == "0.0.0.0", "{readers}");
         let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "GET /{page} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("200 OK") && answer.contains("JupyterLab"), "{answer:.500}");
         interrupt(&lab);
-        ends(&mut lab);
+        ends(&mut lab, said);
         assert!(TcpStream::connect(address).is_err(), "JupyterLab was left behind");
     }
     // Before it has said where it is.
     let mut lab = moved.lab(&[]);
-    said(&mut lab, &["evcxr"]);
+    let mut said = lines(&mut lab);
+    find(&mut said, &mut lab, "evcxr");
     interrupt(&lab);
-    ends(&mut lab);
+    ends(&mut lab, said);
 }
 
 /// As in a copy from another machine, which has no Python at that place.
@@ -118,7 +126,8 @@ fn an_environment_without_its_python_is_made_again() {
     std::fs::remove_file(&python).unwrap();
     std::os::unix::fs::symlink("/no/such/python", &python).unwrap();
     let mut lab = moved.lab(&[]);
-    said(&mut lab, &["The notebooks are at "]);
+    let mut said = lines(&mut lab);
+    find(&mut said, &mut lab, "The notebooks are at ");
     interrupt(&lab);
-    ends(&mut lab);
+    ends(&mut lab, said);
 }
