@@ -121,14 +121,6 @@ fn other_machines_reach_it_if_that_is_asked_for() {
 
     let served = Served::with(&["--beside", "--host", "0.0.0.0"]);
     assert!(get(&served.address(), "/norm.html").contains("200 OK"));
-    drop(served);
-    for host in ["localhost", "::1", "[::1]"] {
-        if host.contains("::") && TcpListener::bind("[::1]:0").is_err() {
-            continue; // a machine without IPv6
-        }
-        let served = Served::with(&["--port", "0", "--host", host]);
-        assert!(get(&served.address(), "/norm.html").contains("200 OK"), "{}", served.line);
-    }
 }
 
 #[test]

@@ -100,3 +100,28 @@ pub fn url(address: SocketAddr) -> String {
     };
     format!("http://{}/", SocketAddr::new(ip, address.port()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_an_address_or_a_name() {
+        for (host, opened, is_open) in [
+            (None, "http://127.0.0.1:", false),
+            (Some("localhost"), "http://", false),
+            (Some("::1"), "http://[::1]:", false),
+            (Some("[::1]"), "http://[::1]:", false),
+            (Some("0.0.0.0"), "http://127.0.0.1:", true),
+            (Some("::"), "http://[::1]:", true),
+        ] {
+            if host.is_some_and(|host| host.contains("::")) && TcpListener::bind("[::1]:0").is_err()
+            {
+                continue; // a machine without IPv6
+            }
+            let server = Server::bind(host, Some(0)).unwrap();
+            assert!(server.url().starts_with(opened), "{host:?}: {}", server.url());
+            assert_eq!(server.readers().is_some(), is_open, "{host:?}");
+        }
+    }
+}
