@@ -158,10 +158,10 @@ fn a_program_works_where_it_is_called() {
         let hints = "exercises/norm/hints/forward.md";
         assert!(hint(&scratch.file(folder)).ends_with(0).out.contains("1.2"), "{folder}");
         let words = scratch.read(hints);
-        scratch.write(hints, &words.replace("## ", "## of this copy: "));
+        scratch.write(hints, &words.replace("A group", "Of this copy: a group"));
         let said = hint(&scratch.file(folder)).ends_with(0);
         scratch.write(hints, &words);
-        assert!(said.out.contains("of this copy"), "{said:#?}");
+        assert!(said.out.contains("Of this copy"), "{said:#?}");
     }
     let said = hint(outside.path()).ends_with(2);
     assert!(said.err.contains("the course is not found from here"), "{said:#?}");
