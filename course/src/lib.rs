@@ -15,9 +15,14 @@ use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The command that this program was called with. Wrong arguments, and questions for help, end the program.
+/// What this program was called with. Wrong arguments, and questions for help, end the program.
+pub fn arguments() -> Arguments {
+    Arguments::parse()
+}
+
+/// The command that this program was called with, as [`arguments`] reads it.
 pub fn command() -> Option<Command> {
-    Arguments::parse().command
+    arguments().command
 }
 
 /// The exit code of what a command came to: good, not good, or not done.

@@ -4,8 +4,8 @@
 
 use contract::registry::{COMPONENTS, Entry};
 use course::arguments::{
-    CheckArguments, Command, DiffArguments, GenerateArguments, HintArguments, MatrixArguments,
-    ModelArguments, ModelCommand, ResetArguments, TrainArguments,
+    Arguments, CheckArguments, Command, DiffArguments, GenerateArguments, HintArguments,
+    MatrixArguments, ModelArguments, ModelCommand, ResetArguments, TrainArguments,
 };
 use course::ended;
 use learner::exercise::{check, diff, hint, reset};
@@ -14,8 +14,9 @@ use learner::{board, matrix, mine, race, ranks};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match course::command() {
-        None => ended(board::run()),
+    let Arguments { host, command } = course::arguments();
+    match command {
+        None => ended(board::run(host)),
         Some(Command::Check(CheckArguments { task, watch, json })) => {
             ended(check::run(&check::Options { task, watch, json }))
         }

@@ -10,7 +10,7 @@ use std::process::Command;
 const FOLDER: &str = "tests/compile_fail";
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new("../..").canonicalize().unwrap()
 }
 
 /// The library as cargo built it for this test.

@@ -8,7 +8,7 @@ use std::process::Command;
 fn files_of(package: &str) -> BTreeSet<String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["package", "--list", "--allow-dirty", "--offline", "--package", package]);
-    let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let output = cargo.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(String::from).collect()
 }
@@ -41,7 +41,7 @@ fn sources(folder: &Path, from: &Path, found: &mut BTreeSet<String>) {
 
 #[test]
 fn a_package_holds_the_library_and_nothing_of_the_course() {
-    let course = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let course = crate::support::root();
     for (package, folders, more) in [
         ("quadrivium", &["src", "examples"][..], &["CHANGELOG.md"][..]),
         ("quadrivium-tensor", &["src"], &[]),

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+const ROOT: &str = "../..";
 
 /// The members that depend on the door to dfdx, and so may be the first to need a generic function of the library or of dfdx. It is
 /// compiled there, and if it is never inlined, all others are linked with that copy.

@@ -8,7 +8,7 @@ type Crates = BTreeMap<String, BTreeSet<String>>;
 
 fn tree(arguments: &[&str]) -> Crates {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    cargo.current_dir("../..");
     cargo.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{f}"]);
     let output = cargo.args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -82,6 +82,21 @@ pub enum Error {
         reason: String,
     },
 
+    /// The book or the notebooks can't be served at this address.
+    #[error(
+        "nothing can be served at \"{host}\"\n\
+         rule      --host needs an address of this machine, or a name for one\n\
+         expected  127.0.0.1 for this machine alone, 0.0.0.0 for all who can reach it, or one of its own addresses\n\
+         got       \"{host}\": {reason}\n\
+         to do     correct --host; without it, only this machine reaches what is served"
+    )]
+    Host {
+        /// The address or the name.
+        host: String,
+        /// What the system says.
+        reason: String,
+    },
+
     /// What the notebooks need is missing, one line for each.
     #[error("the notebooks can't be opened yet\n{}", .0.join("\n"))]
     Missing(Vec<String>),

@@ -11,11 +11,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match course::command() {
-        Some(Command::Read(ReadArguments { build, port, open, update, beside })) => {
-            ended(read::run(&read::Options { build, port, open, update, beside }))
+        Some(Command::Read(ReadArguments { build, host, port, open, update, beside })) => {
+            ended(read::run(&read::Options { build, host, port, open, update, beside }))
         }
-        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, port })) => {
-            ended(lab::run(&lab::Options { notebook, check, update, no_browser, port }))
+        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, host, port })) => {
+            ended(lab::run(&lab::Options { notebook, check, update, no_browser, host, port }))
         }
         Some(Command::New(NewArguments { slug, type_name })) => {
             ended(component::run(&slug, type_name.as_deref()))

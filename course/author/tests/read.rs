@@ -3,15 +3,12 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 fn read(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_author"));
-    command
-        .arg("read")
-        .args(arguments)
-        .env("QUADRIVIUM_ROOT", concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    command.arg("read").args(arguments).env("QUADRIVIUM_ROOT", "../..");
     command
 }
 
@@ -53,25 +50,105 @@ fn a_taken_port_is_told() {
     assert!(words.contains(&format!("nothing can be served on port {port}")), "{words}");
 }
 
+/// The book, served until this is dropped, and what was said of it.
+struct Served {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    line: String,
+}
+
+impl Served {
+    fn with(arguments: &[&str]) -> Self {
+        let mut program = read(arguments);
+        let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        Self { child, said, line }
+    }
+
+    /// Host and port.
+    fn address(&self) -> String {
+        let address = self.line.split("http://").nth(1).unwrap();
+        address.split('/').next().unwrap().to_string()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
 #[test]
 fn it_serves_on_this_machine_only() {
-    let mut child = read(&["--port", "0"]).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_string();
-    assert!(address.starts_with("127.0.0.1:"), "{line}");
-    let answer = |path: &str| {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
-    let page = answer("/norm.html");
+    let served = Served::with(&["--port", "0"]);
+    let address = served.address();
+    assert!(address.starts_with("127.0.0.1:"), "{}", served.line);
+    let page = get(&address, "/norm.html");
     assert!(page.contains("200 OK") && page.contains("GroupRMSNorm"), "{page:.300}");
-    assert!(answer("/../../Cargo.toml").contains("404 Not Found"));
-    child.kill().unwrap();
-    child.wait().unwrap();
+    assert!(get(&address, "/../../Cargo.toml").contains("404 Not Found"));
+    #[cfg(target_os = "linux")]
+    assert!(TcpStream::connect(address.replace("127.0.0.1", "127.0.0.2")).is_err());
+}
+
+/// As from a container, or on a remote machine.
+#[test]
+fn other_machines_reach_it_if_that_is_asked_for() {
+    let mut served = Served::with(&["--port", "0", "--host", "0.0.0.0"]);
+    let address = served.address();
+    assert!(address.starts_with("127.0.0.1:"), "no address to open: {}", served.line);
+    let mut readers = String::new();
+    served.said.read_line(&mut readers).unwrap();
+    assert!(
+        readers.contains("can reach this machine") && readers.contains("can read it"),
+        "{readers}"
+    );
+    // Each address of this machine is one that others may come by.
+    #[cfg(target_os = "linux")]
+    let address = address.replace("127.0.0.1", "127.0.0.2");
+    assert!(get(&address, "/norm.html").contains("200 OK"));
+    drop(served);
+
+    let served = Served::with(&["--beside", "--host", "0.0.0.0"]);
+    assert!(get(&served.address(), "/norm.html").contains("200 OK"));
+}
+
+#[test]
+fn a_host_that_is_not_this_machine_is_told() {
+    let told = |host: &str, more: &[&str]| {
+        let (output, words) = run(&[&["--host", host], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{host}: {words}");
+        assert!(words.contains("rule      --host needs an address of this machine"), "{words}");
+        assert!(words.contains(&format!("got       \"{host}\": ")), "{words}");
+    };
+    for host in [
+        "",
+        "no such name",
+        "300.1.1.1",
+        "127.0.0.1:80",
+        "http://127.0.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "fe80::1",
+    ] {
+        told(host, &[]);
+    }
+    // One of the addresses that RFC 5737 keeps for texts.
+    for more in [&[][..], &["--port", "0"], &["--beside"]] {
+        told("192.0.2.1", more);
+    }
+    let (output, words) = run(&["--host", "0.0.0.0", "--build", "site"]);
+    assert_eq!(output.status.code(), Some(2), "{words}");
 }
 
 /// The board starts it this way. However the board ends, its end of the pipe closes.

@@ -13,6 +13,8 @@ use course::arguments::{Format, Package};
 use layout::{Cargo, Ended, Machine};
 use results::{GradescopeResults, PrairieLearnResults};
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn gradescope_gets_the_grade() {
@@ -226,6 +228,57 @@ fn the_same_course_is_the_same_package() {
             fs::read(archive.iter().find(|path| path.is_file()).unwrap()).unwrap()
         });
         assert!(bytes[0] == bytes[1], "{which:?}");
+    }
+}
+
+/// `git` in a folder.
+fn git(folder: &Path, arguments: &[&str]) {
+    let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+}
+
+/// Bash on Linux takes a carriage return at the end of a line for a part of the line.
+#[test]
+fn what_is_packed_has_line_feeds_whatever_the_checkout_has() {
+    let checkout = tempfile::tempdir().unwrap();
+    let texts = ["Cargo.lock", "rust-toolchain.toml", ".cargo/config.toml", "tests/mutants.sh"];
+    for name in texts {
+        let text = fs::read_to_string(layout::course().join(name)).unwrap().replace('\n', "\r\n");
+        layout::write(&checkout.path().join(name), text.as_bytes(), 0o644);
+    }
+    let binary = b"\xff\r\n\0";
+    layout::write(&checkout.path().join("tests/binary"), binary, 0o644);
+    git(checkout.path(), &["init", "--quiet"]);
+    git(checkout.path(), &["-c", "core.autocrlf=false", "add", "."]);
+    let settings = Some("tasks = ['norm']\r\n");
+    for which in [Package::Gradescope, Package::Prairielearn, Package::Github] {
+        let files = layout::unpacked(which, checkout.path(), settings);
+        for (name, content) in &files {
+            match name.ends_with("tests/binary") {
+                true => assert_eq!(content, binary, "{name}"),
+                false => assert!(!content.contains(&b'\r'), "{which:?}: {name}"),
+            }
+        }
+        let packed = |name: &str| files.iter().any(|(packed, _)| packed.ends_with(name));
+        let of_course = [&texts[..], &["tests/binary"]].concat();
+        assert!(packed("settings.toml"));
+        assert!(which == Package::Github || of_course.iter().all(|name| packed(name)));
+    }
+}
+
+#[test]
+fn a_clone_has_line_feeds_whatever_git_is_set_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let course = layout::course();
+    let windows = ["-c", "core.autocrlf=true", "-c", "core.eol=crlf"];
+    let clone = [&["clone", "--quiet", "--shared"][..], &windows, &[course.to_str().unwrap(), "."]];
+    git(folder.path(), &clone.concat());
+    let files = layout::below(folder.path());
+    assert!(files.iter().any(|file| file.ends_with("run_autograder")));
+    for file in files.iter().filter(|file| !file.starts_with(folder.path().join(".git"))) {
+        let content = fs::read(file).unwrap();
+        let is_text = std::str::from_utf8(&content).is_ok();
+        assert!(!is_text || !content.contains(&b'\r'), "{}", file.display());
     }
 }
 

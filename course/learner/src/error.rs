@@ -95,31 +95,29 @@ pub enum Error {
         reason: String,
     },
 
-    /// The workspace is gone.
+    /// Nothing says where the course is.
     #[error(
-        "there are no exercises in {root}: {reason}; run `cargo course` in the folder that you \
-         cloned"
+        "the course is not found from here\n\
+         rule      a program of the course works on the copy that cargo runs it in, or that the current folder is in\n\
+         expected  the folder that you cloned, or one inside it\n\
+         got       a program that was started from somewhere else, without cargo\n\
+         to do     run `cargo course` in that folder, or name the folder in QUADRIVIUM_ROOT"
     )]
-    NoWorkspace {
+    NoWorkspace,
+
+    /// The folder of the course has no exercises, or is not there any more.
+    #[error(
+        "there are no exercises in {root}\n\
+         rule      a program works on the copy of the course that it was started in, or that QUADRIVIUM_ROOT names\n\
+         expected  a folder with exercises/src in it\n\
+         got       {reason}\n\
+         to do     if the folder has moved, run `cargo course` where it is now; if QUADRIVIUM_ROOT is set, correct it"
+    )]
+    NoExercises {
         /// The folder.
         root: String,
         /// What the system says.
         reason: String,
-    },
-
-    /// The program belongs to another copy of the course.
-    #[error(
-        "this folder belongs to another copy of the course than the program\n\
-         rule      a copy is worked on by the program that was built from it\n\
-         expected  a program that was built from {here}\n\
-         got       one that was built from {root}\n\
-         to do     run `cargo course`, which builds it here; or name the copy in QUADRIVIUM_ROOT"
-    )]
-    OtherWorkspace {
-        /// The copy that the current folder is in.
-        here: String,
-        /// The copy that the program was built from.
-        root: String,
     },
 
     /// Cargo, or the autograder, could not do its part.

@@ -27,7 +27,7 @@ pub fn run(needed: &[&str]) -> Result<u8> {
         return Err(Error::DoesNotCompile(Box::new(error)));
     }
     let others: Vec<&str> = others.iter().filter_map(|error| error.component).collect();
-    let mut model = run_package(&workspace.path(""), "mine", &["--release"]);
+    let mut model = run_package(&workspace, "mine", &["--release"]);
     model.env(STARTERS, others.join(","));
     in_place(model)
 }

@@ -7,17 +7,15 @@ use crate::error::{Error, Result};
 use crate::exercise::Workspace;
 use crate::progress::Progress;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Runs the program of a package in place of this one, with the same arguments. It is built of the sources that this
-/// program is from. Returns its exit code, if it returns at all.
+/// Runs the program of a package of the workspace in place of this one, with the same arguments. Returns its exit code, if it
+/// returns at all.
 ///
 /// # Errors
-/// This folder belongs to another copy of the course; cargo can't be run.
+/// There are no exercises; cargo can't be run.
 pub fn hand_over(package: &str) -> Result<u8> {
-    Workspace::find()?;
-    in_place(run_package(&sources(), package, &[]))
+    in_place(run_package(&Workspace::find()?, package, &[]))
 }
 
 /// The same for a program that is built in another profile.
@@ -25,8 +23,7 @@ pub fn hand_over(package: &str) -> Result<u8> {
 /// # Errors
 /// As for [`hand_over`].
 pub fn hand_over_as(profile: &str, package: &str) -> Result<u8> {
-    Workspace::find()?;
-    in_place(run_package(&sources(), package, &["--profile", profile]))
+    in_place(run_package(&Workspace::find()?, package, &["--profile", profile]))
 }
 
 /// Runs a command in place of this program, with the same arguments.
@@ -46,18 +43,11 @@ pub(crate) fn in_place(mut command: Command) -> Result<u8> {
     }
 }
 
-/// The workspace that this program was built in.
-pub(crate) fn sources() -> PathBuf {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    sources.canonicalize().unwrap_or(sources)
-}
-
-/// Cargo that builds the program of a package of the workspace at `root`, and runs it.
-pub(crate) fn run_package(root: &Path, package: &str, options: &[&str]) -> Command {
-    let manifest = root.join("Cargo.toml");
+/// Cargo that builds the program of a package of the workspace, and runs it.
+pub(crate) fn run_package(workspace: &Workspace, package: &str, options: &[&str]) -> Command {
     let mut cargo = plain_cargo();
-    cargo.args(["run", "--package", package]).args(options).arg("--manifest-path");
-    cargo.arg(manifest).arg("--");
+    cargo.args(["run", "--package", package]).args(options);
+    cargo.arg("--manifest-path").arg(workspace.path("Cargo.toml")).arg("--");
     cargo
 }
 

@@ -28,7 +28,7 @@ pub fn run(check: bool) -> Result<u8> {
             COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect();
         of.join(",")
     };
-    let mut race = program::run_package(&workspace.path(""), "race", &["--release"]);
+    let mut race = program::run_package(&workspace, "race", &["--release"]);
     if check {
         race.env(compile::STARTERS, slugs(&|_| true));
         return program::in_place(race);

@@ -5,7 +5,7 @@ use model::sizes::Size;
 use model::text::Text;
 use serde_json::{Value, json};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src/measured/tokens.json");
+const FILE: &str = "../../book/src/measured/tokens.json";
 
 /// The tokens that `cargo course model train` learns from, by their ids.
 fn counted() -> Value {

@@ -2,6 +2,7 @@
 //! the races that the book shows.
 
 use crate::{FUSED, Race, Times};
+use learner::exercise::Workspace;
 use serde_json::{Map, Value};
 
 /// The races in the book: for each title and party the times in seconds, as [`json`] writes them.
@@ -31,9 +32,8 @@ const WAYS: [(&str, &str); 2] =
 /// Adds its bars: each recorded ratio times what the fused code needs here. Returns a line that says so, or that
 /// nothing is recorded.
 pub fn add_pytorch(race: &mut Race) -> String {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/peers/last.json");
-    let record: Option<Value> =
-        std::fs::read_to_string(file).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let text = Workspace::find().and_then(|workspace| workspace.read("benches/peers/last.json"));
+    let record: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
     let fused = race.times.iter().find(|times| times.party == FUSED).map(|times| times.median);
     let (Some(record), Some(fused)) = (record, fused) else { return nothing() };
     let ratios = ratios(&record, race.slug, &race.title);

@@ -26,7 +26,15 @@ use std::path::PathBuf;
 /// Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    /// Serve the book on this address of the machine, or the address of this name [default: 127.0.0.1].
+    ///
+    /// By default only this machine reaches it. With 0.0.0.0, everybody who can reach this machine can
+    /// read it, which a container or a remote machine needs.
+    #[arg(long)]
+    pub host: Option<String>,
+
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -448,15 +456,23 @@ pub struct AttentionArguments {
 Examples:
   cargo course read                  serve the book, until Ctrl-C
   cargo course read --open           and open it in the browser
+  cargo course read --host 0.0.0.0   for other machines, too, or in a container
   cargo course read --build site     write it to ./site, for any web server
 
 Exit codes:
   0  the book was built
-  2  its sources are not in order, a folder or a port can't be used")]
+  2  its sources are not in order, a folder, a host or a port can't be used")]
 pub struct ReadArguments {
     /// Write the site to this folder instead of serving it.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["port", "open"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["host", "port", "open"])]
     pub build: Option<PathBuf>,
+
+    /// Serve on this address of the machine, or the address of this name [default: 127.0.0.1].
+    ///
+    /// By default only this machine reaches it. With 0.0.0.0, everybody who can reach this machine can
+    /// read it, which a container or a remote machine needs.
+    #[arg(long)]
+    pub host: Option<String>,
 
     /// Serve on this port [default: 4143, or any free one].
     #[arg(long, allow_negative_numbers = true)]
@@ -467,7 +483,7 @@ pub struct ReadArguments {
     pub open: bool,
 
     /// For authors: make the figures and listings in book/src anew, and put new numbers into the pages.
-    #[arg(long, conflicts_with_all = ["build", "port", "open"])]
+    #[arg(long, conflicts_with_all = ["build", "host", "port", "open"])]
     pub update: bool,
 
     /// Serve the book as long as standard input is open, and print only its address. The board asks for this.
@@ -486,12 +502,15 @@ Examples:
   cargo course lab                 all notebooks, in the browser
   cargo course lab norm            that one
   cargo course lab --no-browser    only print the address
+  cargo course lab --no-browser --host 0.0.0.0
+                                   in a container, or for a remote machine
   cargo course lab --check         run them all, and compare their outputs
 
 Exit codes:
   0  the page was served, or every notebook holds what it gives
   1  a notebook does not
-  2  something is missing, an unknown notebook, a port that is taken")]
+  2  something is missing, an unknown notebook, a host that is not this
+     machine, a port that is taken")]
 pub struct LabArguments {
     /// One notebook: its subject (norm) or its file [default: all].
     pub notebook: Option<String>,
@@ -507,6 +526,13 @@ pub struct LabArguments {
     /// Open no browser.
     #[arg(long, conflicts_with_all = ["check", "update"])]
     pub no_browser: bool,
+
+    /// Serve the page, and the book, on this address of the machine, or the address of this name [default: 127.0.0.1].
+    ///
+    /// By default only this machine reaches them. With 0.0.0.0, everybody who can reach this machine can
+    /// read the book, and run any program as you if they know the token in the page's address.
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    pub host: Option<String>,
 
     /// Serve the page on this port [default: 8888, or the next free one].
     #[arg(long, conflicts_with_all = ["check", "update"])]

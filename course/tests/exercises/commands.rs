@@ -23,9 +23,9 @@ fn norm() -> Source {
 fn the_files_in_the_repository_are_the_starters() {
     let workspace = Workspace::find().unwrap();
     for source in Source::all(&workspace).unwrap() {
-        let text = workspace.read(&source.file()).unwrap().replace("\r\n", "\n");
+        let text = workspace.read(&source.file()).unwrap();
         assert!(text == source.starter(), "{} is not the starter", source.file());
-        let kept = workspace.read(&source.starter_file()).unwrap().replace("\r\n", "\n");
+        let kept = workspace.read(&source.starter_file()).unwrap();
         let again = format!("`cargo course reset {}` cuts it anew", source.slug);
         assert!(kept == source.starter(), "{} is not the starter: {again}", source.starter_file());
     }
@@ -135,7 +135,7 @@ fn bad_input_is_refused_before_anything_is_built() {
     }
     let said = run(&["hint", "norm"]).ends_with(2);
     assert!(said.err.contains("names several tasks"), "{said:#?}");
-    for path in ["/no/such/folder/grades.json", env!("CARGO_MANIFEST_DIR")] {
+    for path in ["/no/such/folder/grades.json", std::env::temp_dir().to_str().unwrap()] {
         let said = run(&["check", "--json", path]).ends_with(2);
         assert!(said.err.contains("nothing was graded") && said.err.contains(path), "{said:#?}");
     }
@@ -143,26 +143,29 @@ fn bad_input_is_refused_before_anything_is_built() {
     assert!(said.err.contains("cargo can't build"), "{said:#?}");
 }
 
-/// A program of another copy would change files there.
+/// Without cargo, it is the folder that a program is called in that says which copy of the course is meant.
 #[test]
-fn a_program_of_another_copy_refuses() {
-    let copy = tempfile::tempdir().unwrap();
-    for folder in ["exercises/src", "contract/src", "notebooks"] {
-        std::fs::create_dir_all(copy.path().join(folder)).unwrap();
-    }
+fn a_program_works_where_it_is_called() {
+    let outside = tempfile::tempdir().unwrap();
     let hint = |folder: &Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
-        command.args(["hint", "1.2"]).env_remove("QUADRIVIUM_ROOT").current_dir(folder);
-        command.output().unwrap()
+        command.args(["hint", "1.2"]).current_dir(folder);
+        command.env_remove("QUADRIVIUM_ROOT").env_remove("CARGO_MANIFEST_DIR");
+        Said::new(command.output().unwrap())
     };
-    // Not a copy of the course yet.
-    assert!(hint(&copy.path().join("notebooks")).status.success());
-    std::fs::write(copy.path().join("contract/src/registry.rs"), "").unwrap();
-    let said = hint(&copy.path().join("notebooks"));
-    assert_eq!(said.status.code(), Some(2));
-    let words = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(words.contains("another copy") && words.contains("to do "), "{words}");
-    assert!(hint(Path::new(env!("CARGO_MANIFEST_DIR"))).status.success());
+    let scratch = Scratch::with_starters();
+    for folder in ["", "exercises", "notebooks"] {
+        let hints = "exercises/norm/hints/forward.md";
+        assert!(hint(&scratch.file(folder)).ends_with(0).out.contains("1.2"), "{folder}");
+        let words = scratch.read(hints);
+        scratch.write(hints, &words.replace("A group", "Of this copy: a group"));
+        let said = hint(&scratch.file(folder)).ends_with(0);
+        scratch.write(hints, &words);
+        assert!(said.out.contains("Of this copy"), "{said:#?}");
+    }
+    let said = hint(outside.path()).ends_with(2);
+    assert!(said.err.contains("the course is not found from here"), "{said:#?}");
+    assert!(said.err.contains("to do     run `cargo course` in that folder"), "{said:#?}");
 }
 
 #[test]
@@ -372,4 +375,42 @@ fn a_save_is_graded_also_during_a_run() {
     // The first save is graded too if the compiler was quicker.
     let passed = (0..3).any(|_| verdict().starts_with("  ok"));
     assert!(passed, "the second save was not graded");
+}
+
+/// A clone that git has given Windows' line ends, as it could before `.gitattributes` forbade it.
+#[test]
+fn line_ends_of_another_system_change_nothing() {
+    let scratch = Scratch::with_solutions();
+    let texts = ["exercises/src/norm.rs", "exercises/norm/solution.rs"];
+    let hints = ["forward", "uniform"].map(|name| format!("exercises/norm/hints/{name}.md"));
+    let names = || texts.into_iter().chain(hints.iter().map(String::as_str));
+    let commands = [
+        &["hint", "norm/forward"][..],
+        &["hint", "norm/uniform", "3"],
+        &["check", "norm/uniform"],
+        &["diff", "norm/uniform"],
+        &["reset", "norm/uniform"],
+        &["check", "norm/uniform"],
+        &["reset", "norm"],
+    ];
+    let said = || {
+        let _ = std::fs::remove_dir_all(scratch.file("exercises/backups"));
+        commands.map(|arguments| {
+            let Said { code, out, err } = scratch.run(arguments);
+            (code, out, err)
+        })
+    };
+    let before: Vec<String> = names().map(|name| scratch.read(name)).collect();
+    let usual = said();
+    for (name, text) in names().zip(&before) {
+        scratch.write(name, &text.replace('\n', "\r\n"));
+    }
+    let windows = said();
+    let starter = scratch.read(texts[0]);
+    // The tests that follow find them as they were.
+    names().zip(&before).for_each(|(name, text)| scratch.write(name, text));
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    assert_eq!(windows, usual);
+    assert_eq!(starter.replace("\r\n", "\n"), scratch.read(texts[0]));
+    assert_eq!(starter.matches('\n').count(), starter.matches("\r\n").count());
 }

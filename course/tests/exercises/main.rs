@@ -7,6 +7,7 @@ mod commands;
 mod json;
 mod mine;
 mod mistakes;
+mod moved;
 mod mutants;
 mod reports;
 mod scratch;

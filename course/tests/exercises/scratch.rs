@@ -29,9 +29,10 @@ impl Scratch {
         let sources = Source::all(&Workspace::find().unwrap()).unwrap();
         // The files with tasks are written below, once.
         let task_file = |name: &str| sources.iter().any(|source| source.file().ends_with(name));
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."), &root, &|path| {
+        copy(&Path::new(".."), &root, &|path| {
             let name = path.file_name().unwrap().to_string_lossy();
-            let made = name.starts_with('.') || name.starts_with("target") || name == "backups";
+            let hidden = name.starts_with('.') && name != ".cargo";
+            let made = hidden || name.starts_with("target") || name == "backups";
             made || (path.parent().unwrap().ends_with("exercises/src") && task_file(&name))
         });
         let _ = std::fs::remove_dir_all(root.join("exercises/backups"));
@@ -89,6 +90,42 @@ impl Scratch {
 
     pub fn run(&self, arguments: &[&str]) -> Said {
         Said::new(self.command(arguments).output().unwrap())
+    }
+
+    /// The copy under another name, with what was built of it, as long as this lives.
+    pub fn moved(&self, name: &str) -> Moved<'_> {
+        let root = self.root.with_file_name(name);
+        // A test that was killed has left it there.
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::rename(&self.root, &root).unwrap();
+        let moved = Moved { scratch: self, root };
+        std::fs::rename(target(), moved.root.join("target")).unwrap();
+        moved
+    }
+}
+
+/// A copy that was moved.
+pub struct Moved<'s> {
+    scratch: &'s Scratch,
+    pub root: PathBuf,
+}
+
+impl Moved<'_> {
+    /// A command there, to which nothing says that the folder ever had another name.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(&self.root);
+        for name in ["QUADRIVIUM_ROOT", "CARGO_MANIFEST_DIR", "CARGO_TARGET_DIR", "RUSTFLAGS"] {
+            command.env_remove(name);
+        }
+        command
+    }
+}
+
+impl Drop for Moved<'_> {
+    fn drop(&mut self) {
+        let back = std::fs::rename(self.root.join("target"), target());
+        back.and_then(|()| std::fs::rename(&self.root, &self.scratch.root)).unwrap();
     }
 }
 

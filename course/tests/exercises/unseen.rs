@@ -117,7 +117,7 @@ fn cases(kind: &str) -> Vec<(String, Case)> {
 }
 
 fn by_set(kind: &str) -> Vec<(String, Case)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unseen").join(kind);
+    let folder = Path::new("tests/unseen").join(kind);
     let mut cases = Vec::new();
     for set in sorted(&folder) {
         for file in sorted(&set) {

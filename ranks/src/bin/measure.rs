@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+use learner::exercise::Workspace;
 use ranks::measure::{PATIENCE, Record, measure, rank};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,8 +17,11 @@ fn main() -> ExitCode {
         ranks::launch::as_rank(PATIENCE, |comm| rank(comm, word.as_deref().unwrap_or_default()));
         return ExitCode::SUCCESS;
     }
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../book/src/measured/ranks.json");
-    match written(&word.map_or(kept, PathBuf::from)) {
+    let kept = || -> Result<PathBuf, String> {
+        let workspace = Workspace::find().map_err(|error| error.to_string())?;
+        Ok(workspace.path("book/src/measured/ranks.json"))
+    };
+    match word.map_or_else(kept, |file| Ok(file.into())).and_then(|file| written(&file)) {
         Ok(record) => {
             println!("{}", record.shown.join("\n"));
             ExitCode::SUCCESS

@@ -17,6 +17,8 @@ pub const SITE: &str = "target/book";
 pub struct Options {
     /// Write the site to this folder, and serve nothing.
     pub build: Option<PathBuf>,
+    /// Serve on this address, or the address of this name.
+    pub host: Option<String>,
     /// Serve on this port.
     pub port: Option<u16>,
     /// Open it in the browser.
@@ -51,13 +53,16 @@ pub fn run(options: &Options) -> Result<bool> {
         return write(&workspace, folder, &mut terminal);
     }
     if options.beside {
-        return beside(&workspace, &mut terminal);
+        return beside(&workspace, options.host.as_deref(), &mut terminal);
     }
-    let server = Server::bind(options.port)?;
+    let server = Server::bind(options.host.as_deref(), options.port)?;
     let site = workspace.path(SITE);
     let Built { pages, .. } = spinning(|| renew(&workspace.path("")))?;
     let url = server.url();
     terminal.line(&format!("The book is at {url}: {pages} pages. Ctrl-C ends."))?;
+    if let Some(readers) = server.readers() {
+        terminal.line(&readers)?;
+    }
     if options.open && opener::open_browser(&url).is_err() {
         terminal.line("No browser could be opened; open the address yourself.")?;
     }
@@ -66,8 +71,8 @@ pub fn run(options: &Options) -> Result<bool> {
 }
 
 /// Serves the book for another program, and ends with it, however that ends.
-fn beside(workspace: &Workspace, terminal: &mut Terminal) -> Result<bool> {
-    let (server, site) = ready(&workspace.path(""))?;
+fn beside(workspace: &Workspace, host: Option<&str>, terminal: &mut Terminal) -> Result<bool> {
+    let (server, site) = ready(&workspace.path(""), host)?;
     terminal.line(&server.url())?;
     std::thread::spawn(|| {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
@@ -80,9 +85,9 @@ fn beside(workspace: &Workspace, terminal: &mut Terminal) -> Result<bool> {
 /// Builds the book of the workspace in `root`. Returns where it will be served, and its folder.
 ///
 /// # Errors
-/// There is no free port; what is wrong in the sources of the book.
-pub fn ready(root: &Path) -> Result<(Server, PathBuf)> {
-    let server = Server::bind(None)?;
+/// The host is no address of this machine; there is no free port; what is wrong in the sources of the book.
+pub fn ready(root: &Path, host: Option<&str>) -> Result<(Server, PathBuf)> {
+    let server = Server::bind(host, None)?;
     renew(root)?;
     Ok((server, root.join(SITE)))
 }

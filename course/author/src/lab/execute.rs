@@ -97,7 +97,7 @@ fn run(
     mut on_event: impl FnMut(Event),
 ) -> Result<()> {
     let failed = |reason: String| Error::Program { what: "the notebooks can't be run", reason };
-    let mut python = home.command("python");
+    let mut python = home.python();
     python.args(["-c", include_str!("execute.py")]).arg(home.notebooks());
     python.arg(timeout.as_secs().to_string()).args(files);
     python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

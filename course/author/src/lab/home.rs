@@ -45,16 +45,11 @@ impl Home {
         self.lab().join("python")
     }
 
-    /// A program of the Python environment.
-    pub fn program(&self, name: &str) -> PathBuf {
-        let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-        self.environment().join(PROGRAMS).join(name)
-    }
-
-    /// A command of the Python environment that sees this project's kernel, settings and signatures,
-    /// and no others.
-    pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.program(program));
+    /// Python of the environment, which sees this project's kernel, settings and signatures, and no others. The environment's other
+    /// programs name the folder that they were made in, and this one goes wherever the course does.
+    pub fn python(&self) -> Command {
+        let name = format!("python{}", std::env::consts::EXE_SUFFIX);
+        let mut command = Command::new(self.environment().join(PROGRAMS).join(name));
         let jupyter = self.lab().join("jupyter");
         command
             .current_dir(self.notebooks())

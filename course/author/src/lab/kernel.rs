@@ -55,15 +55,17 @@ pub fn register(home: &Home, evcxr: &Path) -> io::Result<()> {
 /// # Errors
 /// What the kernel says when it does not start.
 pub fn warm(home: &Home, progress: Progress<'_>) -> Result<()> {
+    // Cargo knows the course's own crates by the folder that they are in.
     let stamp = home.slots().join("warm");
-    if stamp.is_file() {
+    let here = home.root().display().to_string();
+    if fs::read_to_string(&stamp).is_ok_and(|folder| folder == here) {
         return Ok(());
     }
     progress("building the crates that the notebooks use (one or two minutes, once)");
     execute::warm_up(home, |crate_name| {
         progress(&format!("building the crates that the notebooks use: {crate_name}"));
     })?;
-    Ok(fs::write(stamp, "A kernel has built here all that it ever builds.\n")?)
+    Ok(fs::write(stamp, here)?)
 }
 
 /// Runs the kernel until Jupyter ends it. Jupyter calls this in the notebooks' folder.

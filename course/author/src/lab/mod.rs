@@ -39,6 +39,8 @@ pub struct Options {
     pub update: bool,
     /// Open no browser.
     pub no_browser: bool,
+    /// The address of the page, or a name for it.
+    pub host: Option<String>,
     /// The port of the page.
     pub port: Option<u16>,
 }
@@ -46,19 +48,18 @@ pub struct Options {
 /// Does it. The page is served until Ctrl-C. `false` if a notebook does not hold what it gives.
 ///
 /// # Errors
-/// What is missing and can't be installed; a notebook that is not there; a port that is taken.
+/// What is missing and can't be installed; a notebook that is not there; a host that is not this machine; a port that is taken.
 pub fn run(options: &Options) -> Result<bool> {
     let home = Home::new(&Workspace::find()?);
     let mut terminal = Terminal::stdout();
     let notebooks = home.select(options.notebook.as_deref())?;
-    if let Some(port) = options.port {
-        Server::bind(Some(port))?; // said now, and not after minutes of building
-    }
+    // Said now, and not after minutes of building.
+    let ip = Server::bind(options.host.as_deref(), options.port.or(Some(0)))?.ip();
     prepare(&home, &mut terminal)?;
     if options.check || options.update {
         return check::run(&home, &notebooks, options.update, &mut terminal);
     }
-    serve::run(&home, &notebooks, options.port, !options.no_browser, &mut terminal)?;
+    serve::run(&home, &notebooks, (ip, options.port), !options.no_browser, &mut terminal)?;
     Ok(true)
 }
 

@@ -4,7 +4,7 @@ use super::home::Home;
 use super::program::run_program;
 use learner::progress::Progress;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The oldest Python that the pinned packages run on.
 const OLDEST: (u32, u32) = (3, 11);
@@ -23,7 +23,7 @@ pub fn ensure(home: &Home, progress: Progress<'_>) -> Result<String, String> {
     // Written last, so an installation that was interrupted is begun again.
     let stamp = home.environment().join("requirements.txt");
     let is_done = std::fs::read_to_string(&stamp).is_ok_and(|done| done == requirements);
-    if is_done && version(&home.program("python")).is_some() {
+    if is_done && works(home) {
         return Ok(there);
     }
     let python = find()?;
@@ -39,13 +39,22 @@ pub fn ensure(home: &Home, progress: Progress<'_>) -> Result<String, String> {
     )?;
     progress("installing JupyterLab (about a minute)");
     let install = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet"];
-    let mut pip = home.command("python");
+    let mut pip = home.python();
     pip.args(install).arg("--requirement").arg(home.root().join(file));
     run_program(&mut pip, |_| {})
         .map_err(|said| format!("pip can't install {file}: is there a network?\n{said}"))?;
     std::fs::write(&stamp, requirements)
         .map_err(|error| format!("target/lab can't be written ({error}): make room for it"))?;
     Ok(there)
+}
+
+/// Whether JupyterLab is found. It is not in a copy of the course from another machine, whose Python may be somewhere else here, and
+/// not after this machine's Python was replaced.
+fn works(home: &Home) -> bool {
+    let mut python = home.python();
+    python.args(["-c", "import jupyterlab"]);
+    python.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    python.status().is_ok_and(|status| status.success())
 }
 
 /// A Python that is new enough.

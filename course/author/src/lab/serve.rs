@@ -1,16 +1,18 @@
-//! JupyterLab on this machine's own address.
+//! JupyterLab on an address of this machine.
 
 use super::home::Home;
 use super::program::last_lines;
-use crate::book::read;
+use crate::book::{read, serve};
 use crate::error::{Error, Result};
 use learner::progress::with_spinner;
 use learner::terminal::Terminal;
 use serde::Deserialize;
 use std::fs::File;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tokio::process::{Child, Command};
 
 /// JupyterLab starts in seconds, unless the machine is very busy.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,10 +27,13 @@ const READABLE: &str = "\
 .jp-RenderedText span[style='color:rgb(135,215,175)'] { color: #00603a !important; }
 ";
 
+/// The program `jupyter trust`.
+const TRUST: &str =
+    "from nbformat.sign import TrustNotebookApp; TrustNotebookApp.launch_instance()";
+
 /// What a running Jupyter writes down about itself.
 #[derive(Deserialize)]
 struct Running {
-    url: String,
     port: u16,
     token: String,
 }
@@ -41,46 +46,79 @@ struct Running {
 pub fn run(
     home: &Home,
     notebooks: &[PathBuf],
-    port: Option<u16>,
+    at: (IpAddr, Option<u16>),
     open: bool,
     terminal: &mut Terminal,
 ) -> Result<()> {
     configure(home)?;
-    let mut jupyter = start(home, port)?;
-    let running = with_spinner(|progress| {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut told = Box::pin(told_to_end());
+    let started = with_spinner(|progress| {
         progress("starting JupyterLab");
-        wait(home, &mut jupyter)
+        runtime.block_on(async {
+            let mut jupyter = start(home, at)?;
+            tokio::select! {
+                running = wait(home, &mut jupyter) => running.map(|running| Some((jupyter, running))),
+                () = &mut told => Ok(None),
+            }
+        })
     })?;
-    end_with_this(home, &running)?;
+    let Some((mut jupyter, running)) = started else { return Ok(()) };
+    tell(home, notebooks, (at.0, &running), open, terminal)?;
+    runtime.block_on(async {
+        tokio::select! {
+            ended = jupyter.wait() => Ok(ended.map(drop)?),
+            () = told => end(home, &running, &mut jupyter).await,
+        }
+    })
+}
+
+/// Says where everything is.
+fn tell(
+    home: &Home,
+    notebooks: &[PathBuf],
+    (ip, running): (IpAddr, &Running),
+    open: bool,
+    terminal: &mut Terminal,
+) -> Result<()> {
     let first = notebooks.first().map(|notebook| notebook.strip_prefix(home.root()));
     let page = match first {
         Some(Ok(notebook)) => format!("/tree/{}", notebook.display()),
         _ => String::new(),
     };
-    let url = format!("{}lab{page}?token={}", running.url, running.token);
+    let Running { port, token } = running;
+    let url = format!("{}lab{page}?token={token}", serve::url(SocketAddr::new(ip, *port)));
     terminal.line("")?;
     terminal.line(&format!("The notebooks are at {url}"))?;
-    if let Some(book) = serve_book(home) {
+    if let Some(book) = serve_book(home, ip) {
         terminal.line(&format!("The book is at {book}"))?;
     }
-    terminal.line("Only this machine reaches them. Ctrl-C ends.")?;
+    terminal.line(&match ip.is_loopback() {
+        true => "Only this machine reaches them. Ctrl-C ends.".to_string(),
+        false => format!(
+            "Everybody who can reach this machine can read the book. With the token, which is sent without encryption, they can also \
+             run any program as you, at port {port}. Ctrl-C ends."
+        ),
+    })?;
     if open && opener::open_browser(&url).is_err() {
         terminal.line("No browser could be opened; open the address yourself.")?;
     }
-    jupyter.wait()?;
     Ok(())
 }
 
-/// When this program is told to end, it has JupyterLab end, which then ends its kernels. A signal
-/// alone would leave them running, each with its memory.
-fn end_with_this(home: &Home, running: &Running) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut stop = home.command("jupyter-server");
-    stop.arg("stop").arg(running.port.to_string()).stdout(Stdio::null()).stderr(Stdio::null());
-    std::thread::spawn(move || {
-        runtime.block_on(told_to_end());
-        let _ = stop.status();
-    });
+/// Has JupyterLab end, which then ends its kernels. A signal alone would leave them running, each with its memory.
+async fn end(home: &Home, running: &Running, jupyter: &mut Child) -> Result<()> {
+    let mut stop = Command::from(home.python());
+    stop.args(["-m", "jupyter_server", "stop"]).arg(running.port.to_string());
+    stop.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    tokio::select! {
+        ended = jupyter.wait() => return Ok(ended.map(drop)?),
+        // A second Ctrl-C ends the program that stops it, too.
+        stopped = stop.status() => if !stopped.is_ok_and(|status| status.success()) {
+            jupyter.kill().await?;
+        }
+    }
+    jupyter.wait().await?;
     Ok(())
 }
 
@@ -106,8 +144,8 @@ async fn told_to_end() {
 
 /// Serves the book beside the notebooks. If it can't be built, the notebooks are there all the same:
 /// `cargo course read` says why.
-fn serve_book(home: &Home) -> Option<String> {
-    let (server, site) = read::ready(home.root()).ok()?;
+fn serve_book(home: &Home, ip: IpAddr) -> Option<String> {
+    let (server, site) = read::ready(home.root(), Some(&ip.to_string())).ok()?;
     let url = server.url();
     std::thread::spawn(move || server.serve(&site));
     Some(url)
@@ -136,7 +174,8 @@ fn configure(home: &Home) -> Result<()> {
     // Without a signature a notebook is shown without its figures. All of the course get one, whichever is
     // opened first, and no foreign one.
     let _ = home
-        .command("jupyter-trust")
+        .python()
+        .args(["-c", TRUST])
         .args(home.select(None)?)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -144,15 +183,15 @@ fn configure(home: &Home) -> Result<()> {
     Ok(())
 }
 
-fn start(home: &Home, port: Option<u16>) -> Result<Child> {
+fn start(home: &Home, (ip, port): (IpAddr, Option<u16>)) -> Result<Child> {
     let log = File::create(home.root().join(LOG))?;
-    let mut jupyter = home.command("python");
-    jupyter.args(["-m", "jupyterlab", "--no-browser", "--ServerApp.ip=127.0.0.1"]);
+    let mut jupyter = Command::from(home.python());
+    jupyter.args(["-m", "jupyterlab", "--no-browser"]).arg(format!("--ServerApp.ip={ip}"));
     // The notebooks link to the chapters, which are in another folder of the project.
     jupyter.arg(format!("--ServerApp.root_dir={}", home.root().display()));
     jupyter.args(["--ServerApp.answer_yes=True", "--KernelSpecManager.ensure_native_kernel=False"]);
     jupyter.arg("--custom-css");
-    // In a container everybody is root, and only this machine reaches the page.
+    // In a container everybody is root, and nobody reaches the page without its token.
     jupyter.arg("--allow-root");
     if let Some(port) = port {
         jupyter.arg(format!("--ServerApp.port={port}")).arg("--ServerApp.port_retries=0");
@@ -160,25 +199,28 @@ fn start(home: &Home, port: Option<u16>) -> Result<Child> {
     jupyter.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     // In a group of its own, Ctrl-C does not reach it: it is ended in order.
     #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut jupyter, 0);
-    let failed = |error: std::io::Error| failed(error.to_string());
-    jupyter.spawn().map_err(failed)
+    jupyter.process_group(0);
+    jupyter.kill_on_drop(true);
+    jupyter.spawn().map_err(|error| failed(error.to_string()))
 }
 
 /// Waits until it says where it is.
-fn wait(home: &Home, jupyter: &mut Child) -> Result<Running> {
-    let file = home.runtime().join(format!("jpserver-{}.json", jupyter.id()));
+async fn wait(home: &Home, jupyter: &mut Child) -> Result<Running> {
+    let id = jupyter.id().unwrap_or_default();
+    let file = home.runtime().join(format!("jpserver-{id}.json"));
+    // One that was killed has left its own, and in a container numbers come again.
+    let _ = std::fs::remove_file(&file);
     let start = Instant::now();
     loop {
         if let Some(running) = running(&file) {
             return Ok(running);
         }
         if jupyter.try_wait()?.is_some() || start.elapsed() > PATIENCE {
-            let _ = jupyter.kill();
+            let _ = jupyter.kill().await;
             let log = std::fs::read_to_string(home.root().join(LOG)).unwrap_or_default();
             return Err(failed(last_lines(&log, 8)));
         }
-        std::thread::sleep(Duration::from_millis(50));
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

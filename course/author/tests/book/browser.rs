@@ -33,7 +33,7 @@ impl Reader {
     }
 
     pub fn of(folder: PathBuf) -> Self {
-        let server = Server::bind(Some(0)).unwrap();
+        let server = Server::bind(None, Some(0)).unwrap();
         let url = server.url();
         std::thread::spawn(move || server.serve(&folder));
         let options = LaunchOptions {

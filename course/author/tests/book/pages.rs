@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// The workspace.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new("../..").canonicalize().unwrap()
 }
 
 /// The site, built once for all tests.

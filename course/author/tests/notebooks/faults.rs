@@ -16,8 +16,7 @@ fn check_cells(cells: &[(&str, &str)]) -> (String, Option<i32>) {
 #[ignore = "runs a kernel"]
 fn a_notebook_that_panics_fails() {
     let _turn = beside_others();
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/panics.ipynb");
-    let (said, code) = check(home().root(), file.to_str().unwrap());
+    let (said, code) = check(home().root(), "tests/notebooks/panics.ipynb");
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("panics.ipynb, code cell 2: it failed"), "{said}");
     assert!(said.contains("assert_eq!(probability"), "{said}");
@@ -107,6 +106,15 @@ fn a_taken_port_is_told_before_anything_is_installed() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains(&format!("on port {port}")), "{said}");
+    assert!(output.stdout.is_empty(), "it began to install");
+}
+
+#[test]
+fn a_host_that_is_not_this_machine_is_told_before_anything_is_installed() {
+    let output = course(home().root(), &["lab", "--host", "192.0.2.1"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--host needs an address of this machine"), "{said}");
     assert!(output.stdout.is_empty(), "it began to install");
 }
 

@@ -6,6 +6,8 @@
 mod changed;
 mod faults;
 mod files;
+#[cfg(target_os = "linux")]
+mod moved;
 mod page;
 mod solutions;
 

@@ -6,7 +6,7 @@ use author::notebook::text;
 
 /// The cells tagged `yours`, each with the file that solves it.
 fn solved() -> Vec<(String, String, PathBuf)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/notebooks/solutions");
+    let folder = Path::new("tests/notebooks/solutions");
     let mut solved = Vec::new();
     for name in &names() {
         let notebook = notebook(name);

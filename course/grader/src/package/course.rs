@@ -70,6 +70,20 @@ impl Course {
     }
 }
 
+/// The content of a file of the course, for Linux: git may have checked its text out with the line ends of another system.
+pub fn content(path: &Path) -> std::io::Result<Vec<u8>> {
+    let content = std::fs::read(path)?;
+    Ok(match String::from_utf8(content) {
+        Ok(text) => with_line_feeds(&text).into_bytes(),
+        Err(binary) => binary.into_bytes(),
+    })
+}
+
+/// A text whose lines end as they do on Linux.
+pub fn with_line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n")
+}
+
 fn is_left(name: &str) -> bool {
     LEFT.iter().any(|folder| name.starts_with(folder))
         || name.starts_with("exercises/") && name.ends_with(SOLUTION)

@@ -1,5 +1,6 @@
 //! The autograder archive: `setup.sh` and `run_autograder` at its root, and what they need.
 
+use super::course::content;
 use super::{BUILD, Course, File, GRADE};
 use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
@@ -29,7 +30,7 @@ pub fn files(course: &Course, settings: Option<&str>) -> io::Result<Vec<File>> {
     }
     for (name, path) in &course.files {
         zip.start_file(format!("course/{name}"), plain)?;
-        zip.write_all(&std::fs::read(path)?)?;
+        zip.write_all(&content(path)?)?;
     }
     let content = zip.finish()?.into_inner();
     Ok(vec![

@@ -5,7 +5,7 @@ mod github;
 mod gradescope;
 mod prairielearn;
 
-use self::course::Course;
+use self::course::{Course, with_line_feeds};
 use crate::error::{Error, Result};
 use ::course::arguments::Package;
 use std::io;
@@ -61,8 +61,9 @@ struct File {
 }
 
 impl File {
-    fn text(name: &str, content: impl Into<String>) -> Self {
-        Self { name: name.to_string(), content: content.into().into_bytes(), runs: false }
+    fn text(name: &str, content: impl AsRef<str>) -> Self {
+        let content = with_line_feeds(content.as_ref()).into_bytes();
+        Self { name: name.to_string(), content, runs: false }
     }
 
     fn script(name: &str, content: &str) -> Self {
@@ -80,4 +81,16 @@ fn executable(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn executable(_: &Path) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_of_another_system_runs_on_linux() {
+        let File { content, runs, .. } = File::script("run", "#!/usr/bin/env bash\r\necho\r\n");
+        assert!(runs);
+        assert_eq!(content, b"#!/usr/bin/env bash\necho\n");
+    }
 }

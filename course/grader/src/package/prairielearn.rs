@@ -1,5 +1,6 @@
 //! The external grader: a folder to build an image of, and a question.
 
+use super::course::{content, with_line_feeds};
 use super::{BUILD, Course, File, GRADE};
 use contract::registry::COMPONENTS;
 use flate2::Compression;
@@ -15,7 +16,7 @@ const QUESTION: &str = include_str!("files/prairielearn/question.html");
 const README: &str = include_str!("files/prairielearn/README.md");
 
 pub fn files(course: &Course, settings: Option<&str>) -> io::Result<Vec<File>> {
-    let settings = settings.unwrap_or(SETTINGS);
+    let settings = &with_line_feeds(settings.unwrap_or(SETTINGS));
     let names: Vec<String> = COMPONENTS.iter().map(|of| format!("{}.rs", of.slug)).collect();
     Ok(vec![
         File::text("README.md", README),
@@ -35,7 +36,7 @@ pub fn files(course: &Course, settings: Option<&str>) -> io::Result<Vec<File>> {
 fn archive(course: &Course) -> io::Result<Vec<u8>> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::default()));
     for (name, path) in &course.files {
-        let content = std::fs::read(path)?;
+        let content = content(path)?;
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
         header.set_mode(0o644);

@@ -41,7 +41,7 @@ pub struct Ended {
 
 /// This copy of the course.
 pub fn course() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new("../..").canonicalize().unwrap()
 }
 
 /// Notes each call of itself.
@@ -74,7 +74,7 @@ fn packed(which: Package) -> Files {
 }
 
 /// All files in a folder and its folders.
-fn below(folder: &Path) -> Vec<PathBuf> {
+pub fn below(folder: &Path) -> Vec<PathBuf> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(folder) = folders.pop() {
         for entry in folder.read_dir().unwrap() {
@@ -85,7 +85,25 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn write(path: &Path, bytes: &[u8], mode: u32) {
+/// All files of a package, also those in its archive: their names and what they hold.
+pub fn unpacked(which: Package, course: &Path, settings: Option<&str>) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    package::write(which, course, settings, folder.path()).unwrap();
+    for path in below(folder.path()) {
+        let open = || File::open(&path).unwrap();
+        let inside = path.with_extension("unpacked");
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("zip") => zip::ZipArchive::new(open()).unwrap().extract(&inside).unwrap(),
+            Some("gz") => tar::Archive::new(GzDecoder::new(open())).unpack(&inside).unwrap(),
+            _ => continue,
+        }
+        fs::remove_file(&path).unwrap();
+    }
+    let name = |path: &PathBuf| path.strip_prefix(folder.path()).unwrap().display().to_string();
+    below(folder.path()).iter().map(|path| (name(path), fs::read(path).unwrap())).collect()
+}
+
+pub fn write(path: &Path, bytes: &[u8], mode: u32) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -1,8 +1,9 @@
 //! The book beside the board. Another program serves it, as long as the board is open.
 
-use crate::program::{listen, run_package, sources};
+use crate::exercise::Workspace;
+use crate::program::{listen, run_package};
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// What is known of it.
 #[derive(Debug, Clone)]
@@ -25,10 +26,16 @@ fn cargo_said(words: &str) -> Book {
     }
 }
 
-/// Builds the program and serves the book until the program that calls this ends, however it ends.
-pub fn serve(tell: &(dyn Fn(Book) + Sync)) {
-    let mut program = run_package(&sources(), "author", &[]);
+/// Cargo that builds the program and serves the book, on the address `host`.
+pub fn program(workspace: &Workspace, host: Option<&str>) -> Command {
+    let mut program = run_package(workspace, "author", &[]);
     program.args(["read", "--beside"]);
+    program.args(host.map(|host| format!("--host={host}")));
+    program
+}
+
+/// Runs it until the program that calls this ends, however it ends.
+pub fn serve(mut program: Command, tell: &(dyn Fn(Book) + Sync)) {
     program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut program = match program.spawn() {
         Ok(program) => program,

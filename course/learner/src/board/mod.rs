@@ -18,16 +18,17 @@ use console::user_attended;
 use std::io::IsTerminal;
 use view::{View, every_task};
 
-/// Opens the board until the learner leaves, with the book beside it; prints it once if there is no terminal.
+/// Opens the board until the learner leaves, with the book beside it, served on the address `host`; prints it once if there is no
+/// terminal.
 ///
 /// # Errors
 /// There are no exercises; saves can't be watched; the terminal can't be used. Without a terminal
 /// also what can go wrong in grading, but for code that does not compile: the board shows that.
-pub fn run() -> Result<bool> {
+pub fn run(host: Option<String>) -> Result<bool> {
     let workspace = Workspace::find()?;
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if user_attended() && std::io::stdin().is_terminal() && !dumb {
-        screen::run(workspace)?;
+        screen::run(workspace, host)?;
         return Ok(true);
     }
     let outcome = with_spinner(|progress| grade(&workspace, &every_task(), progress));

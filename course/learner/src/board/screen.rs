@@ -36,20 +36,25 @@ enum News {
 ///
 /// Grading goes on beside it. If the learner leaves meanwhile, what is running ends by itself:
 /// cargo when its reader is gone, the autograder within its time limits.
-pub fn run(workspace: Workspace) -> Result<()> {
+pub fn run(workspace: Workspace, host: Option<String>) -> Result<()> {
     let watch = Watch::new(&workspace)?;
     let (tell, news) = channel();
     let theirs = workspace.clone();
-    std::thread::spawn(move || keep_grading(&theirs, watch, &tell));
+    std::thread::spawn(move || keep_grading(&theirs, host, watch, &tell));
     let mut terminal = Screen::open()?;
     let result = show(&mut terminal, &workspace, &news);
     drop(terminal);
     result
 }
 
-fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
+fn keep_grading(
+    workspace: &Workspace,
+    host: Option<String>,
+    mut watch: Watch,
+    tell: &Sender<News>,
+) {
     let tasks = every_task();
-    let mut book = Some(tell.clone());
+    let mut book = Some((tell.clone(), book::program(workspace, host.as_deref())));
     loop {
         watch.note();
         // If the board is closed, nobody listens, and the program ends soon.
@@ -57,8 +62,9 @@ fn keep_grading(workspace: &Workspace, mut watch: Watch, tell: &Sender<News>) {
         let _ = tell.send(News::Graded(grade(workspace, &tasks, &progress)));
         progress("");
         // Cargo builds one thing at a time. The first grades are what the learner waits for.
-        if let Some(tell) = book.take() {
-            std::thread::spawn(move || book::serve(&|news| drop(tell.send(News::Book(news)))));
+        if let Some((tell, program)) = book.take() {
+            let tell = move |news| drop(tell.send(News::Book(news)));
+            std::thread::spawn(move || book::serve(program, &tell));
         }
         if let Err(error) = watch.wait() {
             let _ = tell.send(News::Lost(error));

@@ -69,13 +69,15 @@ impl Graded {
 /// Builds the autograder and grades some tasks.
 ///
 /// # Errors
-/// Code outside the components' files does not compile; cargo or the autograder can't be run.
+/// The workspace has moved; code outside the components' files does not compile; cargo or the autograder can't be run.
 pub fn grade(
     workspace: &Workspace,
     tasks: &[&'static Task],
     progress: Progress<'_>,
 ) -> Result<Graded> {
     progress("compiling your code");
+    // A board may be open for days.
+    Workspace::at(workspace.path(""))?;
     let wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
     let Built { program, uncompiled } = build(workspace, &wanted, progress)?;
     let compiles =
@@ -154,4 +156,20 @@ fn run(
     let text = std::fs::read(&json).map_err(|error| failed(format!("{error}\n{said}")))?;
     let grades = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
     Ok(Grades(grades))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_moves_meanwhile_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("exercises/src")).unwrap();
+        let workspace = Workspace::at(folder.path().to_path_buf()).unwrap();
+        folder.close().unwrap();
+        let error = grade(&workspace, &[], &|_| {}).unwrap_err();
+        assert!(matches!(error, Error::NoExercises { .. }), "{error}");
+        assert!(error.to_string().contains("if the folder has moved"), "{error}");
+    }
 }

@@ -22,7 +22,7 @@ fn text(file: &str, tier: usize) -> Option<&str> {
     let after = file.split_once(&heading)?.1;
     let section = after.split("\n## ").next().unwrap_or(after).trim_end();
     // The first line may be a formula: its indentation stays.
-    let section = section.trim_start_matches(['\r', '\n']);
+    let section = section.trim_start_matches('\n');
     (!section.is_empty()).then_some(section)
 }
 

@@ -1,0 +1,117 @@
+//! The course in a folder that has got another name, lies on another disk, or is a copy of one that is still there. What was built
+//! comes along, and cargo takes it for fresh, so nothing in it may name the folder that it was built in.
+
+use crate::scratch::{Moved, Said, Scratch};
+use learner::exercise::Workspace;
+use learner::exercise::source::Source;
+use std::path::Path;
+use std::process::Command;
+
+/// With spaces, quotes, and letters of two, three and four bytes.
+const NAMES: [&str; 2] = ["it's Übung 1", "数 \u{1f980} \"last\""];
+
+/// `cargo course` and `cargo test`, as a reader calls them, through `wrapped`, where `moved` has the name `here`.
+fn every_command_works(moved: &Moved, here: &Path, wrapped: &dyn Fn(&str, &[&str]) -> Command) {
+    let cargo = |arguments: &[&str], code: i32| {
+        let said = Said::new(wrapped("cargo", arguments).output().unwrap()).ends_with(code);
+        assert!(!said.err.contains("Compiling course"), "it is not what was moved: {said:#?}");
+        said
+    };
+    let file = moved.root.join("exercises/src/norm.rs");
+    let solved = std::fs::read(&file).unwrap();
+
+    let said = cargo(&["course", "check", "norm"], 0);
+    assert!(said.out.contains("  ok      1.3"), "{said:#?}");
+    cargo(&["course", "hint", "norm/forward"], 0);
+    cargo(&["course", "diff", "norm/uniform"], 0);
+    cargo(&["course", "matrix", "layernorm", "--json"], 0);
+    cargo(&["test", "--package", "exercises", "norm/"], 0);
+    let said = cargo(&["course", "reset", "norm/uniform"], 0);
+    assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
+    assert_eq!(std::fs::read(moved.root.join("exercises/backups/norm-1.rs")).unwrap(), solved);
+    let said = cargo(&["course", "check", "norm/uniform"], 1);
+    assert!(said.out.contains("  to do   1.1"), "{said:#?}");
+    let starter = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &solved).unwrap();
+    std::fs::remove_dir_all(moved.root.join("exercises/backups")).unwrap();
+    assert_ne!(starter, solved);
+
+    // Other programs are built of the sources that lie here now.
+    let (program, manifest) = (here.join("target/debug/course"), here.join("Cargo.toml"));
+    for arguments in [
+        &["tour"][..],
+        &["read", "--open"],
+        &["lab", "norm"],
+        &["new", "softmax"],
+        &["grade", "a", "--out", "b"],
+        &["model", "inspect"],
+    ] {
+        let mut command = wrapped(program.to_str().unwrap(), arguments);
+        let said = Said::new(command.env("CARGO", "echo").output().unwrap()).ends_with(0);
+        assert!(said.out.contains(manifest.to_str().unwrap()), "{said:#?}");
+    }
+}
+
+/// The programs, built in the folder that moves.
+fn build(scratch: &Scratch) {
+    let said = scratch.cargo().args(["course", "check", "norm"]).output().unwrap();
+    Said::new(said).ends_with(0);
+}
+
+#[test]
+fn a_folder_may_be_renamed() {
+    let scratch = Scratch::with_solutions();
+    build(&scratch);
+    for name in NAMES {
+        let moved = scratch.moved(name);
+        every_command_works(&moved, &moved.root, &|program, arguments| {
+            moved.command(program, arguments)
+        });
+    }
+}
+
+/// The folder that it was copied from is there, and the copy leaves it alone.
+#[test]
+fn a_copy_works_on_itself() {
+    let scratch = Scratch::with_solutions();
+    build(&scratch);
+    let first = scratch.file("");
+    let moved = scratch.moved("copy");
+    let theirs = Workspace::find().unwrap();
+    for source in Source::all(&theirs).unwrap() {
+        for name in [source.file(), source.starter_file()] {
+            let (from, to) = (theirs.path(&name), first.join(&name));
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+    let registry = first.join("contract/src/registry.rs");
+    std::fs::create_dir_all(registry.parent().unwrap()).unwrap();
+    std::fs::copy(theirs.path("contract/src/registry.rs"), registry).unwrap();
+    let before = std::fs::read(first.join("exercises/src/norm.rs")).unwrap();
+    every_command_works(&moved, &moved.root, &|program, arguments| {
+        moved.command(program, arguments)
+    });
+    assert_eq!(std::fs::read(first.join("exercises/src/norm.rs")).unwrap(), before);
+    assert!(!first.join("exercises/backups").exists() && !first.join("target").exists());
+    std::fs::remove_dir_all(first).unwrap();
+}
+
+/// On a disk of its own, by bubblewrap, in a folder that can't be written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_may_be_on_another_disk() {
+    let scratch = Scratch::with_solutions();
+    build(&scratch);
+    let outer = tempfile::tempdir().unwrap();
+    let here = outer.path().join(NAMES[0]);
+    std::fs::create_dir(&here).unwrap();
+    let moved = scratch.moved("disk");
+    let mounted = |program: &str, arguments: &[&str]| {
+        let mut bwrap = moved.command("bwrap", &["--dev-bind", "/", "/"]);
+        bwrap.arg("--ro-bind").args([outer.path(); 2]).arg("--bind").args([&moved.root, &here]);
+        bwrap.arg("--chdir").arg(&here).arg("--").arg(program).args(arguments);
+        bwrap
+    };
+    every_command_works(&moved, &here, &mounted);
+}
