@@ -16,12 +16,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match course::command() {
         None => ended(board::run()),
-        Some(Command::Check(CheckArguments { task, watch, json })) => {
-            ended(check::run(&check::Options { task, watch, json }))
+        Some(Command::Check(CheckArguments { tasks, watch, json })) => {
+            ended(check::run(&check::Options { tasks, watch, json }))
         }
         Some(Command::Hint(HintArguments { task, tier })) => ended(hint::run(&task, tier.into())),
-        Some(Command::Diff(DiffArguments { task })) => ended(diff::run(&task)),
-        Some(Command::Reset(ResetArguments { task })) => ended(reset::run(&task)),
+        Some(Command::Diff(DiffArguments { tasks })) => ended(diff::run(&tasks)),
+        Some(Command::Reset(ResetArguments { tasks })) => ended(reset::run(&tasks)),
         Some(Command::Matrix(MatrixArguments { component, json, mutants })) => {
             let of = |entry: &&Entry| component.as_deref().is_none_or(|slug| slug == entry.slug);
             let components: Vec<&'static Entry> = COMPONENTS.iter().filter(of).collect();

@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "model/block",
         subject: "a block of the decoder",
         place: "model/block",
+        needs: &["norm/forward", "rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio", "rope/module", "attention/repeat", "attention/mask", "attention/forward", "feedforward/forward"],
         chapter: "model#block",
         library: At { file: "src/model/formula.rs", mark: "ANCHOR: block" },
         grading: Grading::Invariants {
@@ -28,6 +29,7 @@ pub static TASKS: &[Spec] = &[
         name: "model/forward",
         subject: "from ids to logits",
         place: "model/forward",
+        needs: &["norm/forward", "embedding/refuse", "embedding/forward", "rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio", "rope/module", "attention/repeat", "attention/mask", "attention/forward", "feedforward/forward", "model/block"],
         chapter: "model#whole",
         library: At { file: "src/model/llama.rs", mark: "ANCHOR: llama_forward" },
         grading: Grading::Invariants {
@@ -40,6 +42,7 @@ pub static TASKS: &[Spec] = &[
         name: "model/decode",
         subject: "a text in pieces, with caches",
         place: "model/decode",
+        needs: &["norm/forward", "embedding/refuse", "embedding/forward", "rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio", "rope/module", "attention/repeat", "attention/mask", "attention/forward", "attention/cache", "feedforward/forward", "model/block", "model/forward"],
         chapter: "model#decoding",
         library: At { file: "src/model/llama.rs", mark: "ANCHOR: llama_decode" },
         grading: Grading::Invariants {
@@ -52,6 +55,7 @@ pub static TASKS: &[Spec] = &[
         name: "model/sample",
         subject: "the next token",
         place: "model/sample",
+        needs: &[],
         chapter: "model#sampling",
         library: At { file: "src/model/sampling.rs", mark: "ANCHOR: sample" },
         grading: Grading::Invariants {
@@ -72,6 +76,7 @@ pub static TASKS: &[Spec] = &[
         name: "model/learn",
         subject: "a step of training",
         place: "model/learn",
+        needs: &["norm/forward", "embedding/refuse", "embedding/forward", "rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio", "rope/module", "attention/repeat", "attention/mask", "attention/forward", "attention/cache", "feedforward/forward", "loss/shift", "loss/forward", "model/block", "model/forward", "model/decode"],
         chapter: "model#learning",
         library: At { file: "src/training/mod.rs", mark: "//!" },
         grading: Grading::Invariants {
