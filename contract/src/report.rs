@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn a_short_phrase_stays_in_one_line() {
-        assert_eq!(fit("run now `cargo reset a` again", 16, 0), ["run now", "`cargo reset a`", "again"]);
+        let lines = fit("please run this now: `cargo reset a` again", 30, 0);
+        assert_eq!(lines, ["please run this now:", "`cargo reset a` again"]);
         assert_eq!(fit("the first one at [0, 1, 2] is", 24, 0), ["the first one at", "[0, 1, 2] is"]);
         // A long one is broken as text is.
         assert_eq!(fit("so (one two three four)", 12, 0), ["so (one two", "three four)"]);

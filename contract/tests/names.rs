@@ -37,7 +37,7 @@ fn what_a_mistake_is_about_is_told_in_the_components_words() {
     let of_ranks = &["parallel", "collectives"][..];
     let with_heads =
         &["rope", "attention", "model", "biases", "frequencies", "rotations"][..];
-    let nouns = [
+    let nouns: [(&str, &[&str]); 10] = [
         ("shard", of_ranks),
         ("rank", of_ranks),
         ("head", with_heads),
@@ -71,7 +71,7 @@ fn aspects(entry: &Entry) -> BTreeSet<Aspect> {
         let name = rest.split(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
         serde_json::from_value(serde_json::Value::String(name)).ok()
     });
-    named.chain(entry.promises().iter().map(|promise| promise.aspect)).collect()
+    named.chain(entry.promises().into_iter().map(|promise| promise.aspect)).collect()
 }
 
 fn texts(folder: &Path) -> String {
