@@ -95,7 +95,9 @@ impl Aspect {
     pub fn words(self, component: &str) -> &'static str {
         let of_ranks = ["parallel", "collectives"].contains(&component);
         match (self, component) {
-            (Self::Statistics, "attention") => "the softmax: what it is taken over, and what it is divided by",
+            (Self::Statistics, "attention") => {
+                "the softmax: what it is taken over, and what it is divided by"
+            }
             (Self::Statistics, "biases") => {
                 "the bias itself: how it grows with the distance, and what the softmax makes of it"
             }
@@ -125,7 +127,9 @@ impl Aspect {
             (Self::Rotation, "absolute") => "the sinusoids: sines, cosines, signs, which of a pair",
             (Self::Rotation, _) => "the rotation: sines, cosines, signs, which half of a head",
             (Self::Gate, _) => "the gate: what opens it, and what passes it",
-            (Self::Softmax, _) => "the softmax: exponents, logarithms, what is subtracted before them",
+            (Self::Softmax, _) => {
+                "the softmax: exponents, logarithms, what is subtracted before them"
+            }
             (Self::Exchange, _) => "the exchange: what ranks tell each other, in which calls",
             (Self::Ignored, _) => {
                 "what is ignored: which places are asked about, and by how many is divided"

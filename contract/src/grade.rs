@@ -132,7 +132,11 @@ impl Grade {
     /// The first task that this one has to wait for, since it may call its code and that is wrong. `of` gives the grades.
     ///
     /// A task that is judged from another side, in the place of an earlier one, needs that one.
-    pub fn first_wrong<'g>(&self, task: &Task, of: impl Fn(&'static str) -> Option<&'g Self>) -> Option<&'static str> {
+    pub fn first_wrong<'g>(
+        &self,
+        task: &Task,
+        of: impl Fn(&'static str) -> Option<&'g Self>,
+    ) -> Option<&'static str> {
         let all = task.needs.iter().copied().chain((task.place != task.name).then_some(task.place));
         if !self.is_wrong() {
             return None;

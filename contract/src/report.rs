@@ -221,7 +221,8 @@ pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
 fn phrases(text: &[char], longest: usize) -> Vec<bool> {
     let mut whole = vec![false; text.len()];
     for (start, open) in text.iter().enumerate() {
-        let Some(close) = [('`', '`'), ('(', ')'), ('[', ']'), ('{', '}')].iter().find(|pair| pair.0 == *open)
+        let Some(close) =
+            [('`', '`'), ('(', ')'), ('[', ']'), ('{', '}')].iter().find(|pair| pair.0 == *open)
         else {
             continue;
         };
@@ -259,7 +260,10 @@ mod tests {
     fn a_short_phrase_stays_in_one_line() {
         let lines = fit("please run this now: `cargo reset a` again", 30, 0);
         assert_eq!(lines, ["please run this now:", "`cargo reset a` again"]);
-        assert_eq!(fit("the first one at [0, 1, 2] is", 24, 0), ["the first one at", "[0, 1, 2] is"]);
+        assert_eq!(
+            fit("the first one at [0, 1, 2] is", 24, 0),
+            ["the first one at", "[0, 1, 2] is"]
+        );
         // A long one is broken as text is.
         assert_eq!(fit("so (one two three four)", 12, 0), ["so (one two", "three four)"]);
         assert_eq!(fit("one's ` two three", 9, 0), ["one's `", "two three"]);
@@ -270,9 +274,15 @@ mod tests {
         for width in 0..40 {
             for hang in 0..50 {
                 let lines = fit("label      a `b c` (d e) fghijklmnopq r s t", width, hang);
-                assert!(lines.iter().all(|line| line.chars().count() <= width.max(1)), "{width}: {lines:?}");
+                assert!(
+                    lines.iter().all(|line| line.chars().count() <= width.max(1)),
+                    "{width}: {lines:?}"
+                );
                 let letters = |text: &str| text.replace(' ', "");
-                assert_eq!(letters(&lines.concat()), letters("label      a `b c` (d e) fghijklmnopq r s t"));
+                assert_eq!(
+                    letters(&lines.concat()),
+                    letters("label      a `b c` (d e) fghijklmnopq r s t")
+                );
             }
         }
     }

@@ -35,8 +35,7 @@ fn each_name_is_there_once_and_in_its_form() {
 #[test]
 fn what_a_mistake_is_about_is_told_in_the_components_words() {
     let of_ranks = &["parallel", "collectives"][..];
-    let with_heads =
-        &["rope", "attention", "model", "biases", "frequencies", "rotations"][..];
+    let with_heads = &["rope", "attention", "model", "biases", "frequencies", "rotations"][..];
     let nouns: [(&str, &[&str]); 10] = [
         ("shard", of_ranks),
         ("rank", of_ranks),
@@ -53,7 +52,8 @@ fn what_a_mistake_is_about_is_told_in_the_components_words() {
     for entry in COMPONENTS {
         for aspect in aspects(entry) {
             let words = aspect.words(entry.slug);
-            let has = |noun: &str| words.split(|c: char| !c.is_alphanumeric()).any(|word| word == noun);
+            let has =
+                |noun: &str| words.split(|c: char| !c.is_alphanumeric()).any(|word| word == noun);
             for (noun, whose) in nouns.iter().filter(|(noun, _)| has(noun)) {
                 asked += 1;
                 assert!(whose.contains(&entry.slug), "{}: {words}: no {noun} is there", entry.slug);
@@ -158,6 +158,11 @@ fn a_task_needs_tasks_before_it() {
     for (at, task) in TASKS.iter().enumerate() {
         let places: Vec<Option<usize>> = task.needs.iter().map(|name| place(name)).collect();
         assert!(places.iter().all(|other| other.is_some_and(|other| other < at)), "{}", task.name);
-        assert!(places.is_sorted(), "{}: {:?} are not in the course's order", task.name, task.needs);
+        assert!(
+            places.is_sorted(),
+            "{}: {:?} are not in the course's order",
+            task.name,
+            task.needs
+        );
     }
 }

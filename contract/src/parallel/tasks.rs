@@ -47,7 +47,12 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/forward",
         subject: "a rank's part of the lookup",
         place: "parallel/forward",
-        needs: &["embedding/initial", "embedding/refuse", "parallel/shard-range", "parallel/initial"],
+        needs: &[
+            "embedding/initial",
+            "embedding/refuse",
+            "parallel/shard-range",
+            "parallel/initial",
+        ],
         chapter: "parallel#lookup",
         library: At { file: "src/parallel/formula.rs", mark: "ANCHOR: parallel" },
         grading: Grading::Invariants {

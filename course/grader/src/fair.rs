@@ -63,8 +63,12 @@ fn called_and_wrong(tasks: &mut [TaskRecord], taken: &Taken) {
         .collect();
     for task in tasks.iter_mut().filter(|task| failed(&&**task) && !is_without_answer(task)) {
         let needs = registry::task(&task.name).map_or(&[][..], |task| task.needs);
-        if let Some((_, number, name)) = wrong.iter().find(|(.., name)| needs.contains(&name.as_str())) {
-            let words = format!("this task calls task {number} ({name}), which is wrong. Fix that one first.");
+        if let Some((_, number, name)) =
+            wrong.iter().find(|(.., name)| needs.contains(&name.as_str()))
+        {
+            let words = format!(
+                "this task calls task {number} ({name}), which is wrong. Fix that one first."
+            );
             task.report.push_str(&row("perhaps", &words));
             continue;
         }
@@ -231,7 +235,9 @@ mod tests {
             .into();
         let taken = Taken { files: [("rope", file("any", "f()"))].into(), ..Taken::default() };
         blame(&mut tasks, &taken, |_| None);
-        let told = |at: usize| tasks[at].report.contains("calls task 4.1 (rope/frequencies), which is wrong");
+        let told = |at: usize| {
+            tasks[at].report.contains("calls task 4.1 (rope/frequencies), which is wrong")
+        };
         assert_eq!([0, 1, 2].map(told), [false, true, false]);
     }
 

@@ -105,9 +105,11 @@ fn one_empty_place_is_red() {
     let is_red = |scratch: &Scratch, task: &Task| {
         let json = scratch.file("grades.json");
         // One that may call it, and does not in the solution, has nothing to wait for.
-        let calls = |other: &&Task| other.needs.contains(&task.name) && other.name != "frequencies/dynamic";
+        let calls =
+            |other: &&Task| other.needs.contains(&task.name) && other.name != "frequencies/dynamic";
         let calling: Vec<&str> = TASKS.iter().filter(calls).map(|other| other.name).collect();
-        let arguments = [&["check", task.name][..], &calling, &["--json", json.to_str().unwrap()]].concat();
+        let arguments =
+            [&["check", task.name][..], &calling, &["--json", json.to_str().unwrap()]].concat();
         let said = scratch.command(&arguments).env("EMPTY", task.place).output().unwrap();
         let said = Said::new(said).ends_with(1);
         let grades: Vec<Grade> = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
@@ -116,7 +118,11 @@ fn one_empty_place_is_red() {
             let of = TASKS.iter().find(|of| of.number == grade.task).unwrap();
             assert!(!grade.passed, "{}: {} is empty: {said:#?}", of.name, task.place);
             let types = matches!(of.grading, Grading::Types(_)) || task.place.ends_with("/types");
-            assert!(of.name == task.name || types || grade.waits_for(of) == Some(task.place), "{}: {grade:?}", of.name);
+            assert!(
+                of.name == task.name || types || grade.waits_for(of) == Some(task.place),
+                "{}: {grade:?}",
+                of.name
+            );
         }
     };
     for of_types in [false, true] {
@@ -370,7 +376,11 @@ fn a_file_that_is_not_whole_is_told_in_few_words() {
     }
     // It compiles, and all marks of it are gone.
     let marked = Scratch::read(&scratch, "exercises/norm/starter.rs");
-    let bare: String = marked.lines().filter(|line| !line.contains("// task ")).map(|line| format!("{line}\n")).collect();
+    let bare: String = marked
+        .lines()
+        .filter(|line| !line.contains("// task "))
+        .map(|line| format!("{line}\n"))
+        .collect();
     std::fs::write(scratch.file(file), bare).unwrap();
     let said = scratch.run(&["check", "norm"]).ends_with(1);
     assert_eq!(said.out.matches("cargo course reset norm`").count(), 1, "{said:#?}");

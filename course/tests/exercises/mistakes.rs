@@ -181,15 +181,30 @@ fn who_calls_what_is_wrong_waits_for_it() {
         scratch.change(file, from, to);
         for grade in grades(&scratch, &[], 1) {
             let name = TASKS.iter().find(|task| task.number == grade["task"]).unwrap().name;
-            assert_eq!(grade["passed"] == false && grade["waits"].is_null(), name == task, "{task}: {grade}");
+            assert_eq!(
+                grade["passed"] == false && grade["waits"].is_null(),
+                name == task,
+                "{task}: {grade}"
+            );
             assert!(grade["waits"].is_null() || grade["waits"] == task, "{task}: {grade}");
         }
-        let later = TASKS.iter().find(|later| later.needs.contains(&task) || later.place == task && later.name != task);
+        let later = TASKS
+            .iter()
+            .find(|later| later.needs.contains(&task) || later.place == task && later.name != task);
         let later = later.unwrap().name;
         let said = scratch.run(&["check", later]).ends_with(1);
         let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains(&format!("to do {task} first: this task calls it, and it is wrong")), "{said:#?}");
-        assert!(words.contains(&format!("waits {}", TASKS.iter().find(|t| t.name == later).unwrap().number)), "{said:#?}");
+        assert!(
+            words.contains(&format!("to do {task} first: this task calls it, and it is wrong")),
+            "{said:#?}"
+        );
+        assert!(
+            words.contains(&format!(
+                "waits {}",
+                TASKS.iter().find(|t| t.name == later).unwrap().number
+            )),
+            "{said:#?}"
+        );
         scratch.write(file, solution);
     }
 }

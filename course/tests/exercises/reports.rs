@@ -78,7 +78,9 @@ fn what_the_code_prints_is_shown_for_every_ending() {
         let mut check = scratch.command(&["check", "norm/uniform"]);
         let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap());
         let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
-        let shown = flat.contains("my first line") && flat.contains("lines left out]") && flat.contains("my last line");
+        let shown = flat.contains("my first line")
+            && flat.contains("lines left out]")
+            && flat.contains("my last line");
         assert!(shown && flat.contains(words), "{ending}: {said:#?}");
         assert!(said.out.lines().count() < 50, "{said:#?}");
     }
@@ -90,7 +92,8 @@ fn what_the_code_prints_is_shown_for_every_ending() {
 fn who_prints_much_is_graded_or_told_so() {
     let scratch = Scratch::with_solutions();
     let begin = "    // task norm/uniform: begin\n";
-    let prints = |times: &str| format!("{begin}    {times} {{ println!(\"one of many lines\"); }}\n");
+    let prints =
+        |times: &str| format!("{begin}    {times} {{ println!(\"one of many lines\"); }}\n");
     let once = "static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| for _ in 0..1_000_000 { println!(\"one of many lines\"); });\n";
     let solution = scratch.read(NORM);
@@ -100,7 +103,10 @@ fn who_prints_much_is_graded_or_told_so() {
     scratch.write(NORM, &solution.replacen(begin, &prints("loop"), 1));
     let mut check = scratch.command(&["check", "norm/uniform"]);
     let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap()).ends_with(1);
-    assert!(said.out.contains("It printed ") && said.out.contains("one of many lines"), "{said:#?}");
+    assert!(
+        said.out.contains("It printed ") && said.out.contains("one of many lines"),
+        "{said:#?}"
+    );
     scratch.write(NORM, &solution);
 }
 

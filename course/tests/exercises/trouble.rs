@@ -141,7 +141,8 @@ fn who_grades_keeps_what_he_grades_with() {
     scratch.change(file, "let mut random = Mt", wait);
     let (runs, json) = (scratch.file("runs"), scratch.file("grades.json"));
     let _ = std::fs::remove_file(&runs);
-    let tasks = ["check", "norm/uniform", "norm/types", "norm/forward", "embedding/types", "--json"];
+    let tasks =
+        ["check", "norm/uniform", "norm/types", "norm/forward", "embedding/types", "--json"];
     let mut check = scratch.command(&[&tasks[..], &[json.to_str().unwrap()]].concat());
     let check = check.env("RUNS", &runs).env("RUST_TEST_THREADS", "1");
     let check = check.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -153,7 +154,8 @@ fn who_grades_keeps_what_he_grades_with() {
     for entry in scratch.built().read_dir().unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if ["autograder-", "libexercises-", "libjudge"].iter().any(|begin| name.starts_with(begin)) {
+        if ["autograder-", "libexercises-", "libjudge"].iter().any(|begin| name.starts_with(begin))
+        {
             std::fs::remove_file(path).unwrap();
             removed += 1;
         }

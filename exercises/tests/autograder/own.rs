@@ -51,7 +51,9 @@ fn kept(program: &Path, crates: &Path) -> io::Result<(PathBuf, TempDir)> {
             learner = learner.max(Some((about.modified()?, entry.path())));
         }
     }
-    for path in [Some(program), learner.as_ref().map(|(_, path)| path.as_path())].into_iter().flatten() {
+    for path in
+        [Some(program), learner.as_ref().map(|(_, path)| path.as_path())].into_iter().flatten()
+    {
         std::fs::hard_link(path, folder.path().join(path.file_name().unwrap_or_default()))?;
     }
     Ok((folder.path().join(program.file_name().unwrap_or_default()), folder))

@@ -39,7 +39,9 @@ pub fn run() -> ExitCode {
         return ExitCode::from(2);
     }
     let judged = match Own::new() {
-        Ok(own) => Arc::new(Judged { own, grades: TASKS.iter().map(|_| OnceLock::new()).collect() }),
+        Ok(own) => {
+            Arc::new(Judged { own, grades: TASKS.iter().map(|_| OnceLock::new()).collect() })
+        }
         Err(error) => {
             eprintln!("error: the system does not say where this program is: {error}");
             return ExitCode::from(2);
@@ -98,7 +100,9 @@ fn summary(grades: &BTreeMap<usize, Grade>) {
     // Code that is wrong is more urgent than code that is not there.
     let failed = || grades.iter().filter(|(_, grade)| !grade.passed);
     let wrong = failed().find(|(_, grade)| grade.is_wrong());
-    if let Some((place, grade)) = wrong.or(failed().find(|(_, grade)| grade.begun)).or(failed().next()) {
+    if let Some((place, grade)) =
+        wrong.or(failed().find(|(_, grade)| grade.begun)).or(failed().next())
+    {
         println!("\n{}\n", report(&TASKS[*place], grade, WIDTH));
     }
     if failed().count() == grades.len() && failed().all(|(_, grade)| !grade.begun) {

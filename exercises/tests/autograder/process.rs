@@ -65,7 +65,10 @@ pub fn ask<T: DeserializeOwned>(
             task,
             "autograder/no-grade",
             "A task lets its process live.",
-            format!("the process ended without a grade ({status}): {}", why_ended(status, &printed)),
+            format!(
+                "the process ended without a grade ({status}): {}",
+                why_ended(status, &printed)
+            ),
         ),
     };
     grade.printed = printed.shown();
@@ -94,7 +97,9 @@ fn why_ended(status: ExitStatus, printed: &Printed) -> String {
     }
     #[cfg(unix)]
     match std::os::unix::process::ExitStatusExt::signal(&status) {
-        Some(6) => return "your code ended it. Look for `abort`, or for a panic in a `drop`.".to_string(),
+        Some(6) => {
+            return "your code ended it. Look for `abort`, or for a panic in a `drop`.".to_string();
+        }
         Some(9) => {
             return "the system or somebody else ended it. Does the code ask for more memory than there is?".to_string();
         }
@@ -118,7 +123,8 @@ fn ended(
         if let Some(status) = process.wait_timeout(left)? {
             return Ok(Some(status));
         }
-        let limit_of_all = limit + LINE.saturating_mul(lines().min(u32::MAX.into()) as u32).min(limit);
+        let limit_of_all =
+            limit + LINE.saturating_mul(lines().min(u32::MAX.into()) as u32).min(limit);
         let computed = computed(process.id()).unwrap_or(limit_of_all);
         if computed >= limit_of_all || start.elapsed() >= limit * PATIENCE {
             return Ok(None);
@@ -177,7 +183,9 @@ fn run<T: DeserializeOwned>(
             let words = printed.shown().join("\n");
             Err(Lost::NotStarted(if words.is_empty() { status.to_string() } else { words }))
         }
-        (Some(status), Some(text)) => serde_json::from_slice(&text).map_err(|_| Lost::Ended(status)),
+        (Some(status), Some(text)) => {
+            serde_json::from_slice(&text).map_err(|_| Lost::Ended(status))
+        }
     };
     Ok((answer, printed))
 }
@@ -194,7 +202,8 @@ impl Output {
         let (tell, over) = channel::<()>();
         let theirs = printed.clone();
         std::thread::spawn(move || {
-            let take = |line: &str| theirs.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            let take =
+                |line: &str| theirs.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             // What can't be read is not shown; it is no part of the grade.
             let _ = Printed::read(BufReader::with_capacity(1 << 16, pipe), take);
             drop(tell);

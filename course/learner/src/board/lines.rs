@@ -96,10 +96,12 @@ fn components(grades: &Grades, width: usize, room: Option<usize>) -> Vec<String>
         }
         lines
     };
-    let sizes: Vec<[usize; 4]> = COMPONENTS.iter().map(|component| sizes(component, grades, width)).collect();
+    let sizes: Vec<[usize; 4]> =
+        COMPONENTS.iter().map(|component| sizes(component, grades, width)).collect();
     let fits = |details: &[Detail], apart: bool| {
         let shown = details.iter().filter(|detail| **detail > Detail::Counted).count();
-        let rows: usize = sizes.iter().zip(details).map(|(sizes, detail)| sizes[*detail as usize]).sum();
+        let rows: usize =
+            sizes.iter().zip(details).map(|(sizes, detail)| sizes[*detail as usize]).sum();
         // The others take a row, or two of a narrow screen.
         let of_others = if shown < details.len() { 1 + usize::from(width < 75) } else { 0 };
         room.is_none_or(|room| rows + of_others + if apart { shown } else { 0 } <= room)
@@ -110,15 +112,16 @@ fn components(grades: &Grades, width: usize, room: Option<usize>) -> Vec<String>
         details[at] = if grade.begun { Detail::Folded } else { Detail::Tasks };
     }
     let mut apart = false;
-    let more = |details: &mut Vec<Detail>, places: &mut dyn Iterator<Item = usize>, detail, apart| {
-        for at in places {
-            let before = details[at];
-            details[at] = before.max(detail);
-            if !fits(details, apart) {
-                details[at] = before;
+    let more =
+        |details: &mut Vec<Detail>, places: &mut dyn Iterator<Item = usize>, detail, apart| {
+            for at in places {
+                let before = details[at];
+                details[at] = before.max(detail);
+                if !fits(details, apart) {
+                    details[at] = before;
+                }
             }
-        }
-    };
+        };
     more(&mut details, &mut order(), Detail::Heading, apart);
     more(&mut details, &mut in_work.into_iter(), Detail::Tasks, apart);
     more(&mut details, &mut order(), Detail::Folded, apart);
@@ -222,11 +225,16 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
 }
 
 /// How far the components are that have no row of their own.
-fn others<'e>(hidden: impl Iterator<Item = &'e Entry>, grades: &Grades, width: usize) -> Vec<String> {
+fn others<'e>(
+    hidden: impl Iterator<Item = &'e Entry>,
+    grades: &Grades,
+    width: usize,
+) -> Vec<String> {
     let tasks: Vec<&Task> = hidden.flat_map(Entry::tasks).collect();
     let passed = |task: &&&Task| grades.of(task).is_some_and(|grade| grade.passed);
     let (done, all) = (tasks.iter().filter(passed).count(), tasks.len());
-    let line = format!("  other components: {done} of {all} tasks done; a taller window shows them");
+    let line =
+        format!("  other components: {done} of {all} tasks done; a taller window shows them");
     fit(&line, width, 2).iter().map(|line| style(line).dim().to_string()).collect()
 }
 
@@ -315,7 +323,8 @@ mod tests {
         let reported = |done: usize, words: usize| {
             let mut view = view(done);
             if let Some(grade) = view.grades.as_mut().unwrap().0.get_mut(done) {
-                *grade = Grade::failed(&TASKS[done], "a/rule", "A rule.", "it is long ".repeat(words));
+                *grade =
+                    Grade::failed(&TASKS[done], "a/rule", "A rule.", "it is long ".repeat(words));
             }
             view
         };
@@ -331,8 +340,13 @@ mod tests {
             view
         };
         let all = TASKS.len();
-        let mut views = vec![View::default(), to_do(0), to_do(20), to_do(all - 1), view(all), uncompiled()];
-        views.extend([0, 9, 40, all - 1].into_iter().flat_map(|done| [reported(done, 1), reported(done, 60)]));
+        let mut views =
+            vec![View::default(), to_do(0), to_do(20), to_do(all - 1), view(all), uncompiled()];
+        views.extend(
+            [0, 9, 40, all - 1]
+                .into_iter()
+                .flat_map(|done| [reported(done, 1), reported(done, 60)]),
+        );
         let largest = COMPONENTS.iter().map(|component| component.tasks().count()).max().unwrap();
         for (nth, view) in views.iter().enumerate() {
             for width in [60, 80, 100] {
@@ -344,9 +358,15 @@ mod tests {
                     // The last row of the screen is not the board's.
                     let free = (height - 1).saturating_sub(lines.len());
                     let hidden = text.contains("a taller window");
-                    assert!(!hidden || free <= usize::from(width < 75), "{free} rows are empty: {size}");
+                    assert!(
+                        !hidden || free <= usize::from(width < 75),
+                        "{free} rows are empty: {size}"
+                    );
                     // What a component's tasks take, in place of their marks.
-                    assert!(free <= largest || lines.len() == whole, "{free} rows are empty: {size}");
+                    assert!(
+                        free <= largest || lines.len() == whole,
+                        "{free} rows are empty: {size}"
+                    );
                 }
             }
         }
@@ -413,7 +433,10 @@ mod tests {
         let mut view = view(1);
         view.learn(Err(Error::Program { what: "cargo can't build", reason: "no".to_string() }));
         let text = plain(&board(&view, &workspace, 80, None));
-        assert!(text.contains("error: cargo can't build") && text.contains("ok      1.1"), "{text}");
+        assert!(
+            text.contains("error: cargo can't build") && text.contains("ok      1.1"),
+            "{text}"
+        );
     }
 
     use crate::error::Error;

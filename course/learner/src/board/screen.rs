@@ -15,8 +15,8 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long news may wait to be drawn.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long news may wait to be drawn, while there are some and while there are none.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 /// How often the seconds are drawn that something takes.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -99,7 +99,7 @@ fn show(
             top = screen.draw(&view, workspace, top, begun.elapsed())?;
             (drawn, last) = (true, Instant::now());
         }
-        if !poll(PATIENCE)? {
+        if !poll(PATIENCE[usize::from(view.status.is_empty())])? {
             continue;
         }
         match read()? {

@@ -68,7 +68,8 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
     terminal.line("")?;
-    let compiles = |task: &&&'static Task| grades.of(task).is_none_or(|grade| !grade.does_not_compile());
+    let compiles =
+        |task: &&&'static Task| grades.of(task).is_none_or(|grade| !grade.does_not_compile());
     let compiled: Vec<&'static Task> = tasks.iter().filter(compiles).copied().collect();
     // Where the compiler has words, it knows more of a file that is cut off than the marks do.
     let mut notes = marks::lines(workspace, &compiled, width);
@@ -97,7 +98,10 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
     }
     for grade in grades.0.iter().filter(|grade| grade.passed) {
         for remark in grade.on_passing() {
-            for line in format!("Task {}: {remark}", grade.task).lines().flat_map(|line| fit(line, width, 4)) {
+            for line in format!("Task {}: {remark}", grade.task)
+                .lines()
+                .flat_map(|line| fit(line, width, 4))
+            {
                 terminal.line(&line)?;
             }
         }

@@ -37,7 +37,10 @@ impl Grades {
     /// What is most urgent: code that is wrong, then code of which nothing is known, then code that is not there.
     pub fn urgent(&self) -> Option<&Grade> {
         let failed = || self.0.iter().filter(|grade| !grade.passed);
-        failed().find(|grade| grade.is_wrong()).or(failed().find(|grade| grade.begun)).or(failed().next())
+        failed()
+            .find(|grade| grade.is_wrong())
+            .or(failed().find(|grade| grade.begun))
+            .or(failed().next())
     }
 }
 

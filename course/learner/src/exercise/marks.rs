@@ -25,7 +25,8 @@ pub fn lines(workspace: &Workspace, tasks: &[&'static Task], width: usize) -> Ve
 }
 
 fn paragraph(file: &str, slug: &str, wrong: &[(&str, String)]) -> String {
-    let again = format!("Or start the file again: `cargo course reset {slug}` keeps a copy of yours.");
+    let again =
+        format!("Or start the file again: `cargo course reset {slug}` keeps a copy of yours.");
     if let [(name, problem)] = wrong {
         return format!(
             "{file}: {problem}. Put it right, so that your lines for task {name} stand between \

@@ -88,7 +88,10 @@ mod tests {
         assert_eq!(named(&["1.2", "norm/forward", "norm"]), named(&["norm"]));
         assert_eq!(named(&["3", "norm"]), [named(&["norm"]), named(&["parallel"])].concat());
         let said = tasks(&["norm", "rope/tabels", "9.9"]).unwrap_err().to_string();
-        assert!(said.contains("no task is called \"rope/tabels\"") && said.contains("rope/tables"), "{said}");
+        assert!(
+            said.contains("no task is called \"rope/tabels\"") && said.contains("rope/tables"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -272,14 +272,22 @@ fn a() {
     #[test]
     fn a_text_about_a_property_names_its_types() {
         let workspace = Workspace::find().unwrap();
-        let properties = TASKS.iter().filter(|task| matches!(task.grading, Grading::Property { .. }));
+        let properties =
+            TASKS.iter().filter(|task| matches!(task.grading, Grading::Property { .. }));
         for task in properties {
             let source = Source::of(&workspace, task.component).unwrap();
             let text = text_above(&source.solution, task.place);
-            let seams = ["seam".to_string(), "embedding/party".to_string(), format!("{}/party", task.component)];
-            let seams = seams.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
+            let seams = [
+                "seam".to_string(),
+                "embedding/party".to_string(),
+                format!("{}/party", task.component),
+            ];
+            let seams =
+                seams.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
             let is_type = |word: &&str| {
-                let of = |kind: &str| seams.iter().any(|seam| seam.contains(&format!("pub {kind} {word} ")));
+                let of = |kind: &str| {
+                    seams.iter().any(|seam| seam.contains(&format!("pub {kind} {word} ")))
+                };
                 ["struct", "enum", "trait"].iter().any(|kind| of(kind))
             };
             let words = |text: &str| -> Vec<String> {
@@ -291,7 +299,8 @@ fn a() {
                 let name = call.split('(').next().unwrap_or_default();
                 named.iter().any(|word| word == name)
             });
-            let signatures: Vec<&str> = calls.map(|call| call.split([';', '{']).next().unwrap_or_default()).collect();
+            let signatures: Vec<&str> =
+                calls.map(|call| call.split([';', '{']).next().unwrap_or_default()).collect();
             assert!(signatures.len() > 1, "{}: {text}", task.name);
             for word in signatures.iter().flat_map(|signature| words(signature)) {
                 let is_named = !is_type(&word.as_str()) || text.contains(&format!("party::{word}"));
@@ -303,7 +312,8 @@ fn a() {
 
     /// The comment above a task's function, without its marks.
     fn text_above(source: &str, place: &str) -> String {
-        let lines = source.lines().skip_while(|line| !line.contains(&format!("/// Task `{place}`")));
+        let lines =
+            source.lines().skip_while(|line| !line.contains(&format!("/// Task `{place}`")));
         let comment = lines.map_while(|line| line.trim().strip_prefix("///"));
         comment.collect::<Vec<_>>().join(" ")
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
-/// How often the folder is looked at. A look is a call to the system for each file, so that a course which waits all day costs a
-/// thousandth of a core; and it sees a save where nobody tells of one: on a network drive, in a container, in WSL.
-const INTERVAL: Duration = Duration::from_millis(50);
+/// How often the folder is looked at. A look asks the system for the time of each file, so that a course which waits all day costs
+/// a thousandth of a core; and it sees a save where nobody tells of one: on a network drive, in a container, in WSL.
+const INTERVAL: Duration = Duration::from_millis(80);
 
 /// A save has several steps: a file is emptied first. They are over when nothing changes for this time.
 const QUIET: Duration = Duration::from_millis(40);
@@ -17,11 +17,39 @@ const QUIET: Duration = Duration::from_millis(40);
 pub struct Watch {
     folder: PathBuf,
     quiet: Duration,
-    seen: Vec<Stamp>,
+    seen: Seen,
 }
 
-/// Name, time and size of a file.
-type Stamp = (PathBuf, Option<SystemTime>, u64);
+/// What was there at one moment.
+#[derive(Default)]
+struct Seen {
+    files: Vec<Stamp>,
+    /// A folder's time changes when a name in it does. While it stays, nobody need read the folder.
+    folders: Vec<Stamp>,
+}
+
+/// Time and size of a file.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Stamp {
+    path: PathBuf,
+    now: Option<(SystemTime, u64)>,
+}
+
+impl Stamp {
+    fn of(path: PathBuf) -> Self {
+        Self { now: Self::look(&path), path }
+    }
+
+    /// Of the file that a link leads to.
+    fn look(path: &Path) -> Option<(SystemTime, u64)> {
+        let about = path.metadata().ok()?;
+        Some((about.modified().ok()?, about.len()))
+    }
+
+    fn is_still(&self) -> bool {
+        Self::look(&self.path) == self.now
+    }
+}
 
 impl Watch {
     /// Watches from now on.
@@ -30,17 +58,17 @@ impl Watch {
     }
 
     fn of(folder: PathBuf, quiet: Duration) -> Self {
-        Self { seen: stamps(&folder), folder, quiet }
+        Self { seen: seen(&folder), folder, quiet }
     }
 
     /// To be called before a run: what is saved from now on is a change.
     pub fn note(&mut self) {
-        self.seen = stamps(&self.folder);
+        self.seen = seen(&self.folder);
     }
 
     /// Waits for a change since [`Watch::note`], and until the save is over; or until somebody asks for another run.
-    pub fn wait(&self, asked: &Receiver<()>) {
-        while stamps(&self.folder) == self.seen {
+    pub fn wait(&mut self, asked: &Receiver<()>) {
+        while !self.is_changed() {
             match asked.recv_timeout(INTERVAL) {
                 Ok(()) => return,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -49,31 +77,45 @@ impl Watch {
             }
         }
         loop {
-            let before = stamps(&self.folder);
+            let before = seen(&self.folder).files;
             std::thread::sleep(self.quiet);
-            if stamps(&self.folder) == before {
+            if seen(&self.folder).files == before {
                 return;
             }
         }
     }
+
+    fn is_changed(&mut self) -> bool {
+        if self.seen.files.iter().chain(&self.seen.folders).all(Stamp::is_still) {
+            return false;
+        }
+        let now = seen(&self.folder);
+        // An editor's own file beside the learner's is none.
+        let changed = now.files != self.seen.files;
+        self.seen.folders = now.folders;
+        changed
+    }
 }
 
-/// Those of all Rust files in a folder and in the folders below. Editors put other files beside them.
-fn stamps(folder: &Path) -> Vec<Stamp> {
-    let mut stamps = Vec::new();
+/// All Rust files in a folder and in the folders below.
+fn seen(folder: &Path) -> Seen {
+    let mut seen = Seen::default();
+    look(folder, &mut seen);
+    seen.files.sort();
+    seen
+}
+
+fn look(folder: &Path, seen: &mut Seen) {
+    // Before its names are read: one that comes in between is found by the next look.
+    seen.folders.push(Stamp::of(folder.to_path_buf()));
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "rs") {
-            // Of the file that a link leads to.
-            if let Ok(about) = path.metadata() {
-                stamps.push((path, about.modified().ok(), about.len()));
-            }
+            seen.files.push(Stamp::of(path));
         } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            stamps.extend(self::stamps(&path));
+            look(&path, seen);
         }
     }
-    stamps.sort();
-    stamps
 }
 
 #[cfg(test)]
@@ -87,14 +129,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("norm.rs");
         std::fs::write(&file, "one").unwrap();
-        let mut seen = stamps(folder.path());
+        let mut watch = Watch::of(folder.path().to_path_buf(), QUIET);
         std::fs::read(&file).unwrap();
         std::fs::write(folder.path().join(".norm.rs.swp"), "").unwrap();
-        assert_eq!(stamps(folder.path()), seen);
+        assert!(!watch.is_changed());
         let mut changed = |what: &str| {
-            let now = stamps(folder.path());
-            assert_ne!(now, seen, "{what}");
-            seen = now;
+            assert!(watch.is_changed(), "{what}");
+            watch.note();
+            assert!(!watch.is_changed(), "{what}");
         };
         std::fs::write(&file, "two and more").unwrap();
         changed("another content");
@@ -106,6 +148,8 @@ mod tests {
         changed("a file in a folder below");
         std::fs::rename(&file, folder.path().join("old.rs")).unwrap();
         changed("another name");
+        std::fs::remove_file(folder.path().join("old.rs")).unwrap();
+        changed("a file that is gone");
     }
 
     #[test]
@@ -113,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("norm.rs");
         let quiet = Duration::from_millis(500);
-        let watch = Watch::of(folder.path().to_path_buf(), quiet);
+        let mut watch = Watch::of(folder.path().to_path_buf(), quiet);
         let mut file = std::fs::File::create(&path).unwrap();
         let saving = std::thread::spawn(move || {
             for step in ["one ", "two ", "three"] {
