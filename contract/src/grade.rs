@@ -141,7 +141,7 @@ impl Grade {
         if !self.is_wrong() {
             return None;
         }
-        let mut wrong = all.filter(|name| of(*name).is_some_and(Self::is_wrong));
+        let mut wrong = all.filter(|name| of(name).is_some_and(Self::is_wrong));
         wrong.next()
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 /// How often the folder is looked at. A look asks the system for the time of each file, so that a course which waits all day costs
 /// a thousandth of a core; and it sees a save where nobody tells of one: on a network drive, in a container, in WSL.
-const INTERVAL: Duration = Duration::from_millis(80);
+const INTERVAL: Duration = Duration::from_millis(125);
 
 /// A save has several steps: a file is emptied first. They are over when nothing changes for this time.
 const QUIET: Duration = Duration::from_millis(40);
