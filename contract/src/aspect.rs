@@ -91,40 +91,61 @@ impl Aspect {
         }
     }
 
-    /// In words, as a report has them.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Statistics => {
+    /// In the words of a component, as a report has them.
+    pub fn words(self, component: &str) -> &'static str {
+        let of_ranks = ["parallel", "collectives"].contains(&component);
+        match (self, component) {
+            (Self::Statistics, "attention") => {
+                "the softmax: what it is taken over, and what it is divided by"
+            }
+            (Self::Statistics, "biases") => {
+                "the bias itself: how it grows with the distance, and what the softmax makes of it"
+            }
+            (Self::Statistics, "loss" | "collectives") => {
+                "the statistics: sums and means, and what they are taken over"
+            }
+            (Self::Statistics, _) => {
                 "the statistics: means, squares and roots, and what they are taken over"
             }
-            Self::Eps => "eps: where it stands, and how large it is",
-            Self::Weights => "the weights: how they are applied, and to which element",
-            Self::Precision => "precision: float types, roundings, overflow",
-            Self::Order => "the order: axes, layouts, pairs, strides",
-            Self::Lookup => "the lookup: which row a token gets",
-            Self::Mask => "the mask: which tokens are seen, or are the rank's own",
-            Self::Range => "the range: where a shard begins and ends",
-            Self::Seed => {
+            (Self::Eps, _) => "eps: where it stands, and how large it is",
+            (Self::Weights, _) => "the weights: how they are applied, and to which element",
+            (Self::Precision, _) => "precision: float types, roundings, overflow",
+            (Self::Order, _) => "the order: axes, layouts, pairs, strides",
+            (Self::Lookup, "biases") => "the lookup: which number of the table a distance gets",
+            (Self::Lookup, _) => "the lookup: which row a token gets",
+            (Self::Mask, _) if of_ranks => "the mask: which tokens are the rank's own",
+            (Self::Mask, _) => "the mask: which tokens are seen",
+            (Self::Range, _) if of_ranks => "the range: where a shard begins and ends",
+            (Self::Range, _) => "the range: where it begins and ends",
+            (Self::Seed, _) => {
                 "the random numbers: seed, distribution, the order in which they are drawn"
             }
-            Self::Offset => "the position: which one a row of the sequence has",
-            Self::Frequencies => "the frequencies: base, exponents, ratio",
-            Self::Rotation => "the rotation: sines, cosines, signs, which half of a head",
-            Self::Gate => "the gate: what opens it, and what passes it",
-            Self::Softmax => "the softmax: exponents, logarithms, what is subtracted before them",
-            Self::Exchange => "the exchange: what ranks tell each other, in which calls",
-            Self::Ignored => {
+            (Self::Offset, "loss") => "the position: which token is the target of which",
+            (Self::Offset, _) => "the position: which one a row of the sequence has",
+            (Self::Frequencies, "biases") => "the slopes and frequencies: base and exponents",
+            (Self::Frequencies, _) => "the frequencies: base, exponents, ratio",
+            (Self::Rotation, "absolute") => "the sinusoids: sines, cosines, signs, which of a pair",
+            (Self::Rotation, _) => "the rotation: sines, cosines, signs, which half of a head",
+            (Self::Gate, _) => "the gate: what opens it, and what passes it",
+            (Self::Softmax, _) => {
+                "the softmax: exponents, logarithms, what is subtracted before them"
+            }
+            (Self::Exchange, _) => "the exchange: what ranks tell each other, in which calls",
+            (Self::Ignored, _) => {
                 "what is ignored: which places are asked about, and by how many is divided"
             }
-            Self::State => "the state: what a call keeps or changes",
-            Self::Wiring => "the wiring: what is added to what, and which norm stands before it",
-            Self::Choice => "the choice: which tokens may be drawn, and which one is",
-            Self::Gradient => "the gradient: what the backward pass gives",
-            Self::Refusal => "the refusal: what is refused, and its words",
-            Self::Extent => {
+            (Self::State, _) => "the state: what a call keeps or changes",
+            (Self::Wiring, "model") => {
+                "the wiring: what is added to what, and which norm stands before it"
+            }
+            (Self::Wiring, _) => "the wiring: what is added to what, and in which order",
+            (Self::Choice, _) => "the choice: which tokens may be drawn, and which one is",
+            (Self::Gradient, _) => "the gradient: what the backward pass gives",
+            (Self::Refusal, _) => "the refusal: what is refused, and its words",
+            (Self::Extent, _) => {
                 "the extent: it is right for some sizes and places, and wrong for others"
             }
-            Self::Special => "special values: NaN, infinities, zeros",
+            (Self::Special, _) => "special values: NaN, infinities, zeros",
         }
     }
 }

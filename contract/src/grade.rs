@@ -36,6 +36,12 @@ pub struct Grade {
     pub misconception: Option<Misconception>,
     /// If no bug fits: the one step whose replacement explains the answers. See [`crate::repair`].
     pub repair: Option<String>,
+    /// What the code printed, shortened to its first and last lines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub printed: Vec<String>,
+    /// The task whose code this one calls, and which is wrong itself: it comes first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
 }
 
 /// One broken promise.
@@ -78,6 +84,8 @@ impl Grade {
             aspect: None,
             misconception: None,
             repair: None,
+            printed: Vec::new(),
+            waits: None,
         }
     }
 
@@ -97,13 +105,59 @@ impl Grade {
         broken.filter(|chapter| !chapter.is_empty()).unwrap_or(task.chapter)
     }
 
-    /// The task that this one calls and that is not begun: its place is what is empty.
+    /// The task that comes first: this one calls its code, which is wrong or not begun.
     pub fn waits_for(&self, task: &Task) -> Option<&str> {
+        if let Some(wrong) = &self.waits {
+            return Some(wrong);
+        }
         let broken = self.broken.first().filter(|_| !self.begun)?;
         let Fault::Panicked { message } = &broken.breach.fault else { return None };
         // Behind the name stands where it is.
         let name = message.strip_prefix(TODO)?.strip_prefix(": task ")?.split(' ').next()?;
         (name != task.place).then_some(name)
+    }
+
+    /// What is said of a task that has passed: its remarks, and what its code printed.
+    pub fn on_passing(&self) -> Vec<String> {
+        let printed = self.printed.join("\n");
+        let printed = (!printed.is_empty()).then(|| format!("your code printed:\n{printed}"));
+        self.remarks.iter().cloned().chain(printed).collect()
+    }
+
+    /// Whether the code of the task itself is wrong, as far as can be told: it fails, and waits for nothing.
+    pub fn is_wrong(&self) -> bool {
+        !self.passed && self.begun && self.waits.is_none() && !self.is_unknown()
+    }
+
+    /// The first task that this one has to wait for, since it may call its code and that is wrong. `of` gives the grades.
+    ///
+    /// A task that is judged from another side, in the place of an earlier one, needs that one.
+    pub fn first_wrong<'g>(
+        &self,
+        task: &Task,
+        of: impl Fn(&'static str) -> Option<&'g Self>,
+    ) -> Option<&'static str> {
+        let all = task.needs.iter().copied().chain((task.place != task.name).then_some(task.place));
+        if !self.is_wrong() {
+            return None;
+        }
+        let mut wrong = all.filter(|name| of(name).is_some_and(Self::is_wrong));
+        wrong.next()
+    }
+
+    /// The grade of a task that could not be judged: its process did not begin. Nobody knows what its code does.
+    pub fn not_started(task: &Task, what: impl Into<String>) -> Self {
+        Self::failed(task, NOT_STARTED, "The autograder starts a process for each task.", what)
+    }
+
+    /// Whether nobody knows what the code does: it does not compile, or could not be judged.
+    pub fn is_unknown(&self) -> bool {
+        self.does_not_compile() || self.is_not_judged()
+    }
+
+    /// Whether it could not be judged, through no fault of the code.
+    pub fn is_not_judged(&self) -> bool {
+        self.broken.first().is_some_and(|broken| [NOT_STARTED, NO_COMPILER].contains(&&*broken.id))
     }
 
     /// The grade of a task whose file does not compile: nobody knows what its code does.
@@ -136,6 +190,12 @@ const TODO: &str = "not yet implemented";
 
 /// The rule that a file compiles.
 const UNCOMPILED: &str = "autograder/compiles";
+
+/// The rule that a task has a process.
+const NOT_STARTED: &str = "autograder/process";
+
+/// The rule that the programs of a task about types can be compiled.
+pub const NO_COMPILER: &str = "types/compiler";
 
 /// Whether the code is still the `todo!()` of the stub.
 pub fn is_todo(breach: &Breach) -> bool {

@@ -33,6 +33,7 @@ pub mod measured;
 pub mod mutants;
 pub mod oracle;
 pub mod places;
+pub mod printed;
 pub mod registry;
 pub mod repair;
 pub mod report;

@@ -6,31 +6,32 @@ use crate::task::Task;
 
 /// Width of the label column.
 const LABEL: usize = 11;
-/// Lines of text are broken before this column.
-const WIDTH: usize = 92;
+/// Columns of a report that is no terminal's: in a notebook, on a page.
+pub const WIDTH: usize = 92;
 
-/// The report on a task: its first broken promise in full, the others by name.
-pub fn report(task: &Task, grade: &Grade) -> String {
+/// The report on a task: its first broken promise in full, the others by name, in lines of at most `width` columns.
+pub fn report(task: &Task, grade: &Grade, width: usize) -> String {
     let file = format!("exercises/src/{}", task.file());
-    if grade.broken.is_empty() {
-        return found(task, grade, &format!("{} points, {file}", grade.points)).join("\n");
-    }
-    let mut lines = match grade.begun {
-        true => found(task, grade, ""),
-        false => match grade.waits_for(task) {
-            Some(other) => not_begun(
-                task,
-                &format!("{other} first: this task calls it, and its place is empty"),
-            ),
-            None => not_begun(task, &format!("{file}: fill in task {}", task.place)),
-        },
+    let lines = if grade.broken.is_empty() {
+        found(task, grade, &format!("{} points, {file}", grade.points))
+    } else {
+        let mut lines = match (grade.waits_for(task), grade.begun) {
+            (Some(other), begun) => {
+                let why = if begun { "it is wrong" } else { "its place is empty" };
+                to_do(task, &format!("{other} first: this task calls it, and {why}"))
+            }
+            (None, true) => found(task, grade, ""),
+            (None, false) => to_do(task, &format!("{file}: fill in task {}", task.place)),
+        };
+        let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
+        row("printed", &grade.printed.join("\n"));
+        row("file", &file);
+        row("read", &format!("{} (the book: cargo course read)", chapter(task, grade)));
+        row("again", &format!("cargo test -p exercises {}", task.number));
+        row("hint", &format!("cargo course hint {}", task.number));
+        lines
     };
-    let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
-    row("file", &file);
-    row("read", &format!("{} (the book: cargo course read)", chapter(task, grade)));
-    row("again", &format!("cargo test -p exercises {}", task.number));
-    row("hint", &format!("cargo course hint {}", task.number));
-    lines.join("\n")
+    fitted(&lines, width)
 }
 
 /// The same report on lines that stand in a cell of a notebook.
@@ -39,26 +40,26 @@ pub fn report_on_cell(task: &Task, grade: &Grade) -> String {
     if grade.broken.is_empty() {
         let mut lines = found(task, grade, "every invariant of this task holds");
         lines.extend(labelled("next", &exercise));
-        return lines.join("\n");
+        return fitted(&lines, WIDTH);
     }
     let mut lines = match grade.begun {
         true => found(task, grade, ""),
-        false => not_begun(task, "replace the todo!() in the cell"),
+        false => to_do(task, "replace the todo!() in the cell"),
     };
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
     row("read", &format!("{} (the book: cargo course read)", chapter(task, grade)));
     row("again", "change your lines, and run the cell again");
     row("hint", &format!("cargo course hint {}", task.number));
-    lines.join("\n")
+    fitted(&lines, WIDTH)
 }
 
 fn title(task: &Task) -> Vec<String> {
     vec![format!("Task {}  {}", task.number, task.title), String::new()]
 }
 
-fn not_begun(task: &Task, to_do: &str) -> Vec<String> {
+fn to_do(task: &Task, what: &str) -> Vec<String> {
     let mut lines = title(task);
-    lines.extend(labelled("to do", to_do));
+    lines.extend(labelled("to do", what));
     lines
 }
 
@@ -83,7 +84,7 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
     }
     // A panic says nothing about the numbers.
     if let Some(aspect) = grade.aspect.filter(|_| no_answer(grade).is_none()) {
-        row("about", aspect.words());
+        row("about", aspect.words(task.component));
     }
     row("input", &first.breach.input);
     row("result", &result(&first.breach));
@@ -130,8 +131,13 @@ pub fn result(breach: &Breach) -> String {
         Fault::Differs { count, total, index, expected, got, tolerance, why } => {
             let off = (got - expected).abs();
             let exactly = if *tolerance == 0.0 { "exactly" } else { "at most" };
+            let what = match total {
+                // Often of several values, such as their sum: it has no place among them.
+                1 => "the value differs".to_string(),
+                _ => format!("{count} of {total} values differ, the first at {index:?}"),
+            };
             format!(
-                "{call}: {count} of {total} values differ, the first at {index:?}\n\
+                "{call}: {what}\n\
                  expected {}\n\
                  got      {}\n\
                  off by   {off:.2e}, allowed is {exactly} {tolerance:.2e}: {why}",
@@ -170,29 +176,114 @@ fn labelled(label: &str, text: &str) -> Vec<String> {
     if text.is_empty() {
         return lines;
     }
-    for line in text.lines().flat_map(wrapped) {
+    for line in text.lines() {
         let label = if lines.is_empty() { label } else { "" };
         lines.push(format!("{label:LABEL$}{line}"));
     }
     lines
 }
 
-/// One line of text as lines that fit, broken at spaces.
-fn wrapped(text: &str) -> Vec<String> {
-    let indent: String = text.chars().take_while(|c| *c == ' ').collect();
-    let mut lines = vec![indent.clone()];
-    // Only the text's own indentation and single spaces between words: numbers stay aligned.
-    for word in text.trim_start().split(' ') {
-        let last = lines.last_mut().expect("there is a line");
-        let fits = LABEL + last.chars().count() + 1 + word.chars().count() <= WIDTH;
-        if last.len() == indent.len() {
-            last.push_str(word);
-        } else if fits {
-            last.push(' ');
-            last.push_str(word);
-        } else {
-            lines.push(format!("{indent}{word}"));
+fn fitted(lines: &[String], width: usize) -> String {
+    lines.iter().flat_map(|line| fit(line, width, LABEL)).collect::<Vec<_>>().join("\n")
+}
+
+/// A line as lines of at most `width` characters, broken at spaces; a longer word is cut. What follows the first stands `hang`
+/// columns in, or under the line's own text if that stands deeper. A piece of code, or what stands in brackets, stays in one
+/// line if it is short: half a command can't be copied, and half a formula can't be read.
+pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
+    let text: Vec<char> = line.trim_end().chars().collect();
+    let own = text.iter().take_while(|c| **c == ' ').count();
+    let hang = if own > 0 { own } else { hang }.min(width / 2);
+    let whole = phrases(&text, width / 2);
+    let mut lines: Vec<String> = Vec::new();
+    let mut start = 0;
+    loop {
+        let (indent, from) = if lines.is_empty() { (0, hang) } else { (hang, 0) };
+        let room = width.saturating_sub(indent).max(1);
+        let line = |end: usize| {
+            let line: String = text[start..end].iter().collect();
+            format!("{}{}", " ".repeat(indent), line.trim_end())
+        };
+        if text.len() - start <= room {
+            lines.push(line(text.len()));
+            return lines;
+        }
+        // A space that leaves something on this line.
+        let spaces = || (start + from + 1..=start + room).rev().filter(|&at| text[at] == ' ');
+        let between = spaces().find(|&at| !whole[at] && at - start > room / 2);
+        let end = between.or_else(|| spaces().next()).unwrap_or(start + room);
+        lines.push(line(end));
+        start = (end..text.len()).find(|&at| text[at] != ' ').unwrap_or(text.len());
+    }
+}
+
+/// Whether each character stands in a phrase of at most `longest`: between two marks of code, or in brackets.
+fn phrases(text: &[char], longest: usize) -> Vec<bool> {
+    let mut whole = vec![false; text.len()];
+    for (start, open) in text.iter().enumerate() {
+        let Some(close) =
+            [('`', '`'), ('(', ')'), ('[', ']'), ('{', '}')].iter().find(|pair| pair.0 == *open)
+        else {
+            continue;
+        };
+        if whole[start] {
+            continue;
+        }
+        let mut depth = 0;
+        for (at, c) in text.iter().enumerate().skip(start + 1).take(longest) {
+            if *c == close.1 && depth == 0 {
+                whole[start..=at].fill(true);
+                break;
+            }
+            depth += i32::from(*c == *open) - i32::from(*c == close.1);
         }
     }
-    lines
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_fit_and_hang() {
+        assert_eq!(
+            fit("result     one two three", 23, 11),
+            ["result     one two", "           three"]
+        );
+        assert_eq!(fit("    abcdefghijkl", 10, 2), ["    abcdef", "    ghijkl"]);
+        assert_eq!(fit("", 10, 2), [""]);
+        assert_eq!(fit("äöü äöü äöü", 7, 0), ["äöü äöü", "äöü"]);
+    }
+
+    #[test]
+    fn a_short_phrase_stays_in_one_line() {
+        let lines = fit("please run this now: `cargo reset a` again", 30, 0);
+        assert_eq!(lines, ["please run this now:", "`cargo reset a` again"]);
+        assert_eq!(
+            fit("the first one at [0, 1, 2] is", 24, 0),
+            ["the first one at", "[0, 1, 2] is"]
+        );
+        // A long one is broken as text is.
+        assert_eq!(fit("so (one two three four)", 12, 0), ["so (one two", "three four)"]);
+        assert_eq!(fit("one's ` two three", 9, 0), ["one's `", "two three"]);
+    }
+
+    #[test]
+    fn no_width_is_too_small() {
+        for width in 0..40 {
+            for hang in 0..50 {
+                let lines = fit("label      a `b c` (d e) fghijklmnopq r s t", width, hang);
+                assert!(
+                    lines.iter().all(|line| line.chars().count() <= width.max(1)),
+                    "{width}: {lines:?}"
+                );
+                let letters = |text: &str| text.replace(' ', "");
+                assert_eq!(
+                    letters(&lines.concat()),
+                    letters("label      a `b c` (d e) fghijklmnopq r s t")
+                );
+            }
+        }
+    }
 }

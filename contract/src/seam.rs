@@ -61,6 +61,21 @@ impl Refusal {
     }
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// With this, `?` hands a refusal on from an invariant whose own errors are words.
+impl From<Refusal> for String {
+    fn from(refusal: Refusal) -> Self {
+        refusal.0
+    }
+}
+
 /// How a question reaches the code of a party. No answer may depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Manner {

@@ -16,6 +16,8 @@ pub struct Spec {
     /// The name whose place in the file it is written in: its own, or that of an earlier task that
     /// it looks at from another side.
     pub place: &'static str,
+    /// The tasks whose code this one may call: while one of them is wrong, its answers say nothing of this one.
+    pub needs: &'static [&'static str],
     /// A chapter of the book and a section in it.
     pub chapter: &'static str,
     /// Where the library has its own version.

@@ -1,8 +1,10 @@
 //! Names agree: between invariants, bugs, variants, tasks and folders.
 
+use contract::aspect::Aspect;
 use contract::registry::{COMPONENTS, Entry, TASKS};
 use contract::task::Grading;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 fn ids(entry: &Entry) -> Vec<&'static str> {
     let laws = entry.promises().into_iter().map(|promise| promise.id);
@@ -27,6 +29,58 @@ fn each_name_is_there_once_and_in_its_form() {
             "{id} is there twice: invariants, bugs, variants and tasks share their names"
         );
     }
+}
+
+/// Words of one component say nothing to who writes another.
+#[test]
+fn what_a_mistake_is_about_is_told_in_the_components_words() {
+    let of_ranks = &["parallel", "collectives"][..];
+    let with_heads = &["rope", "attention", "model", "biases", "frequencies", "rotations"][..];
+    let nouns: [(&str, &[&str]); 10] = [
+        ("shard", of_ranks),
+        ("rank", of_ranks),
+        ("head", with_heads),
+        ("norm", &["norm", "layernorm", "model"]),
+        ("gate", &["feedforward", "model"]),
+        ("slopes", &["biases"]),
+        ("softmax", &["attention", "biases", "loss", "collectives", "model"]),
+        ("roots", &["norm", "layernorm", "model"]),
+        ("target", &["loss", "collectives"]),
+        ("sinusoids", &["absolute"]),
+    ];
+    let mut asked = 0;
+    for entry in COMPONENTS {
+        for aspect in aspects(entry) {
+            let words = aspect.words(entry.slug);
+            let has =
+                |noun: &str| words.split(|c: char| !c.is_alphanumeric()).any(|word| word == noun);
+            for (noun, whose) in nouns.iter().filter(|(noun, _)| has(noun)) {
+                asked += 1;
+                assert!(whose.contains(&entry.slug), "{}: {words}: no {noun} is there", entry.slug);
+            }
+        }
+    }
+    assert!(asked > nouns.len(), "{asked} words were found");
+}
+
+/// What the invariants, the ladder and the checks of a component call a mistake, as they are written.
+fn aspects(entry: &Entry) -> BTreeSet<Aspect> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(entry.slug);
+    let text = texts(&folder);
+    let named = text.split("Aspect::").skip(1).filter_map(|rest| {
+        let name = rest.split(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
+        serde_json::from_value(serde_json::Value::String(name)).ok()
+    });
+    named.chain(entry.promises().into_iter().map(|promise| promise.aspect)).collect()
+}
+
+fn texts(folder: &Path) -> String {
+    let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: std::path::PathBuf| match path.is_dir() {
+        true => texts(&path),
+        false => std::fs::read_to_string(path).unwrap(),
+    };
+    paths.map(text).collect()
 }
 
 #[test]
@@ -94,5 +148,21 @@ fn numbers_come_from_the_order() {
         for (row, task) in entry.tasks().enumerate() {
             assert_eq!(task.number, format!("{}.{}", place + 1, row + 1));
         }
+    }
+}
+
+/// A task waits for what it calls, and nobody can write a later task first.
+#[test]
+fn a_task_needs_tasks_before_it() {
+    let place = |name: &str| TASKS.iter().position(|task| task.name == name);
+    for (at, task) in TASKS.iter().enumerate() {
+        let places: Vec<Option<usize>> = task.needs.iter().map(|name| place(name)).collect();
+        assert!(places.iter().all(|other| other.is_some_and(|other| other < at)), "{}", task.name);
+        assert!(
+            places.is_sorted(),
+            "{}: {:?} are not in the course's order",
+            task.name,
+            task.needs
+        );
     }
 }

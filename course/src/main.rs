@@ -17,14 +17,14 @@ fn main() -> ExitCode {
     let Arguments { host, command } = course::arguments();
     match command {
         None => ended(board::run(host)),
-        Some(Command::Check(CheckArguments { task, watch, json })) => {
-            ended(check::run(&check::Options { task, watch, json }))
+        Some(Command::Check(CheckArguments { tasks, watch, json })) => {
+            ended(check::run(&check::Options { tasks, watch, json }))
         }
         Some(Command::Hint(HintArguments { task, tier, json })) => {
             ended(hint::run(&task, tier.into(), json))
         }
-        Some(Command::Diff(DiffArguments { task })) => ended(diff::run(&task)),
-        Some(Command::Reset(ResetArguments { task })) => ended(reset::run(&task)),
+        Some(Command::Diff(DiffArguments { tasks })) => ended(diff::run(&tasks)),
+        Some(Command::Reset(ResetArguments { tasks })) => ended(reset::run(&tasks)),
         Some(Command::Matrix(MatrixArguments { component, json, mutants })) => {
             let of = |entry: &&Entry| component.as_deref().is_none_or(|slug| slug == entry.slug);
             let components: Vec<&'static Entry> = COMPONENTS.iter().filter(of).collect();

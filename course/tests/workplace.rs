@@ -51,20 +51,22 @@ fn understood(words: &[&str]) -> Result<(), String> {
         Err(error) if told(&error) => None,
         Err(error) => return Err(error.to_string()),
     };
-    let task = match command {
-        Some(Command::Check(CheckArguments { task, .. })) => task,
-        Some(Command::Hint(HintArguments { task, .. }) | Command::Diff(DiffArguments { task })) => {
-            Some(task)
-        }
-        _ => None,
+    let tasks = match command {
+        Some(Command::Hint(HintArguments { task, .. })) => vec![task],
+        Some(
+            Command::Check(CheckArguments { tasks, .. }) | Command::Diff(DiffArguments { tasks }),
+        ) => tasks,
+        _ => Vec::new(),
     };
-    let Some(task) = task else { return Ok(()) };
     // A line of a file is looked up in the learner's own.
-    let named = match task.split_once(".rs") {
+    let named = |task: &&String| match task.split_once(".rs") {
         Some((slug, _)) => component(slug).is_some(),
-        None => !tasks_called(&task).is_empty(),
+        None => !tasks_called(task).is_empty(),
     };
-    if named { Ok(()) } else { Err(format!("nothing is called {task}")) }
+    match tasks.iter().find(|task| !named(task)) {
+        Some(task) => Err(format!("nothing is called {task}")),
+        None => Ok(()),
+    }
 }
 
 /// The commands of the course in a text, each to its end.

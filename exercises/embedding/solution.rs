@@ -172,10 +172,10 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 /// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
 /// with it, or `Ok`.
 ///
-/// `embedding.forward(&case)` gives `y` and `ids_after`, and `embedding.backward(&case, &dy)` the gradient
-/// of the table, for a `party::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
+/// `embedding.forward(&case)` gives a `party::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
+/// gradient of the table, for a `party::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
 /// `embedding.initial_table(v, e, party::NormalInit { mean, std, seed })` gives the first table. Each of
-/// them may answer `Err(refusal)`, whose words are in `refusal.0`.
+/// them may refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
 pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
@@ -187,7 +187,7 @@ pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
         table: (0..14).map(|i| i as f32 + 0.5).collect(),
         ids: vec![6, 0, 3, 3, 3, 1],
     };
-    let found = embedding.forward(&case).map_err(|refusal| refusal.0)?;
+    let found = embedding.forward(&case)?;
     if found.ids_after != case.ids {
         return Err("the ids changed".to_string());
     }
@@ -197,7 +197,7 @@ pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
         }
     }
     // With dy = 1, the gradient of a row counts how often it was looked up.
-    let counts = embedding.backward(&case, &[1.0; 12]).map_err(|refusal| refusal.0)?;
+    let counts = embedding.backward(&case, &[1.0; 12])?;
     for (id, row) in counts.chunks(2).enumerate() {
         let count = case.ids.iter().filter(|&&other| other == id).count() as f32;
         if row != [count, count] {

@@ -112,9 +112,9 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 /// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
 /// you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` gives `dx`, `dgamma` and `dbeta`, for a
-/// `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
-/// answer `Err(refusal)`, whose words are in `refusal.0`.
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `party::LayerNormGrads { dx, dgamma, dbeta }`,
+/// for a `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
 /// not write the norm again to compare with it. Think of what must stay the same when all elements grow by
@@ -131,7 +131,7 @@ pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
             beta: vec![0.0; 6],
             x: x.iter().map(|x| x + level).collect(),
         };
-        let y = norm.forward(&case).map_err(|refusal| refusal.0)?;
+        let y = norm.forward(&case)?;
         for (x, y) in x.chunks(6).zip(y.chunks(6)) {
             let mean = |v: &[f32]| v.iter().sum::<f32>() / 6.0;
             let variance = |v: &[f32]| v.iter().map(|x| (x - mean(v)).powi(2)).sum::<f32>() / 6.0;
@@ -146,7 +146,7 @@ pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
     // Gamma multiplies, and beta comes after it: a token of equal values gives beta.
     let [gamma, beta] = [vec![2.0, -3.0], vec![0.5, -4.0]];
     let flat = party::LayerNormCase { shape: [1, 1, 2], eps: 1.0, gamma, beta, x: vec![1.0; 2] };
-    let y = norm.forward(&flat).map_err(|refusal| refusal.0)?;
+    let y = norm.forward(&flat)?;
     if y != flat.beta {
         return Err(format!("a token of equal values gives {y:?}, expected beta, {:?}", flat.beta));
     }

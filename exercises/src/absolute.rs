@@ -80,7 +80,7 @@ pub fn add_learned<B: Dim, S: Dim, H: Dim, D: Device<f32>, T: Tape<f32, D>>(
 /// it, or `Ok`.
 ///
 /// `positions.table(hidden_size, base, from..to)` gives rows, `[positions, h]`, and `positions.shift(hidden_size, base,
-/// steps)` gives a matrix, `[h, h]`. Each may answer `Err(refusal)`, whose words are in `refusal.0`.
+/// steps)` gives a matrix, `[h, h]`. Each may refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// ONE matrix takes the row of every position to the row `steps` positions on. Which tables and matrices do not have
 /// this? You are graded by the known bugs that you catch, at least 12, and you may not refuse a right one; values are

@@ -153,7 +153,8 @@ pub fn llama3(rotary_dim: usize, base: f64, rule: &Llama3) -> Vec<f64> {
 /// y_j     = x_j                                                 for j >= 2p
 /// ```
 ///
-/// Build the angles in `f64`.
+/// Build the angles in `f64`, as in task `rope/tables`, so that they are right at every position. Angles in `f32` pass too:
+/// no question here is far enough out to tell the two apart.
 pub fn turn(
     x: &[f32],
     [_, s, nh, hd]: [usize; 4],
@@ -176,7 +177,7 @@ pub fn turn(
 /// dtheta_i = sum over b, s and nh of m · (dy_{i+p} y_i - dy_i y_{i+p})
 /// ```
 ///
-/// `y` is not handed in: compute it from `x`.
+/// `y` is not handed in: compute it from `x`. What `turn` says of the angles goes for these as well.
 pub fn turn_backward(
     x: &[f32],
     dy: &[f32],

@@ -80,9 +80,9 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 /// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
 /// you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` gives `dx`, `dgamma` and `dbeta`, for a
-/// `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
-/// answer `Err(refusal)`, whose words are in `refusal.0`.
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `party::LayerNormGrads { dx, dgamma, dbeta }`,
+/// for a `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
 /// not write the norm again to compare with it. Think of what must stay the same when all elements grow by

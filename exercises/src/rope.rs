@@ -24,8 +24,9 @@ pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<
 /// Task `rope/tables`. Cosines and sines of the angles of these positions: `(cos, sin)`, `[rows, hd]` each.
 ///
 /// Row `t` is position `positions.start + t`. The layout is half-split: plane `i` stands at `i` and
-/// again at `i + hd/2`. Build the ANGLES in `f64` and round only their cosines and sines: an angle in
-/// `f32` is wrong by `m · 2⁻²³`, which is 0.1 at position 10⁶.
+/// again at `i + hd/2`. Angles in `f64`, of which only the cosines and sines are rounded, are right at every
+/// position. Angles in `f32` pass too, since transformers has them, but they are wrong by `m · 2⁻²³`, which is 0.1
+/// at position 10⁶: the grade then says by how much yours are off.
 pub fn rotary_tables(frequencies: &[f64], positions: Range<usize>) -> (Vec<f32>, Vec<f32>) {
     // task rope/tables: begin
     todo!("task rope/tables")
@@ -182,11 +183,14 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 /// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives.
 /// Return an `Err` that says what is wrong with it, or `Ok`.
 ///
-/// `rope.build(&settings)` gives a module, for `party::RopeSettings { head_dim, base, max_seq_len, ratio,
-/// dynamic }`. `module.forward(&case)` turns a `party::RopeCase { shape: [b, s, nh, hd], offset, x }`;
-/// `module.state()` gives `ratio`, `cached_len` and `tables`. The parts have names too: `frequencies`,
-/// `tables`, `rotate`, `rotate_backward`, `to_interleaved`, `to_half_split`, `ratio_for_length`. Each may
-/// answer `Err(refusal)`, whose words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
+/// `rope.build(&settings)` gives a `Box<dyn party::RopeModule>`, for `party::RopeSettings { head_dim, base,
+/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns a `party::RopeCase { shape: [b, s, nh, hd],
+/// offset, x }`; `module.state()` gives a `party::RopeState { ratio, cached_len, tables }`. The parts have names
+/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, a `party::Tables { cos,
+/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for a `party::RotateCase { shape, tables,
+/// x, layout }` with `party::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`,
+/// `rope.to_half_split(hd, &x)` and `rope.ratio_for_length(length, max_seq_len)`. Each may refuse: `?` makes that
+/// your `Err`, and its words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
 ///
 /// You are graded by the known bugs that you catch, at least 30, and you may not refuse a right one; it
 /// may build its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of

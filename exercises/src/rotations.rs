@@ -190,10 +190,10 @@ impl Running {
 ///
 /// `rotations` claims to be all of this chapter, in plain values. Return an `Err` that says what is wrong with it, or `Ok`.
 /// `rotations.xpos(&case)` takes a `party::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
-/// and gives `q` and `k`; `rotations.axial(&case)` a `party::AxialCase { shape, planes, sections, base, coordinates, x }`
-/// with `party::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case, &pieces)` a
-/// `party::LinearCase { shape, base, offset, q, k, v }`. Each may answer `Err(refusal)`, whose words are in `refusal.0`. Use
-/// head sizes 4, 6, 8 or 12, and elements between -2 and 2.
+/// and gives a `party::TurnedPair { q, k }`; `rotations.axial(&case)` a `party::AxialCase { shape, planes, sections, base,
+/// coordinates, x }` with `party::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
+/// &pieces)` a `party::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
+/// are in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
 ///
 /// Move everything by the same number of positions: a score may not change, and nor may what linear attention gives. You are
 /// graded by the known bugs that you catch, at least 12, and you may not refuse a right one, which may compute in

@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "absolute/sinusoids",
         subject: "the table of sinusoids",
         place: "absolute/sinusoids",
+        needs: &[],
         chapter: "absolute#definition",
         library: At { file: "src/absolute/formula.rs", mark: "pub fn sinusoids(" },
         grading: Grading::Invariants {
@@ -30,6 +31,7 @@ pub static TASKS: &[Spec] = &[
         name: "absolute/shift",
         subject: "one matrix for a number of steps",
         place: "absolute/shift",
+        needs: &["absolute/sinusoids"],
         chapter: "absolute#shift",
         library: At { file: "src/absolute/formula.rs", mark: "pub fn sinusoid_shift(" },
         grading: Grading::Invariants {
@@ -48,6 +50,7 @@ pub static TASKS: &[Spec] = &[
         name: "absolute/add",
         subject: "sinusoids that are added to tokens",
         place: "absolute/add",
+        needs: &["absolute/sinusoids"],
         chapter: "absolute#adding",
         library: At { file: "src/absolute/formula.rs", mark: "pub fn add_sinusoids<" },
         grading: Grading::Invariants {
@@ -68,6 +71,7 @@ pub static TASKS: &[Spec] = &[
         name: "absolute/learned",
         subject: "rows of a learned table, and their gradient",
         place: "absolute/learned",
+        needs: &["absolute/sinusoids", "absolute/add"],
         chapter: "absolute#learned",
         library: At { file: "src/absolute/formula.rs", mark: "pub fn add_learned_positions<" },
         grading: Grading::Invariants {
@@ -97,6 +101,7 @@ pub static TASKS: &[Spec] = &[
         name: "absolute/property",
         subject: "an invariant of your own",
         place: "absolute/property",
+        needs: &[],
         chapter: "absolute#shift",
         library: At { file: "tests/suite/29_absolute.rs", mark: "//!" },
         grading: Grading::Property { needed: 12 },

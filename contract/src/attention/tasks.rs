@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/repeat",
         subject: "key heads for every query head",
         place: "attention/repeat",
+        needs: &[],
         chapter: "attention#groups",
         library: At { file: "src/attention/formula.rs", mark: "ANCHOR: repeat_kv" },
         grading: Grading::Invariants {
@@ -21,6 +22,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/mask",
         subject: "who sees whom",
         place: "attention/mask",
+        needs: &[],
         chapter: "attention#mask",
         library: At { file: "src/attention/formula.rs", mark: "ANCHOR: causal_mask" },
         grading: Grading::Invariants {
@@ -38,6 +40,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/forward",
         subject: "attention, and the gradients that its tape gives",
         place: "attention/forward",
+        needs: &["attention/repeat", "attention/mask"],
         chapter: "attention#definition",
         library: At { file: "src/attention/formula.rs", mark: "ANCHOR: attention_forward" },
         grading: Grading::Invariants {
@@ -72,6 +75,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/softmax-backward",
         subject: "the softmax's gradient by hand",
         place: "attention/softmax-backward",
+        needs: &[],
         chapter: "attention#softmax-gradient",
         library: At { file: "src/attention/formula.rs", mark: "ANCHOR: softmax_backward" },
         grading: Grading::Invariants {
@@ -89,6 +93,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/cache",
         subject: "keys and values that are kept",
         place: "attention/cache",
+        needs: &["attention/repeat", "attention/mask", "attention/forward"],
         chapter: "attention#cache",
         library: At { file: "src/attention/cache.rs", mark: "pub fn push<" },
         grading: Grading::Invariants {
@@ -109,6 +114,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/types",
         subject: "heads that do not fit must not compile",
         place: "attention/types",
+        needs: &[],
         chapter: "shapes#const-assertions",
         library: At { file: "src/attention/mod.rs", mark: "const fn assert_attention(" },
         grading: Grading::Types(&TYPES),
@@ -117,6 +123,7 @@ pub static TASKS: &[Spec] = &[
         name: "attention/property",
         subject: "an invariant of your own",
         place: "attention/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/25_attention.rs", mark: "//!" },
         grading: Grading::Property { needed: 15 },

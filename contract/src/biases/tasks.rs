@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/slopes",
         subject: "ALiBi's slopes",
         place: "biases/slopes",
+        needs: &[],
         chapter: "biases#slopes",
         library: At { file: "src/biases/formula.rs", mark: "ANCHOR: alibi_slopes" },
         grading: Grading::Invariants {
@@ -25,6 +26,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/scores",
         subject: "scores with a bias, and with keys of earlier calls",
         place: "biases/scores",
+        needs: &[],
         chapter: "biases#alibi",
         library: At { file: "src/biases/formula.rs", mark: "ANCHOR: alibi_bias" },
         grading: Grading::Invariants {
@@ -44,6 +46,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/bucket",
         subject: "T5's buckets, and the bias that is read from them",
         place: "biases/bucket",
+        needs: &[],
         chapter: "biases#buckets",
         library: At { file: "src/biases/formula.rs", mark: "ANCHOR: t5_bucket" },
         grading: Grading::Invariants {
@@ -67,6 +70,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/t5-backward",
         subject: "the gradient of T5's table",
         place: "biases/t5-backward",
+        needs: &["biases/bucket"],
         chapter: "biases#t5-gradient",
         library: At { file: "src/biases/formula.rs", mark: "fn look_up<" },
         grading: Grading::Invariants {
@@ -83,6 +87,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/kerple",
         subject: "KERPLE, and its slopes",
         place: "biases/kerple",
+        needs: &[],
         chapter: "biases#kerple",
         library: At { file: "src/biases/formula.rs", mark: "ANCHOR: kerple" },
         grading: Grading::Invariants {
@@ -105,6 +110,7 @@ pub static TASKS: &[Spec] = &[
         name: "biases/transformer-xl",
         subject: "Transformer-XL's scores, shifted or summed directly",
         place: "biases/transformer-xl",
+        needs: &[],
         chapter: "biases#transformer-xl",
         library: At {
             file: "src/biases/transformer_xl/formula.rs",

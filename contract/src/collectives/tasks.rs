@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "collectives/entropy",
         subject: "the loss of a vocabulary that is cut",
         place: "collectives/entropy",
+        needs: &[],
         chapter: "collectives#definition",
         library: At {
             file: "src/collectives/formula.rs",
@@ -40,6 +41,7 @@ pub static TASKS: &[Spec] = &[
         name: "collectives/tree-sum",
         subject: "a sum whose bits do not depend on the ranks",
         place: "collectives/tree-sum",
+        needs: &[],
         chapter: "collectives#order",
         library: At { file: "src/collectives/formula.rs", mark: "ANCHOR: tree_sum" },
         grading: Grading::Invariants {

@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/initial",
         subject: "the first table",
         place: "embedding/initial",
+        needs: &[],
         chapter: "embedding#initial-values",
         library: At { file: "src/init.rs", mark: "fn normal<" },
         grading: Grading::Invariants {
@@ -29,6 +30,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/refuse",
         subject: "ids outside the table",
         place: "embedding/refuse",
+        needs: &[],
         chapter: "embedding#refusals",
         library: At { file: "src/embedding/formula.rs", mark: "pub(crate) fn checked_ids<" },
         grading: Grading::Invariants {
@@ -48,6 +50,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/forward",
         subject: "the lookup",
         place: "embedding/forward",
+        needs: &["embedding/refuse"],
         chapter: "embedding#lookup",
         library: At { file: "src/embedding/formula.rs", mark: "ANCHOR: embedding" },
         grading: Grading::Invariants {
@@ -72,6 +75,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/backward",
         subject: "the gradient by hand",
         place: "embedding/backward",
+        needs: &[],
         chapter: "embedding#gradient",
         library: At { file: "src/embedding/formula.rs", mark: "ANCHOR: embedding" },
         grading: Grading::Invariants {
@@ -93,6 +97,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/types",
         subject: "the width belongs to the type",
         place: "embedding/types",
+        needs: &["embedding/refuse", "embedding/forward"],
         chapter: "shapes#widths",
         library: At { file: "src/embedding/mod.rs", mark: "type Output =" },
         grading: Grading::Types(&TYPES),
@@ -101,6 +106,7 @@ pub static TASKS: &[Spec] = &[
         name: "embedding/property",
         subject: "an invariant of your own",
         place: "embedding/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/03_embedding.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },

@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "feedforward/size",
         subject: "the size between",
         place: "feedforward/size",
+        needs: &[],
         chapter: "feedforward#size",
         library: At { file: "src/feedforward/formula.rs", mark: "ANCHOR: ffn_hidden_size" },
         grading: Grading::Invariants {
@@ -24,6 +25,7 @@ pub static TASKS: &[Spec] = &[
         name: "feedforward/forward",
         subject: "the forward pass, and its gradient on the tape",
         place: "feedforward/forward",
+        needs: &[],
         chapter: "feedforward#definition",
         library: At { file: "src/feedforward/mod.rs", mark: "fn try_forward(" },
         grading: Grading::Invariants {
@@ -57,6 +59,7 @@ pub static TASKS: &[Spec] = &[
         name: "feedforward/gate-backward",
         subject: "the gate's gradient by hand",
         place: "feedforward/gate-backward",
+        needs: &[],
         chapter: "feedforward#gradient",
         library: At { file: "src/feedforward/formula.rs", mark: "fn gate_backward<" },
         grading: Grading::Invariants {

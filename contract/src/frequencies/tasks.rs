@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/interpolation",
         subject: "one number for all planes",
         place: "frequencies/interpolation",
+        needs: &[],
         chapter: "frequencies#interpolation",
         library: At { file: "src/frequencies/formula.rs", mark: "pub fn interpolated(" },
         grading: Grading::Invariants {
@@ -20,6 +21,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/ntk",
         subject: "one base for all planes",
         place: "frequencies/ntk",
+        needs: &[],
         chapter: "frequencies#ntk",
         library: At { file: "src/frequencies/formula.rs", mark: "pub fn ntk(" },
         grading: Grading::Invariants {
@@ -37,6 +39,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/dynamic",
         subject: "a base by the length of the text",
         place: "frequencies/dynamic",
+        needs: &["frequencies/ntk"],
         chapter: "frequencies#dynamic",
         library: At { file: "src/frequencies/formula.rs", mark: "pub fn dynamic_ntk(" },
         grading: Grading::Invariants {
@@ -55,6 +58,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/longrope",
         subject: "two lists, and a scale",
         place: "frequencies/longrope",
+        needs: &[],
         chapter: "frequencies#longrope",
         library: At { file: "src/frequencies/long.rs", mark: "pub fn longrope(" },
         grading: Grading::Invariants {
@@ -72,6 +76,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/yarn",
         subject: "a ramp over the planes, and a scale",
         place: "frequencies/yarn",
+        needs: &[],
         chapter: "frequencies#yarn",
         library: At { file: "src/frequencies/yarn.rs", mark: "pub fn yarn(" },
         grading: Grading::Invariants {
@@ -91,6 +96,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/llama3",
         subject: "three bands of planes",
         place: "frequencies/llama3",
+        needs: &[],
         chapter: "frequencies#llama3",
         library: At { file: "src/frequencies/formula.rs", mark: "pub fn llama3(" },
         grading: Grading::Invariants {
@@ -109,6 +115,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/turn",
         subject: "the rotation of a part of a head, with a scale",
         place: "frequencies/turn",
+        needs: &[],
         chapter: "frequencies#turning",
         library: At { file: "src/rope/tables.rs", mark: "pub fn from_turns(" },
         grading: Grading::Invariants {
@@ -129,6 +136,7 @@ pub static TASKS: &[Spec] = &[
         name: "frequencies/gradient",
         subject: "the gradients of x and of the frequencies by hand",
         place: "frequencies/gradient",
+        needs: &[],
         chapter: "frequencies#gradient",
         library: At { file: "src/frequencies/learnable/formula.rs", mark: "fn theta_backward<" },
         grading: Grading::Invariants {

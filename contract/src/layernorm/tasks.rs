@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "layernorm/forward",
         subject: "the forward pass",
         place: "layernorm/forward",
+        needs: &[],
         chapter: "layernorm#definition",
         library: At { file: "src/layernorm/formula.rs", mark: "ANCHOR: layernorm_forward" },
         grading: Grading::Invariants {
@@ -34,6 +35,7 @@ pub static TASKS: &[Spec] = &[
         name: "layernorm/tape",
         subject: "the gradient that the tape gives",
         place: "layernorm/forward",
+        needs: &[],
         chapter: "layernorm#gradient",
         library: At { file: "src/layernorm/formula.rs", mark: "ANCHOR: layernorm_backward" },
         grading: Grading::Invariants {
@@ -52,6 +54,7 @@ pub static TASKS: &[Spec] = &[
         name: "layernorm/backward",
         subject: "the gradient by hand",
         place: "layernorm/backward",
+        needs: &[],
         chapter: "layernorm#gradient",
         library: At { file: "src/layernorm/formula.rs", mark: "ANCHOR: layernorm_backward" },
         grading: Grading::Invariants {
@@ -72,6 +75,7 @@ pub static TASKS: &[Spec] = &[
         name: "layernorm/property",
         subject: "an invariant of your own",
         place: "layernorm/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/20_layernorm.rs", mark: "//!" },
         grading: Grading::Property { needed: 15 },

@@ -8,6 +8,7 @@ pub static TASKS: &[Spec] = &[
         name: "loss/shift",
         subject: "inputs and targets of a text",
         place: "loss/shift",
+        needs: &[],
         chapter: "loss#shift",
         library: At { file: "src/loss/formula.rs", mark: "ANCHOR: next_tokens" },
         grading: Grading::Invariants {
@@ -25,6 +26,7 @@ pub static TASKS: &[Spec] = &[
         name: "loss/forward",
         subject: "the loss, and its gradient on the tape",
         place: "loss/forward",
+        needs: &[],
         chapter: "loss#definition",
         library: At { file: "src/loss/formula.rs", mark: "ANCHOR: cross_entropy" },
         grading: Grading::Invariants {
@@ -52,6 +54,7 @@ pub static TASKS: &[Spec] = &[
         name: "loss/backward",
         subject: "the gradient by hand",
         place: "loss/backward",
+        needs: &[],
         chapter: "loss#gradient",
         library: At { file: "src/loss/formula.rs", mark: "fn entropy_backward<" },
         grading: Grading::Invariants {
@@ -71,6 +74,7 @@ pub static TASKS: &[Spec] = &[
         name: "loss/perplexity",
         subject: "the perplexity of a text in parts",
         place: "loss/perplexity",
+        needs: &[],
         chapter: "loss#perplexity",
         library: At { file: "src/loss/mod.rs", mark: "pub fn perplexity(" },
         grading: Grading::Invariants {

@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/uniform",
         subject: "the first gamma",
         place: "norm/uniform",
+        needs: &[],
         chapter: "norm#initial-values",
         library: At { file: "src/init.rs", mark: "fn uniform<" },
         grading: Grading::Invariants {
@@ -21,6 +22,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/forward",
         subject: "the forward pass",
         place: "norm/forward",
+        needs: &[],
         chapter: "norm#definition",
         library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_forward" },
         grading: Grading::Invariants {
@@ -46,6 +48,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/tape",
         subject: "the gradient that the tape gives",
         place: "norm/forward",
+        needs: &[],
         chapter: "norm#tape",
         library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_backward" },
         grading: Grading::Invariants {
@@ -58,6 +61,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/backward",
         subject: "the gradient by hand",
         place: "norm/backward",
+        needs: &[],
         chapter: "norm#gradient",
         library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_backward" },
         grading: Grading::Invariants {
@@ -75,6 +79,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/half",
         subject: "half precision",
         place: "norm/half",
+        needs: &["norm/forward"],
         chapter: "norm#precision",
         library: At { file: "src/norm/formula.rs", mark: "ANCHOR: norm_forward" },
         grading: Grading::Invariants {
@@ -91,6 +96,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/types",
         subject: "groups that do not fit must not compile",
         place: "norm/types",
+        needs: &[],
         chapter: "shapes#const-assertions",
         library: At { file: "src/norm/mod.rs", mark: "const fn assert_groups(" },
         grading: Grading::Types(&TYPES),
@@ -99,6 +105,7 @@ pub static TASKS: &[Spec] = &[
         name: "norm/property",
         subject: "an invariant of your own",
         place: "norm/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/02_norm.rs", mark: "//!" },
         grading: Grading::Property { needed: 20 },

@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/shard-range",
         subject: "who owns which ids",
         place: "parallel/shard-range",
+        needs: &[],
         chapter: "parallel#ranges",
         library: At { file: "src/parallel/shards.rs", mark: "pub fn shard_range(" },
         grading: Grading::Invariants {
@@ -27,6 +28,7 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/initial",
         subject: "the first rows of a rank",
         place: "parallel/initial",
+        needs: &["embedding/initial", "parallel/shard-range"],
         chapter: "parallel#initial-values",
         library: At { file: "src/parallel/mod.rs", mark: "impl ParallelVocabEmbeddingConfig" },
         grading: Grading::Invariants {
@@ -45,6 +47,12 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/forward",
         subject: "a rank's part of the lookup",
         place: "parallel/forward",
+        needs: &[
+            "embedding/initial",
+            "embedding/refuse",
+            "parallel/shard-range",
+            "parallel/initial",
+        ],
         chapter: "parallel#lookup",
         library: At { file: "src/parallel/formula.rs", mark: "ANCHOR: parallel" },
         grading: Grading::Invariants {
@@ -76,6 +84,7 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/backward",
         subject: "the gradient by hand",
         place: "parallel/backward",
+        needs: &["parallel/shard-range"],
         chapter: "parallel#gradient",
         library: At { file: "src/parallel/formula.rs", mark: "ANCHOR: parallel" },
         grading: Grading::Invariants {
@@ -98,6 +107,7 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/types",
         subject: "uneven shards must not compile",
         place: "parallel/types",
+        needs: &[],
         chapter: "shapes#const-assertions",
         library: At { file: "src/parallel/mod.rs", mark: "const fn assert_shards(" },
         grading: Grading::Types(&TYPES),
@@ -106,6 +116,7 @@ pub static TASKS: &[Spec] = &[
         name: "parallel/property",
         subject: "an invariant of your own",
         place: "parallel/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/04_parallel.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },

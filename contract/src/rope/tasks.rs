@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/frequencies",
         subject: "the frequencies",
         place: "rope/frequencies",
+        needs: &[],
         chapter: "rope#frequencies",
         library: At { file: "src/rope/frequencies.rs", mark: "ANCHOR: frequencies" },
         grading: Grading::Invariants {
@@ -29,6 +30,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/tables",
         subject: "the tables",
         place: "rope/tables",
+        needs: &["rope/frequencies"],
         chapter: "rope#tables",
         library: At {
             file: "src/rope/tables.rs",
@@ -52,6 +54,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/rotate",
         subject: "the rotation",
         place: "rope/rotate",
+        needs: &[],
         chapter: "rope#rotation",
         library: At { file: "src/rope/formula.rs", mark: "ANCHOR: rope_forward" },
         grading: Grading::Invariants {
@@ -74,6 +77,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/backward",
         subject: "the gradient by hand",
         place: "rope/backward",
+        needs: &["rope/rotate"],
         chapter: "rope#gradient",
         library: At { file: "src/rope/formula.rs", mark: "ANCHOR: rope_backward" },
         grading: Grading::Invariants {
@@ -92,6 +96,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/interleave",
         subject: "adjacent pairs",
         place: "rope/interleave",
+        needs: &[],
         chapter: "rope#layouts",
         library: At { file: "src/rope/layouts.rs", mark: "pub fn half_split_to_interleaved<" },
         grading: Grading::Invariants {
@@ -104,6 +109,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/back",
         subject: "and back",
         place: "rope/back",
+        needs: &["rope/rotate", "rope/interleave"],
         chapter: "rope#layouts",
         library: At { file: "src/rope/layouts.rs", mark: "pub fn interleaved_to_half_split<" },
         grading: Grading::Invariants {
@@ -122,6 +128,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/ratio",
         subject: "the ratio for a long call",
         place: "rope/ratio",
+        needs: &[],
         chapter: "rope#long-calls",
         library: At { file: "src/rope/frequencies.rs", mark: "pub fn ratio_for_length(" },
         grading: Grading::Invariants {
@@ -138,6 +145,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/module",
         subject: "the module and its cache",
         place: "rope/module",
+        needs: &["rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio"],
         chapter: "rope#long-calls",
         library: At { file: "src/rope/mod.rs", mark: "ANCHOR: long_call" },
         grading: Grading::Invariants {
@@ -170,6 +178,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/types",
         subject: "heads that can't be turned must not compile",
         place: "rope/types",
+        needs: &[],
         chapter: "shapes#const-assertions",
         library: At { file: "src/rope/mod.rs", mark: "pub(crate) const fn assert_head(" },
         grading: Grading::Types(&TYPES),
@@ -178,6 +187,7 @@ pub static TASKS: &[Spec] = &[
         name: "rope/property",
         subject: "an invariant of your own",
         place: "rope/property",
+        needs: &[],
         chapter: "testing#properties",
         library: At { file: "tests/suite/05_rope.rs", mark: "//!" },
         grading: Grading::Property { needed: 30 },

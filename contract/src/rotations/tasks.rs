@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/xpos",
         subject: "a rotation that fades",
         place: "rotations/xpos",
+        needs: &[],
         chapter: "rotations#xpos",
         library: At { file: "src/rotations/formula.rs", mark: "ANCHOR: xpos_scale" },
         grading: Grading::Invariants {
@@ -28,6 +29,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/two-axes",
         subject: "a position of several numbers",
         place: "rotations/two-axes",
+        needs: &[],
         chapter: "rotations#axial",
         library: At { file: "src/rotations/formula.rs", mark: "ANCHOR: axial_planes" },
         grading: Grading::Invariants {
@@ -52,6 +54,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/types",
         subject: "sections that do not fill a head must not compile",
         place: "rotations/types",
+        needs: &[],
         chapter: "rotations#axial",
         library: At { file: "src/rotations/axial.rs", mark: "pub fn new(config: AxialRopeConfig)" },
         grading: Grading::Types(&TYPES),
@@ -60,6 +63,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/linear",
         subject: "attention without a softmax",
         place: "rotations/linear",
+        needs: &[],
         chapter: "rotations#linear",
         library: At { file: "src/rotations/formula.rs", mark: "ANCHOR: linear_attention" },
         grading: Grading::Invariants {
@@ -92,6 +96,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/running",
         subject: "the same as a state that runs",
         place: "rotations/running",
+        needs: &[],
         chapter: "rotations#running",
         library: At { file: "src/rotations/running.rs", mark: "ANCHOR: linear_attention_running" },
         grading: Grading::Invariants {
@@ -109,6 +114,7 @@ pub static TASKS: &[Spec] = &[
         name: "rotations/relative",
         subject: "what is relative",
         place: "rotations/relative",
+        needs: &[],
         chapter: "rotations#relative",
         library: At { file: "tests/suite/28_rotations.rs", mark: "//!" },
         grading: Grading::Property { needed: 12 },

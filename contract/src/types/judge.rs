@@ -4,7 +4,7 @@ use super::programs::{ASSERTION, Compiled, Compiler, compile};
 use super::sizes::sizes_of;
 use super::{By, Keeps, Rule};
 use crate::breach::{Breach, Fault, Verdict};
-use crate::grade::{Grade, is_todo};
+use crate::grade::{Grade, NO_COMPILER, is_todo};
 use crate::run::Run;
 use crate::task::Task;
 
@@ -49,7 +49,7 @@ pub fn judge(
         Err(error) => {
             let what = format!("rustc can't be run: {error}");
             let sentence = "The programs of the task are compiled against your crate.";
-            grade.fail("types/compiler", sentence, broken("", what));
+            grade.fail(NO_COMPILER, sentence, broken("", what));
         }
     }
     // The line that the starter has in the task's place.

@@ -62,6 +62,16 @@ fn called_and_wrong(tasks: &mut [TaskRecord], taken: &Taken) {
         .map(|task| (task.component().to_string(), task.grade.task.clone(), task.name.clone()))
         .collect();
     for task in tasks.iter_mut().filter(|task| failed(&&**task) && !is_without_answer(task)) {
+        let needs = registry::task(&task.name).map_or(&[][..], |task| task.needs);
+        if let Some((_, number, name)) =
+            wrong.iter().find(|(.., name)| needs.contains(&name.as_str()))
+        {
+            let words = format!(
+                "this task calls task {number} ({name}), which is wrong. Fix that one first."
+            );
+            task.report.push_str(&row("perhaps", &words));
+            continue;
+        }
         let own = task.component().to_string();
         let Some(text) = taken.files.get(own.as_str()) else { continue };
         let calls = |slug: &str| {
@@ -216,6 +226,19 @@ mod tests {
         let told = |at: usize| tasks[at].report.contains(&words);
         assert_eq!([0, 1, 2, 3].map(told), [false, true, true, false]);
         assert!([0, 3].iter().all(|at| !tasks[*at].report.contains("Mend that one first")));
+    }
+
+    #[test]
+    fn the_first_that_is_wrong_is_named_to_those_that_call_it() {
+        let mut tasks: Vec<TaskRecord> = ["rope/frequencies", "rope/tables", "rope/ratio"]
+            .map(|name| failed(name, "a/rule", "off by 1"))
+            .into();
+        let taken = Taken { files: [("rope", file("any", "f()"))].into(), ..Taken::default() };
+        blame(&mut tasks, &taken, |_| None);
+        let told = |at: usize| {
+            tasks[at].report.contains("calls task 4.1 (rope/frequencies), which is wrong")
+        };
+        assert_eq!([0, 1, 2].map(told), [false, true, false]);
     }
 
     #[test]

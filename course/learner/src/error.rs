@@ -66,13 +66,13 @@ pub enum Error {
     #[error("{0}")]
     DoesNotCompile(Box<CompileError>),
 
-    /// A task's place in a file is not marked.
+    /// A task's place in a file is not marked, or the file can't be read.
     #[error(
         "task {name} has no place in {file}\n\
          rule      a task stands between `// task {name}: begin` and `// task {name}: end`\n\
          expected  each of the two lines once\n\
          got       {problem}\n\
-         to do     put the lines back, or start the whole file again: `cargo course reset \
+         to do     put it right, or start the whole file again: `cargo course reset \
          {component}` (it keeps a copy of yours)"
     )]
     Markers {
@@ -128,8 +128,4 @@ pub enum Error {
         /// What was said.
         reason: String,
     },
-
-    /// Saves can't be seen.
-    #[error("can't watch exercises/src: {0}; run `cargo course check` after each save instead")]
-    Watch(String),
 }

@@ -22,8 +22,8 @@ use std::path::PathBuf;
 /// embeddings, GroupRMSNorm and RoPE at work.
 ///
 /// Without a command, the course opens: the book is served on this machine's own address, and the
-/// board shows what is done, what is next, and what is wrong with it. It grades again at each save.
-/// Leave it with q.
+/// board shows what is done, what is next, and what is wrong with it. It grades again at each save,
+/// and when you press r. Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -110,6 +110,7 @@ pub struct TourArguments {
 Examples:
   cargo course check                 all tasks
   cargo course check norm/forward    one task
+  cargo course check 1.2 1.3 rope    two tasks and a component
   cargo course check norm --watch    a component, again at each save
   cargo course check norm.rs:70      what is written there, as editors name it
   cargo course check --json -        the grades for a script
@@ -120,8 +121,8 @@ Exit codes:
   2  an unknown task, a file that can't be written, code that does not
      compile")]
 pub struct CheckArguments {
-    /// A task (norm/forward, its number, or a line of its place) or a component (norm) [default: all tasks].
-    pub task: Option<String>,
+    /// Tasks (norm/forward, its number, or a line of its place) and components (norm) [default: all tasks].
+    pub tasks: Vec<String>,
 
     /// Grade again at each save, until Ctrl-C.
     #[arg(long)]
@@ -157,19 +158,21 @@ pub struct HintArguments {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit codes:
-  0  the task passes, and the two are shown
-  1  the task does not pass yet
+  0  each task passes, and the two are shown
+  1  a task does not pass yet
   2  an unknown task, code that does not compile")]
 pub struct DiffArguments {
-    /// A task, such as norm/forward, or its number.
-    pub task: String,
+    /// Tasks (norm/forward, or its number) and components (norm).
+    #[arg(required = true)]
+    pub tasks: Vec<String>,
 }
 
 /// Put the starter back in a task's place. Your file is kept in exercises/backups.
 #[derive(Debug, Args)]
 pub struct ResetArguments {
-    /// A task (norm/forward, or its number), or a component (norm) for its whole file.
-    pub task: String,
+    /// Tasks (norm/forward, or its number), and components (norm) for their whole files.
+    #[arg(required = true)]
+    pub tasks: Vec<String>,
 }
 
 /// Show which known bug is caught by which invariant.

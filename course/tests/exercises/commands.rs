@@ -1,10 +1,11 @@
 //! The commands around the exercises, as a learner runs them.
 
 use crate::scratch::{Said, Scratch};
+use contract::grade::Grade;
 use contract::registry::TASKS;
-use contract::task::Task;
+use contract::task::{Grading, Task};
 use learner::exercise::Workspace;
-use learner::exercise::source::{Source, find, replaced};
+use learner::exercise::source::{Source, region, replaced};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -87,7 +88,7 @@ fn one_empty_place_is_red() {
         let tasks = TASKS.iter().filter(|task| task.component == source.slug);
         for place in tasks.map(|task| task.place).collect::<BTreeSet<_>>() {
             let starter = source.starter_region(place).unwrap();
-            let region = find(source, &text, place).unwrap();
+            let region = region(&text, place).unwrap();
             let lines = match (starter.trim_start().starts_with(TODO), of_types) {
                 (true, false) => {
                     let asked = "std::env::var(\"EMPTY\").as_deref()";
@@ -103,12 +104,26 @@ fn one_empty_place_is_red() {
     };
     let is_red = |scratch: &Scratch, task: &Task| {
         let json = scratch.file("grades.json");
-        let arguments = ["check", task.name, "--json", json.to_str().unwrap()];
+        // One that may call it, and does not in the solution, has nothing to wait for.
+        let calls =
+            |other: &&Task| other.needs.contains(&task.name) && other.name != "frequencies/dynamic";
+        let calling: Vec<&str> = TASKS.iter().filter(calls).map(|other| other.name).collect();
+        let arguments =
+            [&["check", task.name][..], &calling, &["--json", json.to_str().unwrap()]].concat();
         let said = scratch.command(&arguments).env("EMPTY", task.place).output().unwrap();
         let said = Said::new(said).ends_with(1);
-        let grades: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
-        assert_eq!(grades[0]["task"], task.number, "{said:#?}");
-        assert_eq!(grades[0]["passed"], false, "{}: {} is empty: {said:#?}", task.name, task.place);
+        let grades: Vec<Grade> = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+        assert_eq!(grades.len(), 1 + calling.len(), "{said:#?}");
+        for grade in &grades {
+            let of = TASKS.iter().find(|of| of.number == grade.task).unwrap();
+            assert!(!grade.passed, "{}: {} is empty: {said:#?}", of.name, task.place);
+            let types = matches!(of.grading, Grading::Types(_)) || task.place.ends_with("/types");
+            assert!(
+                of.name == task.name || types || grade.waits_for(of) == Some(task.place),
+                "{}: {grade:?}",
+                of.name
+            );
+        }
     };
     for of_types in [false, true] {
         let scratch = Scratch::with(|source| empty(source, of_types));
@@ -133,6 +148,8 @@ fn bad_input_is_refused_before_anything_is_built() {
         }
         assert!(said.out.is_empty());
     }
+    let said = run(&["check", "norm", "9.9"]).ends_with(2);
+    assert!(said.err.contains("no task is called \"9.9\""), "{said:#?}");
     let said = run(&["hint", "norm"]).ends_with(2);
     assert!(said.err.contains("names several tasks"), "{said:#?}");
     for path in ["/no/such/folder/grades.json", std::env::temp_dir().to_str().unwrap()] {
@@ -323,6 +340,63 @@ fn reset_restores_and_keeps_a_copy() {
 }
 
 #[test]
+fn several_names_are_one_command() {
+    let scratch = Scratch::with_starters();
+    let file = "exercises/src/norm.rs";
+    let starter = scratch.read(file);
+    scratch.change(file, "todo!(\"task norm/uniform\")", "vec![0.0; n] // mine");
+    scratch.change(file, "todo!(\"task norm/half\")", "x // mine");
+    let mine = scratch.read(file);
+    // Nothing is changed if one of them can't be.
+    scratch.run(&["reset", "norm/uniform", "norm/hafl"]).ends_with(2);
+    assert_eq!(scratch.read(file), mine);
+    scratch.run(&["reset", "norm/uniform", "1.5", "embedding"]).ends_with(0);
+    assert_eq!(scratch.read(file), starter);
+
+    let said = scratch.run(&["check", "1.2", "loss", "norm/forward", "rope/ratio"]).ends_with(1);
+    let line = |number: &str| said.out.matches(&format!("  to do   {number} ")).count();
+    let shown = ["1.2", "4.7", "8.1", "8.4"].map(line);
+    assert_eq!((shown, line("1.1")), ([1; 4], 0), "{said:#?}");
+    assert!(said.out.contains("0 of 6 tasks done"), "{said:#?}");
+    let said = scratch.run(&["check", "norm", "9.9"]).ends_with(2);
+    assert!(said.err.contains("no task is called \"9.9\""), "{said:#?}");
+    let said = scratch.run(&["diff", "1.1", "1.2"]).ends_with(1);
+    assert_eq!(said.out.matches("does not pass yet").count(), 2, "{said:#?}");
+}
+
+/// A file that is gone, empty, or cut off in the middle.
+#[test]
+fn a_file_that_is_not_whole_is_told_in_few_words() {
+    let scratch = Scratch::with_starters();
+    let file = "exercises/src/norm.rs";
+    let half = scratch.read(file);
+    let half = &half[..half.len() / 2];
+    for (text, marks) in [("", 0), (half, 0)] {
+        std::fs::write(scratch.file(file), text).unwrap();
+        let said = scratch.run(&["check", "norm"]).ends_with(2);
+        assert!(said.err.contains(file) && said.err.contains("to do "), "{said:#?}");
+        assert_eq!(said.out.matches("is missing").count(), marks, "{said:#?}");
+    }
+    // It compiles, and all marks of it are gone.
+    let marked = Scratch::read(&scratch, "exercises/norm/starter.rs");
+    let bare: String = marked
+        .lines()
+        .filter(|line| !line.contains("// task "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    std::fs::write(scratch.file(file), bare).unwrap();
+    let said = scratch.run(&["check", "norm"]).ends_with(1);
+    assert_eq!(said.out.matches("cargo course reset norm`").count(), 1, "{said:#?}");
+    std::fs::remove_file(scratch.file(file)).unwrap();
+    for command in ["reset", "diff"] {
+        let said = scratch.run(&[command, "norm/uniform"]).ends_with(2);
+        assert!(said.err.contains("cargo course reset norm`"), "{said:#?}");
+    }
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    assert_eq!(scratch.read(file), marked);
+}
+
+#[test]
 fn hints_come_in_tiers() {
     let scratch = Scratch::with_starters();
     let said = scratch.run(&["hint", "1.2"]).ends_with(0);
@@ -364,7 +438,7 @@ fn a_save_is_graded_also_during_a_run() {
     assert!(verdict().starts_with("  to do"));
 
     let starter = scratch.read(&norm.file());
-    let place = find(&norm, &starter, "norm/uniform").unwrap();
+    let place = region(&starter, "norm/uniform").unwrap();
     let save = |lines: &str| {
         std::fs::write(scratch.file(&norm.file()), replaced(&starter, &place, lines)).unwrap();
     };

@@ -1,6 +1,7 @@
 //! Plausible mistakes, written with dfdx as a learner would write them, are called by their names.
 
 use crate::scratch::{Said, Scratch};
+use contract::registry::TASKS;
 use serde_json::Value;
 
 /// A change of the model solutions, and what the autograder must say of it.
@@ -160,6 +161,52 @@ fn mistakes_are_named() {
         }
     }
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+/// Blame goes to the first task that is wrong. What calls it waits, also where it is checked alone.
+#[test]
+fn who_calls_what_is_wrong_waits_for_it() {
+    let scratch = Scratch::with_solutions();
+    let solutions = ["rope", "attention", "norm"].map(|slug| {
+        let file = format!("exercises/src/{slug}.rs");
+        (scratch.read(&file), file)
+    });
+    let wrong = [
+        ("rope/frequencies", "2.0 * i as f64 / d)).collect", "2.0 * (i + 1) as f64 / d)).collect"),
+        ("attention/mask", "j <= p + i", "j < p + i"),
+        ("norm/forward", "(mean_square + self.eps as f32).sqrt()", "mean_square + self.eps as f32"),
+    ];
+    for ((task, from, to), (solution, file)) in wrong.into_iter().zip(&solutions) {
+        scratch.write(file, solution);
+        scratch.change(file, from, to);
+        for grade in grades(&scratch, &[], 1) {
+            let name = TASKS.iter().find(|task| task.number == grade["task"]).unwrap().name;
+            assert_eq!(
+                grade["passed"] == false && grade["waits"].is_null(),
+                name == task,
+                "{task}: {grade}"
+            );
+            assert!(grade["waits"].is_null() || grade["waits"] == task, "{task}: {grade}");
+        }
+        let later = TASKS
+            .iter()
+            .find(|later| later.needs.contains(&task) || later.place == task && later.name != task);
+        let later = later.unwrap().name;
+        let said = scratch.run(&["check", later]).ends_with(1);
+        let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains(&format!("to do {task} first: this task calls it, and it is wrong")),
+            "{said:#?}"
+        );
+        assert!(
+            words.contains(&format!(
+                "waits {}",
+                TASKS.iter().find(|t| t.name == later).unwrap().number
+            )),
+            "{said:#?}"
+        );
+        scratch.write(file, solution);
+    }
 }
 
 /// A judge sees values, and the tape's are right.

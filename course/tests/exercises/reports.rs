@@ -1,6 +1,6 @@
 //! What is said beside the grades: where code does not compile, which mark is gone, and what was printed.
 
-use crate::scratch::Scratch;
+use crate::scratch::{Said, Scratch};
 
 const NORM: &str = "exercises/src/norm.rs";
 
@@ -49,6 +49,65 @@ fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
     }
     let said = scratch.run(&["check", "1.1"]).ends_with(0);
     assert!(!said.out.contains("is missing"), "{said:#?}");
+}
+
+/// However a task ends, the code's own lines are shown: of many the first and the last.
+#[test]
+fn what_the_code_prints_is_shown_for_every_ending() {
+    let scratch = Scratch::with_solutions();
+    let begin = "    // task norm/uniform: begin\n";
+    let deep = "#[allow(unconditional_recursion)] fn deep(n: u64) -> u64 { std::hint::black_box([n; 99]); 1 + deep(n + 1) }";
+    let endings = [
+        ("", "ok "),
+        ("if n > 0 { return vec![9.0; n]; }", "expected"),
+        ("panic!(\"my panic\");", "panicked: my panic"),
+        ("loop {}", "it did not end in 2 seconds"),
+        ("std::process::exit(0);", "Look for `exit(0)`"),
+        ("std::process::exit(3);", "Look for `exit(3)`"),
+        ("std::process::abort();", "Look for `abort`"),
+        (&format!("{deep}\n    deep(n as u64);"), "it ran out of stack"),
+        ("todo!(\"later\");", "fill in task norm/uniform"),
+    ];
+    let solution = scratch.read(NORM);
+    for (ending, words) in endings {
+        let lines = format!(
+            "    println!(\"my first line\");\n    for i in 0..50 {{ eprintln!(\"line {{i}}\"); }}\n    \
+             println!(\"my last line\");\n    {ending}\n"
+        );
+        scratch.write(NORM, &solution.replacen(begin, &format!("{begin}{lines}"), 1));
+        let mut check = scratch.command(&["check", "norm/uniform"]);
+        let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap());
+        let flat = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = flat.contains("my first line")
+            && flat.contains("lines left out]")
+            && flat.contains("my last line");
+        assert!(shown && flat.contains(words), "{ending}: {said:#?}");
+        assert!(said.out.lines().count() < 50, "{said:#?}");
+    }
+    scratch.write(NORM, &solution);
+}
+
+/// A million lines take time, and none of a task's own.
+#[test]
+fn who_prints_much_is_graded_or_told_so() {
+    let scratch = Scratch::with_solutions();
+    let begin = "    // task norm/uniform: begin\n";
+    let prints =
+        |times: &str| format!("{begin}    {times} {{ println!(\"one of many lines\"); }}\n");
+    let once = "static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| for _ in 0..1_000_000 { println!(\"one of many lines\"); });\n";
+    let solution = scratch.read(NORM);
+    scratch.write(NORM, &solution.replacen(begin, &format!("{begin}    {once}"), 1));
+    let said = scratch.run(&["check", "norm/uniform"]).ends_with(0);
+    assert!(said.out.contains("[999,984 lines left out]"), "{said:#?}");
+    scratch.write(NORM, &solution.replacen(begin, &prints("loop"), 1));
+    let mut check = scratch.command(&["check", "norm/uniform"]);
+    let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap()).ends_with(1);
+    assert!(
+        said.out.contains("It printed ") && said.out.contains("one of many lines"),
+        "{said:#?}"
+    );
+    scratch.write(NORM, &solution);
 }
 
 #[test]

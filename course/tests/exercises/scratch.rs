@@ -75,6 +75,11 @@ impl Scratch {
         command
     }
 
+    /// Where its crates and programs are built.
+    pub fn built(&self) -> PathBuf {
+        target().join("debug/deps")
+    }
+
     /// Cargo in the copy.
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new(env!("CARGO"));

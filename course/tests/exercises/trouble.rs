@@ -129,6 +129,44 @@ fn killed_at_a_hundred_moments_nothing_of_the_learners_is_lost() {
     );
 }
 
+/// An edit during a run builds the program again, and cargo takes the old one away first.
+#[test]
+fn who_grades_keeps_what_he_grades_with() {
+    let scratch = Scratch::with_solutions();
+    let file = "exercises/src/norm.rs";
+    let wait = "static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| { std::fs::write(std::env::var(\"RUNS\").unwrap(), \"\").unwrap(); \
+                std::thread::sleep(std::time::Duration::from_secs(2)) });
+    let mut random = Mt";
+    scratch.change(file, "let mut random = Mt", wait);
+    let (runs, json) = (scratch.file("runs"), scratch.file("grades.json"));
+    let _ = std::fs::remove_file(&runs);
+    let tasks =
+        ["check", "norm/uniform", "norm/types", "norm/forward", "embedding/types", "--json"];
+    let mut check = scratch.command(&[&tasks[..], &[json.to_str().unwrap()]].concat());
+    let check = check.env("RUNS", &runs).env("RUST_TEST_THREADS", "1");
+    let check = check.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !runs.exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // In the middle of the first task, all that cargo would remove is gone.
+    let mut removed = 0;
+    for entry in scratch.built().read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if ["autograder-", "libexercises-", "libjudge"].iter().any(|begin| name.starts_with(begin))
+        {
+            std::fs::remove_file(path).unwrap();
+            removed += 1;
+        }
+    }
+    assert!(removed > 2, "{removed} files");
+    let said = Said::new(check.wait_with_output().unwrap()).ends_with(0);
+    assert!(said.out.contains("4 of 4 tasks done"), "{said:#?}");
+    // And the next run builds them again.
+    scratch.run(&["check", "norm/types"]).ends_with(0);
+}
+
 #[test]
 fn several_resets_at_once_keep_what_was_there() {
     let scratch = Scratch::with_solutions();

@@ -14,6 +14,8 @@ use std::process::ExitCode;
 pub const TASK: &str = "QUADRIVIUM_TASK";
 /// The file for what comes out.
 pub const ANSWER: &str = "QUADRIVIUM_ANSWER";
+/// Where the crates are that the learner's depends on.
+pub const CRATES: &str = "QUADRIVIUM_CRATES";
 
 /// What a child is asked to do.
 pub struct Order {
@@ -33,6 +35,11 @@ pub fn asked_for() -> Option<Order> {
 
 /// Does it: writes the grade, or the words of a refusal.
 pub fn run(order: &Order) -> ExitCode {
+    // Who finds no file knows that this process could not begin.
+    if let Err(error) = std::fs::write(&order.answer, "") {
+        eprintln!("the answer can't be written: {error}");
+        return ExitCode::FAILURE;
+    }
     contract::panics::silence();
     // Indented as the parent writes them: the other way would be compiled beside it, for every verdict.
     let text = match order.shown {

@@ -8,6 +8,7 @@ extern crate judge as _;
 
 mod child;
 mod judge;
+mod own;
 mod parent;
 mod process;
 mod property;

@@ -1,8 +1,9 @@
 //! The process that the learner starts: one child per task, then points and a report.
 
+use crate::own::Own;
 use crate::{process, property};
 use contract::grade::Grade;
-use contract::registry::{TASKS, tasks_called};
+use contract::registry::{self, TASKS, tasks_called};
 use contract::report::report;
 use contract::task::{Grading, Task};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -10,17 +11,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where to write all grades as JSON.
 const JSON: &str = "QUADRIVIUM_JSON";
 
-/// Lines of the learner's own output that are shown.
-const PRINTED: usize = 20;
+/// Columns of a report: as many as a terminal has, if nobody has made it wider.
+const WIDTH: usize = 80;
 
-/// What proptest says by itself begins so: how to store failures, how to shrink longer. A learner's property
-/// runs against every known bug, and would fill the report with it.
-const PROPTEST: &str = "proptest: ";
 type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
 
 /// Grades the tasks that the arguments select, in the manner of `cargo test`.
@@ -40,11 +38,20 @@ pub fn run() -> ExitCode {
         eprintln!("error: what is skipped is all that was named: nothing was graded.");
         return ExitCode::from(2);
     }
+    let judged = match Own::new() {
+        Ok(own) => {
+            Arc::new(Judged { own, grades: TASKS.iter().map(|_| OnceLock::new()).collect() })
+        }
+        Err(error) => {
+            eprintln!("error: the system does not say where this program is: {error}");
+            return ExitCode::from(2);
+        }
+    };
     let grades = Grades::default();
     let trials = selected.into_iter().map(|place| {
-        let (grades, task) = (grades.clone(), &TASKS[place]);
+        let (judged, grades, task) = (judged.clone(), grades.clone(), &TASKS[place]);
         Trial::test(format!("{} {}", task.number, task.name), move || {
-            let grade = grade(task);
+            let grade = judged.grade(task);
             let passed = grade.passed;
             grades.lock().expect("no test panics").insert(place, grade);
             if passed { Ok(()) } else { Err(Failed::without_message()) }
@@ -92,14 +99,17 @@ fn summary(grades: &BTreeMap<usize, Grade>) {
     println!("{} of {} tasks done, {points} of {all} points", passed.count(), grades.len());
     // Code that is wrong is more urgent than code that is not there.
     let failed = || grades.iter().filter(|(_, grade)| !grade.passed);
-    if let Some((place, grade)) = failed().find(|(_, grade)| grade.begun).or(failed().next()) {
-        println!("\n{}\n", report(&TASKS[*place], grade));
+    let wrong = failed().find(|(_, grade)| grade.is_wrong());
+    if let Some((place, grade)) =
+        wrong.or(failed().find(|(_, grade)| grade.begun)).or(failed().next())
+    {
+        println!("\n{}\n", report(&TASKS[*place], grade, WIDTH));
     }
     if failed().count() == grades.len() && failed().all(|(_, grade)| !grade.begun) {
         println!("All red is how it starts: each task that you fill in turns green.");
     }
     for grade in grades.values().filter(|grade| grade.passed) {
-        grade.remarks.iter().for_each(|remark| println!("Task {}: {remark}", grade.task));
+        grade.on_passing().iter().for_each(|remark| println!("Task {}: {remark}", grade.task));
     }
 }
 
@@ -126,21 +136,33 @@ fn write_json(grades: &BTreeMap<usize, Grade>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Grades a task in a process of its own; a task about a property in one for each party.
-fn grade(task: &'static Task) -> Grade {
-    let graded = match task.grading {
-        Grading::Property { .. } => property::grade(task),
-        _ => process::ask(task, None).map(|(grade, printed)| with_output(grade, &printed)),
-    };
-    graded.unwrap_or_else(|grade| *grade)
+/// The grades so far. A task is judged once, whoever asks.
+struct Judged {
+    own: Own,
+    grades: Vec<OnceLock<Grade>>,
 }
 
-/// What the learner's code printed, as a remark.
-pub fn with_output(mut grade: Grade, printed: &str) -> Grade {
-    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with(PROPTEST)).collect();
-    if lines.iter().any(|line| !line.trim().is_empty()) {
-        let shown = lines[lines.len().saturating_sub(PRINTED)..].join("\n");
-        grade.remarks.push(format!("your code printed:\n{shown}"));
+impl Judged {
+    /// The grade of a task. One that is wrong waits for the first that it calls and that is wrong itself.
+    fn grade(&self, task: &'static Task) -> Grade {
+        let mut grade = self.alone(task).clone();
+        let first = grade.first_wrong(task, |name| Some(self.alone(registry::task(name)?)));
+        grade.waits = first.map(str::to_string);
+        grade
     }
-    grade
+
+    /// Judges a task in a process of its own; a task about a property in one for each party.
+    fn alone(&self, task: &'static Task) -> &Grade {
+        let place = TASKS.iter().position(|other| other.name == task.name).unwrap_or_default();
+        self.grades[place].get_or_init(|| {
+            let graded = match task.grading {
+                Grading::Property { .. } => property::grade(&self.own, task),
+                _ => process::ask::<Grade>(&self.own, task, None).map(|(mut grade, printed)| {
+                    grade.printed = printed.shown();
+                    grade
+                }),
+            };
+            graded.unwrap_or_else(|grade| *grade)
+        })
+    }
 }

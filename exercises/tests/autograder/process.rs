@@ -1,12 +1,15 @@
 //! Runs the learner's code in a process of its own, with a time limit.
 
 use crate::child;
+use crate::own::Own;
 use contract::grade::{Grade, Shown};
+use contract::printed::{Printed, with_commas};
 use contract::task::Task;
 use serde::de::DeserializeOwned;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, PipeReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use wait_timeout::ChildExt;
 
@@ -14,12 +17,18 @@ use wait_timeout::ChildExt;
 const SECONDS: &str = "QUADRIVIUM_SECONDS";
 const DEFAULT_SECONDS: u64 = 10;
 
+/// What a line costs that is printed, at least. So much is not counted as computing, up to the time limit once more.
+const LINE: Duration = Duration::from_micros(2);
+
+/// Whoever prints so many lines is told that they may be what takes the time.
+const MANY_LINES: u64 = 100_000;
+
 /// A failure that proptest keeps in a file would be tried first the next time: another grade for the same code.
 const NO_FAILURES_KEPT: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
 
 /// How a process ended that gave no answer.
 enum Lost {
-    NotStarted(io::Error),
+    NotStarted(String),
     Stopped(u64),
     Ended(ExitStatus),
 }
@@ -30,42 +39,83 @@ enum Lost {
 /// # Errors
 /// A grade that says why there is no answer.
 pub fn ask<T: DeserializeOwned>(
+    own: &Own,
     task: &'static Task,
     shown: Option<Shown>,
-) -> Result<(T, String), Box<Grade>> {
-    let (answer, printed) =
-        run(task, shown).unwrap_or_else(|error| (Err(Lost::NotStarted(error)), String::new()));
-    let (rule, sentence, what) = match answer {
+) -> Result<(T, Printed), Box<Grade>> {
+    let (answer, printed) = run(own, task, shown)
+        .unwrap_or_else(|error| (Err(Lost::NotStarted(error.to_string())), Printed::default()));
+    let mut grade = match answer {
         Ok(answer) => return Ok((answer, printed)),
-        Err(Lost::NotStarted(error)) => (
-            "autograder/process",
-            "The autograder starts a process for each task.",
-            format!("it can't be started: {error}"),
+        Err(Lost::NotStarted(why)) => Grade::not_started(
+            task,
+            format!("it can't be started: {why}. Was it removed meanwhile? Grade again"),
         ),
-        Err(Lost::Stopped(seconds)) => (
+        Err(Lost::Stopped(seconds)) => Grade::failed(
+            task,
             "autograder/time",
             "A task ends within its time limit.",
             format!(
-                "it did not end in {seconds} seconds of computing, so it was stopped. Is there a loop that does not \
-                 end, or does it wait for something? ({SECONDS}=60 sets another limit.)"
+                "it did not end in {seconds} seconds of computing, so it was stopped. {} ({SECONDS}=60 sets another \
+                 limit.)",
+                why_so_long(printed.lines())
             ),
         ),
-        Err(Lost::Ended(status)) => (
+        Err(Lost::Ended(status)) => Grade::failed(
+            task,
             "autograder/no-grade",
             "A task lets its process live.",
             format!(
-                "the process ended without a grade ({status}): your code ended it, or it ran out of \
-                 stack. Look for `exit`, `abort` and endless recursion."
+                "the process ended without a grade ({status}): {}",
+                why_ended(status, &printed)
             ),
         ),
     };
-    Err(Box::new(crate::parent::with_output(Grade::failed(task, rule, sentence, what), &printed)))
+    grade.printed = printed.shown();
+    Err(Box::new(grade))
+}
+
+fn why_so_long(lines: u64) -> String {
+    if lines < MANY_LINES {
+        return "Is there a loop that does not end, or does it wait for something?".to_string();
+    }
+    format!(
+        "It printed {} lines until then, and printing takes time: print less, such as for one input only. If it prints for \
+         ever, look for a loop that does not end.",
+        with_commas(lines)
+    )
+}
+
+/// What ends a process in this way.
+fn why_ended(status: ExitStatus, printed: &Printed) -> String {
+    if printed.stack_is_full {
+        return "it ran out of stack. Look for a function that calls itself without end, or for a very large array."
+            .to_string();
+    }
+    if let Some(code) = status.code() {
+        return format!("your code ended it. Look for `exit({code})`.");
+    }
+    #[cfg(unix)]
+    match std::os::unix::process::ExitStatusExt::signal(&status) {
+        Some(6) => {
+            return "your code ended it. Look for `abort`, or for a panic in a `drop`.".to_string();
+        }
+        Some(9) => {
+            return "the system or somebody else ended it. Does the code ask for more memory than there is?".to_string();
+        }
+        _ => {}
+    }
+    "look for `exit`, `abort` and a function that calls itself without end.".to_string()
 }
 
 /// How the process ended, or nothing once its time is over: it has run for so long, and has computed for so long. On a
 /// machine with much to do it gets a core only now and then; so it is given more time, but not for ever, since it may also
 /// wait for something that never comes.
-fn ended(process: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+fn ended(
+    process: &mut Child,
+    limit: Duration,
+    lines: impl Fn() -> u64,
+) -> io::Result<Option<ExitStatus>> {
     const PATIENCE: u32 = 6;
     let start = Instant::now();
     let mut left = limit;
@@ -73,11 +123,13 @@ fn ended(process: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>>
         if let Some(status) = process.wait_timeout(left)? {
             return Ok(Some(status));
         }
-        let computed = computed(process.id()).unwrap_or(limit);
-        if computed >= limit || start.elapsed() >= limit * PATIENCE {
+        let limit_of_all =
+            limit + LINE.saturating_mul(lines().min(u32::MAX.into()) as u32).min(limit);
+        let computed = computed(process.id()).unwrap_or(limit_of_all);
+        if computed >= limit_of_all || start.elapsed() >= limit * PATIENCE {
             return Ok(None);
         }
-        left = (limit - computed).clamp(Duration::from_millis(100), limit);
+        left = (limit_of_all - computed).clamp(Duration::from_millis(100), limit);
     }
 }
 
@@ -92,37 +144,80 @@ fn computed(id: u32) -> Option<Duration> {
 }
 
 fn run<T: DeserializeOwned>(
+    own: &Own,
     task: &'static Task,
     shown: Option<Shown>,
-) -> io::Result<(Result<T, Lost>, String)> {
+) -> io::Result<(Result<T, Lost>, Printed)> {
     let folder = tempfile::tempdir()?;
-    let (answer, output) = (folder.path().join("answer.json"), folder.path().join("output.txt"));
+    let answer = folder.path().join("answer.json");
     let seconds = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
-    let printed = File::create(&output)?;
-    let mut command = Command::new(std::env::current_exe()?);
+    let (output, printed) = io::pipe()?;
+    let mut command = Command::new(&own.program);
     command.env(child::TASK, &task.number).env(child::ANSWER, &answer).env(NO_FAILURES_KEPT, "1");
+    command.env(child::CRATES, &own.crates);
     // What one process leaves in its temporary folder, the next one does not find.
     for name in ["TMPDIR", "TMP", "TEMP"] {
         command.env(name, folder.path());
     }
     command.stdin(Stdio::piped()).stdout(printed.try_clone()?).stderr(printed);
     let mut process = command.spawn()?;
+    drop(command); // and with it the ends of the pipe that are not the process's
+    let output = Output::of(output);
     if let Some(mut order) = process.stdin.take() {
-        order.write_all(&serde_json::to_vec(&shown)?)?;
+        // One that could not begin does not read it, and is told about below.
+        let _ = order.write_all(&serde_json::to_vec(&shown)?);
     }
-    let answer = match ended(&mut process, Duration::from_secs(seconds))? {
-        None => {
-            process.kill()?;
-            process.wait()?;
-            Err(Lost::Stopped(seconds))
+    let lines = || output.so_far(Printed::lines);
+    let status = ended(&mut process, Duration::from_secs(seconds), lines)?;
+    if status.is_none() {
+        process.kill()?;
+        process.wait()?;
+    }
+    let printed = output.end();
+    let text = std::fs::read(&answer).ok();
+    let answer = match (status, text) {
+        (None, _) => Err(Lost::Stopped(seconds)),
+        // It makes the file before all else.
+        (Some(status), None) => {
+            let words = printed.shown().join("\n");
+            Err(Lost::NotStarted(if words.is_empty() { status.to_string() } else { words }))
         }
-        Some(status) => {
-            let answer = std::fs::read(&answer).ok();
-            let answer = answer.and_then(|text| serde_json::from_slice(&text).ok());
-            answer.ok_or(Lost::Ended(status))
+        (Some(status), Some(text)) => {
+            serde_json::from_slice(&text).map_err(|_| Lost::Ended(status))
         }
     };
-    let printed = std::fs::read(&output).unwrap_or_default();
-    Ok((answer, String::from_utf8_lossy(&printed).into_owned()))
+    Ok((answer, printed))
+}
+
+/// What a process prints, read beside it: its memory does not grow, and no disk fills up.
+struct Output {
+    printed: Arc<Mutex<Printed>>,
+    over: Receiver<()>,
+}
+
+impl Output {
+    fn of(pipe: PipeReader) -> Self {
+        let printed = Arc::new(Mutex::new(Printed::default()));
+        let (tell, over) = channel::<()>();
+        let theirs = printed.clone();
+        std::thread::spawn(move || {
+            let take =
+                |line: &str| theirs.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            // What can't be read is not shown; it is no part of the grade.
+            let _ = Printed::read(BufReader::with_capacity(1 << 16, pipe), take);
+            drop(tell);
+        });
+        Self { printed, over }
+    }
+
+    fn so_far<T>(&self, of: impl FnOnce(&Printed) -> T) -> T {
+        of(&self.printed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All of it, once the process is over. One that it has started itself may go on, and keep the pipe open.
+    fn end(self) -> Printed {
+        let _ = self.over.recv_timeout(Duration::from_secs(1));
+        self.so_far(Printed::clone)
+    }
 }

@@ -3,9 +3,10 @@
 //! Each party is met in a fresh process, and in an order that nobody knows: what a counter, a static or a file
 //! remembers of the parties before says nothing about this one.
 
-use crate::parent::with_output;
+use crate::own::Own;
 use crate::process;
 use contract::grade::{Grade, Refusals, Shown, by_bugs, is_not_begun};
+use contract::printed::Printed;
 use contract::task::Task;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +17,8 @@ use std::thread;
 #[derive(Default)]
 struct Asked {
     refusals: BTreeMap<usize, String>,
-    printed: String,
+    /// Of the first that printed anything.
+    printed: Printed,
     lost: Option<Box<Grade>>,
     /// No other answer can change the grade.
     decided: bool,
@@ -26,32 +28,36 @@ struct Asked {
 ///
 /// # Errors
 /// A grade that says why there is none: see [`process::ask`].
-pub fn grade(task: &'static Task) -> Result<Grade, Box<Grade>> {
-    let mut printed = String::new();
-    let grade = by_bugs(task, |all| {
-        let asked = ask_all(task, all);
-        printed = asked.printed;
+pub fn grade(own: &Own, task: &'static Task) -> Result<Grade, Box<Grade>> {
+    let mut printed = Vec::new();
+    let mut grade = by_bugs(task, |all| {
+        let asked = ask_all(own, task, all);
         match asked.lost {
-            Some(grade) => Err(grade),
-            None => Ok(Refusals { words: asked.refusals, of_all: true }),
+            Some(grade) => Err(grade), // with what was printed before it was lost
+            None => {
+                printed = asked.printed.shown();
+                Ok(Refusals { words: asked.refusals, of_all: true })
+            }
         }
     });
-    Ok(with_output(grade, &printed))
+    grade.printed.extend(printed);
+    Ok(grade)
 }
 
-fn ask_all(task: &'static Task, all: &[Shown]) -> Asked {
+fn ask_all(own: &Own, task: &'static Task, all: &[Shown]) -> Asked {
     let order = Mutex::new(shuffled(all.len()));
     let asked = Mutex::new(Asked::default());
     // Not in the condition of the loop: it would be locked while the loop's body runs.
     let next = || order.lock().expect("no thread panics").pop();
     let ask = || {
         while let Some(place) = next() {
-            let answer = process::ask::<Option<String>>(task, Some(all[place]));
+            let answer = process::ask::<Option<String>>(own, task, Some(all[place]));
             let mut asked = asked.lock().expect("no thread panics");
             match answer {
                 Ok((refusal, printed)) => {
-                    if asked.printed.len() < 4096 {
-                        asked.printed.push_str(&printed);
+                    let telling = all[place].is_right() && refusal.is_some();
+                    if telling || asked.printed.shown().is_empty() {
+                        asked.printed = printed;
                     }
                     if let Some(words) = refusal {
                         asked.decided |= all[place].is_right() || is_not_begun(&words);

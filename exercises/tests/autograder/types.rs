@@ -1,5 +1,7 @@
 //! Tasks about types: rustc is asked about the sizes, against the learner's crate as it was built.
 
+use crate::child::CRATES;
+use crate::own::is_learner;
 use crate::seat::Seat;
 use crate::seats::Learner;
 use contract::grade::Grade;
@@ -7,7 +9,7 @@ use contract::run::Run;
 use contract::task::Task;
 use contract::types::{self, Keeps, PROGRAM, Rule, Said};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Grades a task about types.
@@ -31,13 +33,16 @@ fn compile(text: &str, emit: &str) -> io::Result<Said> {
 }
 
 fn compiler(program: &Path, emit: &str, out: &Path) -> io::Result<Command> {
-    // The autograder stands beside the crates that it was built from.
-    let deps = std::env::current_exe()?;
-    let deps = deps.parent().ok_or_else(|| io::Error::other("no folder of built crates"))?;
-    let mut dependency = std::ffi::OsString::from("dependency=");
-    dependency.push(deps);
+    // The learner's crate lies beside this program, and what it depends on where it was built.
+    let program_of_run = std::env::current_exe()?;
+    let beside = program_of_run.parent().unwrap_or(Path::new("")).read_dir()?.flatten();
+    let found = beside.filter(|entry| is_learner(&entry.file_name().to_string_lossy()));
+    let newest = found.max_by_key(|entry| entry.metadata().and_then(|about| about.modified()).ok());
+    let newest = newest.ok_or_else(|| io::Error::other("no libexercises-*.rlib is built"))?;
     let mut learner = std::ffi::OsString::from("exercises=");
-    learner.push(newest(deps, "libexercises-")?);
+    learner.push(newest.path());
+    let mut dependency = std::ffi::OsString::from("dependency=");
+    dependency.push(std::env::var_os(CRATES).unwrap_or_default());
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc
         .args(["--edition=2024", "--crate-type=lib", "--cap-lints=allow", "--error-format=json"])
@@ -53,18 +58,4 @@ fn compiler(program: &Path, emit: &str, out: &Path) -> io::Result<Command> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     Ok(rustc)
-}
-
-/// The crate that was built last: it is the one that this program was built with.
-fn newest(deps: &Path, name: &str) -> io::Result<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(deps)? {
-        let path = entry?.path();
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        if file.starts_with(name) && file.ends_with(".rlib") {
-            found.push((path.metadata()?.modified()?, path));
-        }
-    }
-    let newest = found.into_iter().max().map(|(_, path)| path);
-    newest.ok_or_else(|| io::Error::other(format!("no {name}*.rlib is built")))
 }

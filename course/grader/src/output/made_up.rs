@@ -41,6 +41,8 @@ pub fn task(number: &str, name: &str, went: Went) -> TaskRecord {
         aspect: None,
         misconception,
         repair: None,
+        printed: Vec::new(),
+        waits: None,
     };
     TaskRecord {
         name: name.to_string(),

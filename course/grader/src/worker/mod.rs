@@ -256,7 +256,7 @@ pub fn recorded(
     for broken in &mut grade.broken {
         broken.breach.cut(LONGEST);
     }
-    let mut report = contract::report::report(task, &grade);
+    let mut report = contract::report::report(task, &grade, contract::report::WIDTH);
     cut(&mut report);
     let (points, out_of) = points;
     TaskRecord {

@@ -16,77 +16,136 @@ const BAR: usize = 20;
 /// The label column.
 const LABEL: usize = 11;
 
-/// The board. With a height, components that are not in work are folded if the tasks would not
-/// fit beside what is next and a report. Where what is next or a report would not fit beside these either, only the
-/// component in work is shown, and the others are counted.
+/// The board. With a height, it takes the rows that there are: what is next and its report first, then as much of the
+/// components as fits beside them.
 pub fn board(
     view: &View,
     workspace: &Workspace,
     width: usize,
     height: Option<usize>,
 ) -> Vec<String> {
-    let urgent = view.grades.as_ref().and_then(Grades::urgent);
-    let cramped = height.is_some_and(|rows| match urgent {
-        // A report needs the room more than the tasks that are done.
-        Some(grade) if grade.begun => rows < 45,
-        Some(_) => drawn(view, workspace, width, height, false).len() >= rows,
-        None => false,
-    });
-    drawn(view, workspace, width, height, cramped)
-}
-
-fn drawn(
-    view: &View,
-    workspace: &Workspace,
-    width: usize,
-    height: Option<usize>,
-    cramped: bool,
-) -> Vec<String> {
     let none = Grades::default();
     let grades = view.grades.as_ref().unwrap_or(&none);
-    let urgent = grades.urgent();
-    let report = urgent.is_some_and(|grade| grade.begun);
     let mut lines = vec![title(view, grades, width)];
     lines.extend(book(view, width));
-    let unfolded = COMPONENTS.iter().map(|component| component.tasks().count() + 2).sum::<usize>();
-    let all = height.is_none_or(|height| unfolded + 12 <= height);
-    let in_work = |component: &Entry| {
-        urgent.is_some_and(|grade| component.tasks().any(|task| task.number == grade.task))
-    };
-    for component in COMPONENTS.iter().filter(|component| !cramped || in_work(component)) {
-        if !cramped {
-            lines.push(String::new());
-        }
-        lines.push(heading(component, grades, width));
-        if all || in_work(component) && !(cramped && report) {
-            let tasks = component.tasks();
-            lines.extend(tasks.map(|task| task_line(task, grades.of(task), width)));
-        } else {
-            lines.extend(folded(component, grades, width));
-        }
-    }
-    if cramped {
-        lines.extend(others(&|component| !in_work(component), grades, width));
-    }
+    let below = below(view, workspace, width);
+    // Beside a line between the two, and the last one of the screen, which says what is going on.
+    let room = height.map(|rows| rows.saturating_sub(lines.len() + below.len() + 2));
+    lines.extend(components(grades, width, room));
     lines.push(String::new());
-    let marks = marks::lines(workspace, &every_task(), width);
-    if !marks.is_empty() {
-        lines.extend(marks);
+    lines.extend(below);
+    lines
+}
+
+/// What is wrong with marks, and the compiler's words, or the task that is next.
+fn below(view: &View, workspace: &Workspace, width: usize) -> Vec<String> {
+    let mut lines = marks::lines(workspace, &every_task(), width);
+    if !lines.is_empty() {
         lines.push(String::new());
     }
     if let Some(error) = &view.error {
         lines.extend(red_error_lines(error, width));
         return lines;
     }
-    match (urgent, &view.grades) {
-        (Some(grade), _) => lines.extend(next(grade, view, workspace, width)),
-        (None, Some(_)) => {
+    match view.grades.as_ref().map(Grades::urgent) {
+        Some(Some(grade)) => lines.extend(next(grade, view, workspace, width)),
+        Some(None) => {
             lines.push(style("All tasks are done.").green().bold().to_string());
             let first = TASKS.first().map_or("", |task| &task.number);
             let compare = format!("Compare with the model solutions: cargo course diff {first}");
             lines.extend(fit(&compare, width, 0));
         }
-        (None, None) => {}
+        None => {}
+    }
+    lines
+}
+
+/// How much of a component is shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Detail {
+    /// It is counted with others.
+    Counted,
+    /// Its name and how far it is.
+    Heading,
+    /// And a mark for each task.
+    Folded,
+    /// And a line for each task.
+    Tasks,
+}
+
+/// The components, in at most `room` rows if that can be. The one in work, whose task is next, has its rows first.
+fn components(grades: &Grades, width: usize, room: Option<usize>) -> Vec<String> {
+    let urgent = grades.urgent();
+    let in_work = urgent.and_then(|grade| {
+        let of_it = |component: &Entry| component.tasks().any(|task| task.number == grade.task);
+        COMPONENTS.iter().position(of_it)
+    });
+    let first = in_work.unwrap_or(0);
+    let order = || (first..COMPONENTS.len()).chain(0..first);
+    let drawn = |details: &[Detail], apart: bool| {
+        let mut lines = Vec::new();
+        for (component, detail) in COMPONENTS.iter().zip(details) {
+            if apart && *detail > Detail::Counted {
+                lines.push(String::new());
+            }
+            lines.extend(one(component, *detail, grades, width));
+        }
+        let counted = || COMPONENTS.iter().zip(details).filter(|(_, d)| **d == Detail::Counted);
+        if counted().next().is_some() {
+            lines.extend(others(counted().map(|(component, _)| component), grades, width));
+        }
+        lines
+    };
+    let sizes: Vec<[usize; 4]> =
+        COMPONENTS.iter().map(|component| sizes(component, grades, width)).collect();
+    let fits = |details: &[Detail], apart: bool| {
+        let shown = details.iter().filter(|detail| **detail > Detail::Counted).count();
+        let rows: usize =
+            sizes.iter().zip(details).map(|(sizes, detail)| sizes[*detail as usize]).sum();
+        // The others take a row, or two of a narrow screen.
+        let of_others = if shown < details.len() { 1 + usize::from(width < 75) } else { 0 };
+        room.is_none_or(|room| rows + of_others + if apart { shown } else { 0 } <= room)
+    };
+    let mut details = vec![Detail::Counted; COMPONENTS.len()];
+    if let (Some(at), Some(grade)) = (in_work, urgent) {
+        // A report needs the room more than the tasks that are done.
+        details[at] = if grade.begun { Detail::Folded } else { Detail::Tasks };
+    }
+    let mut apart = false;
+    let more =
+        |details: &mut Vec<Detail>, places: &mut dyn Iterator<Item = usize>, detail, apart| {
+            for at in places {
+                let before = details[at];
+                details[at] = before.max(detail);
+                if !fits(details, apart) {
+                    details[at] = before;
+                }
+            }
+        };
+    more(&mut details, &mut order(), Detail::Heading, apart);
+    more(&mut details, &mut in_work.into_iter(), Detail::Tasks, apart);
+    more(&mut details, &mut order(), Detail::Folded, apart);
+    apart = fits(&details, true);
+    more(&mut details, &mut order(), Detail::Tasks, apart);
+    drawn(&details, apart)
+}
+
+/// The rows of a component in each detail.
+fn sizes(component: &Entry, grades: &Grades, width: usize) -> [usize; 4] {
+    [0, 1, 1 + folded(component, grades, width).len(), 1 + component.tasks().count()]
+}
+
+fn one(component: &Entry, detail: Detail, grades: &Grades, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    if detail >= Detail::Heading {
+        lines.push(heading(component, grades, width));
+    }
+    match detail {
+        Detail::Folded => lines.extend(folded(component, grades, width)),
+        Detail::Tasks => {
+            lines.extend(component.tasks().map(|task| task_line(task, grades.of(task), width)));
+        }
+        Detail::Counted | Detail::Heading => {}
     }
     lines
 }
@@ -103,12 +162,10 @@ fn book(view: &View, width: usize) -> Vec<String> {
     match &view.book {
         None => Vec::new(),
         Some(Book::Building(words)) => {
-            let text = format!("book is being built, once ({words})");
+            let text = format!("book: building the program that serves it ({words})");
             vec![style(truncate_str(&text, width, "…")).dim().to_string()]
         }
-        Some(Book::Making) => {
-            vec![style("book is being built, once (its pages)").dim().to_string()]
-        }
+        Some(Book::Making) => vec![style("book: making its pages").dim().to_string()],
         Some(Book::At(url)) => vec![format!("{} {url}", style("book").dim())],
         Some(Book::Missing(error)) => {
             let text = error.lines().next().unwrap_or_default();
@@ -150,9 +207,9 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
     for task in component.tasks() {
         let word = match grades.of(task) {
             None => style(format!(" ?{}", task.number)).dim(),
-            Some(grade) if grade.does_not_compile() => style(format!(" ?{}", task.number)).dim(),
+            Some(grade) if grade.is_unknown() => style(format!(" ?{}", task.number)).dim(),
             Some(grade) if grade.passed => style(format!(" ✓{}", task.number)).green(),
-            Some(grade) if grade.begun => style(format!(" ✗{}", task.number)).red(),
+            Some(grade) if grade.is_wrong() => style(format!(" ✗{}", task.number)).red(),
             Some(_) => style(format!(" ·{}", task.number)).dim(),
         };
         let word = word.to_string();
@@ -167,14 +224,17 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
     lines
 }
 
-/// How far the components are that are not shown.
-fn others(hidden: &dyn Fn(&Entry) -> bool, grades: &Grades, width: usize) -> Vec<String> {
-    let tasks = || COMPONENTS.iter().filter(|component| hidden(component)).flat_map(Entry::tasks);
-    let done = tasks().filter(|task| grades.of(task).is_some_and(|grade| grade.passed)).count();
-    let line = format!(
-        "  other components: {done} of {} tasks done; a taller window shows them",
-        tasks().count()
-    );
+/// How far the components are that have no row of their own.
+fn others<'e>(
+    hidden: impl Iterator<Item = &'e Entry>,
+    grades: &Grades,
+    width: usize,
+) -> Vec<String> {
+    let tasks: Vec<&Task> = hidden.flat_map(Entry::tasks).collect();
+    let passed = |task: &&&Task| grades.of(task).is_some_and(|grade| grade.passed);
+    let (done, all) = (tasks.iter().filter(passed).count(), tasks.len());
+    let line =
+        format!("  other components: {done} of {all} tasks done; a taller window shows them");
     fit(&line, width, 2).iter().map(|line| style(line).dim().to_string()).collect()
 }
 
@@ -206,7 +266,10 @@ fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<
 /// The learner's file, and the line at which the task begins.
 fn place(task: &Task, workspace: &Workspace) -> String {
     let file = format!("exercises/src/{}", task.file());
-    let text = workspace.read(&file).unwrap_or_default();
+    let Ok(text) = workspace.read(&file) else {
+        let slug = task.component;
+        return format!("{file} is not there; `cargo course reset {slug}` brings its starter");
+    };
     match region(&text, task.place) {
         Ok(place) => format!("{file}:{}", place.line),
         Err(problem) => format!("{file} ({problem})"),
@@ -248,6 +311,62 @@ mod tests {
             for (width, height) in [(60, Some(24)), (100, Some(200)), (60, None)] {
                 for line in board(&view(done), &workspace, width, height) {
                     assert!(measure_text_width(&line) <= width, "{width}: {line}");
+                }
+            }
+        }
+    }
+
+    /// Whatever is shown below them, the components take the rows that are left.
+    #[test]
+    fn no_rows_are_empty_that_could_be_used() {
+        let workspace = Workspace::find().unwrap();
+        let reported = |done: usize, words: usize| {
+            let mut view = view(done);
+            if let Some(grade) = view.grades.as_mut().unwrap().0.get_mut(done) {
+                *grade =
+                    Grade::failed(&TASKS[done], "a/rule", "A rule.", "it is long ".repeat(words));
+            }
+            view
+        };
+        let to_do = |done: usize| {
+            let mut view = view(done);
+            view.grades.as_mut().unwrap().0[done].begun = false;
+            view
+        };
+        let uncompiled = || {
+            let mut view = view(30);
+            let reason = "line\n".repeat(12);
+            view.learn(Err(Error::Program { what: "cargo can't build", reason }));
+            view
+        };
+        let all = TASKS.len();
+        let mut views =
+            vec![View::default(), to_do(0), to_do(20), to_do(all - 1), view(all), uncompiled()];
+        views.extend(
+            [0, 9, 40, all - 1]
+                .into_iter()
+                .flat_map(|done| [reported(done, 1), reported(done, 60)]),
+        );
+        let largest = COMPONENTS.iter().map(|component| component.tasks().count()).max().unwrap();
+        for (nth, view) in views.iter().enumerate() {
+            for width in [60, 80, 100] {
+                let whole = board(view, &workspace, width, None).len();
+                for height in (20..=70).step_by(3).chain([24, 30, 40, 120]) {
+                    let lines = board(view, &workspace, width, Some(height));
+                    let text = plain(&lines);
+                    let size = format!("view {nth}, {width} x {height}:\n{text}");
+                    // The last row of the screen is not the board's.
+                    let free = (height - 1).saturating_sub(lines.len());
+                    let hidden = text.contains("a taller window");
+                    assert!(
+                        !hidden || free <= usize::from(width < 75),
+                        "{free} rows are empty: {size}"
+                    );
+                    // What a component's tasks take, in place of their marks.
+                    assert!(
+                        free <= largest || lines.len() == whole,
+                        "{free} rows are empty: {size}"
+                    );
                 }
             }
         }
@@ -312,9 +431,12 @@ mod tests {
     fn an_error_stands_below_the_last_grades() {
         let workspace = Workspace::find().unwrap();
         let mut view = view(1);
-        view.learn(Err(Error::Watch("no".to_string())));
+        view.learn(Err(Error::Program { what: "cargo can't build", reason: "no".to_string() }));
         let text = plain(&board(&view, &workspace, 80, None));
-        assert!(text.contains("error: can't watch") && text.contains("ok      1.1"), "{text}");
+        assert!(
+            text.contains("error: cargo can't build") && text.contains("ok      1.1"),
+            "{text}"
+        );
     }
 
     use crate::error::Error;

@@ -15,8 +15,8 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long news may wait to be drawn.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long news may wait to be drawn, while there are some and while there are none.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 /// How often the seconds are drawn that something takes.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -26,8 +26,6 @@ enum News {
     Doing(String),
     /// What came out.
     Graded(Result<Graded>),
-    /// Saves can't be seen any more.
-    Lost(crate::Error),
     /// What is known of the book.
     Book(Book),
 }
@@ -37,12 +35,12 @@ enum News {
 /// Grading goes on beside it. If the learner leaves meanwhile, what is running ends by itself:
 /// cargo when its reader is gone, the autograder within its time limits.
 pub fn run(workspace: Workspace, host: Option<String>) -> Result<()> {
-    let watch = Watch::new(&workspace)?;
-    let (tell, news) = channel();
+    let watch = Watch::new(&workspace);
+    let ((tell, news), (ask, asked)) = (channel(), channel());
     let theirs = workspace.clone();
-    std::thread::spawn(move || keep_grading(&theirs, host, watch, &tell));
+    std::thread::spawn(move || keep_grading(&theirs, host, watch, &tell, &asked));
     let mut terminal = Screen::open()?;
-    let result = show(&mut terminal, &workspace, &news);
+    let result = show(&mut terminal, &workspace, &news, &ask);
     drop(terminal);
     result
 }
@@ -52,6 +50,7 @@ fn keep_grading(
     host: Option<String>,
     mut watch: Watch,
     tell: &Sender<News>,
+    asked: &Receiver<()>,
 ) {
     let tasks = every_task();
     let mut book = Some((tell.clone(), book::program(workspace, host.as_deref())));
@@ -66,14 +65,18 @@ fn keep_grading(
             let tell = move |news| drop(tell.send(News::Book(news)));
             std::thread::spawn(move || book::serve(program, &tell));
         }
-        if let Err(error) = watch.wait() {
-            let _ = tell.send(News::Lost(error));
-            return;
-        }
+        // Who asked during a run has what was asked for.
+        asked.try_iter().for_each(drop);
+        watch.wait(asked);
     }
 }
 
-fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Result<()> {
+fn show(
+    screen: &mut Screen,
+    workspace: &Workspace,
+    news: &Receiver<News>,
+    ask: &Sender<()>,
+) -> Result<()> {
     let mut view = View::default();
     let (mut top, mut drawn) = (0usize, false);
     let (mut begun, mut last) = (Instant::now(), Instant::now());
@@ -92,19 +95,19 @@ fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Re
                     top = 0;
                 }
                 News::Book(book) => view.book = Some(book),
-                News::Lost(error) => return Err(error),
             }
         }
         if !drawn || !view.status.is_empty() && last.elapsed() >= SECOND {
             top = screen.draw(&view, workspace, top, begun.elapsed())?;
             (drawn, last) = (true, Instant::now());
         }
-        if !poll(PATIENCE)? {
+        if !poll(PATIENCE[usize::from(view.status.is_empty())])? {
             continue;
         }
         match read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => match pressed(key) {
                 Some(Press::Leave) => return Ok(()),
+                Some(Press::Again) => drop(ask.send(())),
                 Some(Press::Down(rows)) => top = top.saturating_add(rows),
                 Some(Press::Up(rows)) => top = top.saturating_sub(rows),
                 None => continue,
@@ -119,6 +122,8 @@ fn show(screen: &mut Screen, workspace: &Workspace, news: &Receiver<News>) -> Re
 /// What a key means.
 enum Press {
     Leave,
+    /// Grade again.
+    Again,
     Down(usize),
     Up(usize),
 }
@@ -129,6 +134,7 @@ fn pressed(key: KeyEvent) -> Option<Press> {
         KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => {
             Some(Press::Leave)
         }
+        KeyCode::Char('r') | KeyCode::F(5) => Some(Press::Again),
         KeyCode::Down | KeyCode::Char('j') => Some(Press::Down(1)),
         KeyCode::Up | KeyCode::Char('k') => Some(Press::Up(1)),
         KeyCode::PageDown | KeyCode::Char(' ') => Some(Press::Down(10)),
@@ -175,8 +181,8 @@ impl Screen {
             queue!(self.0, Clear(ClearType::UntilNewLine), cursor::MoveToNextLine(1))?;
         }
         let foot = match (&view.status[..], below || top > 0) {
-            ("", false) => "each save is graded · q leaves".to_string(),
-            ("", true) => "each save is graded · q leaves · ↑↓ scroll".to_string(),
+            ("", false) => "each save is graded · r grades again · q leaves".to_string(),
+            ("", true) => "each save is graded · r grades again · ↑↓ scroll · q leaves".to_string(),
             (status, _) if so_far < 2 * SECOND => format!("{status} … · q leaves"),
             (status, _) => format!("{status} … {} s · q leaves", so_far.as_secs()),
         };

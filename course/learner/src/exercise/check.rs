@@ -11,12 +11,13 @@ use crate::terminal::Terminal;
 use console::style;
 use contract::task::Task;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 
 /// What is to be graded, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// A number, a component or a module; all tasks if there is none.
-    pub task: Option<String>,
+    /// Numbers, names and components; all tasks if there are none.
+    pub tasks: Vec<String>,
     /// Grade again at each save.
     pub watch: bool,
     /// Write the grades to this file; `-` is standard output, and the report goes to standard error.
@@ -28,13 +29,15 @@ pub struct Options {
 /// # Errors
 /// Bad input; code that does not compile; a program that can't be run.
 pub fn run(options: &Options) -> Result<bool> {
-    let tasks = select::tasks(options.task.as_deref())?;
+    let tasks = select::tasks(&options.tasks)?;
     let workspace = Workspace::find()?;
     let json = options.json.as_deref().map(Json::new).transpose()?;
     if !options.watch {
         return once(&workspace, &tasks, json.as_ref());
     }
-    let mut watch = Watch::new(&workspace)?;
+    let mut watch = Watch::new(&workspace);
+    // No key asks for another run here.
+    let (_, asked) = channel();
     let (mut terminal, width) = report(json.as_ref());
     loop {
         watch.note();
@@ -50,7 +53,7 @@ pub fn run(options: &Options) -> Result<bool> {
         }
         let waiting = "waiting for the next save; Ctrl-C leaves";
         terminal.line(&format!("\n{}", style(waiting).dim()))?;
-        watch.wait()?;
+        watch.wait(&asked);
         terminal.line(&style("─".repeat(width)).dim().to_string())?;
     }
 }
@@ -66,7 +69,11 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line(&task_line(task, grades.of(task), width))?;
     }
     terminal.line("")?;
-    let mut notes = marks::lines(workspace, tasks, width);
+    let compiles =
+        |task: &&&'static Task| grades.of(task).is_none_or(|grade| !grade.does_not_compile());
+    let compiled: Vec<&'static Task> = tasks.iter().filter(compiles).copied().collect();
+    // Where the compiler has words, it knows more of a file that is cut off than the marks do.
+    let mut notes = marks::lines(workspace, &compiled, width);
     notes.extend(aside.iter().flat_map(|line| fit(line, width, 4)));
     for line in &notes {
         terminal.line(line)?;
@@ -91,8 +98,11 @@ fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> 
         terminal.line("All red is how it starts: each task that you fill in turns green.")?;
     }
     for grade in grades.0.iter().filter(|grade| grade.passed) {
-        for line in grade.remarks.iter().flat_map(|remark| remark.lines()) {
-            for line in fit(&format!("Task {}: {line}", grade.task), width, 4) {
+        for remark in grade.on_passing() {
+            for line in format!("Task {}: {remark}", grade.task)
+                .lines()
+                .flat_map(|line| fit(line, width, 4))
+            {
                 terminal.line(&line)?;
             }
         }

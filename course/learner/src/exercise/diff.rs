@@ -9,32 +9,42 @@ use crate::error::Result;
 use crate::progress::with_spinner;
 use crate::terminal::Terminal;
 use console::{measure_text_width, style, truncate_str};
+use contract::task::Task;
 use similar::{ChangeTag, TextDiff};
 
 /// From this width on, the two stand side by side.
 const SIDE_BY_SIDE: usize = 120;
 
-/// Shows the model solution beside the learner's. Returns whether the task passes.
+/// Shows the model solutions beside the learner's. Returns whether the tasks pass.
 ///
 /// # Errors
-/// No task has this number; its place is not marked; the code does not compile.
-pub fn run(words: &str) -> Result<bool> {
-    let task = select::task(words)?;
+/// No task has one of these names; a place is not marked; the code does not compile.
+pub fn run(names: &[String]) -> Result<bool> {
+    let tasks = select::tasks(names)?;
     let workspace = Workspace::find()?;
     let mut terminal = Terminal::stdout();
-    let grades = with_spinner(|progress| grade(&workspace, &[task], progress))?.complete()?;
-    if !grades.all_passed() {
-        let refusal = format!("Task {} does not pass yet.", task.number);
-        terminal
-            .line(&format!("{} A solution is shown once yours passes.\n", style(refusal).bold()))?;
-        for line in grades.0.iter().flat_map(|grade| report_lines(grade, width())) {
-            terminal.line(&line)?;
+    let grades = with_spinner(|progress| grade(&workspace, &tasks, progress))?.complete()?;
+    for (nth, task) in tasks.into_iter().enumerate() {
+        if nth > 0 {
+            terminal.line("")?;
         }
-        return Ok(false);
+        match grades.of(task) {
+            Some(grade) if !grade.passed => {
+                let refusal = style(format!("Task {} does not pass yet.", task.number)).bold();
+                terminal.line(&format!("{refusal} A solution is shown once yours passes.\n"))?;
+                for line in report_lines(grade, width()) {
+                    terminal.line(&line)?;
+                }
+            }
+            _ => compare(&workspace, task, &mut terminal)?,
+        }
     }
-    let source = Source::of(&workspace, task.component)?;
-    let text = workspace.read(&source.file())?;
-    let place = find(&source, &text, task.place)?;
+    Ok(grades.all_passed())
+}
+
+fn compare(workspace: &Workspace, task: &Task, terminal: &mut Terminal) -> Result<()> {
+    let source = Source::of(workspace, task.component)?;
+    let (text, place) = find(workspace, &source, task.place)?;
     let theirs = source.solution_region(task.place).unwrap_or_default();
     let (yours, theirs) = (dedented(&text[place.inner]), dedented(&theirs));
     terminal.line(&style(format!("Task {}  {}", task.number, task.title)).bold().to_string())?;
@@ -52,8 +62,7 @@ pub fn run(words: &str) -> Result<bool> {
         terminal.line(&line)?;
     }
     terminal.line("")?;
-    terminal.line(&format!("the library's own: {}", shown(&task.library, &workspace)))?;
-    Ok(true)
+    terminal.line(&format!("the library's own: {}", shown(&task.library, workspace)))
 }
 
 /// The lines without the indentation that all of them have.

@@ -34,10 +34,13 @@ impl Grades {
         self.0.iter().filter(|grade| grade.passed).count()
     }
 
-    /// What is most urgent: code that is wrong, then code that is not there.
+    /// What is most urgent: code that is wrong, then code of which nothing is known, then code that is not there.
     pub fn urgent(&self) -> Option<&Grade> {
         let failed = || self.0.iter().filter(|grade| !grade.passed);
-        failed().find(|grade| grade.begun).or(failed().next())
+        failed()
+            .find(|grade| grade.is_wrong())
+            .or(failed().find(|grade| grade.begun))
+            .or(failed().next())
     }
 }
 
@@ -68,9 +71,25 @@ impl Graded {
 
 /// Builds the autograder and grades some tasks.
 ///
+/// Once more, if something else came between: another command or `cargo clean` took the program away, or the system ended cargo.
+///
 /// # Errors
 /// The workspace has moved; code outside the components' files does not compile; cargo or the autograder can't be run.
 pub fn grade(
+    workspace: &Workspace,
+    tasks: &[&'static Task],
+    progress: Progress<'_>,
+) -> Result<Graded> {
+    match grade_once(workspace, tasks, progress) {
+        Err(Error::Program { .. }) => grade_once(workspace, tasks, progress),
+        Ok(graded) if graded.grades.0.iter().any(Grade::is_not_judged) => {
+            grade_once(workspace, tasks, progress)
+        }
+        graded => graded,
+    }
+}
+
+fn grade_once(
     workspace: &Workspace,
     tasks: &[&'static Task],
     progress: Progress<'_>,

@@ -11,40 +11,53 @@ use std::io::ErrorKind;
 /// The folder of the copies. Git does not look at it.
 const BACKUPS: &str = "exercises/backups";
 
-/// Puts a task's starter back, or a whole file's.
+/// Puts the starters of tasks back, or of whole files.
 ///
 /// # Errors
-/// No task or component has this name; its place is not marked; a file can't be used.
-pub fn run(words: &str) -> Result<bool> {
+/// No task or component has one of these names, or its place is not marked: then nothing has changed. A file can't be used.
+pub fn run(names: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
-    let whole = component(words.strip_suffix('/').unwrap_or(words));
-    let (what, source, text) = match whole {
-        Some(component) => {
-            let source = Source::of(&workspace, component.slug)?;
-            let (starter, kept) = (source.starter(), source.starter_file());
-            // For authors: the starter that stands in for a file that does not compile is cut anew, too.
-            if workspace.read(&kept).ok().as_ref() != Some(&starter) {
-                workspace.write(&kept, &starter)?;
-            }
-            (source.file(), source, starter)
-        }
-        None => {
-            let task = select::task(words)?;
-            let source = Source::of(&workspace, task.component)?;
-            let lines = source.starter_region(task.place).ok_or_else(|| missing(task.name))?;
-            let text = workspace.read(&source.file())?;
-            let place = find(&source, &text, task.place)?;
-            let what = format!("task {} in {}:{}", task.place, source.file(), place.line);
-            (what, source, replaced(&text, &place, &lines))
-        }
-    };
-    let mut terminal = Terminal::stdout();
-    if let Some(copy) = back_up(&workspace, &source)? {
-        terminal.line(&format!("your file is kept as {copy}"))?;
+    // All of them can be done before the first is.
+    for name in names {
+        Reset::of(&workspace, name)?;
     }
-    workspace.write(&source.file(), &text)?;
-    terminal.line(&format!("the starter is back: {what}"))?;
+    let mut terminal = Terminal::stdout();
+    for name in names {
+        let Reset { what, source, text } = Reset::of(&workspace, name)?;
+        // For authors: the starter that stands in for a file that does not compile is cut again, too.
+        let (starter, kept) = (source.starter(), source.starter_file());
+        if text == starter && workspace.read(&kept).ok().as_ref() != Some(&starter) {
+            workspace.write(&kept, &starter)?;
+        }
+        if let Some(copy) = back_up(&workspace, &source)? {
+            terminal.line(&format!("your file is kept as {copy}"))?;
+        }
+        workspace.write(&source.file(), &text)?;
+        terminal.line(&format!("the starter is back: {what}"))?;
+    }
     Ok(true)
+}
+
+/// A file with a starter in it again.
+struct Reset {
+    what: String,
+    source: Source,
+    text: String,
+}
+
+impl Reset {
+    fn of(workspace: &Workspace, name: &str) -> Result<Self> {
+        if let Some(component) = component(name.strip_suffix('/').unwrap_or(name)) {
+            let source = Source::of(workspace, component.slug)?;
+            return Ok(Self { what: source.file(), text: source.starter(), source });
+        }
+        let task = select::task(name)?;
+        let source = Source::of(workspace, task.component)?;
+        let lines = source.starter_region(task.place).ok_or_else(|| missing(task.name))?;
+        let (text, place) = find(workspace, &source, task.place)?;
+        let what = format!("task {} in {}:{}", task.place, source.file(), place.line);
+        Ok(Self { what, text: replaced(&text, &place, &lines), source })
+    }
 }
 
 /// The tests look at every task, so this is not seen.

@@ -5,18 +5,27 @@ use super::source::region;
 use crate::error::{Error, Result};
 use contract::registry::{COMPONENTS, TASKS, component, tasks_called};
 use contract::task::Task;
+use std::collections::BTreeSet;
 
-/// The tasks that the words name; all of them if there are no words.
+/// The tasks that the names mean, in the course's order; all of them if there are no names.
 ///
 /// # Errors
-/// No task has this name.
-pub fn tasks(words: Option<&str>) -> Result<Vec<&'static Task>> {
-    let Some(words) = words else { return Ok(TASKS.iter().collect()) };
-    let found = match words.replace('\\', "/").rsplit_once(".rs") {
+/// No task has one of these names.
+pub fn tasks<N: AsRef<str>>(names: &[N]) -> Result<Vec<&'static Task>> {
+    let mut named = BTreeSet::new();
+    for name in names {
+        let found = called(name.as_ref())?;
+        named.extend(found.iter().map(|task| task.name));
+    }
+    Ok(TASKS.iter().filter(|task| names.is_empty() || named.contains(task.name)).collect())
+}
+
+fn called(name: &str) -> Result<Vec<&'static Task>> {
+    let found = match name.replace('\\', "/").rsplit_once(".rs") {
         Some((file, line)) => written_at(file, line)?,
-        None => tasks_called(words),
+        None => tasks_called(name),
     };
-    if found.is_empty() { Err(unknown(words)) } else { Ok(found) }
+    if found.is_empty() { Err(unknown(name)) } else { Ok(found) }
 }
 
 /// The one task that the words name. Of those that are written in one place, it is the one that the place is called by.
@@ -27,7 +36,7 @@ pub fn task(words: &str) -> Result<&'static Task> {
     if let Some(task) = contract::registry::task(words) {
         return Ok(task);
     }
-    let several = tasks(Some(words))?;
+    let several = called(words)?;
     let (first, last) = (several.first(), several.last());
     let in_one_place = several.iter().all(|task| Some(task.place) == first.map(|it| it.place));
     let by_place = several.iter().find(|task| in_one_place && task.name == task.place);
@@ -89,15 +98,15 @@ mod tests {
 
     #[test]
     fn a_number_a_name_a_component_or_all() {
-        assert_eq!(tasks(None).unwrap().len(), TASKS.len());
-        assert_eq!(tasks(Some("1.2")).unwrap()[0].name, "norm/forward");
-        assert_eq!(tasks(Some("norm/forward")).unwrap()[0].number, "1.2");
-        let norm = tasks(Some("norm")).unwrap();
+        assert_eq!(tasks::<&str>(&[]).unwrap().len(), TASKS.len());
+        assert_eq!(tasks(&["1.2"]).unwrap()[0].name, "norm/forward");
+        assert_eq!(tasks(&["norm/forward"]).unwrap()[0].number, "1.2");
+        let norm = tasks(&["norm"]).unwrap();
         assert!(norm.len() > 1);
-        assert_eq!(tasks(Some("1")).unwrap().len(), norm.len());
+        assert_eq!(tasks(&["1"]).unwrap().len(), norm.len());
         assert_eq!(task("1.2").unwrap().number, "1.2");
         // The beginning of a name is no part of a longer one.
-        let begun = tasks(Some("norm/for")).unwrap();
+        let begun = tasks(&["norm/for"]).unwrap();
         assert_eq!(begun.iter().map(|task| task.name).collect::<Vec<_>>(), ["norm/forward"]);
     }
 
@@ -107,7 +116,7 @@ mod tests {
         let text = Workspace::find().unwrap().read("exercises/src/norm.rs").unwrap();
         let row = |words: &str| 1 + text.lines().position(|line| line.contains(words)).unwrap();
         let named = |words: &str| -> Vec<&str> {
-            tasks(Some(words)).unwrap().iter().map(|task| task.name).collect()
+            tasks(&[words]).unwrap().iter().map(|task| task.name).collect()
         };
         let at = |row: usize| named(&format!("exercises/src/norm.rs:{row}"));
         // Two tasks are written in one place, and its text is above it.
@@ -126,9 +135,24 @@ mod tests {
             "norm/forward"
         );
         for words in ["README.rs:1", "norm.rs:", "norm.rs:x", "norm.rsx", ".rs"] {
-            assert!(tasks(Some(words)).is_err(), "{words}");
+            assert!(tasks(&[words]).is_err(), "{words}");
         }
         assert!(task("norm.rs").is_err());
+    }
+
+    #[test]
+    fn several_names_are_one_list_in_the_courses_order() {
+        let named = |names: &[&str]| -> Vec<&str> {
+            tasks(names).unwrap().iter().map(|task| task.name).collect()
+        };
+        assert_eq!(named(&["rope/tables", "1.2"]), ["norm/forward", "rope/tables"]);
+        assert_eq!(named(&["1.2", "norm/forward", "norm"]), named(&["norm"]));
+        assert_eq!(named(&["3", "norm"]), [named(&["norm"]), named(&["parallel"])].concat());
+        let said = tasks(&["norm", "rope/tabels", "9.9"]).unwrap_err().to_string();
+        assert!(
+            said.contains("no task is called \"rope/tabels\"") && said.contains("rope/tables"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -136,7 +160,7 @@ mod tests {
         for (slip, name) in
             [("norm/forword", "norm/forward"), ("rope/rotaet", "rope/rotate"), ("nrom", "norm")]
         {
-            let said = tasks(Some(slip)).unwrap_err().to_string();
+            let said = tasks(&[slip]).unwrap_err().to_string();
             assert!(said.contains(&format!("perhaps you mean {name}")), "{said}");
         }
         for words in ["9.9", "", "zzz", "something/else"] {
@@ -147,7 +171,7 @@ mod tests {
     #[test]
     fn what_is_unknown_is_told_with_what_is_known() {
         for words in ["9.9", "", "1.", "nor", "orm", "norm::forwards"] {
-            let said = tasks(Some(words)).unwrap_err().to_string();
+            let said = tasks(&[words]).unwrap_err().to_string();
             assert!(said.contains("1.1 to 1.7 (component 1, norm)"), "{said}");
         }
         assert!(task("norm").unwrap_err().to_string().contains("1.1"));

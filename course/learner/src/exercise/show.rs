@@ -5,6 +5,7 @@ use crate::error::Error;
 use console::{measure_text_width, style, truncate_str};
 use contract::grade::Grade;
 use contract::registry::{TASKS, task};
+pub use contract::report::fit;
 use contract::report::report;
 use contract::task::Task;
 use std::fmt::Display;
@@ -34,10 +35,10 @@ pub fn error_width() -> usize {
 pub fn task_line(task: &Task, grade: Option<&Grade>, width: usize) -> String {
     let mark = match grade {
         None => style("?     ").dim(),
-        Some(grade) if grade.does_not_compile() => style("?     ").dim(),
+        Some(grade) if grade.is_unknown() => style("?     ").dim(),
         Some(grade) if grade.passed => style("ok    ").green(),
-        Some(grade) if grade.begun => style("broken").red(),
         Some(grade) if grade.waits_for(task).is_some() => style("waits ").yellow(),
+        Some(grade) if grade.begun => style("broken").red(),
         Some(_) => style("to do ").yellow(),
     };
     // 2 + mark + 2 + number + 2 + subject + 2 + points + 2 + reason
@@ -66,26 +67,25 @@ pub fn score(grades: &Grades) -> String {
 /// The report on a task in lines that fit, with its labels dimmed.
 pub fn report_lines(grade: &Grade, width: usize) -> Vec<String> {
     let Some(task) = task(&grade.task) else { return Vec::new() };
-    let text = report(task, grade);
-    let mut lines = Vec::new();
-    for (row, line) in text.lines().enumerate() {
-        if row == 0 {
-            lines.extend(fit(line, width, LABEL).into_iter().map(|l| style(l).bold().to_string()));
-            continue;
+    let text = report(task, grade, width);
+    let mut title = true;
+    let styled = |line: &str| {
+        // It ends before the first empty line, and may be longer than one.
+        title &= !line.is_empty();
+        if title {
+            return style(line).bold().to_string();
         }
-        for part in fit(line, width, LABEL) {
-            let end = part.char_indices().nth(LABEL).map_or(part.len(), |(at, _)| at);
-            let (label, rest) = part.split_at(end);
-            let label = match label.trim() {
-                "" => label.to_string(),
-                "broken" => style(label).red().bold().to_string(),
-                "passed" => style(label).green().bold().to_string(),
-                _ => style(label).dim().to_string(),
-            };
-            lines.push(format!("{label}{rest}"));
-        }
-    }
-    lines
+        let end = line.char_indices().nth(LABEL).map_or(line.len(), |(at, _)| at);
+        let (label, rest) = line.split_at(end);
+        let label = match label.trim() {
+            "" => label.to_string(),
+            "broken" => style(label).red().bold().to_string(),
+            "passed" => style(label).green().bold().to_string(),
+            _ => style(label).dim().to_string(),
+        };
+        format!("{label}{rest}")
+    };
+    text.lines().map(styled).collect()
 }
 
 /// An error in lines that fit. What the compiler shows of the code is not broken: its marks stand
@@ -112,45 +112,9 @@ pub fn red_error_lines(error: &Error, width: usize) -> Vec<String> {
     lines
 }
 
-/// A line as lines of at most `width`, broken at spaces. What follows the first stands `hang`
-/// columns in, or under the line's own text if that stands deeper.
-pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
-    let own = line.len() - line.trim_start().len();
-    let hang = if own > 0 { own } else { hang }.min(width / 2);
-    let mut lines: Vec<String> = Vec::new();
-    let mut rest = line.trim_end();
-    loop {
-        let indent = if lines.is_empty() { "" } else { &" ".repeat(hang) };
-        let room = width.saturating_sub(indent.len()).max(1);
-        if measure_text_width(rest) <= room {
-            lines.push(format!("{indent}{rest}"));
-            return lines;
-        }
-        // The last space that leaves something on this line; a longer word is cut.
-        let end = rest.char_indices().nth(room).map_or(rest.len(), |(at, _)| at);
-        let from = if lines.is_empty() { hang.min(end) } else { 0 };
-        let from = (from..=end).find(|&at| rest.is_char_boundary(at)).unwrap_or(end);
-        let space = rest[from..end].rfind(' ').map(|at| from + at).filter(|at| *at > from);
-        let cut = if rest[end..].starts_with(' ') { end } else { space.unwrap_or(end) };
-        lines.push(format!("{indent}{}", rest[..cut].trim_end()));
-        rest = rest[cut..].trim_start();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_fit_and_hang() {
-        assert_eq!(
-            fit("result     one two three", 23, 11),
-            ["result     one two", "           three"]
-        );
-        assert_eq!(fit("    abcdefghijkl", 10, 2), ["    abcdef", "    ghijkl"]);
-        assert_eq!(fit("", 10, 2), [""]);
-        assert_eq!(fit("äöü äöü äöü", 7, 0), ["äöü äöü", "äöü"]);
-    }
 
     #[test]
     fn a_task_fits_in_60_columns() {

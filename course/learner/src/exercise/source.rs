@@ -168,13 +168,19 @@ pub fn region(text: &str, name: &str) -> std::result::Result<Region, String> {
     }
 }
 
-/// The place of a task in the learner's file.
+/// The learner's file, and the place of a task in it.
 ///
 /// # Errors
-/// Its markers are missing or double.
-pub fn find(source: &Source, text: &str, name: &str) -> Result<Region> {
-    region(text, name).map_err(|problem| Error::Markers {
-        file: source.file(),
+/// The file can't be read; the markers are missing or double.
+pub fn find(workspace: &Workspace, source: &Source, name: &str) -> Result<(String, Region)> {
+    let file = source.file();
+    let text = std::fs::read_to_string(workspace.path(&file)).map_err(|error| error.to_string());
+    let found = text.and_then(|text| {
+        let place = region(&text, name)?;
+        Ok((text, place))
+    });
+    found.map_err(|problem| Error::Markers {
+        file,
         name: name.to_string(),
         problem,
         component: source.slug.to_string(),
@@ -190,6 +196,7 @@ pub fn replaced(text: &str, region: &Region, lines: &str) -> String {
 mod tests {
     use super::*;
     use contract::registry::TASKS;
+    use contract::task::Grading;
 
     const SOLUTION: &str = "\
 fn a() {
@@ -250,6 +257,56 @@ fn a() {
         assert!(
             problem(&format!("{}{}", begin.replace("a/ten", "a/tenfold"), end)).contains("missing")
         );
+    }
+
+    /// Who writes an invariant need look at no other file: the text names what is asked, what is answered, and their types.
+    #[test]
+    fn a_text_about_a_property_names_its_types() {
+        let workspace = Workspace::find().unwrap();
+        let properties =
+            TASKS.iter().filter(|task| matches!(task.grading, Grading::Property { .. }));
+        for task in properties {
+            let source = Source::of(&workspace, task.component).unwrap();
+            let text = text_above(&source.solution, task.place);
+            let seams = [
+                "seam".to_string(),
+                "embedding/party".to_string(),
+                format!("{}/party", task.component),
+            ];
+            let seams =
+                seams.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
+            let is_type = |word: &&str| {
+                let of = |kind: &str| {
+                    seams.iter().any(|seam| seam.contains(&format!("pub {kind} {word} ")))
+                };
+                ["struct", "enum", "trait"].iter().any(|kind| of(kind))
+            };
+            let words = |text: &str| -> Vec<String> {
+                let other = |c: char| !(c.is_alphanumeric() || c == '_');
+                text.split(other).filter(|word| !word.is_empty()).map(str::to_string).collect()
+            };
+            let named = words(&text);
+            let calls = seams[2].split("    fn ").skip(1).filter(|call| {
+                let name = call.split('(').next().unwrap_or_default();
+                named.iter().any(|word| word == name)
+            });
+            let signatures: Vec<&str> =
+                calls.map(|call| call.split([';', '{']).next().unwrap_or_default()).collect();
+            assert!(signatures.len() > 1, "{}: {text}", task.name);
+            for word in signatures.iter().flat_map(|signature| words(signature)) {
+                let is_named = !is_type(&word.as_str()) || text.contains(&format!("party::{word}"));
+                assert!(is_named, "{}: its text does not name party::{word}", task.name);
+            }
+            assert!(text.contains("`?`") && text.contains("`refusal.0`"), "{}: {text}", task.name);
+        }
+    }
+
+    /// The comment above a task's function, without its marks.
+    fn text_above(source: &str, place: &str) -> String {
+        let lines =
+            source.lines().skip_while(|line| !line.contains(&format!("/// Task `{place}`")));
+        let comment = lines.map_while(|line| line.trim().strip_prefix("///"));
+        comment.collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub static TASKS: &[Spec] = &[
         name: "{slug}/forward",
         subject: "the forward pass",
         place: "{slug}/forward",
+        needs: &[],
         chapter: "{slug}#definition",
         library: At { file: "src/{slug}/formula.rs", mark: "pub fn {slug}<" },
         grading: Grading::Invariants {
@@ -21,6 +22,7 @@ pub static TASKS: &[Spec] = &[
         name: "{slug}/types",
         subject: "sizes that do not fit do not compile",
         place: "{slug}/types",
+        needs: &[],
         chapter: "{slug}#definition",
         library: At { file: "src/{slug}/mod.rs", mark: "const fn assert_size" },
         grading: Grading::Types(&TYPES),
