@@ -55,7 +55,7 @@ impl TensorVisitor<f64, Dev> for Visit<'_> {
 }
 
 /// The weights of a model, or its gradients, by name.
-fn named<M: TensorCollection<f64, Dev>>(
+pub(crate) fn named<M: TensorCollection<f64, Dev>>(
     model: &mut M,
     grads: Option<&Gradients<f64, Dev>>,
 ) -> Weights {
