@@ -6,7 +6,7 @@
 use super::fused;
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
-use crate::position::ScoreBias;
+use crate::position::{Positions, ScoreBias};
 use crate::tensor::*;
 
 // ANCHOR: repeat_kv
@@ -60,7 +60,8 @@ pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<
 ///
 /// Shapes: `q` `[b, s, nh, hd]`, `k` and `v` `[b, t, nkv, hd]`, result `[b, s, nh, hd]`. The queries are those of the
 /// LAST `s` of the `t` positions. Query head `j` reads key and value head `j / (nh / nkv)`. `padding` has one number for
-/// each batch row, how many tokens at its start are no text; or it is empty, and then there are none.
+/// each batch row, how many tokens at its start are no text; or one for each query, `[b, s]` row by row, how many tokens of
+/// the row come before its own text, where several texts are packed into a row; or it is empty, and then there are none.
 ///
 /// Source: Vaswani et al. 2017, "Attention Is All You Need"; grouped heads: Ainslie et al. 2023.
 ///
@@ -374,9 +375,12 @@ fn mask<B: Dim, S: Dim, P: Dim, D: TensorFromVec<bool> + Device<W>, W: Float>(
     padding: &[usize],
 ) -> Raw<Tensor<(B, usize, S, P), bool, D>, D> {
     let (b, _, s, t) = shape;
-    let none = vec![0; b.size()];
-    let padding = if padding.is_empty() { &none } else { padding };
-    let seen = causal_mask(t.size() - s.size(), s.size(), t.size(), padding);
+    let (b_of, s_of, t_of) = (b.size(), s.size(), t.size());
+    let row = |query: usize| {
+        let pad = before_text(padding, (b_of, s_of), (query / s_of, query % s_of));
+        causal_mask(t_of - s_of + query % s_of, 1, t_of, &[pad])
+    };
+    let seen = (0..b_of * s_of).flat_map(row).collect();
     let seen = dev.try_tensor_from_vec(seen, (b, s, t))?; //                  [b, s, t]
     seen.try_broadcast_like::<_, Axis<1>>(&shape) //                          [b, nh, s, t]
 }
@@ -399,10 +403,36 @@ pub(super) fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
     if t < s {
         return Err(Error::FewerKeys { keys: t, queries: s });
     }
-    if !padding.is_empty() {
+    if !padding.is_empty() && padding.len() != b * s {
         same_shape("padding", &[b], &[padding.len()])?;
     }
     check_size("the scores", &(b, nh, s, t))
+}
+
+/// How many tokens come before the text of a query: see [`causal_attention`].
+pub(super) fn before_text(
+    padding: &[usize],
+    (b, s): (usize, usize),
+    (row, query): (usize, usize),
+) -> usize {
+    match padding.len() {
+        0 => 0,
+        rows if rows == b => padding[row],
+        _ => padding[row * s + query],
+    }
+}
+
+/// The positions of the tokens `before .. before + s` of `b` rows, each with so much padding; or with none at all.
+pub(crate) fn padded_positions(
+    padding: &[usize],
+    b: usize,
+    before: usize,
+    s: usize,
+) -> Result<Positions> {
+    if !padding.is_empty() {
+        same_shape("padding", &[b], &[padding.len()])?;
+    }
+    Ok(Positions::padded(padding, before, s))
 }
 
 /// One number for each batch row, each leaving a token; or none at all.

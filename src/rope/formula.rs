@@ -9,13 +9,15 @@ use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
+use crate::positions::Places;
 use crate::tensor::*;
 
 // ANCHOR: rope_forward
 /// `y = x * cos + rotate_half(x) * sin`, in the half-split layout.
 ///
 /// Shapes: `x` `[b, s, nh, hd]`, `cos` and `sin` `[s, hd]`, result `[b, s, nh, hd]`. Row `t` of
-/// the tables is for row `t` of `x`. `rotate_half(x)` is `concat(-x[hd/2..], x[..hd/2])`.
+/// the tables is for row `t` of `x`; tables of `[b * s, hd]` have a row for each token, text after
+/// text. `rotate_half(x)` is `concat(-x[hd/2..], x[..hd/2])`.
 /// Source: Su et al. 2021, "RoFormer"; the layout is that of GPT-NeoX and Llama.
 ///
 /// # Errors
@@ -79,9 +81,10 @@ pub(crate) fn apply_rotary<
     pairs: Pairs,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
     check_rotary(x.shape(), cos.shape(), sin.shape())?;
+    let rows = Places::Row(0..cos.shape().0);
     let run = || -> Raw<_, D> {
         let (x, mut tape) = x.try_in_order()?.split_tape();
-        if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, pairs)? {
+        if let Some(y) = fused::apply_rotary(&x, (cos, sin), &rows, &mut tape, pairs)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }
         let cos = cast::<f32, F::Wide, _, _>(cos)?;
@@ -188,13 +191,19 @@ pub(crate) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W
 }
 // ANCHOR_END: quarter_turn
 
-/// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head.
-fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+/// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head. One of `[b s, hd]` is the same for
+/// every head.
+pub(crate) fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     table: &Tensor<(usize, H), W, D>,
     shape: &(B, S, N, H),
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
-    let table = table.clone().try_reshape_like(&(shape.1, shape.3))?; //      [s, hd]
-    table.try_broadcast_like::<_, Axes2<0, 2>>(shape)
+    let (b, s, _, h) = *shape;
+    let table = table.clone();
+    if table.shape().0 == s.size() {
+        let table = table.try_reshape_like(&(s, h))?; //                      [s, hd]
+        return table.try_broadcast_like::<_, Axes2<0, 2>>(shape);
+    }
+    table.try_reshape_like(&(b, s, h))?.try_broadcast_like::<_, Axis<2>>(shape) // [b, s, hd]
 }
 
 pub(crate) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(
@@ -203,7 +212,9 @@ pub(crate) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(
     sin: &(usize, H),
 ) -> Result<()> {
     let head_dim = check_heads(x)?;
-    let expected = [x.1.size(), head_dim];
+    let (b, s) = (x.0.size(), x.1.size());
+    let rows = if cos.0 == b * s { b * s } else { s };
+    let expected = [rows, head_dim];
     same_shape("cos", &expected, &cos.concrete())?;
     same_shape("sin", &expected, &sin.concrete())
 }

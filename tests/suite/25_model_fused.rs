@@ -9,7 +9,7 @@ use quadrivium::feedforward::silu_mul;
 use quadrivium::functional::linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::*;
-use quadrivium::position::PositionEncoding;
+use quadrivium::position::{PositionEncoding, Positions};
 use quadrivium::tensor::*;
 use quadrivium::{Error, composed, in_threads};
 
@@ -394,7 +394,7 @@ fn a_failure_leaves_the_cache_as_it_was() {
         fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<f32, Cpu>>(
             &self,
             heads: Tensor<(B, S, N, Const<4>), f32, Cpu, T>,
-            _: usize,
+            _: &Positions,
         ) -> Result<Tensor<(B, S, N, Const<4>), f32, Cpu, T>, Error> {
             self.0.set(self.0.get() + 1);
             match self.0.get() {
@@ -413,7 +413,7 @@ fn a_failure_leaves_the_cache_as_it_was() {
     let kept = cache.kept().unwrap().unwrap();
     attention.try_decode(x(2), &mut cache, &[]).unwrap();
     cache.truncate(2).unwrap();
-    // Wrong padding is found behind the cache.
+    // Padding for another number of rows.
     attention.try_decode(x(2), &mut cache, &[1, 2, 3]).unwrap_err();
     assert_eq!(cache.positions(), 2);
     attention.try_decode(x(2), &mut cache, &[]).unwrap_err();
