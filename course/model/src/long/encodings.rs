@@ -60,7 +60,7 @@ impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for OnScaledTokens {
         if self.without {
             return Ok(scaled);
         }
-        Sinusoidal::default().try_forward((scaled, positions)) //                [b, s, h]
+        Sinusoidal::default().try_forward((scaled, positions)) //             [b, s, h]
     }
 }
 
