@@ -60,8 +60,7 @@ pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<
 ///
 /// Shapes: `q` `[b, s, nh, hd]`, `k` and `v` `[b, t, nkv, hd]`, result `[b, s, nh, hd]`. The queries are those of the
 /// LAST `s` of the `t` positions. Query head `j` reads key and value head `j / (nh / nkv)`. `padding` has one number for
-/// each batch row, how many tokens at its start are no text; or one for each query, `[b, s]` row by row, how many tokens of
-/// the row come before its own text, where several texts are packed into a row; or it is empty, and then there are none.
+/// each batch row, how many tokens at its start are no text; or it is empty, and then there are none.
 ///
 /// Source: Vaswani et al. 2017, "Attention Is All You Need"; grouped heads: Ainslie et al. 2023.
 ///
@@ -95,6 +94,30 @@ pub fn causal_attention<
 /// # Errors
 /// As for [`causal_attention`], and a bias of another shape.
 pub fn biased_attention<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    q: Tensor<(B, S, N, H), F, D, T>,
+    k: Tensor<(B, P, K, H), F, D, T>,
+    v: Tensor<(B, P, K, H), F, D, T>,
+    bias: ScoreBias<B, S, F, D, T>,
+    padding: &[usize],
+) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_size("q", q.shape())?;
+    check_rows(padding, q.shape().0.size())?;
+    attention_in_texts(q, k, v, bias, padding)
+}
+
+/// The same where `padding` may also have one number for each query, `[b, s]` row by row: how many tokens of its row come
+/// before its own text.
+pub(super) fn attention_in_texts<
     B: Dim,
     S: Dim,
     P: Dim,
@@ -403,13 +426,18 @@ pub(super) fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
     if t < s {
         return Err(Error::FewerKeys { keys: t, queries: s });
     }
-    if !padding.is_empty() && padding.len() != b * s {
-        same_shape("padding", &[b], &[padding.len()])?;
+    if padding.len() != b * s {
+        check_rows(padding, b)?;
     }
     check_size("the scores", &(b, nh, s, t))
 }
 
-/// How many tokens come before the text of a query: see [`causal_attention`].
+/// One number for each batch row, or none at all.
+fn check_rows(padding: &[usize], b: usize) -> Result<()> {
+    if padding.is_empty() { Ok(()) } else { same_shape("padding", &[b], &[padding.len()]) }
+}
+
+/// How many tokens come before the text of a query: see [`attention_in_texts`].
 pub(super) fn before_text(
     padding: &[usize],
     (b, s): (usize, usize),
@@ -429,17 +457,13 @@ pub(crate) fn padded_positions(
     before: usize,
     s: usize,
 ) -> Result<Positions> {
-    if !padding.is_empty() {
-        same_shape("padding", &[b], &[padding.len()])?;
-    }
+    check_rows(padding, b)?;
     Ok(Positions::padded(padding, before, s))
 }
 
 /// One number for each batch row, each leaving a token; or none at all.
 pub(crate) fn check_padding(padding: &[usize], b: usize, t: usize) -> Result<()> {
-    if !padding.is_empty() {
-        same_shape("padding", &[b], &[padding.len()])?;
-    }
+    check_rows(padding, b)?;
     match padding.iter().position(|&pad| pad >= t) {
         None => Ok(()),
         Some(row) => Err(Error::Padding { row, padding: padding[row], length: t }),

@@ -8,7 +8,7 @@ mod fused;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
-use formula::Sizes;
+use formula::{Sizes, attention_in_texts};
 pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
 pub(crate) use formula::{check_padding, padded_positions};
 
@@ -174,7 +174,7 @@ where
     ) -> Result<Tokens<B, S, H, F, D, T>> {
         let positions = positions.into();
         let Encoded { q, k, v, bias } = self.encode(x, shared, 0, &positions)?;
-        self.merge(biased_attention(q, k, v, bias, &positions.before())?)
+        self.merge(attention_in_texts(q, k, v, bias, &positions.before())?)
     }
 
     /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in. `padding` has, for each row, how many tokens at

@@ -129,7 +129,7 @@ where
         let places = positions.into().of(x.shape())?;
         let (dev, ms) = (x.device().clone(), self.config.ntk.max_seq_len);
         if places.end() > ms {
-            return self.build(&dev, &places)?.rotate(x);
+            return self.build(&dev, &places)?.rotate_each(x);
         }
         self.table.rotate(x, &places, ms, |places| self.build(&dev, places))
     }

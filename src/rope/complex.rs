@@ -1,6 +1,6 @@
 //! The rotation in complex numbers: slow and obvious, for reading and for testing the other.
 
-use super::formula::{check_rotary, over_heads};
+use super::formula::check_rotary;
 use crate::error::{Error, Result};
 use crate::tensor::*;
 
@@ -30,7 +30,7 @@ where
         let halves = (b, s, n, h / 2);
         let phase = |table: &Tensor<(usize, H), f32, D>| {
             let table = cast::<f32, F, _, _>(table)?.try_slice((.., ..h / 2))?; // [s, hd/2]
-            over_heads(&table, &halves)
+            table.try_broadcast_like::<_, Axes2<0, 2>>(&halves)
         };
         let (cos, sin) = (phase(cos)?, phase(sin)?);
 

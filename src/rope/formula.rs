@@ -16,8 +16,7 @@ use crate::tensor::*;
 /// `y = x * cos + rotate_half(x) * sin`, in the half-split layout.
 ///
 /// Shapes: `x` `[b, s, nh, hd]`, `cos` and `sin` `[s, hd]`, result `[b, s, nh, hd]`. Row `t` of
-/// the tables is for row `t` of `x`; tables of `[b * s, hd]` have a row for each token, text after
-/// text. `rotate_half(x)` is `concat(-x[hd/2..], x[..hd/2])`.
+/// the tables is for row `t` of `x`. `rotate_half(x)` is `concat(-x[hd/2..], x[..hd/2])`.
 /// Source: Su et al. 2021, "RoFormer"; the layout is that of GPT-NeoX and Llama.
 ///
 /// # Errors
@@ -39,6 +38,7 @@ pub fn apply_rotary_pos_emb<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let pairs = Pairs { layout: Layout::HalfSplit, rotary_dim: x.shape().3.size() };
     apply_rotary(x, cos, sin, pairs)
 }
@@ -62,10 +62,12 @@ pub fn apply_rotary_pos_emb_interleaved<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let pairs = Pairs { layout: Layout::Interleaved, rotary_dim: x.shape().3.size() };
     apply_rotary(x, cos, sin, pairs)
 }
 
+/// By tables of `[s, hd]`, or of `[b s, hd]`: then each token has a row, text after text.
 pub(crate) fn apply_rotary<
     B: Dim,
     S: Dim,
@@ -80,7 +82,11 @@ pub(crate) fn apply_rotary<
     sin: &Tensor<(usize, H), f32, D>,
     pairs: Pairs,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
-    check_rotary(x.shape(), cos.shape(), sin.shape())?;
+    let head_dim = check_heads(x.shape())?;
+    let each_token = [x.shape().0.size() * x.shape().1.size(), head_dim];
+    if cos.shape().concrete() != each_token || sin.shape().concrete() != each_token {
+        check_rotary(x.shape(), cos.shape(), sin.shape())?;
+    }
     let rows = Places::Row(0..cos.shape().0);
     let run = || -> Raw<_, D> {
         let (x, mut tape) = x.try_in_order()?.split_tape();
@@ -193,7 +199,7 @@ pub(crate) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W
 
 /// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head. One of `[b s, hd]` is the same for
 /// every head.
-pub(crate) fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
+fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     table: &Tensor<(usize, H), W, D>,
     shape: &(B, S, N, H),
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
@@ -212,9 +218,7 @@ pub(crate) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(
     sin: &(usize, H),
 ) -> Result<()> {
     let head_dim = check_heads(x)?;
-    let (b, s) = (x.0.size(), x.1.size());
-    let rows = if cos.0 == b * s { b * s } else { s };
-    let expected = [rows, head_dim];
+    let expected = [x.1.size(), head_dim];
     same_shape("cos", &expected, &cos.concrete())?;
     same_shape("sin", &expected, &sin.concrete())
 }

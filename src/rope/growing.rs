@@ -47,7 +47,7 @@ impl<H: Dim, D: Device<f32>> GrowingTable<H, D> {
             _ if places.end() <= NEAR.max(rows.saturating_add(places.rows())) => {
                 self.first(places.end(), limit, build)?.rotate_from(x, places)
             }
-            _ => build(places)?.rotate(x),
+            _ => build(places)?.rotate_each(x),
         }
     }
 

@@ -269,7 +269,7 @@ where
         self.check_end(&places)?;
         let (dev, cached_len) = (x.device().clone(), self.cached_len());
         if places.end() > cached_len {
-            return self.build(&dev, &places)?.rotate(x);
+            return self.build(&dev, &places)?.rotate_each(x);
         }
         self.cache.rotate(x, &places, cached_len, |places| self.build(&dev, places))
     }

@@ -4,7 +4,7 @@
 //! angle at position `n` is wrong by up to `n * 2^-23`. These tables are within `1e-7` of the truth
 //! up to position `3 * 10^8`; the `f64` angle itself is off by at most `n * 2^-52`.
 
-use super::formula::apply_rotary;
+use super::formula::{apply_rotary, check_rotary};
 use super::frequencies::check_head_dim;
 use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};
@@ -177,7 +177,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     }
 
     /// Turns `x`, `[b, s, nh, hd]`, in the layout of these tables. Row `t` of the tables is for row
-    /// `t` of `x`; of `b * s` rows each token has one, text after text.
+    /// `t` of `x`.
     ///
     /// # Errors
     /// As for [`apply_rotary_pos_emb`](super::apply_rotary_pos_emb).
@@ -188,10 +188,22 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     where
         D: Backend<F>,
     {
+        check_rotary(x.shape(), self.cos.shape(), self.sin.shape())?;
+        self.rotate_each(x)
+    }
+
+    /// The same, also by `b * s` rows: one for each token, text after text.
+    pub(crate) fn rotate_each<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(B, S, N, H), F, D, T>,
+    ) -> Result<Tensor<(B, S, N, H), F, D, T>>
+    where
+        D: Backend<F>,
+    {
         apply_rotary(x, &self.cos, &self.sin, self.pairs)
     }
 
-    /// As [`rotate`](Self::rotate), where each token takes the row of its place. A CPU reads the rows where they are, so
+    /// As [`rotate_each`](Self::rotate_each), where each token takes the row of its place. A CPU reads the rows where they are, so
     /// a call in a long table costs what it costs in a short one.
     pub(crate) fn rotate_from<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
@@ -213,7 +225,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             Places::Row(range) => self.rows(range.clone())?,
             Places::Each { ids, .. } => self.gather(ids).map_err(Error::device)?,
         };
-        own.rotate(x.put_tape(tape))
+        own.rotate_each(x.put_tape(tape))
     }
 
     /// A row for each of these: each table `[rows, hd]`. All must be there.

@@ -189,7 +189,7 @@ where
             let (expected, got) = (vec![b, s, AXES], vec![rows, AXES]);
             return Err(Error::Shape { name: "coordinates", expected, got });
         }
-        self.tables(x.device(), coordinates)?.rotate(x) //                    tables of [rows, hd]
+        self.tables(x.device(), coordinates)?.rotate_each(x) //               tables of [rows, hd]
     }
 }
 

@@ -3,7 +3,6 @@
 
 use crate::model::named;
 use crate::support::*;
-use quadrivium::functional::causal_attention;
 use quadrivium::model::*;
 use quadrivium::pos_emb::*;
 use quadrivium::position::*;
@@ -633,30 +632,23 @@ fn a_padded_text_has_the_bits_of_the_text_alone() {
     }
 }
 
-/// Attention itself, fused and composed: one number for each query hides the texts before its own.
+/// Fused and composed, in rows of a few tokens and of many.
 #[test]
 fn packed_texts_are_hidden_from_each_other() {
-    let heads = |values: &[f64], s: usize, n: usize| tensor(values, (1usize, s, n, 4usize));
+    let model = plain().with_position(|_| Ok(NoPosition), Sinusoidal::default()).unwrap();
     for lengths in [&[2, 1, 3][..], &[1, 2], &[40, 90, 7]] {
-        let s: usize = lengths.iter().sum();
-        let values = |n: usize, k: f64| -> Vec<f64> {
-            (0..s * n * 4).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
-        };
-        let (q, k, v) = (values(2, 1.7), values(1, 0.9), values(1, 0.3));
-        let (mut want, mut before, mut first) = (Vec::new(), Vec::new(), 0);
+        let (tokens, mut first) = (text(lengths.iter().sum(), 1), 0);
+        let position_ids: Vec<usize> = lengths.iter().flat_map(|&length| 0..length).collect();
+        let position_ids = ids(&position_ids, (1usize, tokens.len()));
+        let mut want = Vec::new();
         for &length in lengths {
-            let of = |x: &[f64], n: usize| heads(&x[first * n * 4..][..length * n * 4], length, n);
-            let y = causal_attention(of(&q, 2), of(&k, 1), of(&v, 1), &[]).unwrap();
-            want.extend(y.as_vec());
-            before.extend(vec![first; length]);
+            let alone = ids(&tokens[first..first + length], (1usize, length));
+            want.extend(model.try_forward(alone).unwrap().as_vec());
             first += length;
         }
-        let (q, k, v) = (heads(&q, s, 2), heads(&k, s, 1), heads(&v, s, 1));
-        let run = || causal_attention(q.clone(), k.clone(), v.clone(), &before).unwrap().as_vec();
-        assert_within(&run(), &want, |_| 1e-13);
-        assert_within(&quadrivium::composed(run), &want, |_| 1e-13);
-        let refused = causal_attention(q.clone(), k.clone(), v.clone(), &before[1..]).unwrap_err();
-        let (expected, got) = (vec![1], vec![s - 1]);
-        assert_eq!(refused, Error::Shape { name: "padding", expected, got });
+        let tokens = ids(&tokens, (1usize, tokens.len()));
+        let run = || model.try_forward_at(tokens.clone(), &position_ids).unwrap().as_vec();
+        assert_within(&run(), &want, |_| 1e-12);
+        assert_within(&composed(run), &want, |_| 1e-12);
     }
 }
