@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::positions::Places;
 use crate::tensor::*;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 /// The most positions a table may have. A table of this length with `hd = 128` takes 16 GiB.
@@ -82,10 +83,10 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         let lengths = places.lengths();
         let mut of_length = BTreeMap::new();
         for &length in &lengths {
-            if !of_length.contains_key(&length) {
+            if let Entry::Vacant(place) = of_length.entry(length) {
                 let (thetas, scale) = frequencies(length)?;
                 check_turns(&thetas, places)?;
-                of_length.insert(length, (thetas, scale));
+                place.insert((thetas, scale));
             }
         }
         let turns: Vec<_> = lengths.iter().map(|length| &of_length[length]).collect();

@@ -118,9 +118,9 @@ fn check<P, X>(
     // Forward.
     let batch = ids(&rows, (b, WIDTH));
     let whole = model.try_forward_padded(batch.clone(), padding).map(|y| y.as_vec());
-    for at in 0..b {
+    for (at, alone) in alone.iter().enumerate() {
         let got = whole.clone().map(|whole| asked(&whole, at, 0, WIDTH));
-        wrong.near(&format!("{name}: forward of text {at}"), got, &alone[at]);
+        wrong.near(&format!("{name}: forward of text {at}"), got, alone);
     }
     // Backward.
     let grads = model.try_alloc_grads().unwrap();
@@ -144,10 +144,10 @@ fn check<P, X>(
             if !kept && got.is_err() {
                 return false;
             }
-            for at in 0..b {
+            for (at, &pad) in padding.iter().enumerate() {
                 let what = format!("{name}: pieces {pieces:?}, text {at} from {first} on");
                 // The text up to here: what comes later may change the frequencies of a text as a whole.
-                let (pad, end) = (padding[at], first + s);
+                let end = first + s;
                 if end > pad {
                     let alone = ids(&row(at)[pad..end], (1, end - pad));
                     let alone = model.try_forward(alone).unwrap().as_vec();

@@ -33,14 +33,12 @@ fn wave(n: usize) -> Vec<f32> {
 
 /// Values and gradients of a call with `position_ids` are those of each text alone, from its first position on, bit for
 /// bit; composed and fused code give nearly the same.
-fn check_ids<Sh: Shape>(
+fn check_ids<Sh: Shape + Copy>(
     name: &str,
     runs: &Runs,
     shape: impl Fn(usize, usize) -> Sh,
     call: impl Fn(Tensor<Sh, f32, Dev>, Positions) -> Result<Traced<Sh>, Error>,
-) where
-    Sh: Copy,
-{
+) {
     let ids = position_ids(runs);
     let row = shape(1, 1).num_elements();
     let (x, dy) = (wave(B * S * row), wave(2 * B * S * row)[B * S * row..].to_vec());
