@@ -247,21 +247,22 @@ fn growing_for_good_changes_no_text_of_the_call() {
 /// The rows of a table are the same, whichever calls built them, in whatever order, on whichever thread.
 #[test]
 fn a_table_that_grows_has_the_bits_of_one_that_was_built_at_once() {
+    let dev = Cpu::default(); // of which threads can share a module
     let config = NtkAwareRopeConfig { max_seq_len: 20_000, ..Default::default() };
-    let whole = NtkAwareRope::<8, Dev>::new(&dev(), config).unwrap();
-    whole.tables(&dev()).unwrap();
-    let grows = NtkAwareRope::<8, Dev>::new(&dev(), config).unwrap();
+    let whole = NtkAwareRope::<8, Cpu>::new(&dev, config).unwrap();
+    whole.tables(&dev).unwrap();
+    let grows = NtkAwareRope::<8, Cpu>::new(&dev, config).unwrap();
     let calls =
         [(0, 3), (7, 1), (3, 5), (9_000, 4), (0, 4_100), (4_100, 1), (19_990, 10), (8_200, 1)];
-    let x = |s: usize| -> Heads { tensor(&wave(s * 8), (1, s, 1, Const)) };
-    let compare = |rope: &NtkAwareRope<8, Dev>, offset: usize, s: usize| {
+    let x = |s: usize| dev.tensor_from_vec(wave(s * 8), (1usize, s, 1usize, Const::<8>));
+    let compare = |rope: &NtkAwareRope<8, Cpu>, offset: usize, s: usize| {
         let want = whole.try_forward((x(s), offset)).unwrap().as_vec();
         assert_same_bits(&rope.try_forward((x(s), offset)).unwrap().as_vec(), &want);
     };
     for (offset, s) in calls {
         compare(&grows, offset, s);
     }
-    let shared = NtkAwareRope::<8, Dev>::new(&dev(), config).unwrap();
+    let shared = NtkAwareRope::<8, Cpu>::new(&dev, config).unwrap();
     std::thread::scope(|scope| {
         for start in 0..4 {
             let (shared, compare) = (shared.clone(), &compare);
@@ -272,8 +273,8 @@ fn a_table_that_grows_has_the_bits_of_one_that_was_built_at_once() {
             });
         }
     });
-    let all = |rope: &NtkAwareRope<8, Dev>| {
-        let tables = rope.tables(&dev()).unwrap();
+    let all = |rope: &NtkAwareRope<8, Cpu>| {
+        let tables = rope.tables(&dev).unwrap();
         [tables.cos.as_vec(), tables.sin.as_vec()].concat()
     };
     assert_same_bits(&all(&grows), &all(&whole));
