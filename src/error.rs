@@ -205,6 +205,22 @@ pub enum Error {
         rows: usize,
     },
 
+    /// A position that a table does not have.
+    #[error(
+        "position id {id} at [{batch}, {token}] is not in a table of {rows} positions: position ids must be below \
+         {rows}; let each text begin at 0, or build a longer table"
+    )]
+    PositionId {
+        /// The position.
+        id: usize,
+        /// Its row in the batch.
+        batch: usize,
+        /// Its place in the row.
+        token: usize,
+        /// Rows of the table.
+        rows: usize,
+    },
+
     /// `offset + s` does not fit in `usize`.
     #[error("offset {offset} + sequence length {length} is larger than the largest usize")]
     PositionOverflow {
@@ -275,6 +291,21 @@ pub enum Error {
         kept: usize,
         /// The positions that should be left.
         positions: usize,
+    },
+
+    /// A query of linear attention whose weights are all 0.
+    #[error(
+        "linear attention divides by the sum of a query's weights, and at token {token} of head {head} in batch row {batch} \
+         it is 0: a feature is exp(x) below 0, and the products of such features are too small for the float type; make \
+         queries and keys smaller in size, or compute in a wider type"
+    )]
+    NoWeight {
+        /// The query's row in the batch.
+        batch: usize,
+        /// Its head.
+        head: usize,
+        /// Its place in this call.
+        token: usize,
     },
 
     /// A weight file that can't be written, read, or does not fit the module.

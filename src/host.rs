@@ -4,23 +4,14 @@
 //! loops, and rounded once, on its way to the device.
 
 use crate::checks::check_size;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tensor::*;
-use std::ops::Range;
 
 /// dfdx visits a module's fields; some modules here have no tensors in them.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct NoWeights;
 
 impl ZeroSizedModule for NoWeights {}
-
-/// The positions of an input `[b, s, ..]`, whose first row is at `offset`.
-pub(crate) fn positions_of<S: Shape>(x: &S, offset: usize) -> Result<Range<usize>> {
-    check_size("x", x)?;
-    let length = x.concrete()[1];
-    let end = offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })?;
-    Ok(offset..end)
-}
 
 /// The shape of a table by distance: that of head `n` at the distances `0 .. positions`.
 pub(crate) fn table_shape(num_heads: usize, positions: usize) -> Result<(usize, usize)> {
@@ -44,15 +35,14 @@ pub(crate) fn from_host<S: Shape, F: Float, D: Device<F>>(
     dev.try_tensor_from_vec(values, shape)
 }
 
-/// Adds `rows`, `[s, h]`, to each text of `x`, `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows`
-/// gets it for the rows.
+/// Adds `rows`, one for each token, to `x`, both `[b, s, h]`. The gradient of `x` is that of the sum, and `of_rows` gets it
+/// for the rows.
 pub(crate) fn add_rows<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<(B, S, H), F, D, T>,
-    rows: Tensor<(S, H), F::Wide, D>,
+    rows: Tensor<(B, S, H), F::Wide, D>,
     of_rows: impl FnOnce(&Tensor<(B, S, H), F, D>, &mut Gradients<F, D>) -> Raw<(), D> + 'static,
 ) -> Raw<Tensor<(B, S, H), F, D, T>, D> {
     let (x, mut tape) = x.try_in_order()?.split_tape();
-    let rows = rows.try_broadcast_like::<_, Axis<0>>(x.shape())?; //          [b, s, h]
     let y = cast::<F, F::Wide, _, _>(&x)?.try_add(rows)?; //                  [b, s, h]
     let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
     on_backward(&mut tape, &y, move |dy, grads| {

@@ -174,6 +174,7 @@ pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod position;
+mod positions;
 pub mod rope;
 pub mod rotations;
 pub mod training;

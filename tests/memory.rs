@@ -8,6 +8,11 @@ use quadrivium::attention::causal_attention;
 use quadrivium::feedforward::silu_mul;
 use quadrivium::functional::*;
 use quadrivium::loss::cross_entropy;
+use quadrivium::model::{LlamaConfig, LlamaTransformer};
+use quadrivium::pos_emb::{
+    DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig, RotaryFrequencies, ScaledRope,
+    ScaledRopeConfig, XPos, XPosConfig,
+};
 use quadrivium::tensor::*;
 use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
 
@@ -71,6 +76,52 @@ fn expect_plain<S: Shape>(name: &str, ids: usize, forward: impl Fn() -> Tensor<S
     let (y, _, peak) = bytes(&forward);
     let result = y.shape().num_elements() * size_of::<f32>();
     assert!(peak <= result + ids + SMALL, "{name}: {peak} bytes for a result of {result}");
+}
+
+/// A module for a million positions has the rows of those that a call had, and a far call leaves nothing behind.
+fn a_table_costs_what_was_asked_of_it(dev: &Cpu) {
+    const MILLION: usize = 1 << 20;
+    let heads = |s: usize| -> Tensor<(usize, usize, Const<1>, Const<64>), f32, Cpu> {
+        dev.zeros_like(&(1, s, Const, Const))
+    };
+    let (heads_of_one, heads_of_many) = (heads(1), heads(TOKENS));
+    let row = 2 * 64 * size_of::<f32>(); // a cosine and a sine for each element
+    let check = |name: &str, sides: usize, rope: &dyn Fn(usize, usize), held: usize| {
+        assert!(held < 1 << 14, "{name}: {held} bytes before a call");
+        let ((), held, peak) = bytes(|| rope(MILLION - 1, 1));
+        assert!(held < 1 << 14 && peak < 1 << 16, "{name}: {held} bytes stay, {peak} at most");
+        let ((), held, _) = bytes(|| rope(0, TOKENS));
+        let most = sides * TOKENS * row + (1 << 14);
+        assert!((TOKENS * row..most).contains(&held), "{name}: {held} bytes of {TOKENS} rows");
+    };
+    let pick = |s: usize| if s == 1 { heads_of_one.clone() } else { heads_of_many.clone() };
+
+    let config = NtkAwareRopeConfig { max_seq_len: MILLION, ..Default::default() };
+    let (rope, held, _) = bytes(|| NtkAwareRope::<64, _>::new(dev, config).unwrap());
+    check("NtkAwareRope", 1, &|at, s| drop(rope.forward((pick(s), at))), held);
+    let plain = || RotaryFrequencies::plain(64, 10_000.0).unwrap();
+    let config = || ScaledRopeConfig::new(plain(), MILLION);
+    let (rope, held, _) = bytes(|| ScaledRope::<64, _>::new(dev, config()).unwrap());
+    check("ScaledRope", 1, &|at, s| drop(rope.forward((pick(s), at))), held);
+    let ntk = DynamicNtk { factor: 2.0, max_seq_len: MILLION };
+    let config = DynamicNtkRopeConfig { ntk, ..Default::default() };
+    let (rope, held, _) = bytes(|| DynamicNtkRope::<64, _>::new(dev, config).unwrap());
+    check("DynamicNtkRope", 1, &|at, s| drop(rope.forward((pick(s), at))), held);
+    let config = XPosConfig { max_position: MILLION, scale_base: 65_536.0, ..Default::default() };
+    let (rope, held, _) = bytes(|| XPos::<64, _>::new(dev, config).unwrap());
+    let both = |at: usize, s: usize| {
+        drop(rope.queries(pick(s), at).unwrap());
+        drop(rope.keys(pick(s), at).unwrap());
+    };
+    check("XPos", 2, &both, held);
+
+    // A model's blocks share one table.
+    let rope = NtkAwareRopeConfig { max_seq_len: MILLION, ..LlamaConfig::default().rope };
+    let config = LlamaConfig { rope, ..Default::default() };
+    type Model = LlamaTransformer<8, 8, 1, 1, 8, 8, 4, f32, Cpu>;
+    let (model, held, peak) = bytes(|| Model::new(dev, config).unwrap());
+    assert!(held < 1 << 16 && peak < 1 << 17, "a model: {held} bytes, {peak} at most");
+    drop(model);
 }
 
 #[test]
@@ -168,6 +219,8 @@ fn fused_code_takes_the_memory_of_its_result() {
     expect_plain("vocab_shard_embedding of single numbers", host, || {
         vocab_shard_embedding(ids.clone(), &part, 1, 4).unwrap()
     });
+
+    a_table_costs_what_was_asked_of_it(&dev);
 
     // A kept buffer is the same one in each call.
     dev.enable_cache();

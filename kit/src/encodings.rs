@@ -27,8 +27,8 @@ pub fn scores<P: PositionEncoding<HEAD_DIM, f64, Cpu>>(
     encoding: &P,
     distances: usize,
 ) -> Result<Vec<Vec<f64>>> {
-    let q = encoding.on_queries(alike(distances)?, 0)?;
-    let k = encoding.on_keys(alike(distances)?, 0)?;
+    let q = encoding.on_queries(alike(distances)?, &0.into())?;
+    let k = encoding.on_keys(alike(distances)?, &0.into())?;
     let bias = encoding.on_scores(alike(distances)?, distances)?;
     Ok(of_last_query(&q.as_vec(), &k.as_vec(), &bias, distances))
 }

@@ -91,7 +91,7 @@ impl<
         mut x: Tensor<(B, S, Const<H>), f32, Cpu, T>,
     ) -> Result<Tensor<(B, S, Const<H>), f32, Cpu, T>> {
         for block in &self.layers.modules {
-            x = block.try_forward_with(x, &NoPosition, &[])?;
+            x = block.try_forward_with(x, &NoPosition, 0)?;
         }
         Ok(self.norm.try_forward(x)?)
     }

@@ -3,6 +3,7 @@
 use super::formula::add_learned_positions;
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
+use crate::positions::Positions;
 use crate::tensor::*;
 use std::fmt;
 
@@ -22,9 +23,10 @@ impl Default for LearnedPositionsConfig {
     }
 }
 
-/// Learned positions, added to tokens `[b, s, H]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`.
+/// Learned positions, added to tokens `[b, s, H]`, alone, as `(x, offset)`, where row `t` is at position `offset + t`, or as
+/// `(x, &position_ids)` with a position for each token, `[b, s]`.
 ///
-/// - `MS`: positions, the rows of the table. A text that ends past them is refused.
+/// - `MS`: positions, the rows of the table. A position past them is refused.
 /// - `H`: hidden size.
 ///
 /// ```
@@ -50,7 +52,7 @@ impl Default for LearnedPositionsConfig {
 /// let dev = Cpu::default();
 /// let positions = LearnedPositions::<4, 2, f32, _>::new(&dev, Default::default()).unwrap();
 /// let x: Tensor<Rank3<1, 2, 6>, f32, _> = dev.zeros();
-/// let y = PositionEncoding::<8, f32, Cpu>::on_tokens(&positions, x, 0);
+/// let y = PositionEncoding::<8, f32, Cpu>::on_tokens(&positions, x, &0.into());
 /// ```
 #[derive(Clone)]
 pub struct LearnedPositions<const MS: usize, const H: usize, F: Dtype, D: Storage<F>> {
@@ -81,14 +83,16 @@ impl<const MS: usize, const H: usize, F: Float, D: Backend<F>> LearnedPositions<
 /// Tokens, `[b, s, h]`.
 type Tokens<B, S, const H: usize, F, D, T> = Tensor<(B, S, Const<H>), F, D, T>;
 
-impl<const MS: usize, const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tokens<B, S, H, F, D, T>, usize)> for LearnedPositions<MS, H, F, D>
+impl<const MS: usize, const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    Module<(Tokens<B, S, H, F, D, T>, P)> for LearnedPositions<MS, H, F, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tokens<B, S, H, F, D, T>;
     type Error = Error;
 
-    fn try_forward(&self, (x, offset): (Self::Output, usize)) -> Result<Self::Output> {
-        add_learned_positions(x, &self.table.weight, offset)
+    fn try_forward(&self, (x, positions): (Self::Output, P)) -> Result<Self::Output> {
+        add_learned_positions(x, &self.table.weight, positions)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Sinusoidal positions: sines and cosines that are added to tokens. Nothing is learned.
 
-use super::formula::{add_table, frequencies, rounded, sinusoids};
+use super::formula::{add_table, frequencies, rounded, sinusoids_at};
 use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Number, Result};
-use crate::host::{NoWeights, positions_of};
+use crate::host::NoWeights;
+use crate::positions::{Places, Positions};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::any::Any;
@@ -12,7 +13,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sinusoidal positions, added to tokens `[b, s, h]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`.
+/// Sinusoidal positions, added to tokens `[b, s, h]`, alone, as `(x, offset)`, where row `t` is at position `offset + t`, or as
+/// `(x, &position_ids)` with a position for each token, `[b, s]`.
 ///
 /// There are no weights and there is no last position. The rows of the longest call are kept, up to 8 million numbers, and
 /// shared by clones; a call elsewhere, or in another float type, computes its own.
@@ -116,7 +118,8 @@ impl Sinusoidal {
         {
             return Ok(Arc::clone(known));
         }
-        let table = rounded(&sinusoids(positions.clone(), hidden_size, self.base)?);
+        let table = sinusoids_at(&Places::Row(positions.clone()), hidden_size, self.base)?;
+        let table = rounded(&table);
         let rows = Arc::new(Rows { hidden_size, positions: positions.clone(), table });
         let longer = known.is_none_or(|known| {
             rows.table.len() >= known.table.len() || hidden_size != known.hidden_size
@@ -131,18 +134,28 @@ impl Sinusoidal {
 /// Tokens, `[b, s, h]`.
 type Tokens<B, S, const H: usize, F, D, T> = Tensor<(B, S, Const<H>), F, D, T>;
 
-impl<const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tokens<B, S, H, F, D, T>, usize)> for Sinusoidal
+impl<const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P: Into<Positions>>
+    Module<(Tokens<B, S, H, F, D, T>, P)> for Sinusoidal
 {
     type Output = Tokens<B, S, H, F, D, T>;
     type Error = Error;
 
-    fn try_forward(&self, (x, offset): (Self::Output, usize)) -> Result<Self::Output> {
+    fn try_forward(&self, (x, positions): (Self::Output, P)) -> Result<Self::Output> {
         const { assert_even(H) };
-        let positions = positions_of(x.shape(), offset)?;
-        let rows = self.rows(&positions, H)?;
-        let table = rows.of(&positions, H).expect("they were computed for these positions");
-        add_table(x, table).map_err(Error::device)
+        let places = positions.into().of(x.shape())?;
+        let (range, rows) = match &places {
+            Places::Row(range) => (range.clone(), Places::Row(0..range.len())),
+            // A table of all positions up to the last is a short one, or these tokens have rows of their own.
+            Places::Each { .. } if places.end() <= places.rows() => (0..places.end(), places),
+            Places::Each { .. } => {
+                let table: Vec<F::Wide> = rounded(&sinusoids_at(&places, H, self.base)?);
+                let own = Places::Row(0..places.rows());
+                return add_table(x, &table, &own).map_err(Error::device);
+            }
+        };
+        let kept = self.rows(&range, H)?;
+        let table = kept.of(&range, H).expect("they were computed for these positions");
+        add_table(x, table, &rows).map_err(Error::device)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::fused;
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
-use crate::position::ScoreBias;
+use crate::position::{Positions, ScoreBias};
 use crate::tensor::*;
 
 // ANCHOR: repeat_kv
@@ -94,6 +94,30 @@ pub fn causal_attention<
 /// # Errors
 /// As for [`causal_attention`], and a bias of another shape.
 pub fn biased_attention<
+    B: Dim,
+    S: Dim,
+    P: Dim,
+    N: Dim,
+    K: Dim,
+    H: Dim,
+    F: Float,
+    D: Backend<F>,
+    T: Tape<F, D>,
+>(
+    q: Tensor<(B, S, N, H), F, D, T>,
+    k: Tensor<(B, P, K, H), F, D, T>,
+    v: Tensor<(B, P, K, H), F, D, T>,
+    bias: ScoreBias<B, S, F, D, T>,
+    padding: &[usize],
+) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_size("q", q.shape())?;
+    check_rows(padding, q.shape().0.size())?;
+    attention_in_texts(q, k, v, bias, padding)
+}
+
+/// The same where `padding` may also have one number for each query, `[b, s]` row by row: how many tokens of its row come
+/// before its own text.
+pub(super) fn attention_in_texts<
     B: Dim,
     S: Dim,
     P: Dim,
@@ -374,9 +398,12 @@ fn mask<B: Dim, S: Dim, P: Dim, D: TensorFromVec<bool> + Device<W>, W: Float>(
     padding: &[usize],
 ) -> Raw<Tensor<(B, usize, S, P), bool, D>, D> {
     let (b, _, s, t) = shape;
-    let none = vec![0; b.size()];
-    let padding = if padding.is_empty() { &none } else { padding };
-    let seen = causal_mask(t.size() - s.size(), s.size(), t.size(), padding);
+    let (b_of, s_of, t_of) = (b.size(), s.size(), t.size());
+    let row = |query: usize| {
+        let pad = before_text(padding, (b_of, s_of), (query / s_of, query % s_of));
+        causal_mask(t_of - s_of + query % s_of, 1, t_of, &[pad])
+    };
+    let seen = (0..b_of * s_of).flat_map(row).collect();
     let seen = dev.try_tensor_from_vec(seen, (b, s, t))?; //                  [b, s, t]
     seen.try_broadcast_like::<_, Axis<1>>(&shape) //                          [b, nh, s, t]
 }
@@ -399,17 +426,44 @@ pub(super) fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
     if t < s {
         return Err(Error::FewerKeys { keys: t, queries: s });
     }
-    if !padding.is_empty() {
-        same_shape("padding", &[b], &[padding.len()])?;
+    if padding.len() != b * s {
+        check_rows(padding, b)?;
     }
     check_size("the scores", &(b, nh, s, t))
 }
 
+/// One number for each batch row, or none at all.
+fn check_rows(padding: &[usize], b: usize) -> Result<()> {
+    if padding.is_empty() { Ok(()) } else { same_shape("padding", &[b], &[padding.len()]) }
+}
+
+/// How many tokens come before the text of a query: see [`attention_in_texts`].
+pub(super) fn before_text(
+    padding: &[usize],
+    (b, s): (usize, usize),
+    (row, query): (usize, usize),
+) -> usize {
+    match padding.len() {
+        0 => 0,
+        rows if rows == b => padding[row],
+        _ => padding[row * s + query],
+    }
+}
+
+/// The positions of the tokens `before .. before + s` of `b` rows, each with so much padding; or with none at all.
+pub(crate) fn padded_positions(
+    padding: &[usize],
+    b: usize,
+    before: usize,
+    s: usize,
+) -> Result<Positions> {
+    check_rows(padding, b)?;
+    Ok(Positions::padded(padding, before, s))
+}
+
 /// One number for each batch row, each leaving a token; or none at all.
 pub(crate) fn check_padding(padding: &[usize], b: usize, t: usize) -> Result<()> {
-    if !padding.is_empty() {
-        same_shape("padding", &[b], &[padding.len()])?;
-    }
+    check_rows(padding, b)?;
     match padding.iter().position(|&pad| pad >= t) {
         None => Ok(()),
         Some(row) => Err(Error::Padding { row, padding: padding[row], length: t }),

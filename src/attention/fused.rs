@@ -5,6 +5,7 @@
 //! query of the block sees are not touched.
 
 use super::Sizes;
+use super::formula::before_text;
 use crate::cpu::{
     Values, each, gradient, in_wide_registers, inner, is_fused, largest, multiply, multiply_add,
     record, sum, tiles, view, view_mut, zeros,
@@ -381,10 +382,11 @@ impl<W: Float<Wide = W>> Attend<W> {
         self.sizes.t - self.sizes.s + query
     }
 
-    /// The keys that a query sees: those from the padding on up to its own, or only its own, if it is padding.
+    /// The keys that a query sees: those of its text up to its own, or only its own, if it is padding.
     fn sees(&self, batch: usize, query: usize) -> Range<usize> {
         let own = self.last_seen(query);
-        let pad = self.padding.get(batch).copied().unwrap_or(0);
+        let Sizes { b, s, .. } = self.sizes;
+        let pad = before_text(&self.padding, (b, s), (batch, query));
         pad.min(own)..own + 1
     }
 

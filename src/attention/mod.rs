@@ -8,13 +8,13 @@ mod fused;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
-use formula::Sizes;
-pub(crate) use formula::check_padding;
+use formula::{Sizes, attention_in_texts};
 pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
+pub(crate) use formula::{check_padding, padded_positions};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};
-use crate::position::{NoPosition, PositionEncoding, ScoreBias};
+use crate::position::{NoPosition, PositionEncoding, Positions, ScoreBias};
 use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use const_panic::concat_panic;
@@ -144,7 +144,8 @@ where
         })
     }
 
-    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding: see [`causal_attention`].
+    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding: see [`causal_attention`]. A text has the
+    /// positions from 0 on, wherever it begins in its row.
     ///
     /// # Errors
     /// An empty input; padding of a whole row, or for another number of rows; positions that the encoding does not
@@ -154,25 +155,30 @@ where
         x: Tokens<B, S, H, F, D, T>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        self.try_forward_with(x, &NoPosition, padding)
+        check_padding(padding, x.shape().0.size(), x.shape().1.size())?;
+        let positions = Positions::padded(padding, 0, x.shape().1.size());
+        self.try_forward_with(x, &NoPosition, positions)
     }
 
-    /// The same with a second encoding, one that the blocks of a model share: it acts before this one's own.
+    /// Whole texts `[b, s, h]` with a position for each token: an offset, or `&position_ids`, `[b, s]`, where each token looks
+    /// at its own text only (see [`Positions`]). `shared` is a second encoding, one that the blocks of a model share: it acts
+    /// before this one's own. [`NoPosition`] is none.
     ///
     /// # Errors
-    /// As for [`try_forward_padded`](Self::try_forward_padded).
+    /// An empty input; `position_ids` of another shape; positions that an encoding does not have; what the device reports.
     pub fn try_forward_with<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
         shared: &impl PositionEncoding<HD, F, D>,
-        padding: &[usize],
+        positions: impl Into<Positions>,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        check_padding(padding, x.shape().0.size(), x.shape().1.size())?;
-        let Encoded { q, k, v, bias } = self.encode(x, shared, 0)?;
-        self.merge(biased_attention(q, k, v, bias, padding)?)
+        let positions = positions.into();
+        let Encoded { q, k, v, bias } = self.encode(x, shared, 0, &positions)?;
+        self.merge(attention_in_texts(q, k, v, bias, &positions.before())?)
     }
 
-    /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
+    /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in. `padding` has, for each row, how many tokens at
+    /// its start are no text; or it is empty. Positions are counted after them.
     ///
     /// # Errors
     /// A full cache; another batch size than that of the cache; a text of more positions than the encoding can keep;
@@ -197,25 +203,30 @@ where
         shared: &impl PositionEncoding<HD, F, D>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, H, F, D>> {
-        let positions = cache.positions().saturating_add(x.shape().1.size());
-        shared.check_kept(positions)?;
-        self.position.check_kept(positions)?;
-        let Encoded { q, k, v, bias } = self.encode(x, shared, cache.positions())?;
+        let (kept, (b, s, _)) = (cache.positions(), *x.shape());
+        let positions = padded_positions(padding, b.size(), kept, s.size())?;
+        let least = padding.iter().copied().min().unwrap_or(0);
+        let longest = kept.saturating_add(s.size()).saturating_sub(least);
+        shared.check_kept(longest)?;
+        self.position.check_kept(longest)?;
+        let Encoded { q, k, v, bias } = self.encode(x, shared, kept, &positions)?;
         let before = cache.before();
         let found = cache.attend(q, &k, &v, bias, padding)?;
         self.merge(found).inspect_err(|_| cache.back_to(before))
     }
 
-    /// Queries, keys, values and biases of tokens from position `offset` on.
+    /// Queries, keys, values and biases of tokens that follow `kept` others of their rows.
     fn encode<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
         shared: &impl PositionEncoding<HD, F, D>,
-        offset: usize,
+        kept: usize,
+        positions: &Positions,
     ) -> Result<Encoded<B, S, NH, NKV, HD, F, D, T>> {
         const { assert_attention(H, NH, NKV, HD) };
         let (b, s, _) = *x.shape();
-        let keys = offset.saturating_add(s.size());
+        positions.of(x.shape())?; // also where no encoding asks for them
+        let keys = kept.saturating_add(s.size());
         let q = self.q_proj.try_forward(x.with_empty_tape())?; //             [b, s, nh * hd]
         let k = self.k_proj.try_forward(x.with_empty_tape())?; //             [b, s, nkv * hd]
         let v = self.v_proj.try_forward(x)?; //                               [b, s, nkv * hd]
@@ -223,11 +234,11 @@ where
         let k = k.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
         let v = v.try_reshape_like(&(b, s, Const, Const)).map_err(crate::Error::device)?;
         let bias = shared.on_scores(q.with_empty_tape(), keys)?;
-        let q = shared.on_queries(q, offset)?; //                             [b, s, nh, hd]
-        let k = shared.on_keys(k, offset)?; //                                [b, s, nkv, hd]
+        let q = shared.on_queries(q, positions)?; //                          [b, s, nh, hd]
+        let k = shared.on_keys(k, positions)?; //                             [b, s, nkv, hd]
         let bias = bias.and(self.position.on_scores(q.with_empty_tape(), keys)?)?;
-        let q = self.position.on_queries(q, offset)?; //                      [b, s, nh, hd]
-        let k = self.position.on_keys(k, offset)?; //                         [b, s, nkv, hd]
+        let q = self.position.on_queries(q, positions)?; //                   [b, s, nh, hd]
+        let k = self.position.on_keys(k, positions)?; //                      [b, s, nkv, hd]
         Ok(Encoded { q, k, v, bias })
     }
 

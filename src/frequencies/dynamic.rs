@@ -3,14 +3,14 @@
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
 use super::{DynamicNtk, RotaryFrequencies};
 use crate::error::{Error, Number, Result};
+use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;
 use crate::rope::frequencies::check_head_dim;
-use crate::rope::{NoWeights, assert_head, end_position};
+use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::tensor::*;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::OnceLock;
 
 /// Settings of a [`DynamicNtkRope`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,9 @@ impl Default for DynamicNtkRopeConfig {
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
 /// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`, and the length is
-/// `offset + s`. Up to the trained length it is plain RoPE.
+/// `offset + s`. Up to the trained length it is plain RoPE. As `(x, &position_ids)` each token has a position, `[b, s]`, and
+/// each text its own length, up to its last token: a short text beside a long one is turned as it is alone. (`transformers`
+/// takes one length for the batch, that of the longest.)
 ///
 /// The output depends on the call alone. `transformers` keeps state: past the trained length it has the
 /// frequencies of the longest call so far, until a call that is shorter than the trained length. The two agree while
@@ -49,7 +51,7 @@ impl Default for DynamicNtkRopeConfig {
 #[derive(Clone)]
 pub struct DynamicNtkRope<const HD: usize, D: Storage<f32>> {
     config: DynamicNtkRopeConfig,
-    table: OnceLock<RotaryTables<Const<HD>, D>>,
+    table: GrowingTable<Const<HD>, D>,
     no_weights: NoWeights,
 }
 
@@ -61,7 +63,7 @@ impl<const HD: usize, D: Storage<f32>> DynamicNtkRope<HD, D> {
 
     fn unbuilt(config: DynamicNtkRopeConfig) -> Self {
         const { assert_head(HD) };
-        Self { config, table: OnceLock::new(), no_weights: NoWeights }
+        Self { config, table: GrowingTable::default(), no_weights: NoWeights }
     }
 
     /// The frequencies of a text of this length.
@@ -75,7 +77,7 @@ impl<const HD: usize, D: Storage<f32>> DynamicNtkRope<HD, D> {
 }
 
 impl<const HD: usize, D: Device<f32>> DynamicNtkRope<HD, D> {
-    /// A module with the table of the trained length built on `dev`.
+    /// A module. Its table is built on `dev`, or wherever its inputs are, as calls ask for its rows.
     ///
     /// # Errors
     /// Settings that [`RotaryFrequencies::dynamic_ntk`] refuses; a trained length above
@@ -84,47 +86,52 @@ impl<const HD: usize, D: Device<f32>> DynamicNtkRope<HD, D> {
         let rope = Self::unbuilt(config);
         let rotary_dim = check_head_dim(config.rotary_dim.unwrap_or(HD))?;
         check_rotary_dim(HD, config.rotary_dim, rotary_dim / 2)?;
-        rope.frequencies(config.ntk.max_seq_len)?;
-        check_max_position(config.ntk.max_seq_len)?;
-        rope.tables(dev)?;
+        let ms = config.ntk.max_seq_len;
+        rope.frequencies(ms)?;
+        check_max_position(ms)?;
+        rope.build(dev, &Places::Row(ms - 1..ms))?; // the last row can be built
         Ok(rope)
     }
 
-    /// The table of the trained length, `[ms, hd]`, built on `dev` if it is not there yet.
+    /// The table of the trained length, `[ms, hd]`: all of it, built on `dev` if it is not there yet.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
-        if let Some(table) = self.table.get() {
-            return Ok(table);
-        }
-        let (length, layout) = (self.config.ntk.max_seq_len, self.config.layout);
-        let frequencies = self.frequencies(length)?;
-        let table = RotaryTables::of_frequencies(dev, Const, &frequencies, 0..length, layout)?;
-        Ok(self.table.get_or_init(|| table))
+    pub fn tables(&self, dev: &D) -> Result<RotaryTables<Const<HD>, D>> {
+        let ms = self.config.ntk.max_seq_len;
+        self.table.first(ms, ms, |places| self.build(dev, places))
+    }
+
+    /// Rows of texts of any length.
+    fn build(&self, dev: &D, places: &Places) -> Result<RotaryTables<Const<HD>, D>> {
+        let of_length = |length| {
+            let frequencies = self.frequencies(length)?;
+            Ok((frequencies.frequencies().to_vec(), frequencies.scale()))
+        };
+        RotaryTables::by_length(dev, Const, of_length, places, self.config.layout)
     }
 }
 
 type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
 
-impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for DynamicNtkRope<HD, D>
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, P)> for DynamicNtkRope<HD, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
     type Error = Error;
 
     fn try_forward(
         &self,
-        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+        (x, positions): (Tensor<Heads<B, S, N, HD>, F, D, T>, P),
     ) -> Result<Self::Output> {
-        let end = end_position(x.shape(), offset)?;
-        if end <= self.config.ntk.max_seq_len {
-            return self.tables(x.device())?.rotate_from(x, offset);
+        let places = positions.into().of(x.shape())?;
+        let (dev, ms) = (x.device().clone(), self.config.ntk.max_seq_len);
+        if places.end() > ms {
+            return self.build(&dev, &places)?.rotate_each(x);
         }
-        let (frequencies, layout) = (self.frequencies(end)?, self.config.layout);
-        let dev = x.device();
-        let rows = RotaryTables::of_frequencies(dev, Const, &frequencies, offset..end, layout)?;
-        rows.rotate(x)
+        self.table.rotate(x, &places, ms, |places| self.build(&dev, places))
     }
 }
 

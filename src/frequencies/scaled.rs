@@ -3,14 +3,14 @@
 use super::RotaryFrequencies;
 use crate::checks::{require, same_shape};
 use crate::error::{Error, Number, Result};
+use crate::positions::{Places, Positions};
 use crate::rope::Layout;
+use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::rope::{MAX_TABLE_POSITIONS, RotaryTables};
-use crate::rope::{NoWeights, assert_head, end_position};
 use crate::tensor::*;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     /// Tables of scaled frequencies. If they are fewer than `hd / 2`, the first elements of a head turn, two for each
@@ -26,7 +26,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
         layout: Layout,
     ) -> Result<Self> {
         let turns = (frequencies.frequencies(), frequencies.scale());
-        Self::at_positions(dev, head_dim, turns, positions, layout)
+        Self::at_places(dev, head_dim, turns, &Places::Row(positions), layout)
     }
 }
 
@@ -55,9 +55,10 @@ impl ScaledRopeConfig {
 ///
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
-/// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`. The output has the
-/// input's shape, type and device. There are no weights, and the frequencies never change: keys that were kept
-/// always fit.
+/// The input is `[b, s, nh, HD]`, alone, as `(x, offset)`, where row `t` is at position `offset + t`, or as
+/// `(x, &position_ids)` with a position for each token, `[b, s]`. The output has the input's shape, type and device. There are
+/// no weights, and the frequencies never change: keys that were kept always fit. The table has the rows that calls have asked
+/// for, and grows with them; clones share it.
 ///
 /// ```
 /// use quadrivium::pos_emb::{RotaryFrequencies, ScaledRope, ScaledRopeConfig};
@@ -75,7 +76,7 @@ impl ScaledRopeConfig {
 #[derive(Clone)]
 pub struct ScaledRope<const HD: usize, D: Storage<f32>> {
     config: ScaledRopeConfig,
-    table: OnceLock<RotaryTables<Const<HD>, D>>,
+    table: GrowingTable<Const<HD>, D>,
     no_weights: NoWeights,
 }
 
@@ -87,12 +88,12 @@ impl<const HD: usize, D: Storage<f32>> ScaledRope<HD, D> {
 
     fn unbuilt(config: ScaledRopeConfig) -> Self {
         const { assert_head(HD) };
-        Self { config, table: OnceLock::new(), no_weights: NoWeights }
+        Self { config, table: GrowingTable::default(), no_weights: NoWeights }
     }
 }
 
 impl<const HD: usize, D: Device<f32>> ScaledRope<HD, D> {
-    /// A module with its table built on `dev`.
+    /// A module. Its table is built on `dev`, or wherever its inputs are, as calls ask for its rows.
     ///
     /// # Errors
     /// `max_position` of 0 or above [`MAX_TABLE_POSITIONS`]; a `rotary_dim` that is odd, 0 or above `HD`, or not twice
@@ -101,22 +102,24 @@ impl<const HD: usize, D: Device<f32>> ScaledRope<HD, D> {
         check_rotary_dim(HD, config.rotary_dim, config.frequencies.frequencies().len())?;
         check_max_position(config.max_position)?;
         let rope = Self::unbuilt(config);
-        rope.tables(dev)?;
+        let last = rope.config.max_position - 1;
+        rope.build(dev, &Places::Row(last..last + 1))?; // the last row can be built
         Ok(rope)
     }
 
-    /// The table, `[max_position, hd]`, built on `dev` if it is not there yet.
+    /// The table, `[max_position, hd]`: all of it, built on `dev` if it is not there yet.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
-        if let Some(table) = self.table.get() {
-            return Ok(table);
-        }
-        let ScaledRopeConfig { frequencies, max_position, layout, .. } = &self.config;
-        let positions = 0..*max_position;
-        let table = RotaryTables::of_frequencies(dev, Const, frequencies, positions, *layout)?;
-        Ok(self.table.get_or_init(|| table))
+    pub fn tables(&self, dev: &D) -> Result<RotaryTables<Const<HD>, D>> {
+        let max_position = self.config.max_position;
+        self.table.first(max_position, max_position, |places| self.build(dev, places))
+    }
+
+    fn build(&self, dev: &D, places: &Places) -> Result<RotaryTables<Const<HD>, D>> {
+        let ScaledRopeConfig { frequencies, layout, .. } = &self.config;
+        let turns = (frequencies.frequencies(), frequencies.scale());
+        RotaryTables::at_places(dev, Const, turns, places, *layout)
     }
 }
 
@@ -138,26 +141,35 @@ pub(crate) fn check_max_position(max_position: usize) -> Result<()> {
     Ok(())
 }
 
-/// The end of a call in a table of so many positions.
-pub(crate) fn end_in_table<S: Shape>(x: &S, offset: usize, cached_len: usize) -> Result<usize> {
-    let end = end_position(x, offset)?;
-    if end <= cached_len { Ok(end) } else { Err(Error::PastCache { end, cached_len }) }
+/// The places of an input in a table of so many positions.
+pub(crate) fn places_in_table<S: Shape>(
+    x: &S,
+    positions: impl Into<Positions>,
+    cached_len: usize,
+) -> Result<Places> {
+    let places = positions.into().of(x)?;
+    let end = places.end();
+    if end <= cached_len { Ok(places) } else { Err(Error::PastCache { end, cached_len }) }
 }
 
 type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
 
-impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for ScaledRope<HD, D>
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, P)> for ScaledRope<HD, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
     type Error = Error;
 
     fn try_forward(
         &self,
-        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+        (x, positions): (Tensor<Heads<B, S, N, HD>, F, D, T>, P),
     ) -> Result<Self::Output> {
-        end_in_table(x.shape(), offset, self.config.max_position)?;
-        self.tables(x.device())?.rotate_from(x, offset)
+        let max_position = self.config.max_position;
+        let places = places_in_table(x.shape(), positions, max_position)?;
+        let dev = x.device().clone();
+        self.table.rotate(x, &places, max_position, |places| self.build(&dev, places))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::attention::{GroupedQueryAttention, KvCache};
 use crate::error::Result;
 use crate::feedforward::SwiGlu;
 use crate::norm::GroupRmsNorm;
-use crate::position::{NoPosition, PositionEncoding};
+use crate::position::{NoPosition, PositionEncoding, Positions};
 use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use std::fmt;
@@ -57,8 +57,8 @@ where
     N: Normalize<H, F, D>,
     P: PositionEncoding<HD, F, D>,
 {
-    /// Whole texts `[b, s, h]`, in which the first tokens of a row may be padding. `shared` is an encoding that all
-    /// blocks share; [`NoPosition`] is none.
+    /// Whole texts `[b, s, h]` with a position for each token: an offset, or `&position_ids`, `[b, s]` (see [`Positions`]).
+    /// `shared` is an encoding that all blocks share; [`NoPosition`] is none.
     ///
     /// # Errors
     /// What its parts refuse.
@@ -66,9 +66,9 @@ where
         &self,
         x: Tokens<B, S, H, F, D, T>,
         shared: &impl PositionEncoding<HD, F, D>,
-        padding: &[usize],
+        positions: impl Into<Positions>,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        self.around(x, |n| self.self_attn.try_forward_with(n, shared, padding))
+        self.around(x, |n| self.self_attn.try_forward_with(n, shared, positions))
     }
 
     /// Tokens `[b, s, h]` that follow those in `cache`, which takes them in.
@@ -117,7 +117,7 @@ impl<
     type Error = crate::Error;
 
     fn try_forward(&self, x: Tokens<B, S, H, F, D, T>) -> Result<Self::Output> {
-        self.try_forward_with(x, &NoPosition, &[])
+        self.try_forward_with(x, &NoPosition, 0)
     }
 }
 

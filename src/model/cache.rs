@@ -20,7 +20,7 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
     }
 
     /// The same for texts of different lengths, filled up at their starts: `padding` has, for each row of the batch,
-    /// the number of tokens at its start that are no text. Nobody looks at these.
+    /// the number of tokens at its start that are no text. Nobody looks at these, and positions are counted after them.
     ///
     /// # Errors
     /// Padding of a whole cache.
@@ -29,7 +29,7 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
         Ok(Self { padding, ..Self::new(capacity) })
     }
 
-    /// The position of the next token.
+    /// The tokens of a row that are kept, padding included: in a row without any, the position of the next token.
     pub fn positions(&self) -> usize {
         self.layers.first().map_or(0, KvCache::positions)
     }

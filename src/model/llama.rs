@@ -3,13 +3,13 @@
 use super::block::TransformerBlock;
 use super::cache::LlamaCache;
 use super::parts::{Embed, Head, Normalize, Tied, Tokens};
-use crate::attention::GroupedQueryAttention;
+use crate::attention::{GroupedQueryAttention, check_padding, padded_positions};
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::feedforward::SwiGlu;
 use crate::linear::{Linear, LinearConfig};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
-use crate::position::{NoPosition, PositionEncoding};
+use crate::position::{NoPosition, PositionEncoding, Positions};
 use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
 use std::fmt;
@@ -264,28 +264,64 @@ impl<
     X: PositionEncoding<HD, F, D>,
 > LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
 {
-    // ANCHOR: llama_forward
     /// Logits `[b, s, v]` of whole texts `[b, s]`, in which the first `padding` tokens of a row may be no text: see
-    /// [`causal_attention`](crate::attention::causal_attention).
+    /// [`causal_attention`](crate::attention::causal_attention). A text has the positions from 0 on, wherever it begins in its
+    /// row, so it says what it says alone.
     ///
     /// # Errors
-    /// An id that is not below `V`; a text that is longer than the position encoding allows; what the device reports.
+    /// An id that is not below `V`; padding of a whole row, or for another number of rows; a text that is longer than the
+    /// position encoding allows; what the device reports.
     pub fn try_forward_padded<B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         ids: Tensor<(B, S), usize, D, T>,
         padding: &[usize],
     ) -> Result<Tokens<B, S, V, F, D, T>> {
+        let (b, s) = (ids.shape().0.size(), ids.shape().1.size());
+        check_padding(padding, b, s)?;
+        self.try_forward_at(ids, Positions::padded(padding, 0, s))
+    }
+
+    // ANCHOR: llama_forward
+    /// Logits `[b, s, v]` of whole texts `[b, s]` with a position for each token: an offset, or `&position_ids`, `[b, s]`, for
+    /// texts that are packed into one row or stand anywhere else. A token whose position is not above that of the token before
+    /// begins a text, and each token looks at its own text only.
+    ///
+    /// ```
+    /// use quadrivium::model::LlamaTransformer;
+    /// use quadrivium::tensor::*;
+    ///
+    /// let dev = Cpu::default();
+    /// let model = LlamaTransformer::<50, 16, 4, 2, 4, 48, 2, f32, _>::new(&dev, Default::default())?;
+    /// let position_ids: Tensor<Rank2<1, 5>, usize, _> = dev.tensor([[0, 1, 2, 0, 1]]);
+    /// let packed = model.try_forward_at(dev.tensor([[7, 42, 7, 3, 4]]), &position_ids)?.as_vec();
+    /// let second = model.try_forward(dev.tensor([[3, 4]]))?.as_vec();
+    /// for (got, want) in packed[3 * 50..].iter().zip(&second) {
+    ///     assert!((got - want).abs() < 1e-6);
+    /// }
+    /// # Ok::<(), quadrivium::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An id that is not below `V`; `position_ids` of another shape; positions that an encoding does not have; what the device
+    /// reports.
+    pub fn try_forward_at<B: Dim, S: Dim, T: Tape<F, D>>(
+        &self,
+        ids: Tensor<(B, S), usize, D, T>,
+        positions: impl Into<Positions>,
+    ) -> Result<Tokens<B, S, V, F, D, T>> {
+        let positions = positions.into();
         let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
-        x = self.position.on_tokens(x, 0)?; //                                [b, s, h]
+        x = self.position.on_tokens(x, &positions)?; //                       [b, s, h]
         for block in &self.layers.modules {
-            x = block.try_forward_with(x, &self.position, padding)?; //       [b, s, h]
+            x = block.try_forward_with(x, &self.position, &positions)?; //    [b, s, h]
         }
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
     }
     // ANCHOR_END: llama_forward
 
     // ANCHOR: llama_decode
-    /// Logits `[b, s, v]` of tokens `[b, s]` that follow those in `cache`, which takes them in.
+    /// Logits `[b, s, v]` of tokens `[b, s]` that follow those in `cache`, which takes them in. Positions are counted after the
+    /// padding of each row.
     ///
     /// # Errors
     /// An id that is not below `V`; a full cache; another batch size than that of the cache; a text that is longer than
@@ -304,10 +340,11 @@ impl<
         ids: Tensor<(B, S), usize, D>,
         cache: &mut LlamaCache<NKV, HD, L, F, D>,
     ) -> Result<Tokens<B, S, V, F, D>> {
-        let positions = cache.positions();
+        let (kept, (b, s)) = (cache.positions(), *ids.shape());
         let LlamaCache { layers, padding } = cache;
+        let positions = padded_positions(padding, b.size(), kept, s.size())?;
         let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
-        x = self.position.on_tokens(x, positions)?; //                        [b, s, h]
+        x = self.position.on_tokens(x, &positions)?; //                       [b, s, h]
         for (block, layer) in self.layers.modules.iter().zip(layers) {
             x = block.try_decode_with(x, layer, &self.position, padding)?; // [b, s, h]
         }
@@ -341,7 +378,7 @@ impl<
     type Error = Error;
 
     fn try_forward(&self, ids: Tensor<(B, S), usize, D, T>) -> Result<Self::Output> {
-        self.try_forward_padded(ids, &[])
+        self.try_forward_at(ids, 0)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What each encoding of this room does, and where in a model.
 
 use super::{
-    Alibi, Kerple, LearnedPositions, PositionEncoding, ScoreBias, Sinusoidal, T5Bias, TransformerXl,
+    Alibi, Kerple, LearnedPositions, PositionEncoding, Positions, ScoreBias, Sinusoidal, T5Bias,
+    TransformerXl,
 };
 use crate::checks::same_shape;
 use crate::error::Result;
@@ -36,9 +37,9 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Si
     fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         tokens: Tokens<B, S, H, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
-        self.try_forward((tokens, offset))
+        self.try_forward((tokens, positions))
     }
 }
 
@@ -49,10 +50,10 @@ impl<const MS: usize, const W: usize, const HD: usize, F: Float, D: Backend<F>>
     fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         tokens: Tokens<B, S, H, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
         const { assert_width(W, H) };
-        super::add_learned_positions(tokens, &self.table.weight, offset)
+        super::add_learned_positions(tokens, &self.table.weight, positions)
     }
 }
 
@@ -103,7 +104,7 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
-        _: usize,
+        _: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
         self.add_to_queries(queries)
     }

@@ -8,7 +8,7 @@ mod encodings;
 mod rotations;
 
 #[doc(inline)]
-pub use crate::{absolute::*, biases::*};
+pub use crate::{absolute::*, biases::*, positions::Positions};
 
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
@@ -22,29 +22,30 @@ type Heads<B, S, N, const HD: usize, F, D, T> = Tensor<(B, S, N, Const<HD>), F, 
 ///
 /// - `HD`: head size.
 pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
-    /// Changes tokens, `[b, s, h]`, below the first block. Row `t` is at position `offset + t`.
+    /// Changes tokens, `[b, s, h]`, below the first block. Each stands at one of `positions`.
     ///
     /// # Errors
-    /// Positions that the encoding does not have; another hidden size than its own; what the device reports.
+    /// Positions that the encoding does not have, or not one for each token; another hidden size than its own; what the
+    /// device reports.
     fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<F, D>>(
         &self,
         tokens: Tensor<(B, S, Const<H>), F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Tensor<(B, S, Const<H>), F, D, T>> {
-        let _ = offset;
+        let _ = positions;
         Ok(tokens)
     }
 
-    /// Changes queries and keys alike, `[b, s, n, hd]`, before they meet. Row `t` is at position `offset + t`.
+    /// Changes queries and keys alike, `[b, s, n, hd]`, before they meet. Each token stands at one of `positions`.
     ///
     /// # Errors
-    /// Positions that the encoding does not have; what the device reports.
+    /// Positions that the encoding does not have, or not one for each token; what the device reports.
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         heads: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        let _ = offset;
+        let _ = positions;
         Ok(heads)
     }
 
@@ -55,9 +56,9 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.on_heads(queries, offset)
+        self.on_heads(queries, positions)
     }
 
     /// Changes keys, for an encoding that treats them in another way than queries.
@@ -67,15 +68,16 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
     fn on_keys<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         keys: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.on_heads(keys, offset)
+        self.on_heads(keys, positions)
     }
 
     /// What is added to the scores, after they were divided by `sqrt(hd)`.
     ///
-    /// `queries` are `[b, s, nh, hd]`, as they are before [`on_queries`](Self::on_queries): the last `s` of `keys`
-    /// positions.
+    /// `queries` are `[b, s, nh, hd]`, as they are before [`on_queries`](Self::on_queries): those of the last `s` of `keys`
+    /// tokens. A distance is a number of tokens, padding included, so it does not change where a text begins: a query and
+    /// the keys of its text are moved alike.
     ///
     /// # Errors
     /// A number of heads that is not the encoding's; positions that it does not have; what the device reports.
@@ -88,7 +90,8 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
         Ok(ScoreBias::none())
     }
 
-    /// Whether keys that were encoded in earlier calls, and kept, still fit when the text has `positions` tokens.
+    /// Whether keys that were encoded in earlier calls, and kept, still fit when the longest text of the batch has
+    /// `positions` tokens, padding not counted.
     ///
     /// # Errors
     /// An encoding that changes what it did before when the text grows to that length.

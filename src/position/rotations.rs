@@ -1,6 +1,6 @@
 //! Rotations at their place in a model: at queries and keys.
 
-use super::{Heads, PositionEncoding};
+use super::{Heads, PositionEncoding, Positions};
 use crate::error::{Error, Result};
 use crate::frequencies::{DynamicNtkRope, LearnableRope, ScaledRope};
 use crate::rope::{NtkAwareRope, PastCache};
@@ -11,9 +11,9 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Nt
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         heads: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.try_forward((heads, offset))
+        self.try_forward((heads, positions))
     }
 
     /// With [`PastCache::Rescale`], calls past its table have other frequencies. (With `Refuse` there are no such calls.)
@@ -28,9 +28,9 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Sc
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         heads: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.try_forward((heads, offset))
+        self.try_forward((heads, positions))
     }
 }
 
@@ -40,9 +40,9 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         heads: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.try_forward((heads, offset))
+        self.try_forward((heads, positions))
     }
 
     /// Past the trained length, each call has other frequencies.
@@ -56,17 +56,17 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for XP
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.queries(queries, offset)
+        self.queries(queries, positions)
     }
 
     fn on_keys<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         keys: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.keys(keys, offset)
+        self.keys(keys, positions)
     }
 }
 
@@ -76,8 +76,8 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         heads: Heads<B, S, N, HD, F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
-        self.try_forward((heads, offset))
+        self.try_forward((heads, positions))
     }
 }

@@ -9,6 +9,7 @@ use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
+use crate::positions::Places;
 use crate::tensor::*;
 
 // ANCHOR: rope_forward
@@ -37,6 +38,7 @@ pub fn apply_rotary_pos_emb<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let pairs = Pairs { layout: Layout::HalfSplit, rotary_dim: x.shape().3.size() };
     apply_rotary(x, cos, sin, pairs)
 }
@@ -60,10 +62,12 @@ pub fn apply_rotary_pos_emb_interleaved<
     cos: &Tensor<(usize, H), f32, D>,
     sin: &Tensor<(usize, H), f32, D>,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
+    check_rotary(x.shape(), cos.shape(), sin.shape())?;
     let pairs = Pairs { layout: Layout::Interleaved, rotary_dim: x.shape().3.size() };
     apply_rotary(x, cos, sin, pairs)
 }
 
+/// By tables of `[s, hd]`, or of `[b s, hd]`: then each token has a row, text after text.
 pub(crate) fn apply_rotary<
     B: Dim,
     S: Dim,
@@ -78,10 +82,15 @@ pub(crate) fn apply_rotary<
     sin: &Tensor<(usize, H), f32, D>,
     pairs: Pairs,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>> {
-    check_rotary(x.shape(), cos.shape(), sin.shape())?;
+    let head_dim = check_heads(x.shape())?;
+    let each_token = [x.shape().0.size() * x.shape().1.size(), head_dim];
+    if cos.shape().concrete() != each_token || sin.shape().concrete() != each_token {
+        check_rotary(x.shape(), cos.shape(), sin.shape())?;
+    }
+    let rows = Places::Row(0..cos.shape().0);
     let run = || -> Raw<_, D> {
         let (x, mut tape) = x.try_in_order()?.split_tape();
-        if let Some(y) = fused::apply_rotary(&x, (cos, sin), 0, &mut tape, pairs)? {
+        if let Some(y) = fused::apply_rotary(&x, (cos, sin), &rows, &mut tape, pairs)? {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }
         let cos = cast::<f32, F::Wide, _, _>(cos)?;
@@ -188,13 +197,19 @@ pub(crate) fn quarter_turn<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W
 }
 // ANCHOR_END: quarter_turn
 
-/// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head.
+/// A table `[s, hd]` seen as `[b, s, nh, hd]`: the same for every batch row and head. One of `[b s, hd]` is the same for
+/// every head.
 fn over_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     table: &Tensor<(usize, H), W, D>,
     shape: &(B, S, N, H),
 ) -> Raw<Tensor<(B, S, N, H), W, D>, D> {
-    let table = table.clone().try_reshape_like(&(shape.1, shape.3))?; //      [s, hd]
-    table.try_broadcast_like::<_, Axes2<0, 2>>(shape)
+    let (b, s, _, h) = *shape;
+    let table = table.clone();
+    if table.shape().0 == s.size() {
+        let table = table.try_reshape_like(&(s, h))?; //                      [s, hd]
+        return table.try_broadcast_like::<_, Axes2<0, 2>>(shape);
+    }
+    table.try_reshape_like(&(b, s, h))?.try_broadcast_like::<_, Axis<2>>(shape) // [b, s, hd]
 }
 
 pub(crate) fn check_rotary<B: Dim, S: Dim, N: Dim, H: Dim>(

@@ -2,9 +2,10 @@
 
 use super::layouts::{Layout, Pairs};
 use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
+use crate::positions::Places;
 use crate::tensor::*;
 
-/// `y`, with its gradient on the tape. Row `t` of `x` takes row `first + t` of the tables, which are read where they
+/// `y`, with its gradient on the tape. Each token takes the row of the tables that is its place; they are read where they
 /// are. `None` on other devices. All must be contiguous.
 ///
 /// Kept for the backward pass: the tables, shared.
@@ -19,7 +20,7 @@ pub(crate) fn apply_rotary<
 >(
     x: &Tensor<(B, S, N, H), F, D>,
     (cos, sin): (&Tensor<(usize, H), f32, D>, &Tensor<(usize, H), f32, D>),
-    first: usize,
+    places: &Places,
     tape: &mut T,
     pairs: Pairs,
 ) -> Raw<Option<Tensor<(B, S, N, H), F, D>>, D> {
@@ -28,9 +29,8 @@ pub(crate) fn apply_rotary<
     else {
         return Ok(None);
     };
-    let (_, s, nh, hd) = *x.shape();
-    let (s, nh, hd) = (s.size(), nh.size(), hd.size());
-    let turn = Turn { cos, sin, first, s, nh, hd, pairs };
+    let (_, _, nh, hd) = *x.shape();
+    let turn = Turn { cos, sin, places: places.clone(), nh: nh.size(), hd: hd.size(), pairs };
     let mut y = zeros::<F, D>(x.device(), x.shape().num_elements())?;
     turn.forward(&values, &mut y);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
@@ -47,8 +47,7 @@ pub(crate) fn apply_rotary<
 struct Turn {
     cos: Values<f32>,
     sin: Values<f32>,
-    first: usize,
-    s: usize,
+    places: Places,
     nh: usize,
     hd: usize,
     pairs: Pairs,
@@ -94,7 +93,7 @@ impl Turn {
             let (sin, turned) = rest.split_at_mut(self.hd);
             for (t, out) in out.chunks_mut(row).enumerate() {
                 let token = nth * rows + t;
-                let position = self.first + token % self.s;
+                let position = self.places.of_token(token);
                 for (table, row) in [(&self.cos, &mut *cos), (&self.sin, &mut *sin)] {
                     for (j, value) in row.iter_mut().enumerate() {
                         *value = F::Wide::nearest(f64::from(table.at(position * self.hd + j)));

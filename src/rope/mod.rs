@@ -8,23 +8,25 @@ mod complex;
 pub(crate) mod formula;
 pub(crate) mod frequencies;
 pub(crate) mod fused;
+mod growing;
 pub(crate) mod layouts;
 mod tables;
 
 pub use complex::apply_rotary_pos_emb_complex;
 pub use formula::{apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved};
 pub use frequencies::{ntk_base, ratio_for_length, rotary_frequencies};
+pub(crate) use growing::GrowingTable;
 pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
 pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
 
-use crate::checks::{check_size, require};
+use crate::checks::require;
 use crate::error::{Error, Number, Result};
+use crate::positions::{Places, Positions};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 /// Settings of a [`NtkAwareRope`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,21 +94,24 @@ impl NtkAwareRopeConfig {
 ///
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
-/// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position
-/// `offset + t`. The output has the input's shape, type and device.
+/// The input is `[b, s, nh, HD]`, alone, as `(x, offset)`, where row `t` is at position
+/// `offset + t`, or as `(x, &position_ids)` with a position for each token, `[b, s]`. The output has the
+/// input's shape, type and device.
 ///
 /// The layout is a setting and not a type: it comes with a model's weights, in a file that is read
 /// at run time, and no shape depends on it.
 ///
-/// A call that ends past the cache uses `k'`, the smallest even number with
-/// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `dynamic = true`,
+/// A text that ends past the cache is turned with `k'`, the smallest even number with
+/// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `position_ids`, each text has its own length,
+/// and a short one beside it stays at `k`. With `dynamic = true`,
 /// [`ModuleMut::try_forward_mut`] replaces `k` and the cache by it. [`Module::try_forward`] has
 /// only `&self` and replaces nothing. The output is the same either way, but for one case: a cache of
 /// more than [`MAX_TABLE_POSITIONS`] is refused, where the rows of one call are not. With
 /// [`PastCache::Refuse`] both refuse such a call.
 ///
-/// There are no weights: nothing is trained and nothing is saved. A copy on another device
-/// builds its table at its first call.
+/// There are no weights: nothing is trained and nothing is saved. The cache has the rows that calls
+/// have asked for, and grows with them, so that a million positions cost nothing before a text has them.
+/// Clones share it.
 ///
 /// ```
 /// use quadrivium::tensor::*;
@@ -133,7 +138,7 @@ impl NtkAwareRopeConfig {
 #[derive(Clone)]
 pub struct NtkAwareRope<const HD: usize, D: Storage<f32>> {
     config: NtkAwareRopeConfig,
-    cache: OnceLock<RotaryTables<Const<HD>, D>>,
+    cache: GrowingTable<Const<HD>, D>,
     no_weights: NoWeights,
 }
 
@@ -172,12 +177,12 @@ impl<const HD: usize, D: Storage<f32>> NtkAwareRope<HD, D> {
 
     fn unbuilt(config: NtkAwareRopeConfig) -> Self {
         const { assert_head(HD) };
-        Self { config, cache: OnceLock::new(), no_weights: NoWeights }
+        Self { config, cache: GrowingTable::default(), no_weights: NoWeights }
     }
 }
 
 impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
-    /// A module with its cache built on `dev`.
+    /// A module. Its cache is built on `dev`, or wherever its inputs are, as calls ask for its rows.
     ///
     /// # Errors
     /// `base <= 1`, `max_seq_len = 0`, `ratio = 0`, a cache longer than
@@ -186,33 +191,31 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     pub fn new(dev: &D, config: NtkAwareRopeConfig) -> Result<Self> {
         config.check(HD)?;
         let rope = Self::unbuilt(config);
-        rope.tables(dev)?;
+        rope.build(dev, &Places::Row(rope.cached_len() - 1..rope.cached_len()))?; // the last row can be built
         Ok(rope)
     }
 
-    /// The cached tables, `[es, hd]`, built on `dev` if they are not there yet.
+    /// The cached tables, `[es, hd]`: all of them, built on `dev` if they are not there yet.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
-        if let Some(tables) = self.cache.get() {
-            return Ok(tables);
-        }
-        let tables = self.build_rows(dev, self.config.ratio, 0..self.cached_len())?;
-        Ok(self.cache.get_or_init(|| tables))
-    }
-
-    fn build_rows(
-        &self,
-        dev: &D,
-        ratio: usize,
-        positions: Range<usize>,
-    ) -> Result<RotaryTables<Const<HD>, D>> {
-        let frequencies = rotary_frequencies(HD, self.config.base, ratio as f64)?;
-        RotaryTables::new(dev, Const, &frequencies, positions, self.config.layout)
+    pub fn tables(&self, dev: &D) -> Result<RotaryTables<Const<HD>, D>> {
+        let cached_len = self.cached_len();
+        self.cache.first(cached_len, cached_len, |places| self.build(dev, places))
     }
 
     // ANCHOR: long_call
+    /// Rows of texts that end within the cache, or past it.
+    fn build(&self, dev: &D, places: &Places) -> Result<RotaryTables<Const<HD>, D>> {
+        let NtkAwareRopeConfig { base, max_seq_len, ratio, layout, .. } = self.config;
+        let of_length = |length| {
+            let within = length <= self.cached_len();
+            let ratio = if within { ratio } else { ratio_for_length(length, max_seq_len)? };
+            Ok((rotary_frequencies(HD, base, ratio as f64)?, 1.0))
+        };
+        RotaryTables::by_length(dev, Const, of_length, places, layout)
+    }
+
     /// The rows that a call at `positions` uses, each table `[positions, hd]`: from the cache or,
     /// past its end, for this call only.
     ///
@@ -223,15 +226,18 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
         if positions.is_empty() {
             return Err(Error::Empty { name: "positions", shape: vec![0] });
         }
-        let (end, cached_len) = (positions.end, self.cached_len());
-        if end <= cached_len {
-            return self.tables(dev)?.rows(positions);
-        }
-        if self.config.past_cache == PastCache::Refuse {
+        let places = Places::Row(positions);
+        self.check_end(&places)?;
+        self.build(dev, &places)
+    }
+
+    /// Refuses a call past the cache if the settings say so.
+    fn check_end(&self, places: &Places) -> Result<()> {
+        let (end, cached_len) = (places.end(), self.cached_len());
+        if end > cached_len && self.config.past_cache == PastCache::Refuse {
             return Err(Error::PastCache { end, cached_len });
         }
-        let ratio = ratio_for_length(end, self.config.max_seq_len)?;
-        self.build_rows(dev, ratio, positions)
+        Ok(())
     }
 
     /// The module after a call that ends at `end`: `None` if it stays as it is.
@@ -245,54 +251,50 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     // ANCHOR_END: long_call
 }
 
-/// `offset + s`, of an input that has rows.
-pub(crate) fn end_position<S: Shape>(x: &S, offset: usize) -> Result<usize> {
-    check_size("x", x)?;
-    let length = x.concrete()[1];
-    offset.checked_add(length).ok_or(Error::PositionOverflow { offset, length })
-}
-
 type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
 
-impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for NtkAwareRope<HD, D>
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, P)> for NtkAwareRope<HD, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
     type Error = Error;
 
     fn try_forward(
         &self,
-        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+        (x, positions): (Tensor<Heads<B, S, N, HD>, F, D, T>, P),
     ) -> Result<Self::Output> {
-        let end = end_position(x.shape(), offset)?;
-        if end <= self.cached_len() {
-            return self.tables(x.device())?.rotate_from(x, offset);
+        let places = positions.into().of(x.shape())?;
+        self.check_end(&places)?;
+        let (dev, cached_len) = (x.device().clone(), self.cached_len());
+        if places.end() > cached_len {
+            return self.build(&dev, &places)?.rotate_each(x);
         }
-        let rows = self.rows(x.device(), offset..end)?; //                   [s, hd]
-        rows.rotate(x)
+        self.cache.rotate(x, &places, cached_len, |places| self.build(&dev, places))
     }
 }
 
-impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    ModuleMut<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for NtkAwareRope<HD, D>
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    ModuleMut<(Tensor<Heads<B, S, N, HD>, F, D, T>, P)> for NtkAwareRope<HD, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
     type Error = Error;
 
     fn try_forward_mut(
         &mut self,
-        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+        (x, positions): (Tensor<Heads<B, S, N, HD>, F, D, T>, P),
     ) -> Result<Self::Output> {
         // ANCHOR: forward_mut
-        let end = end_position(x.shape(), offset)?;
-        match self.grown(x.device(), end)? {
-            None => self.try_forward((x, offset)),
-            Some(grown) => {
-                let y = grown.try_forward((x, offset))?;
-                *self = grown; // last, so that a call that fails changes nothing
-                Ok(y)
-            }
+        let positions = positions.into();
+        let grown = self.grown(x.device(), positions.of(x.shape())?.end())?;
+        let y = self.try_forward((x, positions))?; // the same rows as those of the grown module
+        if let Some(grown) = grown {
+            *self = grown; // last, so that a call that fails changes nothing
         }
+        Ok(y)
         // ANCHOR_END: forward_mut
     }
 }

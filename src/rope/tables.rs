@@ -4,14 +4,17 @@
 //! angle at position `n` is wrong by up to `n * 2^-23`. These tables are within `1e-7` of the truth
 //! up to position `3 * 10^8`; the `f64` angle itself is off by at most `n * 2^-52`.
 
-use super::formula::apply_rotary;
+use super::formula::{apply_rotary, check_rotary};
 use super::frequencies::check_head_dim;
 use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};
 use crate::checks::{check_size, require, same_shape};
 use crate::cpu::{each, rows_of_a_piece};
 use crate::error::{Error, Result};
+use crate::positions::Places;
 use crate::tensor::*;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 /// The most positions a table may have. A table of this length with `hd = 128` takes 16 GiB.
@@ -47,27 +50,50 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
             let (expected, got) = (vec![hd / 2], vec![frequencies.len()]);
             return Err(Error::Shape { name: "frequencies", expected, got });
         }
-        Self::at_positions(dev, head_dim, (frequencies, 1.0), positions, layout)
+        Self::at_places(dev, head_dim, (frequencies, 1.0), &Places::Row(positions), layout)
     }
 
-    /// `cos` and `sin` of `position * frequency`, times the scale. With fewer frequencies than `hd / 2`, the elements behind stay.
-    pub(crate) fn at_positions(
+    /// `cos` and `sin` of `position * frequency`, times the scale, a row for each place. With fewer frequencies than `hd / 2`,
+    /// the elements behind stay.
+    pub(crate) fn at_places(
         dev: &D,
         head_dim: H,
         (frequencies, scale): (&[f64], f64),
-        positions: Range<usize>,
+        places: &Places,
         layout: Layout,
     ) -> Result<Self> {
-        let rows = check_rows(positions.len())?;
-        let last = (positions.end - 1) as f64;
-        let rule = "below 2^53, where f64 holds every whole number";
-        require(positions.end as u64 <= 1 << 53, "every position", rule, last)?;
-        for theta in frequencies {
-            let rule = "finite, also times the last position";
-            require((last * theta).is_finite(), "every frequency", rule, *theta)?;
+        let rows = check_rows(places.rows())?;
+        check_turns(frequencies, places)?;
+        let turns = (rows, frequencies.len());
+        Self::from_turns(dev, head_dim, turns, layout, |row, plane| {
+            (places.of_token(row) as f64 * frequencies[plane], scale)
+        })
+    }
+
+    /// The same where the frequencies are those of the length of each text: `frequencies(length)` are a list of them, and
+    /// the scale. All lists have as many planes.
+    pub(crate) fn by_length(
+        dev: &D,
+        head_dim: H,
+        frequencies: impl Fn(usize) -> Result<(Vec<f64>, f64)>,
+        places: &Places,
+        layout: Layout,
+    ) -> Result<Self> {
+        let rows = check_rows(places.rows())?;
+        let lengths = places.lengths();
+        let mut of_length = BTreeMap::new();
+        for &length in &lengths {
+            if let Entry::Vacant(place) = of_length.entry(length) {
+                let (thetas, scale) = frequencies(length)?;
+                check_turns(&thetas, places)?;
+                place.insert((thetas, scale));
+            }
         }
-        Self::from_turns(dev, head_dim, (rows, frequencies.len()), layout, |row, plane| {
-            ((positions.start + row) as f64 * frequencies[plane], scale)
+        let turns: Vec<_> = lengths.iter().map(|length| &of_length[length]).collect();
+        let planes = turns[0].0.len();
+        Self::from_turns(dev, head_dim, (rows, planes), layout, |row, plane| {
+            let (thetas, scale) = turns[row];
+            (places.of_token(row) as f64 * thetas[plane], *scale)
         })
     }
 
@@ -163,29 +189,65 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     where
         D: Backend<F>,
     {
+        check_rotary(x.shape(), self.cos.shape(), self.sin.shape())?;
+        self.rotate_each(x)
+    }
+
+    /// The same, also by `b * s` rows: one for each token, text after text.
+    pub(crate) fn rotate_each<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
+        &self,
+        x: Tensor<(B, S, N, H), F, D, T>,
+    ) -> Result<Tensor<(B, S, N, H), F, D, T>>
+    where
+        D: Backend<F>,
+    {
         apply_rotary(x, &self.cos, &self.sin, self.pairs)
     }
 
-    /// As [`rotate`](Self::rotate), with row `first + t` for row `t` of `x`. A CPU reads the rows where they are, so
+    /// As [`rotate_each`](Self::rotate_each), where each token takes the row of its place. A CPU reads the rows where they are, so
     /// a call in a long table costs what it costs in a short one.
     pub(crate) fn rotate_from<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
         x: Tensor<(B, S, N, H), F, D, T>,
-        first: usize,
+        places: &Places,
     ) -> Result<Tensor<(B, S, N, H), F, D, T>>
     where
         D: Backend<F>,
     {
         check_heads(x.shape())?;
-        let rows = first..first + x.shape().1.size();
+        places.check_below(self.cos.shape().0)?;
         let (x, mut tape) = x.try_in_order().map_err(Error::device)?.split_tape();
         let tables = (&self.cos, &self.sin);
-        let fused = fused::apply_rotary(&x, tables, first, &mut tape, self.pairs);
-        match fused.map_err(Error::device)? {
-            Some(y) => Ok(y.put_tape(tape)),
-            None => self.rows(rows)?.rotate(x.put_tape(tape)),
+        let fused = fused::apply_rotary(&x, tables, places, &mut tape, self.pairs);
+        if let Some(y) = fused.map_err(Error::device)? {
+            return Ok(y.put_tape(tape));
         }
+        let own = match places {
+            Places::Row(range) => self.rows(range.clone())?,
+            Places::Each { ids, .. } => self.gather(ids).map_err(Error::device)?,
+        };
+        own.rotate_each(x.put_tape(tape))
     }
+
+    /// A row for each of these: each table `[rows, hd]`. All must be there.
+    fn gather(&self, rows: &[usize]) -> Raw<Self, D> {
+        let rows = self.cos.device().try_tensor_from_vec(rows.to_vec(), (rows.len(),))?;
+        let (cos, sin) = (self.cos.clone(), self.sin.clone());
+        let (cos, sin) = (cos.try_gather(rows.clone())?, sin.try_gather(rows)?);
+        Ok(Self { cos, sin, pairs: self.pairs })
+    }
+}
+
+/// The last position, and each frequency times it, are numbers that can be held.
+fn check_turns(frequencies: &[f64], places: &Places) -> Result<()> {
+    let last = (places.end() - 1) as f64;
+    let rule = "below 2^53, where f64 holds every whole number";
+    require(places.end() as u64 <= 1 << 53, "every position", rule, last)?;
+    for theta in frequencies {
+        let rule = "finite, also times the last position";
+        require((last * theta).is_finite(), "every frequency", rule, *theta)?;
+    }
+    Ok(())
 }
 
 fn check_rows(rows: usize) -> Result<usize> {

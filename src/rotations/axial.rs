@@ -189,15 +189,7 @@ where
             let (expected, got) = (vec![b, s, AXES], vec![rows, AXES]);
             return Err(Error::Shape { name: "coordinates", expected, got });
         }
-        let tables = self.tables(x.device(), coordinates)?; //                [rows, hd]
-        if rows == s {
-            return tables.rotate(x);
-        }
-        // One long batch row, whose every token has a row of the table.
-        let one = (1usize, rows, shape.2, shape.3);
-        let x = x.try_in_order().map_err(Error::device)?;
-        let x = x.try_reshape_like(&one).map_err(Error::device)?; //          [1, b s, nh, hd]
-        tables.rotate(x)?.try_reshape_like(&shape).map_err(Error::device)
+        self.tables(x.device(), coordinates)?.rotate_each(x) //               tables of [rows, hd]
     }
 }
 

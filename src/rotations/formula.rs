@@ -105,7 +105,8 @@ type Scores<B, S, N, W, D> = Tensor<(B, N, S, S), W, D>;
 /// Source: Katharopoulos et al. 2020; with RoPE: Su et al. 2021, "RoFormer", section 3.3.
 ///
 /// # Errors
-/// `k` or `v` of another shape than `q`; tables that do not fit; an empty input; what the device reports.
+/// `k` or `v` of another shape than `q`; tables that do not fit; an empty input; a query whose products with the keys up to
+/// its own are all 0 in the float type, since they are divided by their sum; what the device reports.
 pub fn linear_attention<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     q: Heads<B, S, N, H, F, D, T>,
     k: Heads<B, S, N, H, F, D, T>,
@@ -125,10 +126,10 @@ pub fn linear_attention<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>,
 /// queries and keys.
 ///
 /// Shapes: all `[b, s, n, hd]`. The denominators must be positive ([`linear_denominators`]): those of positive
-/// features are, those of turned ones need not be.
+/// features are, as long as the float type can hold their products, and those of turned ones need not be.
 ///
 /// # Errors
-/// Shapes that differ; an empty input; what the device reports.
+/// Shapes that differ; an empty input; a denominator of 0, which is looked for on the host; what the device reports.
 pub fn weigh_linearly<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(
     turned: (Heads<B, S, N, H, F, D, T>, Heads<B, S, N, H, F, D, T>),
     plain: (Heads<B, S, N, H, F, D, T>, Heads<B, S, N, H, F, D, T>),
@@ -144,7 +145,7 @@ pub fn weigh_linearly<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T
     ] {
         same_shape(name, &shape.concrete(), &x.shape().concrete())?;
     }
-    let run = || -> Raw<_, D> {
+    let run = || -> Raw<Result<_>, D> {
         let (turned_q, tape) = turned.0.try_in_order()?.split_tape();
         let (turned_k, tape_2) = turned.1.try_in_order()?.split_tape();
         let (q, tape_3) = plain.0.try_in_order()?.split_tape();
@@ -153,6 +154,12 @@ pub fn weigh_linearly<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T
         let mut tape = tape.merge(tape_2).merge(tape_3).merge(tape_4).merge(tape_5);
         let all = [&turned_q, &turned_k, &q, &k, &v];
         let (y, saved) = forward(in_heads::<_, _, _, _, F, _>(all)?)?;
+        if let Some(at) =
+            saved.denominators.as_vec().iter().position(|sum| *sum == F::Wide::default())
+        {
+            let (n, s) = (shape.2.size(), shape.1.size());
+            return Ok(Err(Error::NoWeight { batch: at / s / n, head: at / s % n, token: at % s }));
+        }
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&from_heads(y, shape)?)?;
         on_backward(&mut tape, &y, move |dy, grads| {
             let dy = cast::<F, F::Wide, _, _>(&dy)?.try_permute::<_, Axes4<0, 2, 1, 3>>()?;
@@ -162,9 +169,9 @@ pub fn weigh_linearly<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>, T
             }
             Ok(())
         });
-        Ok(y.put_tape(tape))
+        Ok(Ok(y.put_tape(tape)))
     };
-    run().map_err(Error::device)
+    run().map_err(Error::device)?
 }
 
 /// Queries and keys of the numerator, of the denominator, and values, in heads, in the type to compute in.

@@ -80,6 +80,10 @@ pub fn linear_attention_running<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Bac
             (0..hd).for_each(|j| sums[i * hd + j] += at(turned_k, i) * at(values, j));
         }
         let denominator: f64 = (0..hd).map(|i| at(q, i) * total[i]).sum();
+        if denominator == 0.0 {
+            let (batch, head, token) = (row / (s * n), row % n, row / n % s);
+            return Err(Error::NoWeight { batch, head, token });
+        }
         for (j, y) in y.iter_mut().enumerate() {
             let numerator: f64 = (0..hd).map(|i| at(turned_q, i) * sums[i * hd + j]).sum();
             *y = F::nearest(numerator / denominator);

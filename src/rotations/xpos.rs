@@ -3,15 +3,15 @@
 use super::formula::xpos_scale;
 use crate::checks::require;
 use crate::error::{Number, Result};
-use crate::frequencies::scaled::{check_max_position, end_in_table, write_unusual};
+use crate::frequencies::scaled::{check_max_position, places_in_table, write_unusual};
+use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;
 use crate::rope::rotary_frequencies;
-use crate::rope::{NoWeights, assert_head};
+use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::tensor::*;
 use std::cell::Cell;
 use std::fmt;
-use std::sync::OnceLock;
 
 /// Settings of an [`XPos`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,8 +104,8 @@ impl XPosConfig {
 #[derive(Clone)]
 pub struct XPos<const HD: usize, D: Storage<f32>> {
     config: XPosConfig,
-    queries: OnceLock<RotaryTables<Const<HD>, D>>,
-    keys: OnceLock<RotaryTables<Const<HD>, D>>,
+    queries: GrowingTable<Const<HD>, D>,
+    keys: GrowingTable<Const<HD>, D>,
     no_weights: NoWeights,
 }
 
@@ -119,12 +119,13 @@ impl<const HD: usize, D: Storage<f32>> XPos<HD, D> {
 
     fn unbuilt(config: XPosConfig) -> Self {
         const { assert_head(HD) };
-        Self { config, queries: OnceLock::new(), keys: OnceLock::new(), no_weights: NoWeights }
+        let (queries, keys) = (GrowingTable::default(), GrowingTable::default());
+        Self { config, queries, keys, no_weights: NoWeights }
     }
 }
 
 impl<const HD: usize, D: Device<f32>> XPos<HD, D> {
-    /// A module with its tables built on `dev`.
+    /// A module. Its tables are built on `dev`, or wherever its inputs are, as calls ask for their rows.
     ///
     /// # Errors
     /// A `base` that is not finite or not above 1; a `gamma` or `scale_base` that is not finite or not above 0; a
@@ -133,77 +134,104 @@ impl<const HD: usize, D: Device<f32>> XPos<HD, D> {
     pub fn new(dev: &D, config: XPosConfig) -> Result<Self> {
         config.check(HD)?;
         let xpos = Self::unbuilt(config);
-        xpos.query_tables(dev)?;
-        xpos.key_tables(dev)?;
+        let last = Places::Row(config.max_position - 1..config.max_position);
+        xpos.build(dev, Side::Queries, &last)?; // the last rows can be built
+        xpos.build(dev, Side::Keys, &last)?;
         Ok(xpos)
     }
 
-    /// Turns and scales queries, `[b, s, nh, hd]`. Row `t` is at position `offset + t`.
+    /// Turns and scales queries, `[b, s, nh, hd]`. With an offset, row `t` is at position `offset + t`; with `&position_ids`,
+    /// `[b, s]`, each token has its own.
     ///
     /// # Errors
-    /// A call that ends past the tables; an empty input; what the device reports.
+    /// A position past the tables; `position_ids` of another shape; an empty input; what the device reports.
     pub fn queries<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
         q: Tensor<Heads<B, S, N, HD>, F, D, T>,
-        offset: usize,
+        positions: impl Into<Positions>,
     ) -> Result<Tensor<Heads<B, S, N, HD>, F, D, T>>
     where
         D: Backend<F>,
     {
-        end_in_table(q.shape(), offset, self.config.max_position)?;
-        self.query_tables(q.device())?.rotate_from(q, offset)
+        self.turn(q, positions.into(), Side::Queries)
     }
 
-    /// Turns and scales keys, `[b, s, nh, hd]`. Row `t` is at position `offset + t`.
+    /// Turns and scales keys, `[b, s, nh, hd]`, with positions as for [`queries`](Self::queries).
     ///
     /// # Errors
     /// As for [`queries`](Self::queries).
     pub fn keys<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
         k: Tensor<Heads<B, S, N, HD>, F, D, T>,
-        offset: usize,
+        positions: impl Into<Positions>,
     ) -> Result<Tensor<Heads<B, S, N, HD>, F, D, T>>
     where
         D: Backend<F>,
     {
-        end_in_table(k.shape(), offset, self.config.max_position)?;
-        self.key_tables(k.device())?.rotate_from(k, offset)
+        self.turn(k, positions.into(), Side::Keys)
     }
 
-    /// The queries' tables, `[max_position, hd]`, built on `dev` if they are not there yet.
+    /// The queries' tables, `[max_position, hd]`: all rows, built on `dev` if they are not there yet.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn query_tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
-        self.built(dev, &self.queries, |scale| scale)
+    pub fn query_tables(&self, dev: &D) -> Result<RotaryTables<Const<HD>, D>> {
+        self.all(dev, Side::Queries)
     }
 
-    /// The keys' tables, `[max_position, hd]`, built on `dev` if they are not there yet.
+    /// The keys' tables, `[max_position, hd]`: all rows, built on `dev` if they are not there yet.
     ///
     /// # Errors
     /// What the device reports.
-    pub fn key_tables(&self, dev: &D) -> Result<&RotaryTables<Const<HD>, D>> {
-        self.built(dev, &self.keys, |scale| 1.0 / scale)
+    pub fn key_tables(&self, dev: &D) -> Result<RotaryTables<Const<HD>, D>> {
+        self.all(dev, Side::Keys)
     }
 
-    fn built<'t>(
+    fn turn<B: Dim, S: Dim, N: Dim, F: Float, T: Tape<F, D>>(
         &self,
-        dev: &D,
-        tables: &'t OnceLock<RotaryTables<Const<HD>, D>>,
-        scale: impl Fn(f64) -> f64 + Send + Sync,
-    ) -> Result<&'t RotaryTables<Const<HD>, D>> {
-        if let Some(tables) = tables.get() {
-            return Ok(tables);
-        }
-        let config = self.config;
-        let XPosConfig { base, max_position, layout, .. } = config;
-        let frequencies = rotary_frequencies(HD, base, 1.0)?;
-        let built =
-            RotaryTables::from_turns(dev, Const, (max_position, HD / 2), layout, |m, i| {
-                (m as f64 * frequencies[i], scale(config.scale(HD, i, m)))
-            })?;
-        Ok(tables.get_or_init(|| built))
+        x: Tensor<Heads<B, S, N, HD>, F, D, T>,
+        positions: Positions,
+        side: Side,
+    ) -> Result<Tensor<Heads<B, S, N, HD>, F, D, T>>
+    where
+        D: Backend<F>,
+    {
+        let max_position = self.config.max_position;
+        let places = places_in_table(x.shape(), positions, max_position)?;
+        let dev = x.device().clone();
+        self.of(side).rotate(x, &places, max_position, |places| self.build(&dev, side, places))
     }
+
+    fn all(&self, dev: &D, side: Side) -> Result<RotaryTables<Const<HD>, D>> {
+        let max_position = self.config.max_position;
+        self.of(side).first(max_position, max_position, |places| self.build(dev, side, places))
+    }
+
+    fn of(&self, side: Side) -> &GrowingTable<Const<HD>, D> {
+        match side {
+            Side::Queries => &self.queries,
+            Side::Keys => &self.keys,
+        }
+    }
+
+    fn build(&self, dev: &D, side: Side, places: &Places) -> Result<RotaryTables<Const<HD>, D>> {
+        let config = self.config;
+        let frequencies = rotary_frequencies(HD, config.base, 1.0)?;
+        let turns = (places.rows(), HD / 2);
+        RotaryTables::from_turns(dev, Const, turns, config.layout, |row, i| {
+            let m = places.of_token(row);
+            let scale = config.scale(HD, i, m);
+            let scale = if side == Side::Queries { scale } else { 1.0 / scale };
+            (m as f64 * frequencies[i], scale)
+        })
+    }
+}
+
+/// Whose scales: those of keys are the inverse of those of queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Queries,
+    Keys,
 }
 
 impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for XPos<HD, D> {

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use quadrivium::functional::vocab_embedding;
+use quadrivium::position::{LearnedPositions, Sinusoidal};
 use quadrivium::tensor::*;
 use quadrivium::*;
 
@@ -61,6 +62,38 @@ fn the_rotation_is_the_f32_rotation_rounded() {
     assert_eq!(y16.as_vec(), halves(&y32.as_vec()));
     let (g16, g32) = (backward(y16, &dy), backward(y32, &singles(&dy)));
     assert_eq!(g16.get(&x16).as_vec(), halves(&g32.get(&x32).as_vec()));
+}
+
+/// Positions are whole numbers and never `f16`: 2049 is none.
+#[test]
+fn position_ids_are_not_rounded() {
+    let position_ids = ids(&[2049, 2050, 0, 1, 2, 0], (2, 3));
+    let (x, dy) = (halves(&[0.5; 48]), halves(&[0.25; 48]));
+    let heads = (2usize, 3usize, 1usize, Const::<8>);
+    let rope = NtkAwareRope::<8, Dev>::new(&dev(), Default::default()).unwrap();
+    let (x16, x32) = (tensor(&x, heads), tensor(&singles(&x), heads));
+    let y16 = rope.forward((x16.leaky_trace(), &position_ids));
+    let y32 = rope.forward((x32.leaky_trace(), &position_ids));
+    assert_eq!(y16.as_vec(), halves(&y32.as_vec()));
+    let (g16, g32) = (backward(y16, &dy), backward(y32, &singles(&dy)));
+    assert_eq!(g16.get(&x16).as_vec(), halves(&g32.get(&x32).as_vec()));
+
+    let tokens = (2usize, 3usize, Const::<8>);
+    let (x16, x32) = (tensor(&x, tokens), tensor(&singles(&x), tokens));
+    let sinusoidal = Sinusoidal::default();
+    let y16 = sinusoidal.forward((x16.leaky_trace(), &position_ids));
+    let y32 = sinusoidal.forward((x32, &position_ids));
+    assert_eq!(y16.as_vec(), halves(&y32.as_vec()));
+    assert_eq!(backward(y16, &dy).get(&x16).as_vec(), dy);
+
+    let learned = LearnedPositions::<2051, 8, f16, Dev>::new(&dev(), Default::default()).unwrap();
+    let y = learned.forward((x16.leaky_trace(), &position_ids));
+    let row = |m: usize| learned.table.weight.as_vec()[m * 8..][..8].to_vec();
+    let want: Vec<f16> = [2049, 2050, 0, 1, 2, 0].into_iter().flat_map(row).collect();
+    let want = want.into_iter().map(|x| f16::from_f32(x.to_f32() + 0.5)).collect::<Vec<_>>();
+    assert_eq!(y.as_vec(), want);
+    let dtable = backward(y, &dy).get(&learned.table.weight).as_vec();
+    assert_eq!(dtable[..24], halves(&[[0.5; 8], [0.25; 8], [0.25; 8]].concat()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use quadrivium::feedforward::silu_mul;
 use quadrivium::functional::linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::*;
-use quadrivium::position::PositionEncoding;
+use quadrivium::position::{PositionEncoding, Positions};
 use quadrivium::tensor::*;
 use quadrivium::{Error, composed, in_threads};
 
@@ -388,24 +388,24 @@ fn a_cache_is_cut_copied_and_left() {
 /// A call that fails before its cache has taken the tokens in, and one that fails behind that.
 #[test]
 fn a_failure_leaves_the_cache_as_it_was() {
-    /// Refuses the seventh time that it is asked: each call asks for queries and for keys.
-    struct Seventh(std::cell::Cell<usize>);
-    impl PositionEncoding<4, f32, Cpu> for Seventh {
+    /// Refuses the fifth time that it is asked: each call asks for queries and for keys.
+    struct Fifth(std::cell::Cell<usize>);
+    impl PositionEncoding<4, f32, Cpu> for Fifth {
         fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<f32, Cpu>>(
             &self,
             heads: Tensor<(B, S, N, Const<4>), f32, Cpu, T>,
-            _: usize,
+            _: &Positions,
         ) -> Result<Tensor<(B, S, N, Const<4>), f32, Cpu, T>, Error> {
             self.0.set(self.0.get() + 1);
             match self.0.get() {
-                7 => Err(Error::FewerKeys { keys: 0, queries: 1 }),
+                5 => Err(Error::FewerKeys { keys: 0, queries: 1 }),
                 _ => Ok(heads),
             }
         }
     }
-    let seventh = Seventh(std::cell::Cell::new(0));
+    let fifth = Fifth(std::cell::Cell::new(0));
     let attention =
-        GroupedQueryAttention::<12, 3, 1, 4, f32, Cpu, _>::new(&Cpu::default(), 1, 0.5, seventh)
+        GroupedQueryAttention::<12, 3, 1, 4, f32, Cpu, _>::new(&Cpu::default(), 1, 0.5, fifth)
             .unwrap();
     let x = |seed| draw(seed, (1, 2, Const::<12>));
     let mut cache = KvCache::new(9);
@@ -413,7 +413,7 @@ fn a_failure_leaves_the_cache_as_it_was() {
     let kept = cache.kept().unwrap().unwrap();
     attention.try_decode(x(2), &mut cache, &[]).unwrap();
     cache.truncate(2).unwrap();
-    // Wrong padding is found behind the cache.
+    // Padding for another number of rows.
     attention.try_decode(x(2), &mut cache, &[1, 2, 3]).unwrap_err();
     assert_eq!(cache.positions(), 2);
     attention.try_decode(x(2), &mut cache, &[]).unwrap_err();

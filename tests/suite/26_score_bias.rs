@@ -6,7 +6,7 @@ use crate::support::*;
 use quadrivium::Error;
 use quadrivium::attention::*;
 use quadrivium::model::*;
-use quadrivium::position::{NoPosition, PositionEncoding, ScoreBias};
+use quadrivium::position::{NoPosition, PositionEncoding, Positions, ScoreBias};
 use quadrivium::tensor::*;
 
 type Four = (usize, usize, usize, usize);
@@ -199,9 +199,9 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for St
     fn on_tokens<const S: usize, B: Dim, Q: Dim, T: Tape<F, D>>(
         &self,
         tokens: Tensor<(B, Q, Const<S>), F, D, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Result<Tensor<(B, Q, Const<S>), F, D, T>> {
-        let (b, s, h) = *tokens.shape();
+        let ((b, s, h), offset) = (*tokens.shape(), positions.offset().unwrap());
         let rows =
             (0..s.size()).flat_map(|t| vec![F::nearest((offset + t) as f64 / 8.0); S]).collect();
         let rows = tokens.device().tensor_from_vec(rows, (s, h));
@@ -211,7 +211,7 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for St
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Tensor<(B, S, N, Const<HD>), F, D, T>,
-        _: usize,
+        _: &Positions,
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D, T>> {
         Ok(queries + F::nearest(0.25))
     }

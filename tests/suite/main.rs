@@ -63,6 +63,8 @@ mod package;
 #[path = "04_parallel.rs"]
 mod parallel;
 mod parties;
+#[path = "34_positions.rs"]
+mod positions;
 #[path = "10_pytorch/mod.rs"]
 mod pytorch;
 #[path = "09_refusals.rs"]

@@ -13,7 +13,7 @@ use quadrivium::attention::GroupedQueryAttention;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::linear::linear;
 use quadrivium::model::{Embed, LlamaTransformer, Normalize, Tokens, TransformerBlock};
-use quadrivium::position::{NoPosition, PositionEncoding};
+use quadrivium::position::{NoPosition, PositionEncoding, Positions};
 use quadrivium::tensor::*;
 use std::cell::{Cell, RefCell};
 
@@ -169,10 +169,12 @@ impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for MyRope<HD> {
     fn on_heads<B: Dim, S: Dim, N: Dim, T: Tape<f32, Cpu>>(
         &self,
         heads: Tensor<(B, S, N, Const<HD>), f32, Cpu, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Refused<Tensor<(B, S, N, Const<HD>), f32, Cpu, T>> {
         let without = || quadrivium::Error::Part("this copy of the model has no tables".into());
         let rope = self.rope.as_ref().ok_or_else(without)?;
+        let each = || quadrivium::Error::Part("your RoPE takes one offset for all texts".into());
+        let offset = positions.offset().ok_or_else(each)?;
         rope.borrow_mut().forward(heads, offset).map_err(quadrivium::Error::Part)
     }
 }

@@ -35,8 +35,8 @@ where
     let k = attention.k_proj.try_forward(x)?; //                             [b, s, nkv * hd]
     let q = q.try_reshape_like(&(b, s, NH, Const)).map_err(Error::from)?; //  [b, s, nh, hd]
     let k = k.try_reshape_like(&(b, s, NKV, Const)).map_err(Error::from)?; // [b, s, nkv, hd]
-    let q = attention.position.on_queries(q, 0)?; //                         [b, s, nh, hd]
-    let k = attention.position.on_keys(k, 0)?; //                            [b, s, nkv, hd]
+    let q = attention.position.on_queries(q, &0.into())?; //                 [b, s, nh, hd]
+    let k = attention.position.on_keys(k, &0.into())?; //                    [b, s, nkv, hd]
     let k = repeat_kv(k, NH / NKV)?; //                                      [b, s, nh, hd]
 
     let run = || -> std::result::Result<_, CpuError> {

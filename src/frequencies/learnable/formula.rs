@@ -3,24 +3,27 @@
 use super::fused;
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
+use crate::positions::{Places, Positions};
+use crate::rope::RotaryTables;
 use crate::rope::formula::{Way, quarter_turn, rotate_part};
 use crate::rope::layouts::{Layout, Pairs, check_heads};
-use crate::rope::{RotaryTables, end_position};
 use crate::tensor::*;
 
 // ANCHOR: learnable_forward
-/// RoPE whose frequencies `theta` are trained: row `t` turns by the angles `(offset + t) * theta`.
+/// RoPE whose frequencies `theta` are trained: a token turns by the angles `position * theta`. Positions are an offset, which
+/// row 0 of each text has, or `position_ids`, `[b, s]`.
 ///
 /// Shapes: `x` `[b, s, nh, hd]`, `theta` `[hd/2]`, result `[b, s, nh, hd]`. The angles are built in `f64` on the host
 /// in each call, from the values that `theta` has.
 ///
 /// # Errors
 /// A head size that is odd, below 4 or above 65,536; a `theta` of another length, or with a value that is not
-/// finite; positions past `2^53`; an empty input, or one of more elements than memory has addresses.
+/// finite; positions past `2^53`; `position_ids` of another shape; an empty input, or one of more elements
+/// than memory has addresses.
 pub fn rotate_by_frequencies<B: Dim, S: Dim, N: Dim, H: Dim, P: Dim, F, D, T>(
     x: Tensor<(B, S, N, H), F, D, T>,
     theta: &Tensor<(P,), F, D>,
-    offset: usize,
+    positions: impl Into<Positions>,
     layout: Layout,
 ) -> Result<Tensor<(B, S, N, H), F, D, T>>
 where
@@ -30,17 +33,18 @@ where
 {
     let hd = check_heads(x.shape())?;
     same_shape("theta", &[hd / 2], &[theta.shape().0.size()])?;
-    let positions = offset..end_position(x.shape(), offset)?;
+    let places = positions.into().of(x.shape())?;
     let values: Vec<f64> =
         theta.as_vec().into_iter().map(|theta| theta.to_f64().unwrap_or(f64::NAN)).collect();
-    let tables = RotaryTables::new(x.device(), x.shape().3, &values, positions, layout)?; // [s, hd]
+    let turns = (&values[..], 1.0);
+    let tables = RotaryTables::at_places(x.device(), x.shape().3, turns, &places, layout)?; // [s, hd] or [b s, hd]
     let pairs = Pairs { layout, rotary_dim: hd };
     let run = || -> Raw<_, D> {
         let (x, tape) = x.try_in_order()?.split_tape();
         let (theta, theta_tape) = theta.retaped::<T>().try_in_order()?.split_tape();
         let mut tape = tape.merge(theta_tape);
         if let Some(y) =
-            fused::rotate_by_frequencies(&x, &theta, &tables, offset, &mut tape, pairs)?
+            fused::rotate_by_frequencies(&x, &theta, &tables, &places, &mut tape, pairs)?
         {
             return Ok(y.put_tape(tape)); // on a CPU: the same in one pass
         }
@@ -50,7 +54,7 @@ where
         let y: Tensor<_, F, D> = cast::<F::Wide, F, _, _>(&y)?;
         on_backward(&mut tape, &y, move |dy, grads| {
             let dx = rotate_part(Way::Backward, cast(&dy)?, &cos, &sin, pairs)?;
-            let dtheta = theta_backward(cast(&x)?, dx.clone(), offset, *theta.shape(), layout)?;
+            let dtheta = theta_backward(cast(&x)?, dx.clone(), &places, *theta.shape(), layout)?;
             add_gradient(grads, &x, cast::<F::Wide, F, _, _>(&dx)?)?;
             add_gradient(grads, &theta, cast::<F::Wide, F, _, _>(&dtheta)?)
         });
@@ -66,15 +70,16 @@ where
 fn theta_backward<B: Dim, S: Dim, N: Dim, H: Dim, P: Dim, W: Float, D: Device<W>>(
     x: Tensor<(B, S, N, H), W, D>,
     dx: Tensor<(B, S, N, H), W, D>,
-    offset: usize,
+    places: &Places,
     planes: (P,),
     layout: Layout,
 ) -> Raw<Tensor<(P,), W, D>, D> {
     let (b, s, n, h) = *x.shape();
     let half = h.size() / 2;
-    let positions = (0..s.size()).map(|t| W::nearest((offset + t) as f64)).collect();
-    let positions = x.device().try_tensor_from_vec(positions, (s,))?; //      [s]
-    let positions = positions.try_broadcast_like::<_, Axes3<0, 2, 3>>(&(b, s, n, h))?;
+    let tokens = 0..b.size() * s.size();
+    let positions = tokens.map(|token| W::nearest(places.of_token(token) as f64)).collect();
+    let positions = x.device().try_tensor_from_vec(positions, (b, s))?; //    [b, s]
+    let positions = positions.try_broadcast_like::<_, Axes2<2, 3>>(&(b, s, n, h))?;
     let turned = quarter_turn(x, layout)?; // (-x_b, x_a)                     [b, s, nh, hd]
     let each = dx.try_mul(turned)?.try_mul(positions)?; //                    [b, s, nh, hd]
     let each = each.try_sum::<_, Axes3<0, 1, 2>>()?; //                       [hd]

@@ -1,6 +1,7 @@
 //! The rotation by trainable frequencies in one pass over memory, on a CPU.
 
 use crate::cpu::{BLOCK, Values, each, gradient, is_fused, record};
+use crate::positions::Places;
 use crate::rope::RotaryTables;
 use crate::rope::fused::apply_rotary;
 use crate::rope::layouts::Pairs;
@@ -14,7 +15,7 @@ pub(super) fn rotate_by_frequencies<B: Dim, S: Dim, N: Dim, H: Dim, P: Dim, F, D
     x: &Tensor<(B, S, N, H), F, D>,
     theta: &Tensor<(P,), F, D>,
     tables: &RotaryTables<H, D>,
-    offset: usize,
+    places: &Places,
     tape: &mut T,
     pairs: Pairs,
 ) -> Raw<Option<Tensor<(B, S, N, H), F, D>>, D>
@@ -29,10 +30,11 @@ where
         return Ok(None);
     };
     let mut untaped = NoneTape;
-    let y = apply_rotary(x, (&tables.cos, &tables.sin), 0, &mut untaped, pairs)?;
+    let rows = Places::Row(0..places.rows()); // those of the tables
+    let y = apply_rotary(x, (&tables.cos, &tables.sin), &rows, &mut untaped, pairs)?;
     if let (Some(y), true) = (&y, T::OWNS_TAPE) {
-        let (_, s, nh, hd) = *x.shape();
-        let back = Back { cos, sin, offset, s: s.size(), nh: nh.size(), hd: hd.size(), pairs };
+        let ((_, _, nh, hd), places) = (*x.shape(), places.clone());
+        let back = Back { cos, sin, places, rows, nh: nh.size(), hd: hd.size(), pairs };
         let (x, theta) = (x.clone(), theta.clone());
         record(tape, y, move |dy, grads| {
             let parts = back.backward(&values, dy, gradient(grads, &x)?);
@@ -50,8 +52,8 @@ where
 struct Back {
     cos: Values<f32>,
     sin: Values<f32>,
-    offset: usize,
-    s: usize,
+    places: Places,
+    rows: Places,
     nh: usize,
     hd: usize,
     pairs: Pairs,
@@ -70,18 +72,25 @@ impl Back {
                 x.widen(token * row, &mut heads);
                 let heads = heads.chunks(self.hd).zip(dy[token * row..].chunks(self.hd));
                 for ((x, dy), dx) in heads.zip(dx.chunks_mut(self.hd)) {
-                    self.head(token % self.s, x, dy, dx, dtheta);
+                    self.head(token, x, dy, dx, dtheta);
                 }
             }
         });
         parts
     }
 
-    fn head<F: Float>(&self, t: usize, x: &[F::Wide], dy: &[F], dx: &mut [F], dtheta: &mut [f64]) {
-        let position = (self.offset + t) as f64;
+    fn head<F: Float>(
+        &self,
+        token: usize,
+        x: &[F::Wide],
+        dy: &[F],
+        dx: &mut [F],
+        dtheta: &mut [f64],
+    ) {
+        let (position, row) = (self.places.of_token(token) as f64, self.rows.of_token(token));
         for (plane, dtheta) in dtheta.iter_mut().enumerate() {
             let [a, b] = self.pairs.of(plane);
-            let at = |table: &Values<f32>| F::Wide::nearest(table.at(t * self.hd + a).into());
+            let at = |table: &Values<f32>| F::Wide::nearest(table.at(row * self.hd + a).into());
             let (cos, sin) = (at(&self.cos), at(&self.sin));
             let (dy_a, dy_b) = (dy[a].wide(), dy[b].wide());
             let (dx_a, dx_b) = (dy_a * cos + dy_b * sin, dy_b * cos - dy_a * sin);

@@ -7,6 +7,7 @@ pub use formula::rotate_by_frequencies;
 
 use crate::error::{Error, Number, Result};
 use crate::frequencies::scaled::write_unusual;
+use crate::positions::Positions;
 use crate::rope::Layout;
 use crate::rope::assert_head;
 use crate::rope::rotary_frequencies;
@@ -33,9 +34,10 @@ impl Default for LearnableRopeConfig {
 ///
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
-/// The input is `[b, s, nh, HD]`, alone or as `(x, offset)`. Row `t` is at position `offset + t`. The output has the
-/// input's shape, type and device. There is no table: each call builds its own rows. With frequencies that have
-/// not been trained, the output is that of RoPE with frequencies rounded to `F`.
+/// The input is `[b, s, nh, HD]`, alone, as `(x, offset)`, where row `t` is at position `offset + t`, or as
+/// `(x, &position_ids)` with a position for each token, `[b, s]`. The output has the input's shape, type and device. There is no
+/// table: each call builds its own rows. With frequencies that have not been trained, the output is that of RoPE with
+/// frequencies rounded to `F`.
 ///
 /// An error in a frequency is an error in the angle times the position, so in `f16` only short texts are turned
 /// right. And the gradient grows with the position: it needs a smaller learning rate than other weights do.
@@ -84,17 +86,19 @@ impl<const HD: usize, F: Dtype, D: Storage<F>> LearnableRope<HD, F, D> {
 
 type Heads<B, S, N, const HD: usize> = (B, S, N, Const<HD>);
 
-impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>
-    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, usize)> for LearnableRope<HD, F, D>
+impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P>
+    Module<(Tensor<Heads<B, S, N, HD>, F, D, T>, P)> for LearnableRope<HD, F, D>
+where
+    P: Into<Positions>,
 {
     type Output = Tensor<Heads<B, S, N, HD>, F, D, T>;
     type Error = Error;
 
     fn try_forward(
         &self,
-        (x, offset): (Tensor<Heads<B, S, N, HD>, F, D, T>, usize),
+        (x, positions): (Tensor<Heads<B, S, N, HD>, F, D, T>, P),
     ) -> Result<Self::Output> {
-        rotate_by_frequencies(x, &self.theta, offset, self.config.layout)
+        rotate_by_frequencies(x, &self.theta, positions, self.config.layout)
     }
 }
 

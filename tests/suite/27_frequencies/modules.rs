@@ -298,10 +298,13 @@ fn two_dynamic_rules_meet_where_the_length_is_a_multiple() {
 #[test]
 fn rotations_have_their_place_in_a_model() {
     fn check<P: PositionEncoding<8, f32, Dev>>(rope: &P, [q, k]: [X<8>; 2], kept: [bool; 2]) {
-        assert_same_bits(&rope.on_queries(wave(3), 2).unwrap().as_vec(), &q.as_vec());
-        assert_same_bits(&rope.on_keys(wave(3), 2).unwrap().as_vec(), &k.as_vec());
+        assert_same_bits(&rope.on_queries(wave(3), &2.into()).unwrap().as_vec(), &q.as_vec());
+        assert_same_bits(&rope.on_keys(wave(3), &2.into()).unwrap().as_vec(), &k.as_vec());
         let tokens = || tensor(&[0.5; 16], (1usize, 2usize, Const::<8>));
-        assert_same_bits(&rope.on_tokens(tokens(), 2).unwrap().as_vec(), &tokens().as_vec());
+        assert_same_bits(
+            &rope.on_tokens(tokens(), &2.into()).unwrap().as_vec(),
+            &tokens().as_vec(),
+        );
         assert_eq!([8, 9].map(|positions| rope.check_kept(positions).is_ok()), kept);
     }
     let scaled = yarn_of_two();

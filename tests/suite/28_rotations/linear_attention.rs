@@ -239,6 +239,39 @@ fn the_features_and_their_slope() {
     assert_within(&slopes, &[0.0, (-2f64).exp(), 1.0, 1.0, 1.0, 1.0], |_| U64);
 }
 
+/// Where nothing has a weight there is nothing to divide by: an error, and never a NaN.
+#[test]
+fn weights_that_vanish_are_an_error() {
+    let at = |size: f32, far: f32| -> Tensor<(usize, usize, usize, usize), f32, Dev> {
+        let mut values = vec![size; 2 * 3 * 2 * 4];
+        values[((3 + 1) * 2 + 1) * 4..][..4].fill(far); // text 1, token 1, head 1
+        tensor(&values, (2, 3, 2, 4))
+    };
+    let v = || at(0.5, 0.5);
+    let nowhere = Error::NoWeight { batch: 1, head: 1, token: 1 };
+    // In f32, exp(-104) is 0. So is exp(-60) squared, though exp(-60) is not.
+    for far in [-104.0, -60.0] {
+        let (q, k) = (at(0.5, far), at(-45.0, -45.0));
+        assert_eq!(linear_attention(q.clone(), k.clone(), v(), None).unwrap_err(), nowhere);
+        let turned = Some(tables(4, 0..3));
+        let error = linear_attention(q, k, v(), turned.as_ref()).unwrap_err();
+        assert_eq!(error, nowhere);
+    }
+    // The state that runs multiplies in f64, where the products of f32 features do not vanish.
+    let mut state = LinearState::new();
+    linear_attention_running(at(0.5, 0.5), at(0.5, 0.5), v(), None, &mut state).unwrap();
+    let before = state.clone();
+    let error = linear_attention_running(at(0.5, -104.0), at(0.5, 0.5), v(), None, &mut state);
+    assert_eq!(error.unwrap_err(), nowhere);
+    assert_eq!(state, before);
+    let mut state = LinearState::new();
+    let y = linear_attention_running(at(0.5, -60.0), at(-45.0, -45.0), v(), None, &mut state);
+    assert!(y.unwrap().as_vec().iter().all(|y| (y - 0.5).abs() < 1e-6));
+    // What is no number is not hidden behind this.
+    let nan = linear_attention(at(f32::NAN, f32::NAN), at(0.5, 0.5), v(), None).unwrap();
+    assert!(nan.as_vec().iter().all(|y| y.is_nan()));
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
     let [q, k, v] = qkv((1, 3, 2, 4));

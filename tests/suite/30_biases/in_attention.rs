@@ -45,7 +45,7 @@ fn token_by_token<P: PositionEncoding<4, f64, Dev>>(
     shared: &impl PositionEncoding<4, f64, Dev>,
 ) -> Vec<f64> {
     let attention = attention(position);
-    let whole = attention.try_forward_with(tokens(), shared, &[]).unwrap().as_vec();
+    let whole = attention.try_forward_with(tokens(), shared, 0).unwrap().as_vec();
     let mut cache = KvCache::new(T);
     for t in 0..T {
         let token = tokens().slice((.., t..t + 1, ..)).realize::<(usize, usize, Const<8>)>();
@@ -144,7 +144,7 @@ fn gradients_reach_what_is_learned() {
 fn another_number_of_heads_is_an_error() {
     for error in [
         attention(Alibi::<3>).try_forward(tokens()).unwrap_err(),
-        attention(NoPosition).try_forward_with(tokens(), &Alibi::<1>, &[]).unwrap_err(),
+        attention(NoPosition).try_forward_with(tokens(), &Alibi::<1>, 0).unwrap_err(),
     ] {
         assert!(matches!(error, Error::Shape { name: "the queries", .. }), "{error}");
     }

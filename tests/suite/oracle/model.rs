@@ -75,8 +75,8 @@ pub fn silu_mul(gate: &[f64], up: &[f64]) -> Vec<f64> {
     gate.iter().zip(up).map(|(a, b)| a / (1.0 + (-a).exp()) * b).collect()
 }
 
-/// Logits `[s, v]` of one text, whose first `pad` tokens are no text.
-pub fn logits(sizes: Sizes, weights: &Weights, ids: &[usize], pad: usize) -> Vec<f64> {
+/// Logits `[s, v]` of one text.
+pub fn logits(sizes: Sizes, weights: &Weights, ids: &[usize]) -> Vec<f64> {
     let Sizes { h, nh, nkv, layers, eps, base, .. } = sizes;
     let table = &weights["model.embed_tokens.weight"];
     let mut tokens: Vec<Vec<f64>> = ids.iter().map(|id| table[id * h..][..h].to_vec()).collect();
@@ -98,7 +98,7 @@ pub fn logits(sizes: Sizes, weights: &Weights, ids: &[usize], pad: usize) -> Vec
             heads("self_attn.v_proj", false),
         );
         for (t, x) in tokens.iter_mut().enumerate() {
-            let found = attend(&q[t], (&k, &v), (t, pad), (nh, nkv));
+            let found = attend(&q[t], (&k, &v), (t, 0), (nh, nkv));
             add(x, &product(weight("self_attn.o_proj"), &found));
             let n = rms_norm(x, weight("post_attention_layernorm"), eps);
             let gate = product(weight("mlp.gate_proj"), &n);

@@ -14,7 +14,7 @@ use quadrivium::pos_emb::{
 };
 use quadrivium::position::{
     Alibi, Kerple, KerpleConfig, KerpleKernel, LearnedPositions, LearnedPositionsConfig,
-    NoPosition, PositionEncoding, Sinusoidal, T5Bias, T5BiasConfig, TransformerXl,
+    NoPosition, PositionEncoding, Positions, Sinusoidal, T5Bias, T5BiasConfig, TransformerXl,
     TransformerXlConfig,
 };
 use quadrivium::tensor::*;
@@ -54,13 +54,13 @@ impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for OnScaledTokens {
     fn on_tokens<const H: usize, B: Dim, S: Dim, T: Tape<f32, Cpu>>(
         &self,
         tokens: Tensor<(B, S, Const<H>), f32, Cpu, T>,
-        offset: usize,
+        positions: &Positions,
     ) -> quadrivium::error::Result<Tensor<(B, S, Const<H>), f32, Cpu, T>> {
         let scaled = tokens.try_mul((H as f64).sqrt() as f32)?; //            [b, s, h]
         if self.without {
             return Ok(scaled);
         }
-        Sinusoidal::default().try_forward((scaled, offset)) //                [b, s, h]
+        Sinusoidal::default().try_forward((scaled, positions)) //             [b, s, h]
     }
 }
 
