@@ -64,6 +64,6 @@ fn a_package_holds_the_library_and_nothing_of_the_course() {
     // A package can't reach above its folder, so the small one has copies.
     for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
         let read = |folder: &Path| std::fs::read_to_string(folder.join(licence)).unwrap();
-        assert_eq!(read(course), read(&course.join("tensor")), "{licence}");
+        assert_eq!(read(&course), read(&course.join("tensor")), "{licence}");
     }
 }
