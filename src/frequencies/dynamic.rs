@@ -59,7 +59,7 @@ impl<const HD: usize, D: Storage<f32>> DynamicNtkRope<HD, D> {
         &self.config
     }
 
-    fn unbuilt(config: DynamicNtkRopeConfig) -> Self {
+    pub(crate) fn unbuilt(config: DynamicNtkRopeConfig) -> Self {
         const { assert_head(HD) };
         Self { config, table: OnceLock::new(), no_weights: NoWeights }
     }
