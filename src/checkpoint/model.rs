@@ -13,8 +13,12 @@ pub trait AsLlama {
     /// Compares the model with settings: its sizes, and all that stands in no tensor.
     ///
     /// # Errors
-    /// A part that no Llama has; each setting that is not that of the model.
-    fn check_llama(&self, config: &CheckpointConfig) -> std::result::Result<(), Problem>;
+    /// A part that no Llama has; each setting that is not that of the model. A model that does not say what it is, as by
+    /// default, is none.
+    fn check_llama(&self, config: &CheckpointConfig) -> std::result::Result<(), Problem> {
+        let _ = config;
+        Err(Problem::NoLlama(format!("it is {}", short::<Self>())))
+    }
 }
 
 impl<
@@ -88,7 +92,7 @@ impl<
 }
 
 /// The name of a type, without the modules that it lies in.
-fn short<T>() -> String {
+fn short<T: ?Sized>() -> String {
     let name = std::any::type_name::<T>();
     let (path, sizes) = name.split_at(name.find('<').unwrap_or(name.len()));
     format!("{}{}", path.rsplit("::").next().unwrap_or(path), sizes.replace("quadrivium::", ""))

@@ -74,7 +74,8 @@ impl CheckpointConfig {
 /// RoPE's base, scaling and length. Only `eos_token_id` is not the model's to know.
 ///
 /// Both files are written whole before the first is put in its place, and meanwhile there is no `config.json`. So at any
-/// moment, also after a save that was killed, there is the one checkpoint or the other, or none, and never a mixture.
+/// moment, also after a save that was killed, there is the one checkpoint or the other, or none, and never a mixture. (Two
+/// saves into one folder at the same time may leave one: that is yours to prevent.)
 ///
 /// # Errors
 /// A model that is not of these settings, each that differs named; one with a part that no Llama has; settings that no

@@ -1,11 +1,11 @@
 //! The dynamic rule of Hugging Face: the frequencies of each call are those of its length.
 
+use super::formula::check_part;
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
 use super::{DynamicNtk, RotaryFrequencies};
 use crate::error::{Error, Number, Result};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;
-use crate::rope::frequencies::check_head_dim;
 use crate::rope::{NoWeights, assert_head, end_position};
 use crate::tensor::*;
 use std::cell::Cell;
@@ -82,7 +82,7 @@ impl<const HD: usize, D: Device<f32>> DynamicNtkRope<HD, D> {
     /// [`MAX_TABLE_POSITIONS`](crate::rope::MAX_TABLE_POSITIONS); a `rotary_dim` above `HD`; what the device reports.
     pub fn new(dev: &D, config: DynamicNtkRopeConfig) -> Result<Self> {
         let rope = Self::unbuilt(config);
-        let rotary_dim = check_head_dim(config.rotary_dim.unwrap_or(HD))?;
+        let rotary_dim = check_part(config.rotary_dim.unwrap_or(HD))?;
         check_rotary_dim(HD, config.rotary_dim, rotary_dim / 2)?;
         rope.frequencies(config.ntk.max_seq_len)?;
         check_max_position(config.ntk.max_seq_len)?;

@@ -255,4 +255,34 @@ mod tests {
             }
         }
     }
+
+    /// A table that was padded: the rows that no token has look likelier to it than all others.
+    struct Padded;
+
+    impl Writer for Padded {
+        fn next(&mut self, _: &[usize]) -> Result<Vec<f32>> {
+            Ok((0..300).map(|id| if id < 256 { 0.0 } else { 9.0 }).collect())
+        }
+
+        fn forget(&mut self) {}
+
+        fn positions(&self) -> usize {
+            4
+        }
+    }
+
+    #[test]
+    fn what_no_token_has_is_not_drawn() {
+        let tokens = Tokens::train("ab", 256).unwrap();
+        assert_eq!(tokens.len(), 256);
+        for temperature in [0.0, 1.0, 100.0] {
+            let config = SamplingConfig { temperature, ..Default::default() };
+            let mut sampler = Sampler::new(config).unwrap();
+            let ids: Vec<usize> = written((&mut Padded, &tokens), &mut sampler, &[0], 200)
+                .map(Result::unwrap)
+                .collect();
+            assert!(ids.iter().all(|id| *id < 256), "{ids:?}");
+            assert!(!tokens.decode(&ids).unwrap().is_empty());
+        }
+    }
 }

@@ -24,17 +24,7 @@ pub const SEAT: Seat<Library> = seat!(Llama, &[]);
 const MOST: usize = 16;
 
 type Block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize> =
-    TransformerBlock<
-        H,
-        NH,
-        NKV,
-        HD,
-        FF,
-        f32,
-        Dev,
-        GroupRmsNorm<H, H, f32, Dev>,
-        LlamaRope<HD, Dev>,
-    >;
+    TransformerBlock<H, NH, NKV, HD, FF, f32, Dev>;
 type Model<
     const V: usize,
     const H: usize,
