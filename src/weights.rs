@@ -6,7 +6,7 @@
 //! and RoPE's cache are not saved.
 
 use crate::checks::check_size;
-use crate::error::{Error, Result};
+use crate::error::{Error, Number, Result};
 use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName, ViewTensorRef,
 };
@@ -327,7 +327,7 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
                     format!("{name:?} holds {got}, and F64, F32, F16 and BF16 are read: convert the file")
                 }
                 Unread::NotFinite { place, value } => {
-                    let ours = F::DTYPE;
+                    let (value, ours) = (Number(value), F::DTYPE);
                     format!("{name:?} has {value} at place {place}, which is no number in {ours:?}")
                 }
             })?

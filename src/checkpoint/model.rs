@@ -71,6 +71,9 @@ impl<
             };
             differences.compare("rms_norm_eps", Number(eps), Number(config.rms_norm_eps));
         }
+        if HD != config.head_dim {
+            return differences.none(); // its frequencies are others anyway
+        }
         let shared = self.position.in_llama();
         for block in &self.layers.modules {
             let rope = match (block.self_attn.position.in_llama(), shared.clone()) {

@@ -138,7 +138,10 @@ fn settings_that_are_not_the_models_are_refused() {
         "`intermediate_size` is 16 in the settings and 24 in the model",
     );
     refused(|c| c.vocab_size = 32, "`vocab_size` is 32 in the settings and 31 in the model");
-    refused(|c| c.num_hidden_layers = 2, "no tensor is called");
+    refused(
+        |c| c.num_hidden_layers = 2,
+        "`num_hidden_layers` is 2 in the settings and 1 in the model",
+    );
     refused(
         |c| c.tie_word_embeddings = true,
         "`tie_word_embeddings` is true in the settings and false in",
