@@ -423,7 +423,7 @@ fn wrong_files_are_named() {
     const NORM: &str = "model.norm.weight";
     let cases: [(fn(&mut Value), &str); 6] = [
         (|json| *json = json!({}), "`weight_map` is missing"),
-        (|json| *json = json!("none"), "`weight_map` is missing"),
+        (|json| *json = json!("none"), "it is no JSON object"),
         (
             |json| json["weight_map"][NORM] = json!("../model.safetensors"),
             "`weight_map.model.norm.weight` must be",
