@@ -3,6 +3,7 @@
 //! Every message states the rule, what was expected, what was got and what to do. A call that
 //! returns an error has changed nothing.
 
+use crate::checkpoint::CheckpointProblem;
 use crate::tensor::CpuError;
 use crate::tensor::optim::OptimizerUpdateError;
 use std::fmt::{self, Display};
@@ -323,7 +324,7 @@ pub enum Error {
         /// The file, or the folder if no single file is at fault.
         path: String,
         /// What is wrong with it.
-        problem: crate::checkpoint::CheckpointProblem,
+        problem: CheckpointProblem,
     },
 
     /// A part of a model that somebody else wrote refused its input.
@@ -383,6 +384,14 @@ impl Error {
     /// ```
     pub fn device<E: Display>(error: E) -> Self {
         Self::Device(error.to_string())
+    }
+}
+
+/// Settings that [`CheckpointConfig::parse`](crate::checkpoint::CheckpointConfig::parse) refused: of a text, which has no
+/// path.
+impl From<CheckpointProblem> for Error {
+    fn from(problem: CheckpointProblem) -> Self {
+        Self::Checkpoint { path: "config.json".into(), problem }
     }
 }
 

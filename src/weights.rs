@@ -6,12 +6,13 @@
 //! and RoPE's cache are not saved.
 
 use crate::checks::check_size;
-use crate::error::{Error, Result};
+use crate::error::{Error, Number, Result};
 use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName, ViewTensorRef,
 };
 use crate::tensor::*;
 use safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,22 @@ pub(crate) fn bytes_of<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         .map(|t| Ok((&t.name, TensorView::new(F::DTYPE, t.shape.clone(), &t.bytes)?)))
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| refuse(path, e))?;
-    safetensors::serialize(views, None).map_err(|e| refuse(path, e))
+    file_of(views, BTreeMap::new()).map_err(|e| refuse(path, e))
+}
+
+/// A `.safetensors` file with notes in its header, one of which says that its tensors are PyTorch's: some versions of
+/// transformers read no other.
+pub(crate) fn file_of<N: AsRef<str> + Ord + std::fmt::Display>(
+    views: Vec<(N, TensorView<'_>)>,
+    mut notes: BTreeMap<String, String>,
+) -> std::result::Result<Vec<u8>, safetensors::SafeTensorError> {
+    notes.insert("format".into(), "pt".into());
+    let sorted = serde_json::to_vec(&notes)?;
+    let mut file = safetensors::serialize(views, Some(notes.into_iter().collect()))?;
+    // The notes stand first, in an order that is drawn. The same weights are the same bytes.
+    let first = 8 + r#"{"__metadata__":"#.len();
+    file[first..first + sorted.len()].copy_from_slice(&sorted);
+    Ok(file)
 }
 
 /// A file that is written whole, beside the one that it will replace. So a full disk costs nothing, and two saves at a
@@ -97,6 +113,45 @@ impl NewFile {
     /// Renames it.
     pub(crate) fn put(self) -> Result<()> {
         self.file.persist(&self.target).map(drop).map_err(|e| refuse(&self.path, e.error))
+    }
+
+    /// Gives the file that it will replace another name, until the result is dropped: then it gets its own back, or is
+    /// removed where there is a new one.
+    pub(crate) fn set_aside(&self) -> Result<Aside> {
+        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
+        let aside = self.target.with_file_name(aside_of(&name));
+        match std::fs::rename(&self.target, &aside) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(refuse(&self.path, e)),
+            _ => Ok(Aside { aside, target: self.target.clone() }),
+        }
+    }
+}
+
+/// The name of a file while it is replaced.
+pub(crate) fn aside_of(name: &str) -> String {
+    format!(".{name}.old")
+}
+
+/// A file that is being replaced.
+pub(crate) struct Aside {
+    aside: PathBuf,
+    target: PathBuf,
+}
+
+impl Aside {
+    /// The new file was not wanted after all.
+    pub(crate) fn undo(self) {
+        let _ = std::fs::remove_file(&self.target);
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // There may be none of the two, and nobody to tell that one can't be moved.
+        let _ = match self.target.exists() {
+            true => std::fs::remove_file(&self.aside),
+            false => std::fs::rename(&self.aside, &self.target),
+        };
     }
 }
 
@@ -150,11 +205,12 @@ fn named(path: &Path) -> std::result::Result<&Path, String> {
 }
 
 /// Reads all weights of `module` from `path`. Entries of the file that the module does not have
-/// are left alone.
+/// are left alone. F64, F32, F16 and BF16 are read: numbers of the module's own type bit for bit, others
+/// as the nearest ones of it.
 ///
 /// # Errors
-/// A file that can't be read, a tensor that is missing or has another float type or shape. Then
-/// no weight has changed.
+/// A file that can't be read, a tensor that is missing, has another shape or is not of floats; a number of another type
+/// that is not finite, or too large for the module's. Then no weight has changed.
 pub fn load_weights<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     module: &mut M,
     path: impl AsRef<Path>,
@@ -179,6 +235,39 @@ pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(SPECIAL));
     }
     std::fs::read(path)
+}
+
+/// Why the numbers of a tensor are not read.
+pub(crate) enum Unread {
+    /// They are of this type.
+    Type(String),
+    /// One of them is no number in the type that it becomes.
+    NotFinite { place: usize, value: f64 },
+}
+
+/// The numbers of a tensor of floats, each as the nearest one of `F`.
+pub(crate) fn nearest<F: Float>(tensor: &TensorView<'_>) -> std::result::Result<Vec<F>, Unread> {
+    match tensor.dtype() {
+        FileDtype::F64 => finite(tensor, f64::from_le_bytes),
+        FileDtype::F32 => finite(tensor, |bytes| f32::from_le_bytes(bytes).into()),
+        FileDtype::F16 => finite(tensor, |bytes| half::f16::from_le_bytes(bytes).into()),
+        FileDtype::BF16 => finite(tensor, |bytes| half::bf16::from_le_bytes(bytes).into()),
+        other => Err(Unread::Type(format!("{other:?}"))),
+    }
+}
+
+/// The numbers of floats of `N` bytes.
+fn finite<F: Float, const N: usize>(
+    tensor: &TensorView<'_>,
+    read: impl Fn([u8; N]) -> f64,
+) -> std::result::Result<Vec<F>, Unread> {
+    let words = tensor.data().as_chunks().0.iter();
+    let one = |(place, word): (usize, &[u8; N])| {
+        let value = read(*word);
+        let nearest = F::nearest(value);
+        if nearest.is_finite() { Ok(nearest) } else { Err(Unread::NotFinite { place, value }) }
+    };
+    words.enumerate().map(one).collect()
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
@@ -240,13 +329,21 @@ impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Load<'_> {
         if stored.shape() != expected {
             return Err(format!("{name:?} has shape {:?}, expected {expected:?}", stored.shape()));
         }
-        if stored.dtype() != F::DTYPE {
-            let (got, expected) = (stored.dtype(), F::DTYPE);
-            return Err(format!("{name:?} holds {got:?}, expected {expected:?}: convert the file"));
-        }
-        if self.write {
+        let values = if stored.dtype() == F::DTYPE {
             let words = stored.data().chunks_exact(std::mem::size_of::<F>());
-            let values: Vec<F> = words.map(F::read).collect();
+            words.map(F::read).collect()
+        } else {
+            nearest::<F>(&stored).map_err(|unread| match unread {
+                Unread::Type(got) => {
+                    format!("{name:?} holds {got}, and F64, F32, F16 and BF16 are read: convert the file")
+                }
+                Unread::NotFinite { place, value } => {
+                    let (value, ours) = (Number(value), F::DTYPE);
+                    format!("{name:?} has {value} at place {place}, which is no number in {ours:?}")
+                }
+            })?
+        };
+        if self.write {
             *tensor = tensor.clone().try_contiguous().map_err(|e| e.to_string())?;
             tensor.copy_from(&values);
         }

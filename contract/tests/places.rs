@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
-    Path::new("..")
+    Path::new("..").to_path_buf()
 }
 
 #[test]

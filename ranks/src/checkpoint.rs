@@ -17,7 +17,7 @@ use crate::watch;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -288,9 +288,10 @@ fn write(path: &Path, tensors: &[&Named]) -> std::result::Result<String, Refusal
     let views = tensors.iter().zip(&bytes).map(|(named, bytes)| {
         Ok((&named.name, TensorView::new(Dtype::F32, named.shape.clone(), bytes)?))
     });
+    let pytorch = HashMap::from([("format".to_string(), "pt".to_string())]); // some readers ask
     let bytes = views
         .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-        .and_then(|views| safetensors::serialize(views, None))
+        .and_then(|views| safetensors::serialize(views, Some(pytorch)))
         .map_err(|e| refuse(path, e))?;
     put(path, &bytes).map_err(|e| unwritten(path, e))?;
     Ok(hex(&bytes))

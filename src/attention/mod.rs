@@ -97,6 +97,20 @@ const fn assert_attention(h: usize, nh: usize, nkv: usize, hd: usize) {
     }
 }
 
+/// A table for one number of heads has no row for the next one, and one that nobody looks at.
+const fn assert_heads(nh: usize, of_encoding: Option<usize>) {
+    match of_encoding {
+        Some(heads) if heads != nh => concat_panic!(
+            "a position encoding for ",
+            heads,
+            " heads can't stand in attention of ",
+            nh,
+            " query heads: both must have the same number"
+        ),
+        _ => {}
+    }
+}
+
 /// Tokens, `[b, s, h]`.
 type Tokens<B, S, const H: usize, F, D, T = NoneTape> = Tensor<(B, S, Const<H>), F, D, T>;
 /// Queries, keys or values, `[b, s, n, hd]`.
@@ -216,14 +230,16 @@ where
     }
 
     /// Queries, keys, values and biases of tokens that follow `kept` others of their rows.
-    fn encode<B: Dim, S: Dim, T: Tape<F, D>>(
+    fn encode<B: Dim, S: Dim, T: Tape<F, D>, X: PositionEncoding<HD, F, D>>(
         &self,
         x: Tokens<B, S, H, F, D, T>,
-        shared: &impl PositionEncoding<HD, F, D>,
+        shared: &X,
         kept: usize,
         positions: &Positions,
     ) -> Result<Encoded<B, S, NH, NKV, HD, F, D, T>> {
         const { assert_attention(H, NH, NKV, HD) };
+        const { assert_heads(NH, P::HEADS) };
+        const { assert_heads(NH, X::HEADS) };
         let (b, s, _) = *x.shape();
         positions.of(x.shape())?; // also where no encoding asks for them
         let keys = kept.saturating_add(s.size());

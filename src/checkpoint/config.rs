@@ -1,8 +1,10 @@
 //! What a checkpoint's `config.json` says.
 
 use super::problem::CheckpointProblem as Problem;
+use super::scaling::{self, RopeScaling};
+use super::settings::{Settings, object};
 use crate::rope::MAX_TABLE_POSITIONS;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The settings of a Llama checkpoint, by their names in `config.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +27,9 @@ pub struct CheckpointConfig {
     pub rms_norm_eps: f64,
     /// RoPE's base.
     pub rope_theta: f64,
-    /// `ms`, the length that it was trained at.
+    /// How RoPE's frequencies are scaled.
+    pub rope_scaling: RopeScaling,
+    /// `ms`, the length that it was trained at or stretched to.
     pub max_position_embeddings: usize,
     /// Whether the output is the table once more.
     pub tie_word_embeddings: bool,
@@ -33,176 +37,187 @@ pub struct CheckpointConfig {
     pub eos_token_id: Vec<usize>,
 }
 
-/// Settings that must be as here, or absent: others are not computed.
-const FIXED: [(&str, Fixed, &str); 6] = [
-    ("model_type", Fixed::Text("llama"), "\"llama\""),
-    ("hidden_act", Fixed::Text("silu"), "\"silu\""),
-    ("attention_bias", Fixed::Flag(false), "false"),
-    ("mlp_bias", Fixed::Flag(false), "false"),
-    ("partial_rotary_factor", Fixed::Number(1.0), "1"),
-    ("quantization_config", Fixed::Absent, "models without it"),
+/// Parts of the names of settings that change what a model computes, and are no Llama's. One of them is refused unless its
+/// value says that there is nothing of the kind, so that a multiplier or a bias that nobody has thought of here is not
+/// ignored. What other names say is about training, or about programs, and may stand there.
+const COMPUTES: [&str; 23] = [
+    "alibi",
+    "bias",
+    "bidirectional",
+    "chunk",
+    "clip",
+    "compression",
+    "cross",
+    "expert",
+    "experts",
+    "interleave",
+    "interleaved",
+    "lora",
+    "qk",
+    "quantization",
+    "quantized",
+    "rope",
+    "rotary",
+    "sliding",
+    "softcap",
+    "softcapping",
+    "window",
+    "moe",
+    "mup",
 ];
-
-enum Fixed {
-    Text(&'static str),
-    Flag(bool),
-    Number(f64),
-    Absent,
-}
+/// The same for factors, of which 1 changes nothing.
+const MULTIPLIES: [&str; 6] =
+    ["multiplier", "multipliers", "scale", "scaling", "scalar", "temperature_tuning"];
 
 impl CheckpointConfig {
     /// Reads the text of a `config.json`.
     ///
     /// # Errors
-    /// Text that is no JSON object; a setting that is missing, that is no size or number, or whose meaning is not
-    /// computed here.
+    /// Text that is no JSON object; a setting that is missing, that is no size or number, or that contradicts another; one
+    /// that changes what a model computes, and is not computed here.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        let json: Value = serde_json::from_str(text).map_err(|e| Problem::Json(e.to_string()))?;
-        let Value::Object(json) = json else {
-            return Err(Problem::Json("it is something else".into()));
-        };
-        let settings = Settings(&json);
-        settings.check_fixed()?;
+        let json = object(text)?;
+        let settings = Settings { json: &json, place: String::new() };
         let (hidden_size, num_attention_heads) =
             (settings.size("hidden_size")?, settings.size("num_attention_heads")?);
-        let ours = hidden_size / num_attention_heads;
-        Ok(Self {
+        let head_dim = settings.size_if("head_dim")?;
+        let head_dim = head_dim.unwrap_or((hidden_size / num_attention_heads).max(1));
+        let max_position_embeddings = positions(&settings)?;
+        check_computed(&settings, head_dim, max_position_embeddings)?;
+        let (rope_theta, rope_scaling) = scaling::read(&settings, max_position_embeddings)?;
+        let config = Self {
             vocab_size: settings.size("vocab_size")?,
             hidden_size,
             intermediate_size: settings.size("intermediate_size")?,
             num_hidden_layers: settings.size("num_hidden_layers")?,
             num_attention_heads,
-            num_key_value_heads: settings.size_or("num_key_value_heads", num_attention_heads)?,
-            head_dim: settings.size_or("head_dim", ours)?,
-            rms_norm_eps: settings.eps("rms_norm_eps", 1e-6)?,
-            rope_theta: settings.rope_theta()?,
-            max_position_embeddings: settings.positions("max_position_embeddings", 2048)?,
-            tie_word_embeddings: settings.flag("tie_word_embeddings")?,
+            num_key_value_heads: settings
+                .size_if("num_key_value_heads")?
+                .unwrap_or(num_attention_heads),
+            head_dim,
+            rms_norm_eps: eps(&settings)?,
+            rope_theta,
+            rope_scaling,
+            max_position_embeddings,
+            tie_word_embeddings: settings.flag_if("tie_word_embeddings")?.unwrap_or(false),
             eos_token_id: settings.ids("eos_token_id")?,
-        })
+        };
+        if config.rope_scaling != RopeScaling::None {
+            config.rope().map_err(|e| Problem::RopeScaling(e.to_string()))?;
+        }
+        Ok(config)
+    }
+
+    /// The longest text whose keys a cache may keep: [`positions`](Self::positions), or where the frequencies change on the
+    /// way there, the length up to which they do not.
+    pub fn cached_positions(&self) -> usize {
+        match &self.rope_scaling {
+            RopeScaling::LongRope(rule) => rule.max_seq_len.min(self.max_position_embeddings),
+            _ => self.positions(),
+        }
+    }
+
+    /// The positions of RoPE's table: `max_position_embeddings`, or as many as `linear` and `yarn` stretch the trained length
+    /// to. `dynamic` has no end, and its table only that of the training.
+    pub fn positions(&self) -> usize {
+        let stretched = |trained: usize, factor: f64| (trained as f64 * factor) as usize;
+        let stretched = match &self.rope_scaling {
+            RopeScaling::Linear { factor } => stretched(self.max_position_embeddings, *factor),
+            RopeScaling::Yarn(yarn) => stretched(yarn.max_seq_len, yarn.factor),
+            _ => 0,
+        };
+        stretched.min(MAX_TABLE_POSITIONS).max(self.max_position_embeddings)
     }
 }
 
-struct Settings<'j>(&'j Map<String, Value>);
-
-impl Settings<'_> {
-    /// A setting that is there and not null.
-    fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name).filter(|value| !value.is_null())
+/// Positions that a table of angles can have.
+fn positions(settings: &Settings) -> Result<usize, Problem> {
+    let name = "max_position_embeddings";
+    let positions = settings.size_if(name)?.unwrap_or(2048);
+    if positions <= MAX_TABLE_POSITIONS {
+        return Ok(positions);
     }
+    let rule = format!("at most {MAX_TABLE_POSITIONS}, which a table of angles may have");
+    Err(settings.refuse(name, rule, &positions.into()))
+}
 
-    fn size(&self, name: &str) -> Result<usize, Problem> {
-        match self.get(name) {
-            None => Err(Problem::MissingSetting { name: name.into() }),
-            Some(value) => {
-                let size = value.as_u64().and_then(|size| usize::try_from(size).ok());
-                size.filter(|size| *size > 0)
-                    .ok_or_else(|| refuse(name, "a whole number from 1 on", value))
-            }
+/// What keeps a norm's root away from 0.
+fn eps(settings: &Settings) -> Result<f64, Problem> {
+    let name = "rms_norm_eps";
+    match settings.number_if(name)? {
+        Some(eps) if eps < 0.0 => {
+            Err(settings.refuse(name, "0, or a positive number", &eps.into()))
         }
+        eps => Ok(eps.unwrap_or(1e-6)),
     }
+}
 
-    fn size_or(&self, name: &str, default: usize) -> Result<usize, Problem> {
-        if self.get(name).is_none() { Ok(default) } else { self.size(name) }
-    }
-
-    /// Positions that a table of angles can have.
-    fn positions(&self, name: &str, default: usize) -> Result<usize, Problem> {
-        let positions = self.size_or(name, default)?;
-        if positions <= MAX_TABLE_POSITIONS {
-            return Ok(positions);
-        }
-        let rule = format!("at most {MAX_TABLE_POSITIONS}, which a table of angles may have");
-        Err(Problem::Setting { name: name.into(), rule, got: positions.to_string() })
-    }
-
-    fn number(&self, name: &str, default: f64) -> Result<f64, Problem> {
-        match self.get(name) {
-            None => Ok(default),
-            Some(value) => value.as_f64().ok_or_else(|| refuse(name, "a number", value)),
-        }
-    }
-
-    /// What keeps a root away from 0.
-    fn eps(&self, name: &str, default: f64) -> Result<f64, Problem> {
-        let eps = self.number(name, default)?;
-        if eps < 0.0 { Err(refuse(name, "0, or a positive number", &eps.into())) } else { Ok(eps) }
-    }
-
-    /// A base of frequencies.
-    fn base(&self, name: &str, default: f64) -> Result<f64, Problem> {
-        let base = self.number(name, default)?;
-        if base > 1.0 { Ok(base) } else { Err(refuse(name, "above 1", &base.into())) }
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, Problem> {
-        match self.get(name) {
-            None => Ok(false),
-            Some(value) => value.as_bool().ok_or_else(|| refuse(name, "true or false", value)),
-        }
-    }
-
-    /// One id, or a list of them.
-    fn ids(&self, name: &str) -> Result<Vec<usize>, Problem> {
-        let Some(value) = self.get(name) else { return Ok(Vec::new()) };
-        let one = |value: &Value| value.as_u64().and_then(|id| usize::try_from(id).ok());
-        let ids = match value {
-            Value::Array(ids) => ids.iter().map(one).collect(),
-            id => one(id).map(|id| vec![id]),
-        };
-        ids.ok_or_else(|| refuse(name, "a token id or a list of them", value))
-    }
-
-    fn check_fixed(&self) -> Result<(), Problem> {
-        for (name, fixed, supported) in FIXED {
-            let Some(value) = self.get(name) else { continue };
-            let holds = match fixed {
-                Fixed::Text(text) => value.as_str() == Some(text),
-                Fixed::Flag(flag) => value.as_bool() == Some(flag),
-                Fixed::Number(number) => value.as_f64() == Some(number),
-                Fixed::Absent => false,
-            };
-            if !holds {
-                return Err(unsupported(name, value, supported));
-            }
-        }
-        Ok(())
-    }
-
-    /// RoPE's base. It stands beside the other settings or, in newer files, among `rope_parameters`. There, and in
-    /// `rope_scaling`, stands also how frequencies are scaled, if they are.
-    fn rope_theta(&self) -> Result<f64, Problem> {
-        let mut base = self.base("rope_theta", 10_000.0)?;
-        for place in ["rope_scaling", "rope_parameters"] {
-            let Some(value) = self.get(place) else { continue };
-            let Value::Object(rope) = value else {
-                return Err(refuse(place, "an object", value));
-            };
-            let rope = Settings(rope);
-            for kind in ["rope_type", "type"] {
-                match rope.get(kind) {
-                    None => {}
-                    Some(Value::String(text)) if text == "default" => {}
-                    Some(other) => {
-                        return Err(unsupported(&format!("{place}.{kind}"), other, "\"default\""));
-                    }
+/// Refuses each setting that changes what is computed and that is not computed here.
+fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Result<(), Problem> {
+    // Some files keep the size of a window that they do not use.
+    let no_window = settings.get("use_sliding_window") == Some(&Value::Bool(false));
+    let near = |value: &Value, want: f64| {
+        value.as_f64().is_some_and(|value| (value - want).abs() <= 1e-7 * want)
+    };
+    let root = (head_dim as f64).sqrt();
+    for (name, value) in settings.all() {
+        let refuse = |supported: &str| Err(settings.unsupported(name, supported, value));
+        let one_of = |texts: &[&str]| value.as_str().is_some_and(|text| texts.contains(&text));
+        match name.as_str() {
+            // Read elsewhere.
+            "rope_theta" | "rope_scaling" | "rope_parameters" => {}
+            "model_type" if !one_of(&["llama"]) => return refuse("\"llama\""),
+            "hidden_act" | "hidden_activation" | "activation_function" => {
+                if !one_of(&["silu", "swish"]) {
+                    return refuse("\"silu\"");
                 }
             }
-            let partial = rope.number("partial_rotary_factor", 1.0)?;
-            if partial != 1.0 {
-                let name = format!("{place}.partial_rotary_factor");
-                return Err(unsupported(&name, &partial.into(), "1"));
+            "position_embedding_type" => {
+                if !one_of(&["rope", "rotary"]) {
+                    return refuse("\"rope\"");
+                }
             }
-            base = rope.base("rope_theta", base)?;
+            "is_causal" if value != &Value::Bool(true) => return refuse("true"),
+            "layer_types" => {
+                let full = |kind: &Value| kind == "full_attention";
+                if !value.as_array().is_some_and(|kinds| kinds.iter().all(full)) {
+                    return refuse("\"full_attention\" in all layers");
+                }
+            }
+            // The scores' factor, or the number whose root it divides by.
+            "attention_multiplier" if near(value, 1.0 / root) => {}
+            "query_pre_attn_scalar" if near(value, head_dim as f64) => {}
+            "partial_rotary_factor" | "rotary_pct" if near(value, 1.0) => {}
+            "rotary_dim" if near(value, head_dim as f64) => {}
+            "attention_multiplier" => return refuse("1 / sqrt(head_dim)"),
+            "query_pre_attn_scalar" => return refuse("head_dim"),
+            "partial_rotary_factor" | "rotary_pct" => return refuse("1"),
+            "sliding_window" if no_window => {}
+            "max_window_layers" => {} // of the layers with a window
+            // A window that no text is longer than.
+            "sliding_window" if value.as_u64().is_some_and(|window| window >= positions as u64) => {
+            }
+            _ => {
+                let says = |parts: &[&str]| {
+                    parts.iter().any(|part| match part.contains('_') {
+                        true => name.contains(part),
+                        false => name.split('_').any(|word| word == *part),
+                    })
+                };
+                let (computes, multiplies) = (says(&COMPUTES), says(&MULTIPLIES));
+                let nothing = match value {
+                    Value::Bool(flag) => !flag,
+                    Value::Array(list) => list.is_empty(),
+                    Value::Object(object) => object.is_empty(),
+                    number => {
+                        multiplies && !computes && near(number, 1.0) || number == 0 && computes
+                    }
+                };
+                if (computes || multiplies) && !nothing {
+                    return refuse("models without it");
+                }
+            }
         }
-        Ok(base)
     }
-}
-
-fn refuse(name: &str, rule: &'static str, got: &Value) -> Problem {
-    Problem::Setting { name: name.into(), rule: rule.into(), got: got.to_string() }
-}
-
-fn unsupported(name: &str, got: &Value, supported: &'static str) -> Problem {
-    Problem::Unsupported { name: name.into(), got: got.to_string(), supported }
+    Ok(())
 }

@@ -1,17 +1,21 @@
 //! A checkpoint's files of weights.
 
 use super::problem::CheckpointProblem as Problem;
+use super::settings::{Settings, object};
 use super::{HEAD, TABLE, refuse};
 use crate::error::Result;
 use crate::tensor::Float;
-use half::{bf16, f16};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use crate::weights::{Unread, aside_of, nearest};
+use safetensors::tensor::{SafeTensors, TensorView};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// The settings.
+pub(super) const CONFIG: &str = "config.json";
 /// One file with all weights.
-const WHOLE: &str = "model.safetensors";
+pub(super) const WHOLE: &str = "model.safetensors";
 /// The list of the files, if there are several.
 const INDEX: &str = "model.safetensors.index.json";
 
@@ -62,12 +66,11 @@ fn bytes_of(
     file: &Path,
     wanted: &BTreeMap<String, Vec<usize>>,
 ) -> std::result::Result<Vec<u8>, Problem> {
-    let problem = |e: std::io::Error| Problem::File(e.to_string());
     let elements =
         |shape: &Vec<usize>| shape.iter().fold(8, |all: u64, &n| all.saturating_mul(n as u64));
     let all = wanted.values().chain([&wanted[TABLE]]).map(elements);
     check_file(file, all.fold(BESIDE, u64::saturating_add))?;
-    std::fs::read(file).map_err(problem)
+    std::fs::read(file).map_err(|e| Problem::File(e.to_string()))
 }
 
 /// The text of a file that is not longer than any list or any settings.
@@ -78,7 +81,10 @@ pub(super) fn text_of(file: &Path) -> std::result::Result<String, Problem> {
 
 /// A pipe has no end, and a device may have none.
 fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
-    let about = std::fs::metadata(file).map_err(|e| Problem::File(e.to_string()))?;
+    let about = std::fs::metadata(file).map_err(|e| match e.kind() {
+        ErrorKind::NotFound => Problem::Missing(expected(file)),
+        _ => Problem::File(e.to_string()),
+    })?;
     if !about.is_file() {
         return Err(Problem::File("it is no file".into()));
     }
@@ -88,26 +94,45 @@ fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
     }
 }
 
-/// The files with weights.
-fn names(folder: &Path) -> Result<Vec<PathBuf>> {
-    let index = folder.join(INDEX);
-    if !index.exists() {
-        return Ok(vec![folder.join(WHOLE)]);
+/// Why a file should be there.
+fn expected(file: &Path) -> String {
+    let is = |name: &str| file.file_name().is_some_and(|last| last == name);
+    if file.with_file_name(aside_of(CONFIG)).exists() {
+        let (config, weights) = (aside_of(CONFIG), aside_of(WHOLE));
+        return format!(
+            "a save was ended in its middle; save again, or give {config} and {weights} their names back"
+        );
     }
-    let text = text_of(&index).map_err(|problem| refuse(&index, problem))?;
-    let json: Value =
-        serde_json::from_str(&text).map_err(|e| refuse(&index, Problem::Json(e.to_string())))?;
-    let name = "weight_map".to_string();
-    let map = match json.get("weight_map") {
+    if is(CONFIG) {
+        return "a checkpoint has its settings there; name the folder that has it".into();
+    }
+    if is(WHOLE) {
+        return format!(
+            "a checkpoint has its weights there, or in the files that {INDEX} lists; fetch them"
+        );
+    }
+    format!("{INDEX} lists it; fetch it")
+}
+
+/// The files with weights: the single one if it is there, as transformers has it, and else those of the list. A list beside
+/// the single file is left over from a checkpoint that was there before.
+fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (whole, index) = (folder.join(WHOLE), folder.join(INDEX));
+    if whole.symlink_metadata().is_ok() || !index.exists() {
+        return Ok(vec![whole]);
+    }
+    listed(folder, &index).map_err(|problem| refuse(&index, problem))
+}
+
+fn listed(folder: &Path, index: &Path) -> std::result::Result<Vec<PathBuf>, Problem> {
+    let json = object(&text_of(index)?)?;
+    let index = Settings { json: &json, place: String::new() };
+    let map = match index.get("weight_map") {
         Some(Value::Object(map)) => map,
         Some(got) => {
-            let rule = "an object, of tensors and their files";
-            return Err(refuse(
-                &index,
-                Problem::Setting { name, rule: rule.into(), got: got.to_string() },
-            ));
+            return Err(index.refuse("weight_map", "an object, of tensors and their files", got));
         }
-        None => return Err(refuse(&index, Problem::MissingSetting { name })),
+        None => return Err(Problem::MissingSetting { name: "weight_map".into() }),
     };
     let mut files = BTreeSet::new();
     for (tensor, file) in map {
@@ -116,16 +141,30 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
             Path::new(name).file_name().is_some_and(|last| last == std::ffi::OsStr::new(name))
         });
         let Some(name) = plain else {
-            let name = format!("weight_map.{tensor}");
             let rule = "the name of a file in this folder";
-            return Err(refuse(
-                &index,
-                Problem::Setting { name, rule: rule.into(), got: file.to_string() },
-            ));
+            return Err(index.refuse(&format!("weight_map.{tensor}"), rule, file));
         };
         files.insert(folder.join(name));
     }
     Ok(files.into_iter().collect())
+}
+
+/// Removes what is left of a checkpoint in several files, once its place is taken by one in a single file.
+pub(super) fn remove_shards(folder: &Path) -> std::io::Result<()> {
+    for entry in folder.read_dir()? {
+        let name = entry?.file_name();
+        let is_shard = name.to_str().is_some_and(|name| {
+            let numbers =
+                || name.strip_prefix("model-")?.strip_suffix(".safetensors")?.split_once("-of-");
+            let five =
+                |number: &str| number.len() == 5 && number.bytes().all(|b| b.is_ascii_digit());
+            name == INDEX || numbers().is_some_and(|(nth, of)| five(nth) && five(of))
+        });
+        if is_shard {
+            std::fs::remove_file(folder.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// The values of one tensor, once it is known to be one of those that are wanted.
@@ -143,27 +182,10 @@ fn one<F: Float>(
         let (expected, got) = (expected.clone(), tensor.shape().to_vec());
         return Err(Problem::Shape { name: name.into(), expected, got });
     }
-    match tensor.dtype() {
-        Dtype::F64 => finite(name, tensor, f64::from_le_bytes),
-        Dtype::F32 => finite(name, tensor, |bytes| f32::from_le_bytes(bytes).into()),
-        Dtype::F16 => finite(name, tensor, |bytes| f16::from_le_bytes(bytes).into()),
-        Dtype::BF16 => finite(name, tensor, |bytes| bf16::from_le_bytes(bytes).into()),
-        other => Err(Problem::FloatType { name: name.into(), got: format!("{other:?}") }),
-    }
-}
-
-/// The values of a tensor of floats of `N` bytes, if all are numbers in the type that they become.
-fn finite<F: Float, const N: usize>(
-    name: &str,
-    tensor: &TensorView<'_>,
-    read: impl Fn([u8; N]) -> f64,
-) -> std::result::Result<Vec<F>, Problem> {
-    let words = tensor.data().as_chunks().0.iter();
-    let one = |(place, word): (usize, &[u8; N])| {
-        let value = read(*word);
-        let nearest = F::nearest(value);
-        let problem = || Problem::NotFinite { name: name.into(), place, value };
-        if nearest.is_finite() { Ok(nearest) } else { Err(problem()) }
-    };
-    words.enumerate().map(one).collect()
+    nearest(tensor).map_err(|unread| match unread {
+        Unread::Type(got) => Problem::FloatType { name: name.into(), got },
+        Unread::NotFinite { place, value } => {
+            Problem::NotFinite { name: name.into(), place, value }
+        }
+    })
 }

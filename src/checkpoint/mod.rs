@@ -2,28 +2,32 @@
 //!
 //! `config.json` has the sizes, `model.safetensors` the weights; a large one has its weights in several files, which
 //! `model.safetensors.index.json` lists. F64, F32, F16 and BF16 are read, and become the
-//! float type of the model. What this crate does not
-//! compute (a scaled RoPE, biases, quantized weights) is refused by its name. A checkpoint that is refused leaves nothing
+//! float type of the model. RoPE is scaled as the settings say ([`RopeScaling`]). What this crate does not
+//! compute (biases, a window, quantized weights) is refused by its name. A checkpoint that is refused leaves nothing
 //! behind: a model is there when all of it is right.
 
 mod config;
 mod files;
+mod model;
 mod problem;
 mod save;
+mod scaling;
+mod settings;
 
 pub use config::CheckpointConfig;
+pub use model::AsLlama;
 pub use problem::{CheckpointProblem, SizeDiffers};
 pub use save::save_checkpoint;
+pub use scaling::RopeScaling;
 
 use crate::attention::GroupedQueryAttention;
 use crate::embedding::VocabEmbedding;
 use crate::error::{Error, Result};
 use crate::feedforward::SwiGlu;
 use crate::linear::Linear;
-use crate::model::{LlamaTransformer, Tied, TransformerBlock};
+use crate::model::{LlamaRope, LlamaTransformer, Tied, TransformerBlock};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
 use crate::position::NoPosition;
-use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,10 +47,7 @@ impl Checkpoint {
     /// A folder without a `config.json` that can be read; settings that [`CheckpointConfig::parse`] refuses.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref().to_path_buf();
-        let file = folder.join("config.json");
-        let config = files::text_of(&file)
-            .and_then(|text| CheckpointConfig::parse(&text))
-            .map_err(|problem| refuse(&file, problem))?;
+        let config = read_config(&folder)?;
         Ok(Self { folder, config })
     }
 
@@ -54,6 +55,12 @@ impl Checkpoint {
     pub fn config(&self) -> &CheckpointConfig {
         &self.config
     }
+}
+
+fn read_config(folder: &Path) -> Result<CheckpointConfig> {
+    let file = folder.join(files::CONFIG);
+    let config = files::text_of(&file).and_then(|text| CheckpointConfig::parse(&text));
+    config.map_err(|problem| refuse(&file, problem))
 }
 
 /// Each tensor of the model, with its shape.
@@ -203,16 +210,30 @@ fn read<
     };
     let sizes =
         sizes.into_iter().map(|(name, ours, file)| (name, ours.to_string(), file.to_string()));
-    let ties = config.tie_word_embeddings;
-    let differences: Vec<_> = sizes
-        .chain([("tie_word_embeddings", tied.to_string(), ties.to_string())])
-        .filter_map(|(name, ours, file)| differs(name, ours, file))
-        .collect();
-    if !differences.is_empty() {
-        let file = checkpoint.folder.join("config.json");
-        return Err(refuse(&file, CheckpointProblem::Sizes(differences)));
+    let differences: Vec<_> =
+        sizes.filter_map(|(name, ours, file)| differs(name, ours, file)).collect();
+    let in_file = config.tie_word_embeddings;
+    let problem = match &differences[..] {
+        // The type's is the one that its other sizes make.
+        [one] if one.name == "head_dim" => {
+            Some(CheckpointProblem::HeadDim { head_dim: config.head_dim, computed: HD })
+        }
+        [] if tied != in_file => Some(CheckpointProblem::Tie { in_file }),
+        [] => None,
+        _ => {
+            let tie = differs("tie_word_embeddings", tied.to_string(), in_file.to_string());
+            Some(CheckpointProblem::Sizes(differences.into_iter().chain(tie).collect()))
+        }
+    };
+    if let Some(problem) = problem {
+        return Err(refuse(&checkpoint.folder.join(files::CONFIG), problem));
     }
-    Ok(Weights { values: files::read(&checkpoint.folder, &tensors_of(config))?, dev })
+    let values = files::read(&checkpoint.folder, &tensors_of(config))?;
+    // Somebody may have saved another checkpoint there meanwhile.
+    match read_config(&checkpoint.folder) {
+        Ok(now) if now == *config => Ok(Weights { values, dev }),
+        _ => Err(refuse(&checkpoint.folder, CheckpointProblem::Changed)),
+    }
 }
 
 fn build<
@@ -231,13 +252,7 @@ fn build<
     config: &CheckpointConfig,
     lm_head: O,
 ) -> Result<LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O>> {
-    let rope = NtkAwareRopeConfig {
-        base: config.rope_theta,
-        max_seq_len: config.max_position_embeddings,
-        past_cache: PastCache::Refuse,
-        ..Default::default()
-    };
-    let rope = NtkAwareRope::new(weights.dev, rope)?; // the blocks share its tables
+    let rope = LlamaRope::new(weights.dev, config.rope()?)?; // the blocks share its tables
     let eps = config.rms_norm_eps;
     let embed_tokens = VocabEmbedding::with_weight(weights.take(TABLE)?, Default::default())?;
     let mut block = |layer: usize| -> Result<_> {

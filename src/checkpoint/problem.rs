@@ -4,16 +4,22 @@
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointProblem {
-    /// A file that can't be read.
-    #[error("it can't be read: {0}; see that it is there, whole and readable")]
+    /// A file that is not there.
+    #[error("there is no such file: {0}")]
+    Missing(String),
+
+    /// A file that is there and can't be read.
+    #[error(
+        "it can't be read: {0}; see that it is a file, of text where it should be, and readable"
+    )]
     File(String),
 
     /// A file of settings that is no JSON, or not an object.
-    #[error("it is no JSON object: {0}; fetch it again")]
+    #[error("it is no JSON object: {0}; correct it, or fetch it again")]
     Json(String),
 
     /// A setting that must be there.
-    #[error("`{name}` is missing; a Llama checkpoint has it")]
+    #[error("`{name}` is missing, and without it the model can't be computed")]
     MissingSetting {
         /// Its name in the file.
         name: String,
@@ -29,6 +35,19 @@ pub enum CheckpointProblem {
         /// What stands there.
         got: String,
     },
+
+    /// Two settings that say different things about one.
+    #[error("`{one}` and `{other}` contradict each other: remove the one that is wrong")]
+    Contradiction {
+        /// The name of one in the file.
+        one: String,
+        /// The name of the other.
+        other: String,
+    },
+
+    /// Scaled frequencies that can't be computed.
+    #[error("RoPE's frequencies can't be scaled as the settings say: {0}")]
+    RopeScaling(String),
 
     /// Settings that would be read as others.
     #[error(
@@ -51,12 +70,50 @@ pub enum CheckpointProblem {
         /// What stands there.
         got: String,
         /// What is computed.
-        supported: &'static str,
+        supported: String,
     },
 
     /// Sizes that are not those of the type that the checkpoint was to be loaded into.
     #[error("it is of another size than the model's type: {}; choose the type of its size", listed(.0))]
     Sizes(Vec<SizeDiffers>),
+
+    /// Heads that are together not as wide as a token.
+    #[error(
+        "`head_dim` is {head_dim} in the file, and this crate computes hidden_size / num_attention_heads only, which is \
+         {computed}: no type of a model fits"
+    )]
+    HeadDim {
+        /// That of the file.
+        head_dim: usize,
+        /// The one that is computed.
+        computed: usize,
+    },
+
+    /// An output that the type does not have.
+    #[error(
+        "`tie_word_embeddings` is {in_file} in the file and {} in the type: {}", !in_file,
+        if *in_file { "choose the type whose output is `Tied`" }
+        else { "choose the type whose output is a matrix of its own, and not `Tied`" }
+    )]
+    Tie {
+        /// Whether the output of the checkpoint is the table once more.
+        in_file: bool,
+    },
+
+    /// Settings that are not those of the model that was to be saved with them.
+    #[error("the settings are not those of the model: {}; give the model's own", of_model(.0))]
+    OtherModel(Vec<SizeDiffers>),
+
+    /// A model with a part that no Llama has.
+    #[error(
+        "{0}: no `config.json` of a Llama can say that, and a reader would compute something else; save it with \
+         `save_weights`"
+    )]
+    NoLlama(String),
+
+    /// A folder that was written into while it was read.
+    #[error("the checkpoint was changed after it was opened; open it again")]
+    Changed,
 
     /// A tensor that the model needs.
     #[error("no tensor is called {name:?}, and the model needs it")]
@@ -147,6 +204,13 @@ pub struct SizeDiffers {
 fn listed(differences: &[SizeDiffers]) -> String {
     let one = |SizeDiffers { name, in_type, in_file }: &SizeDiffers| {
         format!("`{name}` is {in_file} in the file and {in_type} in the type")
+    };
+    differences.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn of_model(differences: &[SizeDiffers]) -> String {
+    let one = |SizeDiffers { name, in_type, in_file }: &SizeDiffers| {
+        format!("`{name}` is {in_file} in the settings and {in_type} in the model")
     };
     differences.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,7 @@
 //! A model as a checkpoint that others can read.
 
-use super::{CheckpointConfig, CheckpointProblem, refuse, tensors_of};
+use super::files::{CONFIG, WHOLE, remove_shards};
+use super::{AsLlama, CheckpointConfig, CheckpointProblem, RopeScaling, refuse, tensors_of};
 use crate::error::Result;
 use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
@@ -51,6 +52,13 @@ impl CheckpointConfig {
             "bos_token_id": null,
             "eos_token_id": null,
         });
+        if self.rope_scaling != RopeScaling::None {
+            json["rope_scaling"] = self.rope_scaling.to_json();
+        }
+        if let RopeScaling::LongRope(rule) = &self.rope_scaling {
+            // Where versions of transformers before the fifth look for it.
+            json["original_max_position_embeddings"] = rule.max_seq_len.into();
+        }
         if !self.eos_token_id.is_empty() {
             json["eos_token_id"] = json!(self.eos_token_id);
         }
@@ -58,14 +66,21 @@ impl CheckpointConfig {
     }
 }
 
-/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are. Both are written
-/// whole before the first is put in its place. A reader in between the two renames may find the new one of the two beside
-/// the old one of the other: who minds writes a new folder, and renames it.
+/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are, and of the several
+/// files that a larger checkpoint may have had. Other files stay: a `tokenizer.json` or a `generation_config.json` of
+/// another model is yours to replace.
+///
+/// What the settings say is compared with the model, so that a reader computes what the model does: sizes, the norms' eps,
+/// RoPE's base, scaling and length. Only `eos_token_id` is not the model's to know.
+///
+/// Both files are written whole before the first is put in its place, and meanwhile there is no `config.json`. So at any
+/// moment, also after a save that was killed, there is the one checkpoint or the other, or none, and never a mixture. (Two
+/// saves into one folder at the same time may leave one: that is yours to prevent.)
 ///
 /// # Errors
-/// A module that does not have the tensors of these settings; settings that no `config.json` can hold, a norm's eps that is
-/// no number for one; a file that can't be written. Then the folder is as it was.
-pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
+/// A model that is not of these settings, each that differs named; one with a part that no Llama has; settings that no
+/// `config.json` can hold, a norm's eps that is no number for one; a file that can't be written. Then the folder is as it was.
+pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLlama>(
     module: &M,
     config: &CheckpointConfig,
     folder: impl AsRef<Path>,
@@ -78,6 +93,14 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
         let name = format!("model.layers.{}.input_layernorm.weight", config.num_hidden_layers - 1);
         return Err(refuse(folder, CheckpointProblem::MissingTensor { name }));
     }
+    let (file, weights) = (folder.join(CONFIG), folder.join(WHOLE));
+    let json = config.to_json_of(&format!("float{}", 8 * std::mem::size_of::<F>()));
+    let read = CheckpointConfig::parse(&json).map_err(|problem| refuse(&file, problem))?;
+    if read != *config {
+        let (ours, read) = (format!("{config:?}"), format!("{read:?}"));
+        return Err(refuse(&file, CheckpointProblem::Unwritable { ours, read }));
+    }
+    module.check_llama(config).map_err(|problem| refuse(folder, problem))?;
     let wanted = tensors_of(config);
     for (name, expected) in &wanted {
         let (name, expected) = (name.clone(), expected.clone());
@@ -92,17 +115,18 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D>>(
     if let Some((name, _)) = found.0.pop_first() {
         return Err(refuse(folder, CheckpointProblem::UnknownTensor { name }));
     }
-    let (file, weights) = (folder.join("config.json"), folder.join("model.safetensors"));
-    let json = config.to_json_of(&format!("float{}", 8 * std::mem::size_of::<F>()));
-    let read = CheckpointConfig::parse(&json).map_err(|problem| refuse(&file, problem))?;
-    if read != *config {
-        let (ours, read) = (format!("{config:?}"), format!("{read:?}"));
-        return Err(refuse(&file, CheckpointProblem::Unwritable { ours, read }));
-    }
     let weights = NewFile::write(&weights, &bytes_of(module, &weights)?)?;
-    let file = NewFile::write(&file, json.as_bytes())?;
+    let new = NewFile::write(&file, json.as_bytes())?;
+    let old_config = new.set_aside()?;
+    let old_weights = weights.set_aside()?;
     weights.put()?;
-    file.put()
+    if let Err(error) = new.put() {
+        old_weights.undo();
+        return Err(error);
+    }
+    drop((old_weights, old_config));
+    let problem = |e: std::io::Error| refuse(folder, CheckpointProblem::File(e.to_string()));
+    remove_shards(folder).map_err(problem)
 }
 
 /// The shape of each tensor.

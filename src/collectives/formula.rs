@@ -3,11 +3,12 @@
 use super::Communicator;
 use crate::checks::require;
 use crate::error::Error;
+use crate::loss::IGNORE;
 
 /// The loss of a rank, and the gradient of its own logits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardEntropy {
-    /// The mean over all tokens; the same on every rank.
+    /// The mean over the tokens that are asked about; the same on every rank.
     pub loss: f32,
     /// `[t, n]`. It belongs to this rank's rows, so it is not summed over ranks.
     pub dlogits: Vec<f32>,
@@ -17,28 +18,30 @@ pub struct ShardEntropy {
 /// Mean cross-entropy of logits whose columns are cut over the ranks, and its gradient.
 ///
 /// Shapes: `logits` `[t, n]`, this rank's, of the ids `r n` to `(r + 1) n`; `targets` `[t]`, ids of the whole vocabulary,
-/// the same on every rank. Three numbers a token go around:
+/// the same on every rank, or [`IGNORE`] where nothing is asked. Three numbers a token go around:
 ///
 /// ```text
 /// largest = max over ALL ids of the logits              [t]      all-reduced
 /// total   = sum over ALL ids of exp(logit - largest)    [t]      all-reduced
 /// target  = the target's logit, from its owner          [t]      all-reduced
-/// loss    = mean of ln(total) + largest - target
-/// dlogits = (exp(logits - largest) / total - one_hot(target)) / t        [t, n], stays here
+/// loss    = mean of ln(total) + largest - target, over the tokens that are asked about
+/// dlogits = (exp(logits - largest) / total - one_hot(target)) / their number    [t, n], stays here
 /// ```
 ///
 /// Sums on a rank are in `f64`, those over ranks in `f32`. Source: Shoeybi et al. 2019, "Megatron-LM", section 3.
 ///
 /// # Errors
-/// Before any call to the others: a world size that does not divide `vocab_size`; a rank that there is not; no target;
-/// `logits` of another shape; a target that is not below `vocab_size`. Then what the communicator reports.
+/// Before any call to the others: a world size that does not divide `vocab_size`; a rank that there is not; no target, or
+/// none that is asked about; `logits` of another shape; a target that is neither below `vocab_size` nor [`IGNORE`]. Then what
+/// the communicator reports.
 pub fn vocab_parallel_cross_entropy<C: Communicator + ?Sized>(
     comm: &C,
     logits: &[f32],
     targets: &[usize],
     vocab_size: usize,
 ) -> Result<ShardEntropy, C::Error> {
-    let (t, n) = (targets.len(), check(comm, logits, targets, vocab_size)?);
+    let n = check(comm, logits, targets, vocab_size)?;
+    let asked = targets.iter().filter(|target| **target != IGNORE).count() as f64;
     let first = comm.rank() * n;
     let own = |target: usize| target.checked_sub(first).filter(|column| *column < n);
     let rows = || logits.chunks(n);
@@ -61,15 +64,19 @@ pub fn vocab_parallel_cross_entropy<C: Communicator + ?Sized>(
 
     let (mut loss, mut dlogits) = (0.0, Vec::with_capacity(logits.len()));
     for (token, row) in rows().enumerate() {
+        if targets[token] == IGNORE {
+            dlogits.resize(dlogits.len() + n, 0.0);
+            continue;
+        }
         let (largest, total) = (largest[token], f64::from(totals[token]));
         loss += total.ln() + f64::from(largest) - f64::from(of_targets[token]);
         let hot = own(targets[token]);
         dlogits.extend(row.iter().enumerate().map(|(column, logit)| {
             let one = f64::from(u8::from(hot == Some(column)));
-            ((exp(*logit, largest) / total - one) / t as f64) as f32
+            ((exp(*logit, largest) / total - one) / asked) as f32
         }));
     }
-    Ok(ShardEntropy { loss: (loss / t as f64) as f32, dlogits })
+    Ok(ShardEntropy { loss: (loss / asked) as f32, dlogits })
 }
 // ANCHOR_END: vocab_parallel_cross_entropy
 
@@ -95,7 +102,9 @@ fn check<C: Communicator + ?Sized>(
         let (expected, got) = (vec![t, n], vec![logits.len()]);
         return Err(Error::Shape { name: "logits", expected, got });
     }
-    match targets.iter().position(|target| *target >= vocab_size) {
+    let asked = targets.iter().any(|target| *target != IGNORE);
+    require(asked, "the number of targets that are asked about", "at least 1", 0.0)?;
+    match targets.iter().position(|target| *target >= vocab_size && *target != IGNORE) {
         None => Ok(n),
         Some(position) => {
             Err(Error::TokenId { id: targets[position], batch: 0, position, vocab_size })

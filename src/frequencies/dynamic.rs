@@ -1,12 +1,12 @@
 //! The dynamic rule of Hugging Face: the frequencies of each call are those of its length.
 
+use super::formula::check_part;
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
 use super::{DynamicNtk, RotaryFrequencies};
 use crate::error::{Error, Number, Result};
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;
-use crate::rope::frequencies::check_head_dim;
 use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::tensor::*;
 use std::cell::Cell;
@@ -61,7 +61,7 @@ impl<const HD: usize, D: Storage<f32>> DynamicNtkRope<HD, D> {
         &self.config
     }
 
-    fn unbuilt(config: DynamicNtkRopeConfig) -> Self {
+    pub(crate) fn unbuilt(config: DynamicNtkRopeConfig) -> Self {
         const { assert_head(HD) };
         Self { config, table: GrowingTable::default(), no_weights: NoWeights }
     }
@@ -84,7 +84,7 @@ impl<const HD: usize, D: Device<f32>> DynamicNtkRope<HD, D> {
     /// [`MAX_TABLE_POSITIONS`](crate::rope::MAX_TABLE_POSITIONS); a `rotary_dim` above `HD`; what the device reports.
     pub fn new(dev: &D, config: DynamicNtkRopeConfig) -> Result<Self> {
         let rope = Self::unbuilt(config);
-        let rotary_dim = check_head_dim(config.rotary_dim.unwrap_or(HD))?;
+        let rotary_dim = check_part(config.rotary_dim.unwrap_or(HD))?;
         check_rotary_dim(HD, config.rotary_dim, rotary_dim / 2)?;
         let ms = config.ntk.max_seq_len;
         rope.frequencies(ms)?;

@@ -89,7 +89,7 @@ impl RotaryFrequencies {
     /// # Errors
     /// A `rotary_dim` that is odd, below 4 or above 65,536; a `base` that is not finite or not above 1.
     pub fn plain(rotary_dim: usize, base: f64) -> Result<Self> {
-        Self::new(rotary_frequencies(rotary_dim, base, 1.0)?, 1.0)
+        Self::new(of_part(rotary_dim, base, 1.0)?, 1.0)
     }
 
     /// As [`plain`](Self::plain) with base 10,000, for a head size that the compiler has checked.
@@ -109,7 +109,7 @@ impl RotaryFrequencies {
     /// As for [`plain`](Self::plain); a `factor` that is not finite or below 1.
     pub fn interpolated(rotary_dim: usize, base: f64, factor: f64) -> Result<Self> {
         check_factor(factor)?;
-        let plain = rotary_frequencies(rotary_dim, base, 1.0)?;
+        let plain = of_part(rotary_dim, base, 1.0)?;
         Self::new(plain.into_iter().map(|theta| theta / factor).collect(), 1.0)
     }
     // ANCHOR_END: interpolated
@@ -120,7 +120,7 @@ impl RotaryFrequencies {
     /// # Errors
     /// As for [`ntk_base`](crate::rope::ntk_base).
     pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Result<Self> {
-        Self::new(rotary_frequencies(rotary_dim, base, factor)?, 1.0)
+        Self::new(of_part(rotary_dim, base, factor)?, 1.0)
     }
 
     // ANCHOR: dynamic_ntk
@@ -162,7 +162,7 @@ impl RotaryFrequencies {
         require(low > 0.0, "low_freq_factor", "above 0", low)?;
         let rule = "finite and above low_freq_factor";
         require(high > low && high.is_finite(), "high_freq_factor", rule, high)?;
-        let plain = rotary_frequencies(rotary_dim, base, 1.0)?;
+        let plain = of_part(rotary_dim, base, 1.0)?;
         let slow_down = |theta: f64| {
             let turns = max_seq_len as f64 * theta / TAU;
             mix(theta, factor, ((turns - low) / (high - low)).clamp(0.0, 1.0))
@@ -185,6 +185,19 @@ impl RotaryFrequencies {
     pub fn rotary_dim(&self) -> usize {
         2 * self.frequencies.len()
     }
+}
+
+/// The frequencies of a part of a head, which may be the whole.
+pub(super) fn of_part(rotary_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
+    check_part(rotary_dim)?;
+    rotary_frequencies(rotary_dim, base, ratio)
+}
+
+/// Refuses a part with the words of a part.
+pub(super) fn check_part(rotary_dim: usize) -> Result<usize> {
+    let rule = "even, because dimensions turn in pairs, at least 4, because the NTK exponent is d / (d - 2), and at most 65536";
+    let got = rotary_dim as f64;
+    check_head_dim(rotary_dim).map_err(|_| Error::Setting { name: "rotary_dim", rule, got })
 }
 
 /// Between interpolation, at `share = 0`, and the frequency itself, at 1. Exact at both ends, and where `factor` is 1.

@@ -1,9 +1,8 @@
 //! LongRoPE: a factor of its own for each plane, found by a search.
 
-use super::formula::{RotaryFrequencies, check_factor};
+use super::formula::{RotaryFrequencies, check_factor, of_part};
 use crate::checks::{require, same_shape};
 use crate::error::Result;
-use crate::rope::frequencies::rotary_frequencies;
 
 /// Settings of [`RotaryFrequencies::longrope`].
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +38,7 @@ impl RotaryFrequencies {
         check_factor(rule.factor)?;
         let ms = rule.max_seq_len as f64;
         require(rule.max_seq_len >= 2, "max_seq_len", "at least 2: its logarithm divides", ms)?;
-        let plain = rotary_frequencies(rotary_dim, base, 1.0)?;
+        let plain = of_part(rotary_dim, base, 1.0)?;
         let lists = [("short_factor", &rule.short_factor), ("long_factor", &rule.long_factor)];
         for (name, factors) in lists {
             same_shape(name, &[plain.len()], &[factors.len()])?;

@@ -86,7 +86,7 @@ impl<const HD: usize, D: Storage<f32>> ScaledRope<HD, D> {
         &self.config
     }
 
-    fn unbuilt(config: ScaledRopeConfig) -> Self {
+    pub(crate) fn unbuilt(config: ScaledRopeConfig) -> Self {
         const { assert_head(HD) };
         Self { config, table: GrowingTable::default(), no_weights: NoWeights }
     }

@@ -1,9 +1,8 @@
 //! YaRN: planes that turn often stay, those that do not turn once are interpolated, and attention is warmed.
 
-use super::formula::{RotaryFrequencies, check_factor, check_trained, mix};
+use super::formula::{RotaryFrequencies, check_factor, check_trained, mix, of_part};
 use crate::checks::require;
 use crate::error::Result;
-use crate::rope::frequencies::rotary_frequencies;
 use std::f64::consts::TAU;
 
 /// Settings of [`RotaryFrequencies::yarn`].
@@ -21,8 +20,11 @@ pub struct Yarn {
     pub truncate: bool,
     /// The scale itself. Default `None`: by the two settings below.
     pub attention_factor: Option<f64>,
-    /// With `mscale_all_dim`: the scale is `(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1)`, as in DeepSeek-V3. If
-    /// one of the two is `None` or 0, it is `0.1 ln s + 1`, as `transformers` has it. Default `None`.
+    /// With `mscale_all_dim`: the scale is `(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1)`. If one of the two is
+    /// `None` or 0, it is `0.1 ln s + 1`, as `transformers` has it. Default `None`.
+    ///
+    /// This is all that a Llama makes of them. DeepSeek-V3, from which they come, also multiplies the scores by
+    /// `(0.1 mscale_all_dim ln s + 1)^2`, which is no part of a rotation and is not computed here.
     pub mscale: Option<f64>,
     /// See `mscale`. Default `None`.
     pub mscale_all_dim: Option<f64>,
@@ -65,7 +67,7 @@ impl RotaryFrequencies {
         require(beta_slow > 0.0, "beta_slow", "above 0", beta_slow)?;
         let rule = "finite and at least beta_slow";
         require(beta_fast.is_finite() && beta_fast >= beta_slow, "beta_fast", rule, beta_fast)?;
-        let plain = rotary_frequencies(rotary_dim, base, 1.0)?;
+        let plain = of_part(rotary_dim, base, 1.0)?;
         let d = rotary_dim as f64;
         // The plane, not whole, that turns so often: theta_i * ms = turns * 2 pi, solved for i.
         let plane = |turns: f64| d * (max_seq_len as f64 / (turns * TAU)).ln() / (2.0 * base.ln());

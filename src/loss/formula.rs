@@ -45,7 +45,8 @@ pub fn next_tokens<B: Dim, S: Dim, D: Storage<usize> + TensorFromVec<usize>>(
 ///
 /// Shapes: `logits` `[b, s, v]`, `targets` `[b, s]`, result `[]`. `targets[i, t]` is the token that FOLLOWS token `t`: the
 /// caller shifts, once. A place whose target is [`IGNORE`] is not asked about: it has no part in the sum, in the number
-/// that it is divided by, or in the gradient. The arithmetic is in `f32` or better.
+/// that it is divided by, or in the gradient. All `v` logits are in the softmax, also those of rows that no token has,
+/// where a table was padded to a round size. The arithmetic is in `f32` or better.
 ///
 /// The gradient of each row of logits is `(softmax - one_hot(target)) / places`, so each row of it sums to 0.
 ///

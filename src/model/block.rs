@@ -2,19 +2,19 @@
 
 use super::formula::pre_norm_block;
 use super::parts::{Normalize, Tokens};
+use super::rope::LlamaRope;
 use crate::attention::{GroupedQueryAttention, KvCache};
 use crate::error::Result;
 use crate::feedforward::SwiGlu;
 use crate::norm::GroupRmsNorm;
 use crate::position::{NoPosition, PositionEncoding, Positions};
-use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use std::fmt;
 
 /// A pre-norm block: `x = x + attention(norm(x))`, then `x = x + network(norm(x))`.
 ///
 /// - `N`: the norm, by default GroupRMSNorm with one group.
-/// - `P`: the position encoding, by default NTK-aware RoPE.
+/// - `P`: the position encoding, by default [`LlamaRope`].
 ///
 /// The other sizes are those of [`GroupedQueryAttention`] and [`SwiGlu`]. Input and output are `[b, s, H]`. Source:
 /// pre-norm: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
@@ -28,7 +28,7 @@ pub struct TransformerBlock<
     F: Dtype,
     D: Storage<F> + Storage<f32>,
     N = GroupRmsNorm<H, H, F, D>,
-    P = NtkAwareRope<HD, D>,
+    P = LlamaRope<HD, D>,
 > {
     /// Before attention.
     pub input_layernorm: N,

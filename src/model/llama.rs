@@ -3,6 +3,7 @@
 use super::block::TransformerBlock;
 use super::cache::LlamaCache;
 use super::parts::{Embed, Head, Normalize, Tied, Tokens};
+use super::rope::{LlamaRope, LlamaRopeConfig};
 use crate::attention::{GroupedQueryAttention, check_padding, padded_positions};
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::feedforward::SwiGlu;
 use crate::linear::{Linear, LinearConfig};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
 use crate::position::{NoPosition, PositionEncoding, Positions};
-use crate::rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
+use crate::rope::{NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
 use std::fmt;
 
@@ -82,7 +83,7 @@ pub struct LlamaTransformer<
     O = Linear<Const<H>, Const<V>, F, D>,
     E = VocabEmbedding<V, H, F, D>,
     N = GroupRmsNorm<H, H, F, D>,
-    P = NtkAwareRope<HD, D>,
+    P = LlamaRope<HD, D>,
     X = NoPosition,
 > {
     /// From ids to tokens.
@@ -160,7 +161,7 @@ impl<
     /// Settings that a part refuses; what the device reports.
     pub fn with_head(dev: &D, config: LlamaConfig, lm_head: O) -> Result<Self> {
         let LlamaConfig { eps, rope, init_std, init_seed } = config;
-        let rope = NtkAwareRope::new(dev, rope)?; // the blocks share its tables
+        let rope = LlamaRope::new(dev, LlamaRopeConfig::NtkAware(rope))?; // the blocks share its tables
         let ones = GroupRmsNormConfig { eps, init_range: (1.0, 1.0), ..Default::default() };
         let norm = || GroupRmsNorm::new(dev, ones);
         let block = |nth: usize| -> Result<_> {

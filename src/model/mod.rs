@@ -10,6 +10,7 @@ mod cache;
 mod formula;
 mod llama;
 mod parts;
+mod rope;
 mod sampling;
 mod sizes;
 
@@ -19,5 +20,6 @@ pub use cache::LlamaCache;
 pub use formula::pre_norm_block;
 pub use llama::{LlamaConfig, LlamaTransformer};
 pub use parts::{Embed, Head, Normalize, Shards, Tied, Tokens};
+pub use rope::{InLlama, LlamaRope, LlamaRopeConfig};
 pub use sampling::{Sampler, SamplingConfig};
 pub use sizes::{Llama32Of1B, SmolLm135M, TinyLlama1B};

@@ -22,6 +22,12 @@ pub trait Normalize<const H: usize, F: Float, D: Backend<F>> {
         &self,
         x: Tokens<B, S, H, F, D, T>,
     ) -> Result<Tokens<B, S, H, F, D, T>>;
+
+    /// Its eps, if it is the norm of a Llama: one that divides each whole token by its root mean square. A model with another
+    /// one is not saved as a checkpoint.
+    fn rms_norm_eps(&self) -> Option<f64> {
+        None
+    }
 }
 
 impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> Normalize<H, F, D>
@@ -32,6 +38,10 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> Normalize<H, F, D
         x: Tokens<B, S, H, F, D, T>,
     ) -> Result<Tokens<B, S, H, F, D, T>> {
         self.try_forward(x)
+    }
+
+    fn rms_norm_eps(&self) -> Option<f64> {
+        (GZ == H).then_some(self.config().eps)
     }
 }
 
@@ -63,6 +73,12 @@ pub trait Embed<const V: usize, const H: usize, F: Float, D: Backend<F>> {
         &self,
         x: Tokens<B, S, H, F, D, T>,
     ) -> Result<Tokens<B, S, V, F, D, T>>;
+
+    /// Whether it is the table of a Llama: its rows are the tokens, with no factor and in one piece. A model with another
+    /// one is not saved as a checkpoint.
+    fn is_of_llama(&self) -> bool {
+        false
+    }
 }
 
 impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Embed<V, H, F, D>
@@ -80,6 +96,10 @@ impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Embed<V, H, F, D>
         x: Tokens<B, S, H, F, D, T>,
     ) -> Result<Tokens<B, S, V, F, D, T>> {
         linear(x, &self.weight)
+    }
+
+    fn is_of_llama(&self) -> bool {
+        true
     }
 }
 
@@ -186,6 +206,12 @@ pub trait Head<const V: usize, const H: usize, F: Float, D: Backend<F>> {
         x: Tokens<B, S, H, F, D, T>,
         embedding: &impl Embed<V, H, F, D>,
     ) -> Result<Tokens<B, S, V, F, D, T>>;
+
+    /// Whether it is the table once more, if it is the output of a Llama: a product with a matrix and nothing else. A model
+    /// with another one is not saved as a checkpoint.
+    fn is_tied(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// A matrix of its own, `[v, h]`.
@@ -198,6 +224,10 @@ impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D>
         _: &impl Embed<V, H, F, D>,
     ) -> Result<Tokens<B, S, V, F, D, T>> {
         self.try_forward(x)
+    }
+
+    fn is_tied(&self) -> Option<bool> {
+        Some(false)
     }
 }
 
@@ -214,5 +244,9 @@ impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D> f
         embedding: &impl Embed<V, H, F, D>,
     ) -> Result<Tokens<B, S, V, F, D, T>> {
         embedding.products(x)
+    }
+
+    fn is_tied(&self) -> Option<bool> {
+        Some(true)
     }
 }

@@ -41,7 +41,8 @@ impl SamplingConfig {
 
     // ANCHOR: sample
     /// The token that `unit` decides on, a number from 0 to below 1, for the logits `[v]` of one place. Of equal logits the
-    /// one with the smaller id counts as likelier.
+    /// one with the smaller id counts as likelier. An id whose logit is minus infinity is never chosen: give it to rows that
+    /// no token has, where a table was padded.
     ///
     /// # Errors
     /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`, `unit` outside `[0, 1)`. No logits; a

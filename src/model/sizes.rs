@@ -11,5 +11,5 @@ pub type TinyLlama1B<F, D> = LlamaTransformer<32_000, 2048, 32, 4, 64, 5632, 22,
 
 /// Llama 3.2 1B, of Meta: 1.24 billion weights, the output tied.
 ///
-/// Its checkpoint scales RoPE's frequencies by the rule `llama3`, which is not computed here: it is refused, and named.
+/// Its checkpoint scales RoPE's frequencies by the rule [`llama3`](crate::frequencies::RotaryFrequencies::llama3).
 pub type Llama32Of1B<F, D> = LlamaTransformer<128_256, 2048, 32, 8, 64, 8192, 16, F, D, Tied>;

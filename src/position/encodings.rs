@@ -60,6 +60,8 @@ impl<const MS: usize, const W: usize, const HD: usize, F: Float, D: Backend<F>>
 impl<const NH: usize, const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
     for Alibi<NH>
 {
+    const HEADS: Option<usize> = Some(NH);
+
     fn on_scores<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
@@ -74,6 +76,8 @@ impl<const NH: usize, const HD: usize, F: Float, D: Backend<F>> PositionEncoding
 impl<const NH: usize, const BUCKETS: usize, const HD: usize, F: Float, D: Backend<F>>
     PositionEncoding<HD, F, D> for T5Bias<NH, BUCKETS, F, D>
 {
+    const HEADS: Option<usize> = Some(NH);
+
     fn on_scores<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
@@ -87,6 +91,8 @@ impl<const NH: usize, const BUCKETS: usize, const HD: usize, F: Float, D: Backen
 impl<const NH: usize, const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
     for Kerple<NH, F, D>
 {
+    const HEADS: Option<usize> = Some(NH);
+
     fn on_scores<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,
@@ -100,6 +106,8 @@ impl<const NH: usize, const HD: usize, F: Float, D: Backend<F>> PositionEncoding
 impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
     PositionEncoding<HD, F, D> for TransformerXl<H, NH, HD, F, D>
 {
+    const HEADS: Option<usize> = Some(NH);
+
     /// Adds `u`, at every position alike.
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,

@@ -12,6 +12,7 @@ pub use crate::{absolute::*, biases::*, positions::Positions};
 
 use crate::checks::same_shape;
 use crate::error::{Error, Result};
+use crate::model::InLlama;
 use crate::tensor::*;
 
 /// Queries or keys, `[b, s, n, hd]`.
@@ -22,6 +23,9 @@ type Heads<B, S, N, const HD: usize, F, D, T> = Tensor<(B, S, N, Const<HD>), F, 
 ///
 /// - `HD`: head size.
 pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
+    /// The number of query heads that it is made for; `None` is any. Attention with another number does not compile.
+    const HEADS: Option<usize> = None;
+
     /// Changes tokens, `[b, s, h]`, below the first block. Each stands at one of `positions`.
     ///
     /// # Errors
@@ -99,13 +103,22 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
         let _ = positions;
         Ok(())
     }
+
+    /// What a checkpoint's `config.json` says of it. A model with an encoding that no Llama has is not saved as one.
+    fn in_llama(&self) -> InLlama {
+        InLlama::Other
+    }
 }
 
 /// No encoding: attention then sees the earlier tokens as a bag, in no order but that of the causal mask.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct NoPosition;
 
-impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NoPosition {}
+impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for NoPosition {
+    fn in_llama(&self) -> InLlama {
+        InLlama::Nothing
+    }
+}
 
 impl ZeroSizedModule for NoPosition {}
 

@@ -3,6 +3,7 @@
 use super::{Heads, PositionEncoding, Positions};
 use crate::error::{Error, Result};
 use crate::frequencies::{DynamicNtkRope, LearnableRope, ScaledRope};
+use crate::model::{InLlama, LlamaRopeConfig};
 use crate::rope::{NtkAwareRope, PastCache};
 use crate::rotations::XPos;
 use crate::tensor::*;
@@ -22,6 +23,10 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Nt
         let rescaled = self.config().past_cache == PastCache::Rescale && positions > cached_len;
         if rescaled { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
     }
+
+    fn in_llama(&self) -> InLlama {
+        InLlama::Rope(LlamaRopeConfig::NtkAware(*self.config()))
+    }
 }
 
 impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for ScaledRope<HD, D> {
@@ -31,6 +36,10 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Sc
         positions: &Positions,
     ) -> Result<Heads<B, S, N, HD, F, D, T>> {
         self.try_forward((heads, positions))
+    }
+
+    fn in_llama(&self) -> InLlama {
+        InLlama::Rope(LlamaRopeConfig::Scaled(self.config().clone()))
     }
 }
 
@@ -49,6 +58,10 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D>
     fn check_kept(&self, positions: usize) -> Result<()> {
         let cached_len = self.config().ntk.max_seq_len;
         if positions > cached_len { Err(Error::KeptKeys { positions, cached_len }) } else { Ok(()) }
+    }
+
+    fn in_llama(&self) -> InLlama {
+        InLlama::Rope(LlamaRopeConfig::Dynamic(*self.config()))
     }
 }
 

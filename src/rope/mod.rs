@@ -175,7 +175,7 @@ impl<const HD: usize, D: Storage<f32>> NtkAwareRope<HD, D> {
         self.config.max_seq_len * self.config.ratio
     }
 
-    fn unbuilt(config: NtkAwareRopeConfig) -> Self {
+    pub(crate) fn unbuilt(config: NtkAwareRopeConfig) -> Self {
         const { assert_head(HD) };
         Self { config, cache: GrowingTable::default(), no_weights: NoWeights }
     }

@@ -7,9 +7,9 @@ use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorName, ViewTensorRef,
 };
 use crate::tensor::*;
-use crate::weights::{NewFile, Stored};
+use crate::weights::{NewFile, Stored, file_of};
 use safetensors::tensor::{SafeTensors, TensorView};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The names of the two moments in a file: `mean.` or `square.`, and the name of the weight behind it.
@@ -34,13 +34,13 @@ impl<F: Stored, D: Backend<F>> AdamW<F, D> {
         let mut collect = Collect { adam: self, moments: Vec::new() };
         M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collect })
             .map_err(Error::device)?;
-        let header = HashMap::from([(STEPS.to_string(), collect.adam.steps().to_string())]);
+        let notes = BTreeMap::from([(STEPS.to_string(), collect.adam.steps().to_string())]);
         let views = collect.moments.iter().map(|(name, shape, bytes)| {
             Ok((name, TensorView::new(F::DTYPE, shape.clone(), bytes)?))
         });
         let bytes = views
             .collect::<std::result::Result<Vec<_>, _>>()
-            .and_then(|views| safetensors::serialize(views, Some(header)))
+            .and_then(|views| file_of(views, notes))
             .map_err(|e| refuse(path, e))?;
         NewFile::write(path, &bytes)?.put()
     }

@@ -13,10 +13,16 @@ Each folder in `llama/` is a checkpoint as it is published, and `expected.safete
   cosine to 0.001
 - `text` [64]: the tokens that greedy decoding finds behind the first row of `ids`
 
+`llama/scaled` is a model whose RoPE is scaled, in each of the ways that a `config.json` has for it. `cases.json` has the settings
+that all share, and for each case its name, its settings as they stand in the file, and the length of its text. In
+`expected.safetensors` stand `ids` [40], of which a text has the first, and `NAME` [8, v], the logits of its last 8 tokens.
+
 The weights are drawn large, so that attention chooses and the logits are far apart: greedy decoding meets no tie.
 """
 
 import argparse
+import copy
+import json
 import math
 import pathlib
 import shutil
@@ -42,7 +48,72 @@ CASES = {
 }
 
 
+SHARED = dict(model_type="llama", vocab_size=31, hidden_size=32, intermediate_size=16, num_hidden_layers=1,
+              num_attention_heads=2, num_key_value_heads=1, hidden_act="silu", rms_norm_eps=1e-5)
+LONG = dict(short_factor=[1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.5, 1.7], long_factor=[1.08, 1.3, 2.0, 4.5, 9.0, 17.3, 30.1, 33.0])
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
+
+
+def scaled_cases():
+    def case(name, length, longest, **settings):
+        return dict(name=name, length=length, settings=dict(max_position_embeddings=longest) | settings)
+
+    theta = dict(rope_theta=100.0)
+    return [
+        case("plain", 40, 64, **theta),
+        case("plain_parameters", 40, 64, rope_parameters=dict(rope_type="default", **theta)),
+        # The three spellings: of old files, of newer ones, of transformers 5.
+        case("linear_type", 40, 64, **theta, rope_scaling=dict(type="linear", factor=4.0)),
+        case("linear", 40, 64, **theta, rope_scaling=dict(rope_type="linear", factor=4.0)),
+        case("linear_parameters", 40, 64, rope_parameters=dict(rope_type="linear", factor=4.0, **theta)),
+        # A text of the trained length and a longer one.
+        case("dynamic_short", 16, 16, **theta, rope_scaling=dict(type="dynamic", factor=2.0)),
+        case("dynamic", 40, 16, **theta, rope_scaling=dict(type="dynamic", factor=2.0)),
+        case("dynamic_parameters", 40, 16, rope_parameters=dict(rope_type="dynamic", factor=2.0, **theta)),
+        # With the longer length in the file, and with the trained one, as Qwen's.
+        case("yarn", 40, 64, **theta, rope_scaling=dict(type="yarn", factor=4.0, original_max_position_embeddings=16)),
+        case("yarn_trained", 40, 16, **theta,
+             rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
+        # As DeepSeek's settings; what a Llama makes of them.
+        case("yarn_mscales", 40, 64, rope_parameters=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=16, beta_fast=2, beta_slow=0.5, mscale=1.0,
+            mscale_all_dim=0.5, **theta)),
+        case("yarn_given", 40, 64, rope_parameters=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=16, truncate=False, attention_factor=1.25, **theta)),
+        case("llama3", 40, 64, **theta, rope_scaling=LLAMA3),
+        case("llama3_parameters", 40, 64, rope_parameters=LLAMA3 | theta),
+        # Either list; the trained length outside, as Phi-3's, and among the others.
+        *(case(f"longrope_{n}", n, 64, **theta, original_max_position_embeddings=16,
+               rope_scaling=dict(type="longrope", **LONG)) for n in (16, 40)),
+        case("longrope_parameters", 40, 64, rope_parameters=dict(
+            rope_type="longrope", factor=3.0, original_max_position_embeddings=16, **LONG, **theta)),
+    ]  # fmt: skip
+
+
+def write_scaled(folder):
+    torch.manual_seed(1)
+    cases = scaled_cases()
+    weights = None
+    ids = torch.randint(0, SHARED["vocab_size"], (1, 40))
+    expected = {"ids": ids[0]}
+    for case in cases:
+        # A copy: a configuration changes what it is given.
+        model = LlamaForCausalLM(LlamaConfig.from_dict(copy.deepcopy(SHARED | case["settings"]))).eval()
+        if weights is None:
+            for parameter in model.parameters():
+                torch.nn.init.normal_(parameter, std=0.35)
+            weights = {name: weight.half().float() for name, weight in model.state_dict().items()}
+            save_file({name: weight.half() for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
+        model.load_state_dict(weights)
+        with torch.no_grad():
+            expected[case["name"]] = model(ids[:, : case["length"]]).logits[0, -8:].clone()
+    save_file(expected, folder / "expected.safetensors")
+    (folder / "cases.json").write_text(json.dumps(dict(shared=SHARED, cases=cases), indent=1) + "\n")
+
+
 def write(name, folder):
+    if name == "scaled":
+        return write_scaled(folder)
     settings, dtype, shard, _ = CASES[name]
     torch.manual_seed(sum(name.encode()))
     model = LlamaForCausalLM(LlamaConfig(**SIZES, **settings))
@@ -98,7 +169,7 @@ def main():
     check = parser.parse_args().check
     torch.set_num_threads(1)
     wrong = []
-    for name in CASES:
+    for name in [*CASES, "scaled"]:
         with tempfile.TemporaryDirectory() as temporary:
             new = pathlib.Path(temporary) / name
             new.mkdir()

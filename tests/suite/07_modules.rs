@@ -172,7 +172,7 @@ fn weights_survive_a_file_and_rope_is_not_saved() {
     assert_same_bits(&loaded.0.1.weight.as_vec(), &saved.0.1.weight.as_vec());
 }
 
-/// A file that does not fit is refused before anything changes: wrong type, wrong shape, a
+/// A file that does not fit is refused before anything changes: wrong numbers, wrong shape, a
 /// tensor missing after one that fits, not a weight file, no file.
 #[test]
 fn a_file_that_does_not_fit_changes_nothing() {
@@ -194,9 +194,11 @@ fn a_file_that_does_not_fit_changes_nothing() {
     let other = GroupRmsNorm::<6, 2, f32, Dev>::new(&dev(), Default::default()).unwrap();
     save_weights::<f32, Dev, _>(&(embedding(3), other), &path).unwrap();
     refused("\"1.weight\" has shape [6], expected [4]");
-    let wide = (embedding(3), norm(4)).to_dtype::<f64>();
+    // The second is too large for the type that it would become.
+    let mut wide = (embedding(3), norm(4)).to_dtype::<f64>();
+    wide.1.weight = dev().ones::<Rank1<4>>() * 1e300;
     save_weights::<f64, Dev, _>(&wide, &path).unwrap();
-    refused("\"0.weight\" holds F64, expected F32");
+    refused("\"1.weight\" has 1e300 at place 0, which is no number in F32");
 }
 
 /// Same input, same bits: from call to call and from thread to thread.

@@ -1,6 +1,11 @@
 //! Checkpoints in Hugging Face's layout: tiny ones that transformers has written, with what transformers computes; and
 //! broken ones, of which each is refused by name.
 
+#[path = "24_checkpoints/scaled.rs"]
+mod scaled;
+#[path = "24_checkpoints/truth.rs"]
+mod truth;
+
 use crate::support::*;
 use quadrivium::checkpoint::{Checkpoint, CheckpointProblem};
 use quadrivium::loss::cross_entropy;
@@ -284,27 +289,17 @@ fn wrong_settings_are_named() {
         ("mlp_bias", json!(true), "`mlp_bias` is true"),
         ("quantization_config", json!({"bits": 4}), "`quantization_config` is"),
         ("partial_rotary_factor", json!(0.5), "`partial_rotary_factor` is 0.5"),
+        ("rope_parameters", json!("default"), "`rope_parameters` must be an object"),
         (
-            "rope_scaling",
-            json!({"type": "linear", "factor": 2.0}),
-            "`rope_scaling.type` is \"linear\"",
-        ),
-        (
-            "rope_scaling",
-            json!({"rope_type": "dynamic"}),
-            "`rope_scaling.rope_type` is \"dynamic\"",
+            "rope_parameters",
+            json!({"rope_theta": 0.5}),
+            "`rope_parameters.rope_theta` must be above 1, got 0.5",
         ),
         (
             "rope_parameters",
-            json!({"rope_type": "yarn"}),
-            "`rope_parameters.rope_type` is \"yarn\"",
+            json!({"rope_theta": "1e4"}),
+            "`rope_parameters.rope_theta` must be a number",
         ),
-        ("rope_parameters", json!({"rope_type": "llama3"}), "is \"llama3\""),
-        ("rope_parameters", json!({"rope_type": "longrope"}), "is \"longrope\""),
-        ("rope_parameters", json!({"rope_type": 7}), "`rope_parameters.rope_type` is 7"),
-        ("rope_parameters", json!("default"), "`rope_parameters` must be an object"),
-        ("rope_parameters", json!({"rope_theta": 0.5}), "`rope_theta` must be above 1, got 0.5"),
-        ("rope_parameters", json!({"rope_theta": "1e4"}), "`rope_theta` must be a number"),
         ("rope_theta", json!(0), "`rope_theta` must be above 1, got 0"),
         ("max_position_embeddings", json!(1u64 << 40), "at most 16777216"),
     ];
@@ -326,7 +321,7 @@ fn wrong_settings_are_named() {
         assert!(of(text).to_string().contains(words), "{text}: {}", of(text));
     }
     let none = refused("grouped", |folder| fs::remove_file(folder.join("config.json")).unwrap());
-    assert!(none.to_string().contains("config.json: it can't be read"), "{none}");
+    assert!(none.to_string().contains("config.json: there is no such file"), "{none}");
     assert!(Checkpoint::open("").is_err());
 }
 
@@ -411,11 +406,11 @@ fn wrong_files_are_named() {
         assert!(error.contains("no whole .safetensors file"), "{size} bytes: {error}");
     }
     let none = refused("grouped", |folder| fs::remove_file(folder.join(WHOLE)).unwrap());
-    assert!(none.to_string().contains("model.safetensors: it can't be read"), "{none}");
+    assert!(none.to_string().contains("model.safetensors: there is no such file"), "{none}");
 
     let shard = "model-00002-of-00003.safetensors";
     let gone = refused("sharded", |folder| fs::remove_file(folder.join(shard)).unwrap());
-    assert!(gone.to_string().contains(&format!("{shard}: it can't be read")), "{gone}");
+    assert!(gone.to_string().contains(&format!("{shard}: there is no such file")), "{gone}");
     let index = |change: fn(&mut Value)| {
         refused("sharded", |folder| {
             let file = folder.join("model.safetensors.index.json");
@@ -428,7 +423,7 @@ fn wrong_files_are_named() {
     const NORM: &str = "model.norm.weight";
     let cases: [(fn(&mut Value), &str); 6] = [
         (|json| *json = json!({}), "`weight_map` is missing"),
-        (|json| *json = json!("none"), "`weight_map` is missing"),
+        (|json| *json = json!("none"), "it is no JSON object"),
         (
             |json| json["weight_map"][NORM] = json!("../model.safetensors"),
             "`weight_map.model.norm.weight` must be",
@@ -452,8 +447,12 @@ fn wrong_files_are_named() {
     });
     assert!(directory.to_string().contains("it is no file"), "{directory}");
     #[cfg(unix)]
-    for name in ["config.json", WHOLE, "model.safetensors.index.json"] {
-        let pipe = refused("grouped", |folder| {
+    for (of, name) in [
+        ("grouped", "config.json"),
+        ("grouped", WHOLE),
+        ("sharded", "model.safetensors.index.json"),
+    ] {
+        let pipe = refused(of, |folder| {
             let _ = fs::remove_file(folder.join(name));
             let made = std::process::Command::new("mkfifo").arg(folder.join(name)).status();
             assert!(made.unwrap().success());

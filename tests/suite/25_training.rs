@@ -31,6 +31,7 @@ fn config() -> CheckpointConfig {
         head_dim: 8,
         rms_norm_eps: 1e-6,
         rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::None,
         max_position_embeddings: 2048,
         tie_word_embeddings: false,
         eos_token_id: Vec::new(),
@@ -254,10 +255,20 @@ fn a_checkpoint_with_other_sizes_than_its_model_is_not_written() {
         assert!(error.to_string().contains(words), "{error}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0, "something was written");
     };
-    refused(|config| config.intermediate_size = 40, "has shape [16, 48], expected [16, 40]");
-    refused(|config| config.num_hidden_layers = 3, "no tensor is called");
-    refused(|config| config.num_hidden_layers = 1, "has no place");
-    refused(|config| config.tie_word_embeddings = true, "has no place");
+    refused(
+        |config| config.intermediate_size = 40,
+        "`intermediate_size` is 40 in the settings and 48",
+    );
+    refused(
+        |config| config.num_hidden_layers = 3,
+        "`num_hidden_layers` is 3 in the settings and 2",
+    );
+    refused(|config| config.num_hidden_layers = 1 << 40, "no tensor is called");
+    refused(
+        |config| config.num_hidden_layers = 1,
+        "`num_hidden_layers` is 1 in the settings and 2",
+    );
+    refused(|config| config.tie_word_embeddings = true, "`tie_word_embeddings` is true");
     refused(|config| config.rms_norm_eps = f64::NAN, "config.json can't hold");
     let whole = || save_checkpoint(&model(42), &config(), folder.path().join("none"));
     assert!(whole().unwrap_err().to_string().contains("there is no folder"));

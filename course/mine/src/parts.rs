@@ -12,9 +12,12 @@ use model::{Error, Result};
 use quadrivium::attention::GroupedQueryAttention;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::linear::linear;
-use quadrivium::model::{Embed, LlamaTransformer, Normalize, Tokens, TransformerBlock};
+use quadrivium::model::{
+    Embed, InLlama, LlamaRopeConfig, LlamaTransformer, Normalize, Tokens, TransformerBlock,
+};
 use quadrivium::position::{NoPosition, PositionEncoding, Positions};
 use quadrivium::tensor::*;
+use quadrivium::{NtkAwareRopeConfig, PastCache};
 use std::cell::{Cell, RefCell};
 
 /// [`Small`] with the learner's parts.
@@ -102,6 +105,10 @@ impl<const H: usize> Normalize<H, f32, Cpu> for MyNorm<H, f32, Cpu> {
         let weight = self.weight.clone(); // the same tensor to a tape
         Ok(exercises::norm::GroupRmsNorm::<H, H, Cpu>::new(weight, self.eps).forward(x))
     }
+
+    fn rms_norm_eps(&self) -> Option<f64> {
+        Some(self.eps)
+    }
 }
 
 /// The learner's table.
@@ -137,12 +144,18 @@ impl<const V: usize, const H: usize> Embed<V, H, f32, Cpu> for MyEmbedding<V, H,
     ) -> Refused<Tokens<B, S, V, f32, Cpu, T>> {
         linear(x, &self.weight)
     }
+
+    fn is_of_llama(&self) -> bool {
+        true
+    }
 }
 
 /// The learner's RoPE. It has no weights.
 #[derive(Clone)]
 pub struct MyRope<const HD: usize> {
     rope: Option<RefCell<exercises::rope::NtkAwareRope<HD, Cpu>>>,
+    /// What the library's would have.
+    config: NtkAwareRopeConfig,
     no_weights: NoWeights,
 }
 
@@ -161,7 +174,10 @@ impl<const HD: usize> MyRope<HD> {
         let (base, positions) = (config.rope_theta, config.max_position_embeddings);
         let rope = exercises::rope::NtkAwareRope::new(dev, base, positions, 1, false);
         let rope = rope.map_err(quadrivium::Error::Part)?;
-        Ok(Self { rope: Some(RefCell::new(rope)), no_weights: NoWeights })
+        let past_cache = PastCache::Refuse;
+        let config =
+            NtkAwareRopeConfig { base, max_seq_len: positions, past_cache, ..Default::default() };
+        Ok(Self { rope: Some(RefCell::new(rope)), config, no_weights: NoWeights })
     }
 }
 
@@ -176,6 +192,10 @@ impl<const HD: usize> PositionEncoding<HD, f32, Cpu> for MyRope<HD> {
         let each = || quadrivium::Error::Part("your RoPE takes one offset for all texts".into());
         let offset = positions.offset().ok_or_else(each)?;
         rope.borrow_mut().forward(heads, offset).map_err(quadrivium::Error::Part)
+    }
+
+    fn in_llama(&self) -> InLlama {
+        InLlama::Rope(LlamaRopeConfig::NtkAware(self.config))
     }
 }
 
@@ -231,7 +251,7 @@ impl<const HD: usize, F: Dtype, D: Device<F>> TensorCollection<F, D> for MyRope<
                 |rope| &rope.no_weights,
                 |rope| &mut rope.no_weights,
             ),
-            |no_weights| MyRope { rope: None, no_weights },
+            |no_weights| MyRope { rope: None, config: Default::default(), no_weights },
         )
     }
 }

@@ -7,7 +7,7 @@ use model::generate::Writer;
 use model::guard::{Moment, guarded};
 use model::network::{Computes, Ids, Logits, Record};
 use model::{Error, Result};
-use quadrivium::checkpoint::CheckpointConfig;
+use quadrivium::checkpoint::{CheckpointConfig, RopeScaling};
 use quadrivium::model::{LlamaTransformer, Sampler, Tied};
 use quadrivium::tensor::*;
 
@@ -39,6 +39,10 @@ impl<const HD: usize> Mine<HD> {
     /// # Errors
     /// What the learner's code refuses.
     pub fn new(dev: &Cpu, config: &CheckpointConfig) -> Result<Self> {
+        if config.rope_scaling != RopeScaling::None {
+            let words = "the task's RoPE is not scaled, and this model's config.json scales it: leave --mine out";
+            return Err(refused(words.into()));
+        }
         let (base, positions) = (config.rope_theta, config.max_position_embeddings);
         let rope = NtkAwareRope::new(dev, base, positions, 1, false).map_err(refused)?;
         Ok(Self { rope })
@@ -171,12 +175,11 @@ impl<const V: usize, const H: usize, const HD: usize, const FF: usize> Writer
         Ok(logits.as_vec().split_off((shape.1 - 1) * V))
     }
 
-    fn token(&mut self, ids: &[usize], sampler: &mut Sampler) -> Result<usize> {
-        let logits = self.next(ids)?; //                                      [v]
+    fn choose(&mut self, logits: &[f32], sampler: &mut Sampler) -> Result<usize> {
         let (config, unit) = (*sampler.config(), sampler.unit());
         let at = self.caches.first().map_or(0, KvCache::positions);
         guarded(true, Moment::At(at), || {
-            sample(&logits, config.temperature, config.top_k, config.top_p, unit).map_err(refused)
+            sample(logits, config.temperature, config.top_k, config.top_p, unit).map_err(refused)
         })
     }
 

@@ -67,6 +67,12 @@ impl Corpus {
         Ok(Self { tokens, trained, held_out, held_out_bytes, shape, vocab_size })
     }
 
+    /// Rows of the model's table that no token has. The loss of a place is over all rows, so a model has to learn that these
+    /// never come.
+    pub fn rows_without_token(&self) -> usize {
+        self.vocab_size.saturating_sub(self.tokens.len())
+    }
+
     /// The held-out text in batches, each place once.
     pub fn asked(&self) -> Vec<Batch> {
         in_order(&self.held_out, self.shape)

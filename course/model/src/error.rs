@@ -250,6 +250,10 @@ impl From<quadrivium::Error> for Error {
                 let differences = sizes.iter().map(one).collect::<Vec<_>>().join(", ");
                 Self::OtherSize { path, differences }
             }
+            quadrivium::Error::Checkpoint { path, problem: CheckpointProblem::Tie { in_file } } => {
+                let differences = format!("`tie_word_embeddings` is {in_file}, not {}", !in_file);
+                Self::OtherSize { path, differences }
+            }
             quadrivium::Error::Setting { name, rule, got } if option(name).is_some() => {
                 let name = option(name).unwrap_or_default();
                 Self::Setting { name, rule, got: got.to_string() }

@@ -21,13 +21,12 @@ pub trait Writer {
     /// More tokens than the model has positions; what the library refuses.
     fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>>;
 
-    /// Takes tokens in, and chooses the one behind them.
+    /// Chooses one of the tokens by their logits `[v]`.
     ///
     /// # Errors
-    /// As [`Writer::next`]; logits that can't be drawn from.
-    fn token(&mut self, ids: &[usize], sampler: &mut Sampler) -> Result<usize> {
-        let logits = self.next(ids)?; //                                      [v]
-        Ok(sampler.next(&logits)?)
+    /// Logits that can't be drawn from.
+    fn choose(&mut self, logits: &[f32], sampler: &mut Sampler) -> Result<usize> {
+        Ok(sampler.next(logits)?)
     }
 
     /// Forgets all tokens.
@@ -77,7 +76,7 @@ writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
 /// A model that can't be read, or of a size that there is no type for; code of the learner that is not complete.
 fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Opened)> {
     let (opened, writer) = Opened::with(model, |Opened { checkpoint, size, .. }| {
-        let (dev, positions) = (device(), checkpoint.config().max_position_embeddings);
+        let (dev, positions) = (device(), checkpoint.config().cached_positions());
         Ok(match (size, mine) {
             (size, Some(mine)) => (mine.writer)(*size, checkpoint)?,
             (Size::Small, None) => {
@@ -125,11 +124,16 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
         let (made, steps) = (thousands(step), thousands(settings.steps));
         eprintln!("  The run of this model has made {made} of {steps} steps.");
     }
+    let rows = checkpoint.config().vocab_size;
+    if tokens.len() < rows {
+        let (without, rows) = (thousands(rows - tokens.len()), thousands(rows));
+        eprintln!("  {without} of the table's {rows} rows have no token, and are never drawn.");
+    }
     let mut ids = prompt.clone();
     let mut out = std::io::stdout().lock();
     let mut said = Said::default();
     said.say(&mut out, &tokens, &ids)?;
-    for id in written(writer.as_mut(), &mut sampler, &prompt, *count) {
+    for id in written((writer.as_mut(), &tokens), &mut sampler, &prompt, *count) {
         let id = id?;
         if checkpoint.config().eos_token_id.contains(&id) {
             break;
@@ -151,7 +155,7 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
 /// The cache has as many positions as the model was trained with. When it is full, a new one begins with the second half
 /// of what was in it.
 pub fn written<'w>(
-    writer: &'w mut dyn Writer,
+    (writer, tokens): (&'w mut dyn Writer, &'w Tokens),
     sampler: &'w mut Sampler,
     prompt: &[usize],
     count: usize,
@@ -168,7 +172,8 @@ pub fn written<'w>(
             new = seen.clone();
             writer.forget();
         }
-        let id = writer.token(&new, sampler)?;
+        let logits = tokens.of_tokens(writer.next(&new)?); //                 [v]
+        let id = writer.choose(&logits, sampler)?;
         new = vec![id];
         seen.push(id);
         Ok(id)
@@ -329,14 +334,45 @@ mod tests {
 
     #[test]
     fn a_model_takes_in_as_many_tokens_as_it_has_positions() {
+        let tokens = Tokens::train("ab", 256).unwrap();
         for positions in 1..=5 {
             for prompt in 1..=7 {
                 let mut model = Counts { positions, taken: 0 };
                 let config = SamplingConfig { temperature: 0.0, ..Default::default() };
                 let mut sampler = Sampler::new(config).unwrap();
-                let ids = written(&mut model, &mut sampler, &vec![0; prompt], 20);
+                let ids = written((&mut model, &tokens), &mut sampler, &vec![0; prompt], 20);
                 assert_eq!(ids.map(Result::unwrap).collect::<Vec<_>>(), [1; 20]);
             }
+        }
+    }
+
+    /// A table that was padded: the rows that no token has look likelier to it than all others.
+    struct Padded;
+
+    impl Writer for Padded {
+        fn next(&mut self, _: &[usize]) -> Result<Vec<f32>> {
+            Ok((0..300).map(|id| if id < 256 { 0.0 } else { 9.0 }).collect())
+        }
+
+        fn forget(&mut self) {}
+
+        fn positions(&self) -> usize {
+            4
+        }
+    }
+
+    #[test]
+    fn what_no_token_has_is_not_drawn() {
+        let tokens = Tokens::train("ab", 256).unwrap();
+        assert_eq!(tokens.len(), 256);
+        for temperature in [0.0, 1.0, 100.0] {
+            let config = SamplingConfig { temperature, ..Default::default() };
+            let mut sampler = Sampler::new(config).unwrap();
+            let ids: Vec<usize> = written((&mut Padded, &tokens), &mut sampler, &[0], 200)
+                .map(Result::unwrap)
+                .collect();
+            assert!(ids.iter().all(|id| *id < 256), "{ids:?}");
+            assert!(!tokens.decode(&ids).unwrap().is_empty());
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::batches::Batch;
 use crate::error::Result;
 use crate::network::{Computes, Llama, Network, Seen, Trainee};
-use quadrivium::checkpoint::CheckpointConfig;
+use quadrivium::checkpoint::{AsLlama, CheckpointConfig};
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorRef,
 };
@@ -105,7 +105,7 @@ impl<const V: usize, M, C, L> Lockstep<V, M, C, L> {
 
 impl<const V: usize, M, C: Computes<V, M>, L: Llama<V>> Network for Lockstep<V, M, C, L>
 where
-    M: TensorCollection<f32, Cpu>,
+    M: TensorCollection<f32, Cpu> + AsLlama,
 {
     fn config(&self) -> &CheckpointConfig {
         self.mine.config()

@@ -3,7 +3,7 @@
 use crate::batches::Batch;
 use crate::error::{Error, Result};
 use crate::lockstep::{Apart, Differs};
-use quadrivium::checkpoint::{CheckpointConfig, save_checkpoint};
+use quadrivium::checkpoint::{AsLlama, CheckpointConfig, save_checkpoint};
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::Tokens;
 use quadrivium::tensor::*;
@@ -90,6 +90,7 @@ pub type Logits<const V: usize, T = NoneTape> = Tokens<usize, usize, V, f32, Cpu
 /// From ids `[b, s]` to logits `[b, s, V]`, with a tape and without.
 pub trait Llama<const V: usize>:
     TensorCollection<f32, Cpu>
+    + AsLlama
     + Module<Ids<Record>, Output = Logits<V, Record>, Error = quadrivium::Error>
     + Module<Ids, Output = Logits<V>, Error = quadrivium::Error>
 {
@@ -97,6 +98,7 @@ pub trait Llama<const V: usize>:
 
 impl<const V: usize, M> Llama<V> for M where
     M: TensorCollection<f32, Cpu>
+        + AsLlama
         + Module<Ids<Record>, Output = Logits<V, Record>, Error = quadrivium::Error>
         + Module<Ids, Output = Logits<V>, Error = quadrivium::Error>
 {
@@ -207,7 +209,7 @@ impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Trainee<V
     }
 }
 
-impl<const V: usize, M: TensorCollection<f32, Cpu>, C: Computes<V, M>> Network
+impl<const V: usize, M: TensorCollection<f32, Cpu> + AsLlama, C: Computes<V, M>> Network
     for Trainee<V, M, C>
 {
     fn config(&self) -> &CheckpointConfig {

@@ -10,7 +10,7 @@ use crate::corpus::hex;
 use crate::error::{Error, Result, shown};
 use crate::network::{Network, OPTIMIZER};
 use crate::sizes::{LONGER, Size};
-use crate::tokens::Tokens;
+use crate::tokens::{Tokens, without_mark};
 use course::arguments::MOVED;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -239,8 +239,8 @@ fn read(checkpoint: &Path, files: &[&str]) -> std::result::Result<State, Wrong> 
     let of = |name: &str| {
         learner::read::whole(&checkpoint.join(name), MOST).map_err(|e| wrong(name, e.to_string()))
     };
-    let state: State =
-        serde_json::from_slice(&of(TRAINING)?).map_err(|e| wrong(TRAINING, e.to_string()))?;
+    let state: State = serde_json::from_slice(without_mark(&of(TRAINING)?))
+        .map_err(|e| wrong(TRAINING, e.to_string()))?;
     for name in files {
         if state.files.get(*name) != Some(&hex(&Sha256::digest(of(name)?))) {
             return Err(wrong(name, "it is not the file that this run wrote".into()));

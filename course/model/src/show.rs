@@ -72,7 +72,18 @@ impl Show {
             thousands(held_out.len() - 1),
             tokens.len()
         );
-        self.entry("tokens", &counts)
+        self.entry("tokens", &counts)?;
+        match corpus.rows_without_token() {
+            0 => Ok(()),
+            rows => {
+                let all = thousands(tokens.len() + rows);
+                let words = format!(
+                    "{} of the table's {all} have no token; the loss counts them, too",
+                    thousands(rows)
+                );
+                self.entry("rows", &words)
+            }
+        }
     }
 
     /// The model learned from another text.

@@ -1,7 +1,7 @@
 //! The sizes that there are as types.
 
 use crate::error::Result;
-use quadrivium::checkpoint::{Checkpoint, CheckpointConfig};
+use quadrivium::checkpoint::{Checkpoint, CheckpointConfig, RopeScaling};
 use quadrivium::model::{LlamaConfig, LlamaTransformer, Tied};
 use quadrivium::tensor::*;
 use quadrivium::{NtkAwareRopeConfig, PastCache};
@@ -20,7 +20,7 @@ pub type Norm<const H: usize> = quadrivium::GroupRmsNorm<H, H, f32, Cpu>;
 /// The library's table.
 pub type Embedding<const V: usize, const H: usize> = quadrivium::VocabEmbedding<V, H, f32, Cpu>;
 /// The library's position encoding.
-pub type Rope<const HD: usize> = quadrivium::NtkAwareRope<HD, Cpu>;
+pub type Rope<const HD: usize> = quadrivium::model::LlamaRope<HD, Cpu>;
 
 /// How many times longer than in training the texts of `long` are.
 pub const LONGER: usize = 8;
@@ -57,6 +57,7 @@ impl Size {
             head_dim: 32,
             rms_norm_eps: 1e-6,
             rope_theta: 10_000.0,
+            rope_scaling: RopeScaling::None,
             max_position_embeddings: 128,
             tie_word_embeddings: true,
             eos_token_id: Vec::new(),

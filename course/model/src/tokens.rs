@@ -64,7 +64,7 @@ impl Tokens {
         let to_do = "fetch it again, with the model that it belongs to";
         let bytes = learner::read::whole(&file, FILE).map_err(|e| refuse(&file, e, to_do))?;
         let mut json: Value =
-            serde_json::from_slice(&bytes).map_err(|e| refuse(&file, e, to_do))?;
+            serde_json::from_slice(without_mark(&bytes)).map_err(|e| refuse(&file, e, to_do))?;
         if has_precompiled(&json) {
             let reason =
                 "its normalizer is a precompiled table, which no Llama has, and which is not read";
@@ -156,6 +156,17 @@ impl Tokens {
         self.tokenizer.get_vocab_size(true)
     }
 
+    /// Logits `[v]` in which what is no token can't be drawn. A table may have more rows than there are tokens, as where it
+    /// was padded to a round number, and a model has no reason to find such a row impossible.
+    pub fn of_tokens(&self, mut logits: Vec<f32>) -> Vec<f32> {
+        for (id, logit) in logits.iter_mut().enumerate() {
+            if self.tokenizer.id_to_token(id as u32).is_none() {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+        logits
+    }
+
     /// Whether there are none. It never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -188,6 +199,11 @@ fn is_cut_at_spaces(json: &Value) -> bool {
     of("/normalizer").is_null()
         && pattern == [Value::from("ByteLevel"), Value::from(false), Value::from(true)]
         && of("/added_tokens").as_array().is_none_or(Vec::is_empty)
+}
+
+/// The bytes of a file in JSON, without the mark that some editors put before the first letter.
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(bytes)
 }
 
 /// Runs the crate `tokenizers`, which panics over some settings that it has read without a complaint.

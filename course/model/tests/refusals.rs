@@ -302,7 +302,7 @@ fn models_that_are_not_those_of_their_run() {
         ("training.json", |file| change(file, Vec::clear), "EOF"),
         ("training.json", |file| in_json(file, "files", json!({})), "not the file"),
         ("training.json", |file| in_json(file, "step", 1.into()), "can't have 2 losses"),
-        // The library would read the weights that it names.
+        // It is not read, but who looks for it would take other weights for the model.
         ("model.safetensors.index.json", |file| fs::write(file, "{}").unwrap(), "no run writes it"),
         ("training.json", as_folder, "directory"),
         ("model.safetensors", as_folder, "directory"),
@@ -343,11 +343,82 @@ fn a_model_may_be_copied() {
     }
 }
 
+/// Runs a use of a model that has to work.
+#[track_caller]
+fn works(folder: &Path, arguments: &[&str]) -> [String; 2] {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_model"));
+    let output = program.arg("model").args(arguments).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap())
+}
+
+/// A mark that some editors begin a file with is no part of it.
+#[test]
+fn a_byte_order_mark_is_read_over() {
+    let folder = folder("marked-models");
+    let mark = |file: &Path| change(file, |b| *b = ["\u{FEFF}".as_bytes(), b].concat());
+    mark(&stopped(&folder).join("training.json"));
+    for use_it in USES {
+        works(&folder, use_it);
+    }
+    let checkpoint = foreign(&folder);
+    mark(&checkpoint.join("config.json"));
+    mark(&checkpoint.join("tokenizer.json"));
+    for use_it in USES {
+        works(&folder, use_it);
+    }
+}
+
+/// A table with more rows than there are tokens: said, and no such row is drawn, or the text would be shorter than asked.
+#[test]
+fn a_table_with_more_rows_than_tokens() {
+    let folder = folder("padded-models");
+    let checkpoint = foreign(&folder);
+    change(&checkpoint.join("tokenizer.json"), |bytes| {
+        // The bytes alone: no merges, and so each token is a byte.
+        let mut json: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+        json["model"]["merges"] = json!([]);
+        let vocab = json["model"]["vocab"].as_object_mut().unwrap();
+        vocab.retain(|_, id| id.as_u64().unwrap() < 256);
+        *bytes = serde_json::to_vec(&json).unwrap();
+    });
+    let [_, notes] = works(&folder, USES[0]);
+    assert!(
+        notes.contains("16 of the table's 272 rows have no token, and are never drawn."),
+        "{notes}"
+    );
+    let [said, _] = works(&folder, USES[1]);
+    assert!(
+        said.contains("16 of the table's 272 have no token; the loss counts them, too"),
+        "{said}"
+    );
+}
+
+/// Scaled frequencies are computed, and give another text.
+#[test]
+fn models_whose_rope_is_scaled() {
+    let folder = folder("scaled-models");
+    foreign(&folder);
+    let look = ["attention", "--prompt", "a q z", "--model", "run", "--out", "figures"];
+    let maps = |folder: &Path| fs::read_to_string(folder.join("figures/attention.json")).unwrap();
+    works(&folder, &look);
+    let plain = maps(&folder);
+    let long = json!({"rope_type": "longrope", "short_factor": [1.0, 2.0, 3.0, 4.0], "long_factor": [5.0, 6.0, 7.0, 8.0],
+        "original_max_position_embeddings": 8});
+    for scaling in [json!({"type": "linear", "factor": 8.0}), long] {
+        let checkpoint = foreign(&folder);
+        in_json(&checkpoint.join("config.json"), "rope_scaling", scaling);
+        works(&folder, &look);
+        assert_ne!(maps(&folder), plain);
+        works(&folder, &["generate", "--prompt", "Licensor", "--model", "run", "--tokens", "40"]);
+    }
+}
+
 #[test]
 fn models_that_can_not_be_used() {
     let folder = folder("broken-models");
     let cases: &[Broken] = &[
-        ("config.json", |file| fs::remove_file(file).unwrap(), "can't be read"),
+        ("config.json", |file| fs::remove_file(file).unwrap(), "there is no such file"),
         ("config.json", |file| change(file, Vec::clear), "no JSON object"),
         ("config.json", |file| change(file, |b| b.truncate(40)), "no JSON object"),
         ("config.json", |file| in_json(file, "model_type", "gpt2".into()), "gpt2"),
@@ -413,7 +484,22 @@ fn models_that_can_not_be_used() {
             },
             "more than 256 times as long",
         ),
-        ("model.safetensors", |file| fs::remove_file(file).unwrap(), "can't be read"),
+        ("model.safetensors", |file| fs::remove_file(file).unwrap(), "there is no such file"),
+        (
+            "config.json",
+            |file| in_json(file, "rope_scaling", json!({"factor": 8.0})),
+            "`rope_scaling.factor` must be absent",
+        ),
+        (
+            "config.json",
+            |file| in_json(file, "embedding_multiplier", 12.into()),
+            "`embedding_multiplier` is 12",
+        ),
+        (
+            "config.json",
+            |file| in_json(file, "tie_word_embeddings", false.into()),
+            "`tie_word_embeddings` is false, not true",
+        ),
         ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
         (
             "model.safetensors",

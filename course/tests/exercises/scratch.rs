@@ -29,7 +29,7 @@ impl Scratch {
         let sources = Source::all(&Workspace::find().unwrap()).unwrap();
         // The files with tasks are written below, once.
         let task_file = |name: &str| sources.iter().any(|source| source.file().ends_with(name));
-        copy(&Path::new(".."), &root, &|path| {
+        copy(Path::new(".."), &root, &|path| {
             let name = path.file_name().unwrap().to_string_lossy();
             let hidden = name.starts_with('.') && name != ".cargo";
             let made = hidden || name.starts_with("target") || name == "backups";

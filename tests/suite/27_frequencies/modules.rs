@@ -349,8 +349,17 @@ fn senseless_settings_are_refused() {
         refused(Of::plain(8, base), "base");
         refused(Of::yarn(8, base, Yarn::default()), "base");
     }
-    for head_dim in [0, 2, 5, 1 << 17] {
-        assert_eq!(Of::plain(head_dim, BASE).unwrap_err(), Error::HeadDim { head_dim });
+    for rotary_dim in [0, 2, 5, 1 << 17] {
+        let words = "rotary_dim must be even, because dimensions turn in pairs, at least 4";
+        let error = Of::plain(rotary_dim, BASE).unwrap_err().to_string();
+        assert!(
+            error.starts_with(words) && error.ends_with(&format!("got {rotary_dim}")),
+            "{error}"
+        );
+        let config = DynamicNtkRopeConfig { rotary_dim: Some(rotary_dim), ..Default::default() };
+        assert_eq!(DynamicNtkRope::<8, Dev>::new(&dev(), config).unwrap_err().to_string(), error);
+        refused(Of::yarn(rotary_dim, BASE, Yarn::default()), "rotary_dim");
+        refused(Of::ntk(rotary_dim, BASE, 2.0), "rotary_dim");
     }
     let yarn = |yarn| Of::yarn(8, BASE, yarn);
     let default = Yarn::default();

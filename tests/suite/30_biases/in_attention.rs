@@ -139,12 +139,13 @@ fn gradients_reach_what_is_learned() {
     }
 }
 
-/// Another number of heads than the queries have, also where the encoding is shared.
+/// Another number of heads than the queries have. In a model it does not compile (`tests/compile_fail`).
 #[test]
 fn another_number_of_heads_is_an_error() {
+    let queries = || tensor(&[0.5f64; 8], (1usize, 1usize, 2usize, Const::<4>));
     for error in [
-        attention(Alibi::<3>).try_forward(tokens()).unwrap_err(),
-        attention(NoPosition).try_forward_with(tokens(), &Alibi::<1>, 0).unwrap_err(),
+        Alibi::<3>.on_scores(queries(), 1).map(drop).unwrap_err(),
+        Alibi::<1>.on_scores(queries(), 1).map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, Error::Shape { name: "the queries", .. }), "{error}");
     }

@@ -80,7 +80,7 @@ pub fn run() -> ExitCode {
     // earns anything.
     let step =
         std::env::var("QUADRIVIUM_STEP").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    for (at, (subject, attack)) in attacks(&folder).into_iter().enumerate() {
+    for (at, (subject, attack)) in attacks(folder).into_iter().enumerate() {
         if at % step != 0 && subject != "controls" {
             continue;
         }

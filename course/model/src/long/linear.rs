@@ -1,5 +1,6 @@
 //! The same model with linear attention: no softmax, and RoPE in the numerator alone.
 
+use quadrivium::checkpoint::AsLlama;
 use quadrivium::error::Error;
 use quadrivium::functional::{linear_attention, pre_norm_block, repeat_kv};
 use quadrivium::model::{Embed, Head, LlamaTransformer, Normalize, Tied, Tokens};
@@ -123,6 +124,19 @@ impl<
     const FF: usize,
     const L: usize,
 > NonMutableModule for Linearly<V, H, NH, NKV, HD, FF, L>
+{
+}
+
+/// No Llama has this attention, although the tensors are those of one.
+impl<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    const L: usize,
+> AsLlama for Linearly<V, H, NH, NKV, HD, FF, L>
 {
 }
 

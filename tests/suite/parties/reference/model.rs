@@ -9,12 +9,12 @@ use quadrivium::feedforward::SwiGlu;
 use quadrivium::linear::Linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::{
-    Head, LlamaCache, LlamaTransformer, SamplingConfig, Tied, TransformerBlock,
+    Head, LlamaCache, LlamaRope, LlamaRopeConfig, LlamaTransformer, SamplingConfig, Tied,
+    TransformerBlock,
 };
 use quadrivium::position::NoPosition;
 use quadrivium::{
-    GroupRmsNorm, GroupRmsNormConfig, NtkAwareRope, NtkAwareRopeConfig, VocabEmbedding,
-    VocabEmbeddingConfig,
+    GroupRmsNorm, GroupRmsNormConfig, NtkAwareRopeConfig, VocabEmbedding, VocabEmbeddingConfig,
 };
 
 /// The seat.
@@ -60,7 +60,7 @@ fn block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, con
             k_proj: matrix(&weights.k),
             v_proj: matrix(&weights.v),
             o_proj: matrix(&weights.o),
-            position: NtkAwareRope::new(&dev(), rope).unwrap(),
+            position: LlamaRope::new(&dev(), LlamaRopeConfig::NtkAware(rope)).unwrap(),
         },
         post_attention_layernorm: norm(&weights.post_norm, eps),
         mlp: SwiGlu {
