@@ -129,6 +129,7 @@ impl Moved<'_> {
 
 impl Drop for Moved<'_> {
     fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.scratch.root);
         let back = std::fs::rename(self.root.join("target"), target());
         back.and_then(|()| std::fs::rename(&self.root, &self.scratch.root)).unwrap();
     }
