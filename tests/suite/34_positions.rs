@@ -288,6 +288,18 @@ fn every_encoding() -> (Wrong, BTreeSet<&'static str>) {
         let of = || ScaledRope::<HD, _>::new(&dev, scaled.clone());
         in_blocks!("ScaledRope", "in blocks", false, true, of()?);
 
+        // Texts that end within `MS` turn by other frequencies than longer ones in the same batch.
+        let of = |thetas, ms| {
+            let frequencies = RotaryFrequencies::new(thetas, 1.2).unwrap();
+            ScaledRopeConfig { layout, ..ScaledRopeConfig::new(frequencies, ms) }
+        };
+        let long = LlamaRopeConfig::Long {
+            short: of(vec![0.7, 0.05], MS),
+            long: of(vec![0.6, 0.01], WIDTH),
+        };
+        let of = || LlamaRope::<HD, _>::new(&dev, long.clone());
+        in_blocks!("LlamaRope", "of two lengths", true, false, of()?);
+
         let xpos = XPosConfig {
             max_position: MS,
             scale_base: 4.0,
