@@ -134,10 +134,8 @@
 //! # Features
 //!
 //! - `f16`: half precision. Statistics and angles are in `f32`, and results are rounded once. dfdx's
-//!   own layers have it with `half` 2.4.1 only: if the compiler says that ``the trait bound `f16:
-//!   SampleUniform` is not satisfied``, run `cargo update -p half --precise 2.4.1`. It may also say
-//!   E0599, ``the function or associated item `new` exists .. but its trait bounds were not
-//!   satisfied``, with `f16: SampleUniform` in a note. The remedy is the same.
+//!   own layers have it with `half` 2.4.1 only: if the compiler says that a layer does not implement
+//!   `BuildOnDevice<Cpu, f16>`, or `f16` not `SampleUniform`, run `cargo update -p half --precise 2.4.1`.
 //! - `cuda`: tensors on an NVIDIA GPU; building it needs a CUDA toolkit.
 //!
 //! # Errors and panics
