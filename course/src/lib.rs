@@ -20,7 +20,7 @@ pub fn arguments() -> Arguments {
     Arguments::parse()
 }
 
-/// The command that this program was called with, as [`arguments`] reads it.
+/// The command that this program was called with, as [`arguments()`] reads it.
 pub fn command() -> Option<Command> {
     arguments().command
 }
