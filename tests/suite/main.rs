@@ -58,7 +58,7 @@ mod norm;
 mod own_encoding;
 #[path = "32_ownership.rs"]
 mod ownership;
-#[path = "34_package.rs"]
+#[path = "35_package.rs"]
 mod package;
 #[path = "04_parallel.rs"]
 mod parallel;
