@@ -71,9 +71,13 @@ impl Workspace {
     /// # Errors
     /// It can't be read.
     pub fn read(&self, name: &str) -> Result<String> {
-        crate::read::text(&self.path(name), LONGEST)
-            .map(|text| text.replace("\r\n", "\n"))
+        self.text(name)
             .map_err(|error| Error::File { file: name.to_string(), reason: error.to_string() })
+    }
+
+    /// As [`read`](Self::read), for a caller that says itself what could not be done.
+    pub(crate) fn text(&self, name: &str) -> std::io::Result<String> {
+        crate::read::text(&self.path(name), LONGEST).map(|text| text.replace("\r\n", "\n"))
     }
 
     /// Writes a file. It keeps the line ends that it has.

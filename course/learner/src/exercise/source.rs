@@ -174,7 +174,7 @@ pub fn region(text: &str, name: &str) -> std::result::Result<Region, String> {
 /// The file can't be read; the markers are missing or double.
 pub fn find(workspace: &Workspace, source: &Source, name: &str) -> Result<(String, Region)> {
     let file = source.file();
-    let text = std::fs::read_to_string(workspace.path(&file)).map_err(|error| error.to_string());
+    let text = workspace.text(&file).map_err(|error| error.to_string());
     let found = text.and_then(|text| {
         let place = region(&text, name)?;
         Ok((text, place))
