@@ -78,6 +78,10 @@ impl CheckpointConfig {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let json = object(text)?;
         let settings = Settings { json: &json, place: String::new() };
+        // Another kind of model has other settings, so its name tells more than the first one that is missing.
+        if let Some(other) = settings.get("model_type").filter(|kind| *kind != "llama") {
+            return Err(settings.unsupported("model_type", "\"llama\"", other));
+        }
         let (hidden_size, num_attention_heads) =
             (settings.size("hidden_size")?, settings.size("num_attention_heads")?);
         let head_dim = settings.size_if("head_dim")?;
@@ -166,7 +170,6 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
         match name.as_str() {
             // Read elsewhere.
             "rope_theta" | "rope_scaling" | "rope_parameters" => {}
-            "model_type" if !one_of(&["llama"]) => return refuse("\"llama\""),
             "hidden_act" | "hidden_activation" | "activation_function" => {
                 if !one_of(&["silu", "swish"]) {
                     return refuse("\"silu\"");
