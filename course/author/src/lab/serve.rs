@@ -8,7 +8,7 @@ use learner::progress::with_spinner;
 use learner::terminal::Terminal;
 use serde::Deserialize;
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub fn run(
         runtime.block_on(async {
             let mut jupyter = start(home, at)?;
             tokio::select! {
-                running = wait(home, &mut jupyter) => running.map(|running| Some((jupyter, running))),
+                running = wait(home, at.0, &mut jupyter) => running.map(|running| Some((jupyter, running))),
                 () = &mut told => Ok(None),
             }
         })
@@ -205,14 +205,15 @@ fn start(home: &Home, (ip, port): (IpAddr, Option<u16>)) -> Result<Child> {
 }
 
 /// Waits until it says where it is.
-async fn wait(home: &Home, jupyter: &mut Child) -> Result<Running> {
+async fn wait(home: &Home, ip: IpAddr, jupyter: &mut Child) -> Result<Running> {
     let id = jupyter.id().unwrap_or_default();
     let file = home.runtime().join(format!("jpserver-{id}.json"));
     // One that was killed has left its own, and in a container numbers come again.
     let _ = std::fs::remove_file(&file);
     let start = Instant::now();
     loop {
-        if let Some(running) = running(&file) {
+        // The file is there a moment before somebody listens.
+        if let Some(running) = running(&file).filter(|running| listens(ip, running.port)) {
             return Ok(running);
         }
         if jupyter.try_wait()?.is_some() || start.elapsed() > PATIENCE {
@@ -222,6 +223,11 @@ async fn wait(home: &Home, jupyter: &mut Child) -> Result<Running> {
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+fn listens(ip: IpAddr, port: u16) -> bool {
+    let here = if ip.is_ipv4() { [127, 0, 0, 1].into() } else { IpAddr::from(Ipv6Addr::LOCALHOST) };
+    TcpStream::connect((if ip.is_unspecified() { here } else { ip }, port)).is_ok()
 }
 
 fn running(file: &Path) -> Option<Running> {
