@@ -153,7 +153,8 @@ pub(super) fn position_ids_turn_back(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn one_id_for_each_token(party: &Rope, _: &Run) -> Verdict {
-    let plan = plain();
+    // After the refusal the module is asked about whole texts: what is wrong about others is another law.
+    let plan = Plan { ids: (0..15).map(|token| token % 5).collect(), ..plain() };
     // One row for all, a row short, an id short, a row more.
     for n in [5, 10, 14, 20] {
         let ids: Vec<usize> = plan.ids.iter().cycle().take(n).copied().collect();
