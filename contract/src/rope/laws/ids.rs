@@ -79,9 +79,10 @@ impl Plan {
     }
 
     /// The gradient undoes the turn.
-    fn turns_back(&self, module: &mut Module) -> Step {
+    fn turns_back(&self, party: &Rope, module: &mut Module) -> Step {
         let Self { manner, case, ids, .. } = self;
-        let y = answer("forward_at", || module.forward_at(Manner::Plain, case, ids))?;
+        let mut other = build(party, &self.settings)?;
+        let y = answer("forward_at", || other.forward_at(Manner::Plain, case, ids))?;
         // The gradient of a broadcast tensor would be that of one row.
         let back = if *manner == Manner::Broadcast { Manner::Plain } else { *manner };
         let dx = answer("backward_at", || module.backward_at(back, case, ids, &y))?;
@@ -147,7 +148,7 @@ pub(super) fn each_text_its_length(party: &Rope, run: &Run) -> Verdict {
 
 pub(super) fn position_ids_turn_back(party: &Rope, run: &Run) -> Verdict {
     for plan in short(run) {
-        plan.turns_back(&mut plan.module(party)?).map_err(|breach| breach.on(&plan))?;
+        plan.turns_back(party, &mut plan.module(party)?).map_err(|breach| breach.on(&plan))?;
     }
     Ok(None)
 }
@@ -160,10 +161,14 @@ pub(super) fn one_id_for_each_token(party: &Rope, _: &Run) -> Verdict {
         let ids: Vec<usize> = plan.ids.iter().cycle().take(n).copied().collect();
         let mut module = build(party, &plan.settings)?;
         let rule = format!("{n} position_ids for 3·5 tokens");
-        refusal("forward_at", &rule, || module.forward_at(Manner::Plain, &plan.case, &ids))
-            .and_then(|_words| plan.as_alone(party, &mut module))
-            .and_then(|()| plan.turns_back(&mut module))
-            .map_err(|breach| breach.on(format!("{plan}\nafter {rule}")))?;
+        let mut judge = || {
+            let ask = |module: &mut Module| module.forward_at(Manner::Plain, &plan.case, &ids);
+            refusal("forward_at", &rule, || ask(&mut module))?;
+            plan.as_alone(party, &mut module)?;
+            refusal("forward_at", &rule, || ask(&mut module))?;
+            plan.turns_back(party, &mut module)
+        };
+        judge().map_err(|breach: Box<Breach>| breach.on(format!("{plan}\nafter {rule}")))?;
     }
     Ok(None)
 }
