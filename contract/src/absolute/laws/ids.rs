@@ -94,6 +94,7 @@ impl Plan {
     /// Both sums are, text by text, what they are for the text alone.
     fn as_alone(&self, party: &Positions) -> Step {
         let (case, shape) = (&self.asked.case, &self.asked.case.shape);
+        let y = answer("add_sinusoids_at", || self.add_sinusoids(party))?;
         let mut expected = Vec::new();
         for text in self.sinusoids().runs(&self.ids).expect("there is one for each token") {
             expected.extend(widen(&answer("add_sinusoids", || party.add_sinusoids(&text))?));
@@ -101,15 +102,14 @@ impl Plan {
         let off = off(shape[2], 10_000.0, 1 + self.ids.iter().max().expect("it has tokens"));
         let tolerance = |i: usize| 2.0 * off_of_sum(expected[i], off);
         let why = format!("what each text gets alone; both are off by {SUM_WHY}");
-        let y = answer("add_sinusoids_at", || self.add_sinusoids(party))?;
         within("add_sinusoids_at", shape, &y, &expected, tolerance, &why)?;
+        let y = answer("add_learned_at", || self.add_learned(party))?;
         let mut expected = Vec::new();
         for text in case.runs(&self.ids).expect("there is one for each token") {
             expected.extend(widen(&answer("add_learned", || party.add_learned(&text))?));
         }
         let tolerance = |i: usize| 2.0 * U * expected[i].abs();
         let why = "what each text gets alone; both have one rounding";
-        let y = answer("add_learned_at", || self.add_learned(party))?;
         within("add_learned_at", shape, &y, &expected, tolerance, why)
     }
 
