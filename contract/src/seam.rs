@@ -148,6 +148,43 @@ pub fn with_axes_reversed<E: Copy>(values: &[E], shape: &[usize]) -> Vec<E> {
     places.into_iter().map(|at| values[at]).collect()
 }
 
+/// Refuses `position_ids` that are not one for each token, `[b, s]`.
+///
+/// # Errors
+/// Their number is another one.
+pub fn one_each(position_ids: &[usize], [b, s]: [usize; 2]) -> Reply<()> {
+    let got = position_ids.len();
+    let words =
+        || Refusal::new(format!("{got} position_ids are not one for each of [{b}, {s}] tokens"));
+    (got == b * s).then_some(()).ok_or_else(words)
+}
+
+/// A call with `position_ids`, `[b, s]`, as calls with an offset: the tokens of a row whose positions go up by one, and their
+/// part of `values`.
+///
+/// # Errors
+/// As for [`one_each`].
+///
+/// # Panics
+/// There are fewer values than tokens.
+pub fn runs<'a>(
+    position_ids: &'a [usize],
+    tokens: [usize; 2],
+    values: &'a [f32],
+) -> Reply<Vec<(&'a [usize], &'a [f32])>> {
+    one_each(position_ids, tokens)?;
+    let width = values.len() / position_ids.len().max(1);
+    let rows = position_ids.chunks(tokens[1].max(1));
+    let runs = rows.flat_map(|row| row.chunk_by(|before, id| before.checked_add(1) == Some(*id)));
+    let mut rest = values;
+    let part = |ids: &'a [usize]| {
+        let (own, others) = rest.split_at(ids.len() * width);
+        rest = others;
+        (ids, own)
+    };
+    Ok(runs.map(part).collect())
+}
+
 /// A normal distribution and a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NormalInit {
@@ -162,6 +199,19 @@ pub struct NormalInit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn position_ids_are_runs_of_offsets() {
+        let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        // Padded, then packed. A row ends a run, whatever the next one begins with.
+        let got = runs(&[0, 0, 1, 2, 3, 1], [2, 3], &values).unwrap();
+        let ids: Vec<&[usize]> = got.iter().map(|(ids, _)| *ids).collect();
+        assert_eq!(ids, [&[0][..], &[0, 1], &[2, 3], &[1]]);
+        assert_eq!(got[2].1, [6.0, 7.0, 8.0, 9.0]);
+        for n in [0, 5, 7] {
+            assert!(runs(&vec![0; n], [2, 3], &values).is_err(), "{n}");
+        }
+    }
 
     #[test]
     fn the_first_axis_becomes_the_last() {

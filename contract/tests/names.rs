@@ -105,8 +105,19 @@ fn chapters_are_those_of_the_component() {
 }
 
 /// Not asked of a learner: const generics refuse these sizes before any code runs, or the sizes of
-/// the tables are in their types.
-const NOT_A_TASK: [&str; 2] = ["norm/group-size-divides", "rope/rotate-table-shape"];
+/// the tables are in their types; or a learner's code takes an offset, and no position for each token.
+const NOT_A_TASK: [&str; 10] = [
+    "norm/group-size-divides",
+    "rope/rotate-table-shape",
+    "rope/each-token-its-position",
+    "rope/each-text-its-length",
+    "rope/position-ids-turn-back",
+    "rope/one-id-for-each-token",
+    "absolute/each-token-its-row",
+    "absolute/tokens-at-one-position-add",
+    "absolute/id-past-the-table",
+    "absolute/one-id-for-each-token",
+];
 
 #[test]
 fn tasks_are_graded_by_every_invariant() {

@@ -1,5 +1,7 @@
 //! What absolute positions promise.
 
+mod ids;
+
 use super::tolerance::*;
 use crate::absolute::oracle::PositionLoops;
 use crate::absolute::party::*;
@@ -11,6 +13,7 @@ use crate::ladder::{Asked, climb};
 use crate::laws::{U, repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;
+use ids::*;
 use proptest::prelude::*;
 use std::fmt;
 use std::ops::Range;
@@ -148,6 +151,18 @@ laws! {
     "absolute/gradient-of-the-table", Gradient, 2, "absolute#gradient", Some(NET), gradient_of_the_table:
         "On any input, the gradient of a row is the sum over the texts, as plain f64 loops give it.",
         "dT[offset + t] = Σ_b dy[b,t]";
+    "absolute/each-token-its-row", Offset, 2, "absolute#position-ids", None, each_token_its_row:
+        "With position_ids each token gets the row of its own position, as in a text alone: packed, padded at its start, in any order, in each text of the batch.",
+        "y[b,t] = x[b,t] + P[p[b,t]]";
+    "absolute/tokens-at-one-position-add", Gradient, 2, "absolute#position-ids", None, tokens_at_one_position_add:
+        "With position_ids a row of a learned table gets the sum over all tokens that stand there, twice in one text too, and a row that no token uses gets 0.",
+        "dT[m] = Σ_{p[b,t] = m} dy[b,t]";
+    "absolute/id-past-the-table", Refusal, 1, "absolute#position-ids", None, id_past_the_table:
+        "A position past the table is refused wherever it stands among position_ids, and the words name it and the rows.",
+        "p[b,t] ≥ ms  ⇒  refused, and the words have p[b,t] and ms";
+    "absolute/one-id-for-each-token", Refusal, 1, "absolute#position-ids", None, one_id_for_each_token:
+        "Position_ids that are not one for each token are refused.",
+        "shape(p) ≠ [b,s]  ⇒  refused";
 }
 
 // --- asking ---------------------------------------------------------------------------------
@@ -622,8 +637,7 @@ fn refusal_names_the_rows(party: &Positions, _: &Run) -> Verdict {
 pub(super) fn refused_in_words(party: &Positions, asked: &AskedLearned) -> Step {
     let Asked { manner, case, .. } = asked;
     let words = refused(party, *manner, case)?;
-    let numbers: Vec<&str> = words.split(|c: char| !c.is_ascii_digit()).collect();
-    let said = |number: usize| numbers.contains(&number.to_string().as_str());
+    let said = |number| said(&words, number);
     let (ms, end) = (case.max_seq_len, case.offset + case.shape[1]);
     holds("add_learned", said(ms) && (said(end) || said(end - 1)), || {
         format!(
@@ -631,6 +645,11 @@ pub(super) fn refused_in_words(party: &Positions, asked: &AskedLearned) -> Step 
         )
     })
     .map_err(|breach| breach.on(asked))
+}
+
+/// Whether the words have a number.
+fn said(words: &str, number: usize) -> bool {
+    words.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
 }
 
 fn refused_past_any_table(party: &Positions, run: &Run) -> Verdict {

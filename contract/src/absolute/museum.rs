@@ -1,6 +1,6 @@
 //! Bugs of absolute positions.
 
-use crate::absolute::oracle::{PositionLoops, check_rows, party};
+use crate::absolute::oracle::{Ids, PositionLoops, check_below, check_rows, party};
 use crate::absolute::party::*;
 use crate::component::Bug;
 use crate::oracle::Oracle;
@@ -462,6 +462,154 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 let sums = Oracle.dtable(case, dy);
                 let decay = case.table.iter().map(|&weight| 0.01 * f64::from(weight));
                 sums.into_iter().zip(decay).map(|(sum, decay)| sum + decay).collect()
+            }
+        }),
+    },
+    // --- a position for each token -----------------------------------------------------------
+    Bug {
+        id: "absolute/ids-ignored",
+        misconception: "takes position_ids and adds the rows from 0 on all the same",
+        story: "The positions were not handed on. Texts of one length are right. In a batch that is padded at its start every \
+                text but the longest is shifted, and the model answers worse, without an error.",
+        source: Some("nnsight pull request 673"),
+        named_by: "absolute/each-token-its-row",
+        party: bug!(IdsIgnored {
+            fn position_at(&self, _: Ids, _: usize, t: usize) -> usize {
+                t
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/ids-of-the-first-text",
+        misconception: "gives every text the rows of the first one's position_ids",
+        story: "One row of positions for the batch, which was right as long as there was an offset.",
+        source: None,
+        named_by: "absolute/each-token-its-row",
+        party: bug!(IdsOfTheFirstText {
+            fn position_at(&self, ids: Ids, _: usize, t: usize) -> usize {
+                ids.of[t]
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/ids-counted-on",
+        misconception: "reads the first of a row's position_ids and counts on from it",
+        story: "The positions became an offset for each row. The second of two packed texts goes on where the first has ended.",
+        source: None,
+        named_by: "absolute/each-token-its-row",
+        party: bug!(IdsCountedOn {
+            fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
+                ids.of[b * ids.s] + t
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/ids-clamped",
+        misconception: "gives a position past the table its last row",
+        story: "A gather that clamps its indices, as some frameworks do without a word.",
+        source: None,
+        named_by: "absolute/id-past-the-table",
+        party: bug!(IdsClamped {
+            fn check_below(&self, _: Ids) -> Reply<()> {
+                Ok(())
+            }
+            fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
+                Oracle.position_at(ids, b, t).min(ids.rows - 1)
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/last-id-checked-alone",
+        misconception: "compares with the table's end only the last of each row's position_ids",
+        story: "Positions grow along a row, so the last is the largest. In a packed row it is that of a short text.",
+        source: None,
+        named_by: "absolute/id-past-the-table",
+        party: bug!(LastIdCheckedAlone {
+            fn check_below(&self, ids: Ids) -> Reply<()> {
+                let last: Vec<usize> = ids.of.iter().skip(ids.s - 1).step_by(ids.s).copied().collect();
+                check_below(&last, ids.rows)
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/id-without-numbers",
+        misconception: "refuses a position past the table without the numbers",
+        story: "Out of range, it says, of one of ten thousand positions.",
+        source: None,
+        named_by: "absolute/id-past-the-table",
+        party: bug!(IdWithoutNumbers {
+            fn check_below(&self, ids: Ids) -> Reply<()> {
+                Oracle.check_below(ids).map_err(|_| Refusal::new("index out of range in self"))
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/one-row-of-ids-for-all",
+        misconception: "takes any number of position_ids, and goes through them again where they end",
+        story: "A row of positions is broadcast over the batch, which is meant well. Somebody who pads each text and forgets \
+                the batch is never told.",
+        source: None,
+        named_by: "absolute/one-id-for-each-token",
+        party: bug!(OneRowOfIdsForAll {
+            fn check_ids(&self, _: [usize; 3], _: &[usize]) -> Reply<()> {
+                Ok(())
+            }
+            fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
+                ids.of[(b * ids.s + t) % ids.of.len()]
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/gradient-overwrites",
+        misconception: "gives a row the gradient of the last token that stands there, and not the sum",
+        story: "The way back of a gather was a scatter that writes. With an offset and one text no row is used twice.",
+        source: Some("pytorch issue 1631"),
+        named_by: "absolute/tokens-at-one-position-add",
+        party: bug!(GradientOverwrites {
+            fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
+                let mut rows = vec![0.0; ids.rows * h];
+                for (&id, dy) in ids.of.iter().zip(dy.chunks(h)) {
+                    rows[id * h..].iter_mut().zip(dy).for_each(|(row, &dy)| *row = f64::from(dy));
+                }
+                rows
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/gradient-once-a-text",
+        misconception: "counts a position once in each text, however many tokens stand there",
+        story: "table[ids] += dy gathers, adds, and writes back: of two tokens at one position the second wins. Texts are added \
+                in a loop, so a batch of plain texts is right.",
+        source: Some("pytensor pull request 2242"),
+        named_by: "absolute/tokens-at-one-position-add",
+        party: bug!(GradientOnceAText {
+            fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
+                let mut sums = vec![0.0; ids.rows * h];
+                for (text, dy) in ids.of.chunks(ids.s).zip(dy.chunks(ids.s * h)) {
+                    let before = sums.clone();
+                    for (&id, dy) in text.iter().zip(dy.chunks(h)) {
+                        for (at, &dy) in (id * h..).zip(dy) {
+                            sums[at] = before[at] + f64::from(dy);
+                        }
+                    }
+                }
+                sums
+            }
+        }),
+    },
+    Bug {
+        id: "absolute/gradient-by-column",
+        misconception: "puts the gradient into the rows from 0 on, whatever position_ids are",
+        story: "The forward pass was taught the positions, and the backward pass sums over the batch as before.",
+        source: None,
+        named_by: "absolute/tokens-at-one-position-add",
+        party: bug!(GradientByColumn {
+            fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
+                let columns: Vec<usize> = (0..ids.of.len()).map(|token| token % ids.s).collect();
+                let rows = ids.rows.max(ids.s);
+                let mut sums = Oracle.dtable_at(Ids { of: &columns, rows, ..ids }, h, dy);
+                sums.truncate(ids.rows * h);
+                sums
             }
         }),
     },

@@ -7,7 +7,7 @@ use crate::laws::widen;
 use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
-use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
 use std::cell::LazyCell;
 use std::ops::Range;
 
@@ -22,6 +22,9 @@ pub const AXES: Axes = Axes {
         "sinusoids_backward",
         "add_learned",
         "learned_backward",
+        "add_sinusoids_at",
+        "add_learned_at",
+        "learned_backward_at",
     ],
     not_asked: &[
         NotAsked {
@@ -35,27 +38,35 @@ pub const AXES: Axes = Axes {
             why: "it takes numbers, and keeps nothing; bad ones are refused, in any words",
         },
         NotAsked {
-            calls: &["add_sinusoids"],
+            calls: &["add_sinusoids", "add_sinusoids_at"],
             ways: &[Way::Words],
             why: "a bad size is refused, in any words",
         },
         NotAsked {
-            calls: &["add_sinusoids", "add_learned"],
+            calls: &["add_sinusoids", "add_learned", "add_sinusoids_at", "add_learned_at"],
             ways: &[Way::UsedTwice, Way::Continued],
             why: OF_GRADIENTS,
         },
         NotAsked {
-            calls: &["add_sinusoids", "sinusoids_backward", "add_learned", "learned_backward"],
+            calls: &[
+                "add_sinusoids",
+                "sinusoids_backward",
+                "add_learned",
+                "learned_backward",
+                "add_sinusoids_at",
+                "add_learned_at",
+                "learned_backward_at",
+            ],
             ways: &[Way::Cloned, Way::AfterRefusal],
             why: "it is a function: there is nothing to clone, and nothing is kept",
         },
         NotAsked {
-            calls: &["sinusoids_backward", "learned_backward"],
+            calls: &["sinusoids_backward", "learned_backward", "learned_backward_at"],
             ways: &[Way::Traced],
             why: BACK_TRACED,
         },
         NotAsked {
-            calls: &["sinusoids_backward", "learned_backward"],
+            calls: &["sinusoids_backward", "learned_backward", "learned_backward_at"],
             ways: &[Way::Refusal, Way::Words],
             why: FORWARD_REFUSES,
         },
@@ -80,6 +91,13 @@ fn of_learned(name: &'static str, case: &LearnedCase) -> Call {
     let sizes =
         [("b", b), ("s", s), ("h", h), ("position", case.offset), ("rows", case.max_seq_len)];
     Call::of(name, sizes).with(&case.x)
+}
+
+/// The same, with a position for each token.
+fn at(call: Call, position_ids: &[usize]) -> Call {
+    let last = position_ids.iter().max().copied().unwrap_or(0);
+    let others = call.sizes.into_iter().filter(|(name, _)| *name != "position");
+    Call { sizes: others.chain([("position", last)]).collect(), ..call }
 }
 
 /// The axes of tokens.
@@ -148,8 +166,58 @@ impl AbsolutePositions for Mixed<Positions> {
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
         let turn = self.mixer.turn(&of_learned("learned_backward", case).asked(manner).with(dy));
-        let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| LazyCell::new(move || party.learned_backward_in(manner, case, dy)));
+        self.gradients(turn, case, &|party| party.learned_backward_in(manner, case, dy))
+    }
+
+    fn add_sinusoids_at(
+        &self,
+        manner: Manner,
+        case: &SinusoidCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let call = at(of_sinusoids("add_sinusoids_at", case).asked(manner), position_ids);
+        let ask = |party: &Positions| party.add_sinusoids_at(manner, case, position_ids);
+        let turn = self.mixer.turn(&call);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn add_learned_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let call = at(of_learned("add_learned_at", case).asked(manner), position_ids);
+        let ask = |party: &Positions| party.add_learned_at(manner, case, position_ids);
+        let turn = self.mixer.turn(&call);
+        turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn learned_backward_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        let call = of_learned("learned_backward_at", case).asked(manner).with(dy);
+        let turn = self.mixer.turn(&at(call, position_ids));
+        self.gradients(turn, case, &|party| {
+            party.learned_backward_at(manner, case, position_ids, dy)
+        })
+    }
+}
+
+impl Mixed<Positions> {
+    /// The gradients of one of both, or of one here and of the other there.
+    fn gradients(
+        &self,
+        turn: Turn,
+        case: &LearnedCase,
+        ask: &dyn Fn(&Positions) -> Reply<LearnedGrads>,
+    ) -> Reply<LearnedGrads> {
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|party| LazyCell::new(move || ask(&**party)));
         let part = |axes: &[_], of: fn(LearnedGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -184,6 +252,10 @@ pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
     let good = LearnedCase { shape, max_seq_len, table, offset, x };
     let bad = LearnedCase { offset: max_seq_len + draw.below(70), ..good.clone() };
     let grads = || party.learned_backward_in(manner, &good, &dy);
+    let ids: Vec<usize> = (0..n / h).map(|_| draw.below(max_seq_len)).collect();
+    let mut past = ids.clone();
+    past[draw.below(n / h)] += max_seq_len;
+    let grads_at = || party.learned_backward_at(manner, &good, &ids, &dy);
     vec![
         Probe::ask("table", || Ok(widen(&party.table(h, base, steps..steps + 3)?))),
         Probe::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))),
@@ -195,5 +267,12 @@ pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
         Probe::ask("refusal", || Ok(widen(&party.add_learned_in(manner, &bad)?))),
         Probe::ask("learned_backward", || Ok(widen(&grads()?.dx))),
         Probe::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
+        Probe::ask("add_sinusoids_at", || {
+            Ok(widen(&party.add_sinusoids_at(manner, &sinusoids, &ids)?))
+        }),
+        Probe::ask("add_learned_at", || Ok(widen(&party.add_learned_at(manner, &good, &ids)?))),
+        Probe::ask("refusal", || Ok(widen(&party.add_learned_at(manner, &good, &past)?))),
+        Probe::ask("learned_backward_at", || Ok(widen(&grads_at()?.dx))),
+        Probe::ask("learned_backward_at", || Ok(widen(&grads_at()?.dtable))),
     ]
 }

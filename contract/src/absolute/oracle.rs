@@ -2,9 +2,21 @@
 
 use crate::absolute::party::*;
 use crate::oracle::{Loops, Oracle};
+use crate::seam::one_each;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
+
+/// A position for each token, `[b, s]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ids<'a> {
+    /// The positions, text by text.
+    pub of: &'a [usize],
+    /// Tokens of a text.
+    pub s: usize,
+    /// Rows of the table. Sinusoids have no end.
+    pub rows: usize,
+}
 
 /// Any loops as a trait object. What goes over many steps is written for these, below the trait, so that
 /// it is compiled once and not once a bug.
@@ -123,6 +135,32 @@ pub trait PositionLoops: AsPositionLoops {
     fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
         dtable(self.as_loops(), case, dy)
     }
+
+    // --- a position for each token ----------------------------------------------------------
+
+    /// Refuses positions that are not one for each token.
+    fn check_ids(&self, [b, s, _]: [usize; 3], ids: &[usize]) -> Reply<()> {
+        one_each(ids, [b, s])
+    }
+
+    /// Refuses a position past the table.
+    fn check_below(&self, ids: Ids) -> Reply<()> {
+        check_below(ids.of, ids.rows)
+    }
+
+    /// The position of row `t` of text `b`.
+    fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
+        ids.of[b * ids.s + t]
+    }
+
+    /// The gradient of the table, `[rows, h]`.
+    fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
+        let mut sums = vec![0.0; ids.rows * h];
+        for (&id, dy) in ids.of.iter().zip(dy.chunks(h)) {
+            sums[id * h..].iter_mut().zip(dy).for_each(|(sum, &dy)| *sum += f64::from(dy));
+        }
+        sums
+    }
 }
 
 impl PositionLoops for Oracle {}
@@ -148,22 +186,30 @@ fn shift(loops: &dyn PositionLoops, h: usize, base: f64, steps: usize) -> Vec<f6
     matrix
 }
 
-fn add_sinusoids(loops: &dyn PositionLoops, case: &SinusoidCase) -> Vec<f64> {
+fn add_sinusoids(
+    loops: &dyn PositionLoops,
+    case: &SinusoidCase,
+    position: &dyn Fn(usize, usize) -> usize,
+) -> Vec<f64> {
     let [b, s, h] = case.shape;
     let mut y = Vec::with_capacity(case.x.len());
     for (text, t) in (0..b).flat_map(|text| (0..s).map(move |t| (text, t))) {
-        let row = loops.row(loops.position(case, text, t), h, case.base);
+        let row = loops.row(position(text, t), h, case.base);
         let x = &case.x[(text * s + t) * h..][..h];
         y.extend(x.iter().zip(row).map(|(&x, p)| loops.sum(f64::from(x), p, h)));
     }
     y
 }
 
-fn add_learned(loops: &dyn PositionLoops, case: &LearnedCase) -> Vec<f64> {
+fn add_learned(
+    loops: &dyn PositionLoops,
+    case: &LearnedCase,
+    position: &dyn Fn(usize, usize) -> usize,
+) -> Vec<f64> {
     let [b, s, h] = case.shape;
     let mut y = Vec::with_capacity(case.x.len());
     for (text, t) in (0..b).flat_map(|text| (0..s).map(move |t| (text, t))) {
-        let row = loops.learned_row(case, text, t);
+        let row = position(text, t);
         let x = &case.x[(text * s + t) * h..][..h];
         let p = |j| f64::from(element(&case.table, h, row, j));
         y.extend(x.iter().enumerate().map(|(j, &x)| loops.learned_sum(f64::from(x), p(j))));
@@ -196,6 +242,14 @@ pub fn check_rows(case: &LearnedCase, rows: usize) -> Reply<()> {
     let end = start.checked_add(rows).ok_or_else(|| Refusal::new("no such position"))?;
     let words = || format!("positions {start}..{end} are not in a table of {ms} rows");
     (end <= ms).then_some(()).ok_or_else(|| Refusal::new(words()))
+}
+
+/// Refuses a position that a table of `rows` rows does not have, with the numbers.
+#[inline(never)]
+pub fn check_below(ids: &[usize], rows: usize) -> Reply<()> {
+    let past = ids.iter().find(|&&id| id >= rows);
+    let words = |id| Refusal::new(format!("position {id} is not in a table of {rows} rows"));
+    past.map_or(Ok(()), |id| Err(words(id)))
 }
 
 #[inline(never)]
@@ -233,7 +287,8 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
     fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
         self.0.check(case.shape[2], case.base)?;
         check_length("x", &case.shape, case.x.len())?;
-        Ok(round(add_sinusoids(&*self.0, case)))
+        let position = |b, t| self.0.position(case, b, t);
+        Ok(round(add_sinusoids(&*self.0, case, &position)))
     }
 
     fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -246,7 +301,8 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
         check_length("x", &case.shape, case.x.len())?;
         check_length("table", &[case.max_seq_len, case.shape[2]], case.table.len())?;
         self.0.check_rows(case)?;
-        Ok(round(add_learned(&*self.0, case)))
+        let position = |b, t| self.0.learned_row(case, b, t);
+        Ok(round(add_learned(&*self.0, case, &position)))
     }
 
     fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
@@ -255,5 +311,58 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
         check_rows(case, case.shape[1])?;
         let dx = dy.iter().map(|&dy| self.0.dx(f64::from(dy)) as f32).collect();
         Ok(LearnedGrads { dx, dtable: round(self.0.dtable(case, dy)) })
+    }
+
+    fn add_sinusoids_at(
+        &self,
+        _: Manner,
+        case: &SinusoidCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let [_, s, h] = case.shape;
+        self.0.check(h, case.base)?;
+        check_length("x", &case.shape, case.x.len())?;
+        self.0.check_ids(case.shape, position_ids)?;
+        let ids = Ids { of: position_ids, s, rows: usize::MAX };
+        let position = |b, t| self.0.position_at(ids, b, t);
+        Ok(round(add_sinusoids(&*self.0, case, &position)))
+    }
+
+    fn add_learned_at(
+        &self,
+        _: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        check_length("x", &case.shape, case.x.len())?;
+        let ids = self.ids(case, position_ids)?;
+        let position = |b, t| self.0.position_at(ids, b, t);
+        Ok(round(add_learned(&*self.0, case, &position)))
+    }
+
+    fn learned_backward_at(
+        &self,
+        _: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        check_length("dy", &case.shape, dy.len())?;
+        let ids = self.ids(case, position_ids)?;
+        check_below(position_ids, ids.rows)?; // as for an offset
+        let dtable = round(self.0.dtable_at(ids, case.shape[2], dy));
+        Ok(LearnedGrads { dx: dy.to_vec(), dtable })
+    }
+}
+
+impl Loops<dyn PositionLoops> {
+    /// The positions of a call, checked against its table.
+    fn ids<'a>(&self, case: &LearnedCase, position_ids: &'a [usize]) -> Reply<Ids<'a>> {
+        let [_, s, h] = case.shape;
+        check_length("table", &[case.max_seq_len, h], case.table.len())?;
+        self.0.check_ids(case.shape, position_ids)?;
+        let ids = Ids { of: position_ids, s, rows: case.max_seq_len };
+        self.0.check_below(ids)?;
+        Ok(ids)
     }
 }

@@ -1,6 +1,7 @@
 //! The seam of absolute positions: what a party is asked, and what it answers.
 
 use crate::describe::List;
+use crate::seam::runs;
 pub use crate::seam::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -32,6 +33,34 @@ pub struct LearnedCase {
     pub offset: usize,
     /// `[b, s, h]`.
     pub x: Vec<f32>,
+}
+
+impl SinusoidCase {
+    /// The calls with an offset that ask what one with these `position_ids`, `[b, s]`, does.
+    ///
+    /// # Errors
+    /// There is not one for each token.
+    pub fn runs(&self, position_ids: &[usize]) -> Reply<Vec<Self>> {
+        let [b, s, h] = self.shape;
+        let run = |(ids, x): (&[usize], &[f32])| {
+            Self { shape: [1, ids.len(), h], base: self.base, offset: ids[0], x: x.to_vec() }
+        };
+        Ok(runs(position_ids, [b, s], &self.x)?.into_iter().map(run).collect())
+    }
+}
+
+impl LearnedCase {
+    /// The calls with an offset that ask what one with these `position_ids`, `[b, s]`, does.
+    ///
+    /// # Errors
+    /// There is not one for each token.
+    pub fn runs(&self, position_ids: &[usize]) -> Reply<Vec<Self>> {
+        let [b, s, h] = self.shape;
+        let run = |(ids, x): (&[usize], &[f32])| {
+            Self { shape: [1, ids.len(), h], offset: ids[0], x: x.to_vec(), ..self.clone() }
+        };
+        Ok(runs(position_ids, [b, s], &self.x)?.into_iter().map(run).collect())
+    }
 }
 
 /// What the backward pass through a learned table gives.
@@ -92,6 +121,53 @@ pub trait AbsolutePositions {
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
         self.learned_backward(case, dy)
+    }
+
+    // Whoever knows offsets alone is asked by them: once for each run of positions that go up by one.
+
+    /// `y[b, t] = x[b, t] + P[position_ids[b, t]]`, `[b, s, h]`, with a position for each token, `[b, s]`; `case.offset` is
+    /// not looked at.
+    fn add_sinusoids_at(
+        &self,
+        manner: Manner,
+        case: &SinusoidCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let runs = case.runs(position_ids)?;
+        let parts: Vec<_> =
+            runs.iter().map(|run| self.add_sinusoids_in(manner, run)).collect::<Reply<_>>()?;
+        Ok(parts.concat())
+    }
+
+    /// `y[b, t] = x[b, t] + table[position_ids[b, t]]`, likewise.
+    fn add_learned_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let runs = case.runs(position_ids)?;
+        let parts: Vec<_> =
+            runs.iter().map(|run| self.add_learned_in(manner, run)).collect::<Reply<_>>()?;
+        Ok(parts.concat())
+    }
+
+    /// The gradients of `x` and of the table through it for `dy`, `[b, s, h]`.
+    fn learned_backward_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        let mut all = LearnedGrads { dx: Vec::new(), dtable: vec![0.0; case.table.len()] };
+        for run in case.runs(position_ids)? {
+            let dy = &dy[all.dx.len()..][..run.x.len()];
+            let LearnedGrads { dx, dtable } = self.learned_backward_in(manner, &run, dy)?;
+            all.dx.extend(dx);
+            all.dtable.iter_mut().zip(dtable).for_each(|(sum, part)| *sum += part);
+        }
+        Ok(all)
     }
 }
 

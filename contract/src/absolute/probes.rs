@@ -31,8 +31,35 @@ pub fn probes(party: &dyn AbsolutePositions) -> Vec<Probe> {
         probes.push(Probe::ask("learned_backward (dx)", || Ok(widen(&back()?.dx))));
         probes.push(Probe::ask("learned_backward (dtable)", || Ok(widen(&back()?.dtable))));
     }
+    for ids in IDS {
+        let shape = [2, 4, 2];
+        let sinusoids = SinusoidCase { shape, base: 100.0, offset: 0, x: wave(16) };
+        let table = (0..18).map(|i| 0.5 + (i * 3 % 17) as f32).collect();
+        let learned = LearnedCase { shape, max_seq_len: 9, table, offset: 0, x: wave(16) };
+        let dy: Vec<f32> = (0..16).map(|i| 1.0 + i as f32 / 8.0).collect();
+        probes.push(Probe::ask("add_sinusoids_at", || {
+            party.add_sinusoids_at(Manner::Plain, &sinusoids, ids).map(|y| widen(&y))
+        }));
+        probes.push(Probe::ask("add_learned_at", || {
+            party.add_learned_at(Manner::Plain, &learned, ids).map(|y| widen(&y))
+        }));
+        probes.push(Probe::ask("learned_backward_at", || {
+            let grads = party.learned_backward_at(Manner::Plain, &learned, ids, &dy)?;
+            Ok(widen(&grads.dtable))
+        }));
+    }
     probes
 }
+
+/// Padded and packed, in no order, past the last row in the middle and at the end, one row for all.
+const IDS: [&[usize]; 6] = [
+    &[0, 0, 0, 1, 0, 1, 2, 3],
+    &[0, 1, 0, 1, 0, 1, 2, 0],
+    &[3, 1, 8, 1, 0, 5, 2, 7],
+    &[0, 9, 0, 1, 0, 1, 2, 3],
+    &[0, 1, 2, 3, 0, 1, 2, 9],
+    &[0, 1, 2, 3],
+];
 
 /// Near and far; one plane and several; two bases; odd sizes.
 const TABLES: [(usize, f64, usize, usize); 9] = [

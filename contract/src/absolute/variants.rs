@@ -1,9 +1,10 @@
 //! Correct variants of absolute positions.
 
-use crate::absolute::oracle::{PositionLoops, party};
+use crate::absolute::oracle::{Ids, PositionLoops, party};
 use crate::absolute::party::*;
 use crate::component::Variant;
 use crate::oracle::Oracle;
+use std::cmp::Reverse;
 use std::f64::consts::FRAC_PI_2;
 use std::ops::Range;
 
@@ -121,6 +122,21 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
                     own.map(|(_, &dy)| f64::from(dy)).sum()
                 };
                 (0..case.max_seq_len * h).map(element).collect()
+            }
+        }),
+    },
+    Variant {
+        id: "absolute/sorted-by-position",
+        about: "with position_ids, the gradient of the table from tokens that are sorted by their position, each row's sum in f32",
+        party: variant!(SortedByPosition {
+            fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
+                let mut tokens: Vec<_> = ids.of.iter().zip(dy.chunks(h)).collect();
+                tokens.sort_by_key(|(id, _)| Reverse(**id));
+                let mut sums = vec![0.0f32; ids.rows * h];
+                for (id, dy) in tokens {
+                    sums[id * h..].iter_mut().zip(dy).for_each(|(sum, dy)| *sum += dy);
+                }
+                sums.into_iter().map(f64::from).collect()
             }
         }),
     },

@@ -3,7 +3,7 @@
 use crate::component::Bug;
 use crate::ladder::BLOCK;
 use crate::oracle::{Oracle, to_f16};
-use crate::rope::oracle::{Machine, RopeLoops, party, pick_rows};
+use crate::rope::oracle::{Machine, RopeLoops, length_of_text, party, pick_rows};
 use crate::rope::party::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -1927,6 +1927,116 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         source: None,
         named_by: "rope/modules-are-apart",
         party: || party(SharedTables::default()),
+    },
+    // --- a position for each token ----------------------------------------------------------
+    Bug {
+        id: "rope/ids-ignored",
+        misconception: "takes position_ids and turns by the places in the row all the same",
+        story: "The argument goes down to the attention, where the tables are made for the row: nobody looks at it again. A \
+                row that is one text from its start is right.",
+        source: Some("epfLLM/Megatron-LLM issue 23"),
+        named_by: "rope/each-token-its-position",
+        party: bug!(IdsIgnored {
+            fn position(&self, _: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
+                t
+            }
+        }),
+    },
+    Bug {
+        id: "rope/ids-of-the-first-row",
+        misconception: "turns every batch row by the position_ids of the first",
+        story: "One row of positions is computed for the whole batch. Texts of one length are right; in a padded batch the \
+                longest text is, and the shorter ones come out as garbage.",
+        source: Some("unsloth pull request 3795"),
+        named_by: "rope/each-token-its-position",
+        party: bug!(IdsOfTheFirstRow {
+            fn position(&self, ids: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
+                ids[t]
+            }
+        }),
+    },
+    Bug {
+        id: "rope/ids-counted-on",
+        misconception: "reads the first of a row's position_ids and counts on from it",
+        story: "The positions became an offset for each row, as a cache has it. One text a row is right, and the second of two \
+                packed ones goes on where the first has ended.",
+        source: None,
+        named_by: "rope/each-token-its-position",
+        party: bug!(IdsCountedOn {
+            fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+                ids[b * s] + t
+            }
+        }),
+    },
+    Bug {
+        id: "rope/ids-up-to-the-row",
+        misconception: "cuts its tables to the row's length, and takes their last row for positions further on",
+        story: "The tables are cut before they are indexed, and the gather clamps its indices. No id is larger than the row in \
+                training; in decoding, each row is one token.",
+        source: None,
+        named_by: "rope/each-token-its-position",
+        party: bug!(IdsUpToTheRow {
+            fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+                ids[b * s + t].min(s - 1)
+            }
+        }),
+    },
+    Bug {
+        id: "rope/longest-text-for-all",
+        misconception: "turns all texts of a batch by the frequencies of the longest",
+        story: "The length is max(position_ids) + 1, one for the whole batch. A short text comes out in another way as soon as \
+                a long one stands beside it.",
+        source: Some("transformers, src/transformers/modeling_rope_utils.py"),
+        named_by: "rope/each-text-its-length",
+        party: bug!(LongestTextForAll {
+            fn length_of_text(&self, ids: &[usize], s: usize, _: [usize; 2]) -> usize {
+                let places = (0..ids.len()).map(|token| [token / s, token % s]);
+                places.map(|place| length_of_text(ids, s, place)).max().unwrap_or(0)
+            }
+        }),
+    },
+    Bug {
+        id: "rope/padding-counts-as-length",
+        misconception: "counts padding and neighbours in a row as its text's length",
+        story: "The length is that of the tensor. A short text behind much padding is taken for a long one.",
+        source: None,
+        named_by: "rope/each-text-its-length",
+        party: bug!(PaddingCountsAsLength {
+            fn length_of_text(&self, ids: &[usize], s: usize, place: [usize; 2]) -> usize {
+                length_of_text(ids, s, place).max(s)
+            }
+        }),
+    },
+    Bug {
+        id: "rope/gradient-ignores-ids",
+        misconception: "turns the gradient back by the places in the row, and not by position_ids",
+        story: "The backward pass was written by hand, for an offset. Nothing but training on packed texts shows it.",
+        source: None,
+        named_by: "rope/position-ids-turn-back",
+        party: bug!(GradientIgnoresIds {
+            fn position_back(&self, _: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
+                t
+            }
+        }),
+    },
+    Bug {
+        id: "rope/one-row-of-ids-for-all",
+        misconception: "takes any number of position_ids, and goes through them again where they end",
+        story: "A row of positions is broadcast over the batch, which is meant well. Somebody who pads each text and forgets \
+                the batch is never told.",
+        source: None,
+        named_by: "rope/one-id-for-each-token",
+        party: bug!(OneRowOfIdsForAll {
+            fn check_ids(&self, _: [usize; 4], _: &[usize]) -> Reply<()> {
+                Ok(())
+            }
+            fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+                ids[(b * s + t) % ids.len()]
+            }
+            fn length_of_text(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+                length_of_text(&ids.repeat(b + 1), s, [b, t])
+            }
+        }),
     },
     Bug {
         id: "rope/block-starts-at-zero",

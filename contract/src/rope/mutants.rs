@@ -29,6 +29,8 @@ pub const AXES: Axes = Axes {
         "module forward",
         "module backward",
         "module state",
+        "module forward_at",
+        "module backward_at",
     ],
     not_asked: &[
         NotAsked {
@@ -62,24 +64,24 @@ pub const AXES: Axes = Axes {
             why: "a function: there is no module",
         },
         NotAsked {
-            calls: &["rotate", "module forward"],
+            calls: &["rotate", "module forward", "module forward_at"],
             ways: &[Way::Words],
             why: "the tasks ask for no words",
         },
         NotAsked { calls: &["rotate"], ways: &[Way::UsedTwice, Way::Continued], why: OF_GRADIENTS },
         NotAsked { calls: &["rotate_backward"], ways: &[Way::Traced], why: BACK_TRACED },
         NotAsked {
-            calls: &["rotate_backward", "module backward"],
+            calls: &["rotate_backward", "module backward", "module backward_at"],
             ways: &[Way::Refusal, Way::Words],
             why: FORWARD_REFUSES,
         },
         NotAsked {
-            calls: &["module backward"],
+            calls: &["module backward", "module backward_at"],
             ways: &[Way::Broadcast],
             why: "the gradient of a broadcast tensor is that of one row, and not of the call",
         },
         NotAsked {
-            calls: &["module backward"],
+            calls: &["module backward", "module backward_at"],
             ways: &[Way::Special],
             why: "a NaN in dy is asked of rotate_backward",
         },
@@ -214,6 +216,14 @@ impl Answer for Box<dyn RopeModule> {
     }
 }
 
+fn end(case: &RopeCase) -> usize {
+    case.offset.saturating_add(case.shape[1])
+}
+
+fn end_of(position_ids: &[usize]) -> usize {
+    position_ids.iter().max().map_or(0, |last| last.saturating_add(1))
+}
+
 /// Two modules that get the same calls.
 struct MixedModule {
     right: Box<dyn RopeModule>,
@@ -225,11 +235,12 @@ struct MixedModule {
 }
 
 impl MixedModule {
-    fn turn(&mut self, name: &'static str, manner: Manner, case: &RopeCase) -> Turn {
+    /// `end` is the position after the call's last.
+    fn turn(&mut self, name: &'static str, manner: Manner, case: &RopeCase, end: usize) -> Turn {
         let mut call = self.of_module.clone().asked(manner).with(&case.x);
         (call.name, call.after_refusal) = (name, self.refused);
         call.sizes.extend(axes(case.shape).into_iter().filter(|(name, _)| *name != "d"));
-        call.sizes.push(("position", case.offset.saturating_add(case.shape[1])));
+        call.sizes.push(("position", end));
         self.last = self.mixer.turn(&call);
         self.last
     }
@@ -241,7 +252,7 @@ impl RopeModule for MixedModule {
     }
 
     fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
-        let turn = self.turn("module forward", manner, case);
+        let turn = self.turn("module forward", manner, case, end(case));
         let (right, wrong) =
             (self.right.forward_in(manner, case), self.wrong.forward_in(manner, case));
         self.refused = right.is_err();
@@ -253,9 +264,37 @@ impl RopeModule for MixedModule {
     }
 
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let turn = self.turn("module backward", manner, case);
+        let turn = self.turn("module backward", manner, case, end(case));
         let (right, wrong) =
             (self.right.backward_in(manner, case, dy), self.wrong.backward_in(manner, case, dy));
+        self.refused = right.is_err();
+        turn.values(&axes(case.shape), || right, || wrong)
+    }
+
+    fn forward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let turn = self.turn("module forward_at", manner, case, end_of(position_ids));
+        let ask = |module: &mut Box<dyn RopeModule>| module.forward_at(manner, case, position_ids);
+        let (right, wrong) = (ask(&mut self.right), ask(&mut self.wrong));
+        self.refused = right.is_err();
+        turn.values(&axes(case.shape), || right, || wrong)
+    }
+
+    fn backward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let turn = self.turn("module backward_at", manner, case, end_of(position_ids));
+        let ask =
+            |module: &mut Box<dyn RopeModule>| module.backward_at(manner, case, position_ids, dy);
+        let (right, wrong) = (ask(&mut self.right), ask(&mut self.wrong));
         self.refused = right.is_err();
         turn.values(&axes(case.shape), || right, || wrong)
     }
@@ -310,6 +349,21 @@ pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
         }
         Ok(said)
     };
+    // In the cache, in any order; or texts that are padded at their starts and may be longer.
+    let [b, s, ..] = shape;
+    let padded = draw.below(2) == 0;
+    let padding = draw.below(s);
+    let ids: Vec<usize> = match padded {
+        true => (0..b * s).map(|token| (token % s).saturating_sub(token / s * padding)).collect(),
+        false => (0..b * s).map(|_| draw.below(settings.max_seq_len * ratio)).collect(),
+    };
+    let calls_at = || {
+        let mut module = party.build(&RopeSettings { dynamic: false, ..settings })?;
+        let call = RopeCase { shape, offset: 0, x: case.x.clone() };
+        let mut said = widen(&module.forward_at(manner, &call, &ids)?);
+        said.extend(widen(&module.backward_at(manner, &call, &ids, &dy)?));
+        Ok(said)
+    };
     let frequencies = || party.frequencies(head_dim, base, ratio as f64);
     let a_ratio = || Ok(vec![party.ratio_for_length(length, max_seq_len)? as f64]);
     vec![
@@ -321,5 +375,6 @@ pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
         Probe::ask("to_half_split", || Ok(widen(&party.to_half_split(of_type, &case.x)?))),
         Probe::ask("ratio_for_length", a_ratio),
         Probe::ask("build", calls),
+        Probe::ask("forward_at", calls_at),
     ]
 }

@@ -2,6 +2,7 @@
 
 use crate::oracle::{Loops, Oracle};
 use crate::rope::party::*;
+use crate::seam::one_each;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
@@ -243,6 +244,44 @@ pub trait RopeLoops: AsRopeLoops {
     fn call_back(&self, machine: &mut Machine, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f64>> {
         call_back(self.as_loops(), machine, case, dy)
     }
+
+    // --- a position for each token ----------------------------------------------------------
+
+    /// Checks that there is one, `[b, s]`.
+    fn check_ids(&self, [b, s, _, _]: [usize; 4], ids: &[usize]) -> Reply<()> {
+        one_each(ids, [b, s])
+    }
+
+    /// The position of token `t` of batch row `b`.
+    fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+        ids[b * s + t]
+    }
+
+    /// The same on the way back.
+    fn position_back(&self, ids: &[usize], s: usize, place: [usize; 2]) -> usize {
+        self.position(ids, s, place)
+    }
+
+    /// The length of a token's text, which its frequencies follow.
+    fn length_of_text(&self, ids: &[usize], s: usize, place: [usize; 2]) -> usize {
+        length_of_text(ids, s, place)
+    }
+
+    /// One call.
+    fn call_at(&self, machine: &mut Machine, case: &RopeCase, ids: &[usize]) -> Reply<Vec<f64>> {
+        call_at(self.as_loops(), machine, case, ids)
+    }
+
+    /// The gradient through one call.
+    fn call_back_at(
+        &self,
+        machine: &mut Machine,
+        case: &RopeCase,
+        ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f64>> {
+        call_back_at(self.as_loops(), machine, case, ids, dy)
+    }
 }
 
 impl RopeLoops for Oracle {}
@@ -431,6 +470,71 @@ fn call_back(
     Ok(loops.rotate_backward(&turn_of_call(loops, machine, case)?, dy))
 }
 
+/// Up to the last token that stands further on than the one before it.
+#[inline(never)]
+pub fn length_of_text(ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
+    let row = &ids[b * s..][..s];
+    let last = (t..s - 1).find(|&t| row[t + 1] <= row[t]).unwrap_or(s - 1);
+    row[last].saturating_add(1)
+}
+
+/// The rotation of a call with a position for each token: a row of tables for each, as if all were in one batch row.
+#[inline(never)]
+fn turn_at(
+    loops: &dyn RopeLoops,
+    machine: &mut Machine,
+    case: &RopeCase,
+    ids: &[usize],
+    position: &dyn Fn([usize; 2]) -> usize,
+) -> Reply<RotateCase> {
+    let [b, s, nh, d] = case.shape;
+    let case = RopeCase { offset: 0, ..case.clone() };
+    loops.check_call(machine, &case)?;
+    loops.check_ids(case.shape, ids)?;
+    let (mut tables, mut longest) = (Tables { cos: Vec::new(), sin: Vec::new() }, 0);
+    for place in (0..b * s).map(|token| [token / s, token % s]) {
+        let (position, length) = (position(place), loops.length_of_text(ids, s, place));
+        let rows = position..loops.end(position, 1)?;
+        let row = match loops.fits(length, &machine.state) {
+            true => loops.cached_rows(machine, rows),
+            false => {
+                let ratio = loops.ratio_for_length(length, machine.settings.max_seq_len)?;
+                loops.long_rows(machine, ratio, rows)
+            }
+        };
+        tables.cos.extend(row.cos);
+        tables.sin.extend(row.sin);
+        longest = longest.max(length);
+    }
+    if let Some(state) = loops.after_call(machine, 0, longest)? {
+        machine.state = state;
+    }
+    Ok(RotateCase { shape: [1, b * s, nh, d], tables, x: case.x, layout: Layout::HalfSplit })
+}
+
+#[inline(never)]
+fn call_at(
+    loops: &dyn RopeLoops,
+    machine: &mut Machine,
+    case: &RopeCase,
+    ids: &[usize],
+) -> Reply<Vec<f64>> {
+    let position = |place| loops.position(ids, case.shape[1], place);
+    Ok(loops.rotate(&turn_at(loops, machine, case, ids, &position)?))
+}
+
+#[inline(never)]
+fn call_back_at(
+    loops: &dyn RopeLoops,
+    machine: &mut Machine,
+    case: &RopeCase,
+    ids: &[usize],
+    dy: &[f32],
+) -> Reply<Vec<f64>> {
+    let position = |place| loops.position_back(ids, case.shape[1], place);
+    Ok(loops.rotate_backward(&turn_at(loops, machine, case, ids, &position)?, dy))
+}
+
 #[inline(never)]
 fn rotate(loops: &dyn RopeLoops, case: &RotateCase) -> Vec<f64> {
     each_pair(loops, case, &case.x, |x, cos, sin| loops.turn(x, cos, sin))
@@ -565,6 +669,20 @@ impl RopeModule for Built {
 
     fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.loops.call_back(&mut self.machine, case, dy).map(round)
+    }
+
+    fn forward_at(&mut self, _: Manner, case: &RopeCase, ids: &[usize]) -> Reply<Vec<f32>> {
+        self.loops.call_at(&mut self.machine, case, ids).map(round)
+    }
+
+    fn backward_at(
+        &mut self,
+        _: Manner,
+        case: &RopeCase,
+        ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.loops.call_back_at(&mut self.machine, case, ids, dy).map(round)
     }
 
     fn state(&self) -> Reply<RopeState> {

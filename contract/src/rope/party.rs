@@ -1,6 +1,7 @@
 //! The seam of NTK-aware RoPE: what a party is asked, and what it answers.
 
 use crate::describe::List;
+use crate::seam::runs;
 pub use crate::seam::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -61,6 +62,20 @@ pub struct RopeCase {
     pub offset: usize,
     /// `[b, s, nh, hd]`, half-split.
     pub x: Vec<f32>,
+}
+
+impl RopeCase {
+    /// The calls with an offset that ask what one with these `position_ids`, `[b, s]`, does.
+    ///
+    /// # Errors
+    /// There is not one for each token.
+    pub fn runs(&self, position_ids: &[usize]) -> Reply<Vec<Self>> {
+        let [b, s, nh, hd] = self.shape;
+        let run = |(ids, x): (&[usize], &[f32])| {
+            Self { shape: [1, ids.len(), nh, hd], offset: ids[0], x: x.to_vec() }
+        };
+        Ok(runs(position_ids, [b, s], &self.x)?.into_iter().map(run).collect())
+    }
 }
 
 /// What a RoPE module holds between calls.
@@ -139,6 +154,37 @@ pub trait RopeModule {
     /// [`RopeModule::backward`], asked in another manner.
     fn backward_in(&mut self, _: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.backward(case, dy)
+    }
+
+    /// `x` turned by a position for each token, `position_ids`, `[b, s]`; `case.offset` is not looked at. A module that knows
+    /// offsets alone is called for each run of positions that go up by one.
+    fn forward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        let mut y = Vec::new();
+        for run in case.runs(position_ids)? {
+            y.extend(self.forward_in(manner, &run)?);
+        }
+        Ok(y)
+    }
+
+    /// The gradient of `x` through such a call, for `dy`, `[b, s, nh, hd]`.
+    fn backward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let mut dx = Vec::new();
+        for run in case.runs(position_ids)? {
+            let dy = &dy[dx.len()..][..run.x.len()];
+            dx.extend(self.backward_in(manner, &run, dy)?);
+        }
+        Ok(dx)
     }
 }
 

@@ -13,6 +13,7 @@ pub fn probes(party: &dyn NtkAwareRope) -> Vec<Probe> {
     rotations(party, &mut probes);
     ratios(party, &mut probes);
     modules(party, &mut probes);
+    positions(party, &mut probes);
     probes
 }
 
@@ -171,5 +172,31 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
                 }));
             }
         }
+    }
+}
+
+/// A position for each token: of padded and packed texts, in no order, past the cache, one row for all.
+fn positions(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+    let asked: [(usize, &[usize]); 6] = [
+        (9, &[0, 0, 0, 1, 0, 1, 2, 3]),
+        (9, &[0, 1, 0, 1, 0, 1, 2, 0]),
+        (9, &[3, 1, 8, 1, 0, 5, 2, 7]),
+        (3, &[0, 1, 2, 3, 0, 0, 0, 1]),
+        (3, &[0, 0, 1, 2, 0, 1, 2, 0]),
+        (9, &[0, 1, 2, 3]),
+    ];
+    for (max_seq_len, ids) in asked {
+        let settings =
+            RopeSettings { head_dim: 4, base: 100.0, max_seq_len, ratio: 1, dynamic: false };
+        let x = (0..32).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
+        let case = RopeCase { shape: [2, 4, 1, 4], offset: 0, x };
+        probes.push(Probe::ask("forward_at", || {
+            let mut module = party.build(&settings)?;
+            module.forward_at(Manner::Plain, &case, ids).map(|y| widen(&y))
+        }));
+        probes.push(Probe::ask("backward_at", || {
+            let mut module = party.build(&settings)?;
+            module.backward_at(Manner::Plain, &case, ids, &case.x).map(|dx| widen(&dx))
+        }));
     }
 }

@@ -196,6 +196,19 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
             }
         }),
     },
+    Variant {
+        id: "rope/text-by-text",
+        about: "with position_ids each text is a call of its own, with an offset",
+        party: variant!(TextByText {
+            fn call_at(&self, machine: &mut Machine, case: &RopeCase, ids: &[usize]) -> Reply<Vec<f64>> {
+                let mut y = Vec::new();
+                for text in case.runs(ids)? {
+                    y.extend(self.call(&mut machine.clone(), &text)?);
+                }
+                Ok(y)
+            }
+        }),
+    },
 ];
 
 /// `a · b` of complex numbers.

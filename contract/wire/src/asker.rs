@@ -177,6 +177,25 @@ impl RopeModule for Made {
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask("backward_in", &(manner, case, dy))
     }
+
+    fn forward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        self.ask("forward_at", &(manner, case, position_ids))
+    }
+
+    fn backward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.ask("backward_at", &(manner, case, position_ids, dy))
+    }
 }
 
 impl KeyValueCache for Made {

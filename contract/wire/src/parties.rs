@@ -259,6 +259,11 @@ calls! {
         sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
         add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
         learned_backward_in(val manner: Manner, by case: LearnedCase, list dy: f32) -> LearnedGrads;
+        add_sinusoids_at(val manner: Manner, by case: SinusoidCase, list position_ids: usize) -> Vec<f32>;
+        add_learned_at(val manner: Manner, by case: LearnedCase, list position_ids: usize) -> Vec<f32>;
+        learned_backward_at(
+            val manner: Manner, by case: LearnedCase, list position_ids: usize, list dy: f32
+        ) -> LearnedGrads;
     }
     collectives: Collectives {
         entropy(by case: EntropyCase) -> World<Entropy>;
@@ -389,6 +394,15 @@ fn of_made(
         (Thing::Rope(rope), "backward_in") => {
             let (manner, case, dy): (Manner, RopeCase, Vec<f32>) = whole(arguments)?;
             answer(number, made, || rope.backward_in(manner, &case, &dy))
+        }
+        (Thing::Rope(rope), "forward_at") => {
+            let (manner, case, ids): (Manner, RopeCase, Vec<usize>) = whole(arguments)?;
+            answer(number, made, || rope.forward_at(manner, &case, &ids))
+        }
+        (Thing::Rope(rope), "backward_at") => {
+            let (manner, case, ids, dy): (Manner, RopeCase, Vec<usize>, Vec<f32>) =
+                whole(arguments)?;
+            answer(number, made, || rope.backward_at(manner, &case, &ids, &dy))
         }
         (Thing::Cache(cache), "push") => {
             let (piece,): (KeysValues,) = whole(arguments)?;

@@ -2,6 +2,7 @@
 //! gradient, the module.
 
 pub(super) mod frequencies;
+mod ids;
 pub(super) mod module;
 pub(super) mod rotation;
 
@@ -10,6 +11,7 @@ use crate::component::{Invariant, NET};
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
 use frequencies::*;
+use ids::*;
 use module::*;
 use proptest::strategy::Strategy;
 use rotation::*;
@@ -610,6 +612,49 @@ pub static INVARIANTS: &[Invariant<Rope>] = &[
         weight: 1,
         stays: Some("It is the only one that has two modules at once."),
         check: modules_are_apart,
+    },
+    // --- a position for each token ----------------------------------------------------------
+    Invariant {
+        id: "rope/each-token-its-position",
+        sentence: "With position_ids each token is turned by its own position, as a text alone is: packed, padded at its \
+                   start, in any order, in each row of the batch.",
+        formula: "y[b, t] = R_{p[b, t]}·x[b, t]",
+        chapter: "rope#position-ids",
+        aspect: Aspect::Offset,
+        weight: 2,
+        stays: None,
+        check: each_token_its_position,
+    },
+    Invariant {
+        id: "rope/each-text-its-length",
+        sentence: "With position_ids a text past the cache gets the frequencies of its own length, and a shorter one beside \
+                   it keeps those that it has alone.",
+        formula: "p[b, t..] = 0, 1, …, L − 1  ⇒  k' = 2·⌈L / (2·ms)⌉ if L > es, else k",
+        chapter: "rope#position-ids",
+        aspect: Aspect::Frequencies,
+        weight: 1,
+        stays: None,
+        check: each_text_its_length,
+    },
+    Invariant {
+        id: "rope/position-ids-turn-back",
+        sentence: "What position_ids have turned, the gradient turns back by the same positions.",
+        formula: "R_pᵀ·R_p·x = x",
+        chapter: "rope#position-ids",
+        aspect: Aspect::Gradient,
+        weight: 1,
+        stays: None,
+        check: position_ids_turn_back,
+    },
+    Invariant {
+        id: "rope/one-id-for-each-token",
+        sentence: "Position_ids that are not one for each token are refused, and nothing changes.",
+        formula: "shape(p) ≠ [b, s]  ⇒  no result",
+        chapter: "rope#position-ids",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: None,
+        check: one_id_for_each_token,
     },
     Invariant {
         id: "rope/module-f64-loops",

@@ -83,7 +83,7 @@ pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
 
 // --- modules, and scripts for them ------------------------------------------------------------
 
-type Module = Box<dyn RopeModule>;
+pub(super) type Module = Box<dyn RopeModule>;
 
 pub(in crate::rope) fn settings(
     head_dim: usize,
@@ -126,17 +126,17 @@ fn sample(d: usize, offset: usize, s: usize) -> RopeCase {
     sample_of([2, s, 2, d], offset)
 }
 
-fn sample_of(shape: [usize; 4], offset: usize) -> RopeCase {
+pub(super) fn sample_of(shape: [usize; 4], offset: usize) -> RopeCase {
     let n = shape.iter().product::<usize>();
     let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 8.0 - 1.9375).collect();
     RopeCase { shape, offset, x }
 }
 
-fn build(party: &Rope, settings: &RopeSettings) -> Step<Module> {
+pub(super) fn build(party: &Rope, settings: &RopeSettings) -> Step<Module> {
     answer("build", || party.build(settings)).map_err(|breach| breach.on(settings))
 }
 
-fn forward(module: &mut Module, case: &RopeCase) -> Step<Vec<f32>> {
+pub(super) fn forward(module: &mut Module, case: &RopeCase) -> Step<Vec<f32>> {
     let y = answer("forward", || module.forward(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length)) }
@@ -153,14 +153,18 @@ fn truth(settings: &RopeSettings) -> Step<Module> {
 
 /// How far a call may be off: its tables, and the turn.
 fn call_tolerance(case: &RopeCase) -> Vec<f64> {
-    let [_, s, nh, d] = case.shape;
-    let size = partner_sizes(d, &case.x);
-    let position = |i: usize| case.offset.saturating_add(i / d / nh % s);
-    let tolerance = |(i, size): (usize, &f64)| (table_tolerance(position(i)) + 4.0 * U) * size;
-    size.iter().enumerate().map(tolerance).collect()
+    tolerance_at(case, |token| case.offset.saturating_add(token % case.shape[1]))
 }
 
-const CALL_WHY: &str = "(n·2⁻²³ + 8·2⁻²⁴)·(|x| + |partner|) at position n: an angle in f32, the \
+/// The same, where each token, counted through all batch rows, has a position of its own.
+pub(super) fn tolerance_at(case: &RopeCase, position: impl Fn(usize) -> usize) -> Vec<f64> {
+    let [_, _, nh, d] = case.shape;
+    let off = |i: usize| table_tolerance(position(i / d / nh)) + 4.0 * U;
+    let sizes = partner_sizes(d, &case.x);
+    sizes.iter().enumerate().map(|(i, size)| off(i) * size).collect()
+}
+
+pub(super) const CALL_WHY: &str = "(n·2⁻²³ + 8·2⁻²⁴)·(|x| + |partner|) at position n: an angle in f32, the \
                         rounding of cos and sin, and the turn in f32";
 
 fn expect_values(case: &RopeCase, got: &[f32], expected: &[f32], why: &str) -> Step {

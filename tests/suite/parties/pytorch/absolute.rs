@@ -5,8 +5,14 @@ use crate::parties::{Apart, Seat, seat};
 use contract::party::*;
 use std::ops::Range;
 
-/// Its words name no position.
+const BY_OFFSET: &str = "PyTorch's answers were recorded by an offset";
+
+/// Its words name no position, and it was asked about none for each token.
 const APART: &[Apart] = &[
+    ("absolute/each-token-its-row", BY_OFFSET),
+    ("absolute/tokens-at-one-position-add", BY_OFFSET),
+    ("absolute/id-past-the-table", BY_OFFSET),
+    ("absolute/one-id-for-each-token", BY_OFFSET),
     ("absolute/refusal-names-the-rows", "PyTorch says `index out of range in self`"),
     ("absolute/refused-past-any-table", "PyTorch says `index out of range in self`"),
 ];
@@ -52,5 +58,23 @@ impl AbsolutePositions for PyTorch {
         let mut dx = self.ask_f32(with_dy(of_learned("absolute.learned_backward", case), dy))?;
         let dtable = dx.split_off(case.x.len());
         Ok(LearnedGrads { dx, dtable })
+    }
+
+    fn add_sinusoids_at(&self, _: Manner, _: &SinusoidCase, _: &[usize]) -> Reply<Vec<f32>> {
+        Err(Refusal::not_asked(BY_OFFSET))
+    }
+
+    fn add_learned_at(&self, _: Manner, _: &LearnedCase, _: &[usize]) -> Reply<Vec<f32>> {
+        Err(Refusal::not_asked(BY_OFFSET))
+    }
+
+    fn learned_backward_at(
+        &self,
+        _: Manner,
+        _: &LearnedCase,
+        _: &[usize],
+        _: &[f32],
+    ) -> Reply<LearnedGrads> {
+        Err(Refusal::not_asked(BY_OFFSET))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::parties::{Apart, Seat, seat};
+use contract::component::Component;
 use contract::party::*;
 use contract::registry::task;
 use contract::task::Grading;
@@ -19,8 +20,10 @@ fn apart() -> Vec<Apart> {
         Some(Grading::Invariants { ids, .. }) => ids,
         _ => panic!("task {name} is graded by invariants"),
     };
-    let ids = ids("rope/ratio").iter().chain(ids("rope/module"));
-    ids.map(|id| (*id, "PyTorch has no rotary module")).collect()
+    let by_id = <dyn NtkAwareRope>::invariants().iter();
+    let by_id = by_id.filter(|law| law.chapter == "rope#position-ids").map(|law| law.id);
+    let ids = ids("rope/ratio").iter().chain(ids("rope/module")).copied().chain(by_id);
+    ids.map(|id| (id, "PyTorch has no rotary module")).collect()
 }
 
 /// The seat.

@@ -22,6 +22,34 @@ fn learned(case: &LearnedCase, manner: Manner) -> Tensor<(usize, usize), f32, De
     tensor(&with_axes_reversed(&case.table, &[ms, h]), (h, ms)).permute::<_, Axes2<1, 0>>()
 }
 
+fn sinusoids_added(manner: Manner, case: &SinusoidCase, at: &Positions) -> Reply<Vec<f32>> {
+    let x = rows(&case.x, case.shape, manner);
+    if manner == Manner::Traced {
+        return Ok(add_sinusoids(x.leaky_trace(), at, case.base).map_err(refused)?.as_vec());
+    }
+    Ok(add_sinusoids(x, at, case.base).map_err(refused)?.as_vec())
+}
+
+fn learned_added(manner: Manner, case: &LearnedCase, at: &Positions) -> Reply<Vec<f32>> {
+    let (x, table) = (rows(&case.x, case.shape, manner), learned(case, manner));
+    if manner == Manner::Traced {
+        return Ok(add_learned_positions(x.leaky_trace(), &table, at).map_err(refused)?.as_vec());
+    }
+    Ok(add_learned_positions(x, &table, at).map_err(refused)?.as_vec())
+}
+
+fn learned_back(
+    manner: Manner,
+    case: &LearnedCase,
+    at: &Positions,
+    dy: &[f32],
+) -> Reply<LearnedGrads> {
+    let (x, table) = (rows(&case.x, case.shape, leaf_manner(manner)), learned(case, manner));
+    let call = || add_learned_positions(traced(&x, manner), &table, at).map_err(refused);
+    let mut grads = run_back(manner, dy, call)?;
+    Ok(LearnedGrads { dx: gradient(&mut grads, &x), dtable: gradient(&mut grads, &table) })
+}
+
 impl AbsolutePositions for Library {
     fn table(&self, hidden_size: usize, base: f64, positions: Range<usize>) -> Reply<Vec<f32>> {
         sinusoids(positions, hidden_size, base).map(narrow).map_err(refused)
@@ -44,12 +72,7 @@ impl AbsolutePositions for Library {
     }
 
     fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
-        let SinusoidCase { shape, base, offset, x } = case;
-        let x = rows(x, *shape, manner);
-        if manner == Manner::Traced {
-            return Ok(add_sinusoids(x.leaky_trace(), *offset, *base).map_err(refused)?.as_vec());
-        }
-        Ok(add_sinusoids(x, *offset, *base).map_err(refused)?.as_vec())
+        sinusoids_added(manner, case, &case.offset.into())
     }
 
     fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -73,12 +96,7 @@ impl AbsolutePositions for Library {
     }
 
     fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
-        let (x, table) = (rows(&case.x, case.shape, manner), learned(case, manner));
-        if manner == Manner::Traced {
-            let y = add_learned_positions(x.leaky_trace(), &table, case.offset);
-            return Ok(y.map_err(refused)?.as_vec());
-        }
-        Ok(add_learned_positions(x, &table, case.offset).map_err(refused)?.as_vec())
+        learned_added(manner, case, &case.offset.into())
     }
 
     fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
@@ -91,10 +109,34 @@ impl AbsolutePositions for Library {
         case: &LearnedCase,
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
-        let (x, table) = (rows(&case.x, case.shape, leaf_manner(manner)), learned(case, manner));
-        let call =
-            || add_learned_positions(traced(&x, manner), &table, case.offset).map_err(refused);
-        let mut grads = run_back(manner, dy, call)?;
-        Ok(LearnedGrads { dx: gradient(&mut grads, &x), dtable: gradient(&mut grads, &table) })
+        learned_back(manner, case, &case.offset.into(), dy)
+    }
+
+    fn add_sinusoids_at(
+        &self,
+        manner: Manner,
+        case: &SinusoidCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        sinusoids_added(manner, case, &positions(position_ids, case.shape[1], manner))
+    }
+
+    fn add_learned_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        learned_added(manner, case, &positions(position_ids, case.shape[1], manner))
+    }
+
+    fn learned_backward_at(
+        &self,
+        manner: Manner,
+        case: &LearnedCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
+        learned_back(manner, case, &positions(position_ids, case.shape[1], manner), dy)
     }
 }

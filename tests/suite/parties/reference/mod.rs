@@ -23,6 +23,7 @@ use crate::support::*;
 use contract::party::{Manner, Refusal, Reply};
 use contract::seam::with_axes_reversed;
 use quadrivium::Error;
+use quadrivium::position::Positions;
 use quadrivium::tensor::*;
 
 /// A seat for each component of the contract's registry.
@@ -98,6 +99,13 @@ fn ids_in(values: &[usize], [b, s]: [usize; 2], manner: Manner) -> Ids {
         Manner::Broadcast => ids(&values[..s], (s,)).broadcast_like::<_, Axis<0>>(&(b, s)),
         _ => ids(values, (b, s)),
     }
+}
+
+/// The positions of rows of `s` tokens, likewise; of one row, if their number is that of no rows. Each row has its own.
+fn positions(position_ids: &[usize], s: usize, manner: Manner) -> Positions {
+    let n = position_ids.len();
+    let shape = if n % s == 0 { [n / s, s] } else { [1, n] };
+    (&ids_in(position_ids, shape, leaf_manner(manner))).into()
 }
 
 type Rows = Tensor<(usize, usize, usize), f32, Dev>;

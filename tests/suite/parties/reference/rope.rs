@@ -104,10 +104,35 @@ impl<const HD: usize> Built<HD> {
     fn call<T: Tape<f32, Dev> + std::fmt::Debug>(
         &mut self,
         x: Heads<T>,
-        offset: usize,
+        positions: &Positions,
     ) -> Reply<Typed<HD, T>> {
         let x: Typed<HD, T> = x.realize::<(usize, usize, usize, Const<HD>)>();
-        self.0.try_forward_mut((x, offset)).map_err(refused)
+        self.0.try_forward_mut((x, positions)).map_err(refused)
+    }
+
+    fn turned(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        positions: &Positions,
+    ) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, manner);
+        match manner {
+            Manner::Traced => Ok(self.call(x.leaky_trace(), positions)?.as_vec()),
+            _ => Ok(self.call(x, positions)?.as_vec()),
+        }
+    }
+
+    fn turned_back(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        positions: &Positions,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let x = heads(case.shape, &case.x, manner);
+        let mut grads = run_back(manner, dy, || self.call(traced(&x, manner), positions))?;
+        Ok(gradient(&mut grads, &x))
     }
 }
 
@@ -117,11 +142,7 @@ impl<const HD: usize> RopeModule for Built<HD> {
     }
 
     fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
-        let x = heads(case.shape, &case.x, manner);
-        match manner {
-            Manner::Traced => Ok(self.call(x.leaky_trace(), case.offset)?.as_vec()),
-            _ => Ok(self.call(x, case.offset)?.as_vec()),
-        }
+        self.turned(manner, case, &case.offset.into())
     }
 
     fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -129,9 +150,26 @@ impl<const HD: usize> RopeModule for Built<HD> {
     }
 
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let x = heads(case.shape, &case.x, manner);
-        let mut grads = run_back(manner, dy, || self.call(traced(&x, manner), case.offset))?;
-        Ok(gradient(&mut grads, &x))
+        self.turned_back(manner, case, &case.offset.into(), dy)
+    }
+
+    fn forward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+    ) -> Reply<Vec<f32>> {
+        self.turned(manner, case, &positions(position_ids, case.shape[1], manner))
+    }
+
+    fn backward_at(
+        &mut self,
+        manner: Manner,
+        case: &RopeCase,
+        position_ids: &[usize],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.turned_back(manner, case, &positions(position_ids, case.shape[1], manner), dy)
     }
 
     fn state(&self) -> Reply<RopeState> {
