@@ -85,7 +85,7 @@ fn other_spellings_say_the_same() {
         rule["type"] = name.into();
         rule
     };
-    let same: [(Value, Value); 8] = [
+    let same: [(Value, Value); 9] = [
         // For each type of layers, as models with several types have it.
         (
             json!({"rope_parameters": {"full_attention": linear}}),
@@ -105,6 +105,11 @@ fn other_spellings_say_the_same() {
             json!({"rope_parameters": linear}),
         ),
         (json!({"rope_scaling": of("su")}), json!({"rope_scaling": of("longrope")})),
+        // The trained length counts for other rules.
+        (
+            json!({"original_max_position_embeddings": 16, "rope_parameters": linear}),
+            json!({"rope_parameters": linear}),
+        ),
         // Nothing is said.
         (json!({"rope_scaling": {}, "rope_parameters": null}), json!({})),
         (json!({"rope_scaling": {"type": "default"}}), json!({})),

@@ -133,6 +133,7 @@ fn settings_that_are_not_the_models_are_refused() {
         "`num_attention_heads` is 4 in the settings and 2 in the model, `num_key_value_heads` is 2 in the settings and 1 in \
          the model, `head_dim` is 4 in the settings and 8 in the model",
     );
+    refused(|c| c.hidden_size = 32, "`hidden_size` is 32 in the settings and 16 in the model");
     refused(
         |c| c.intermediate_size = 16,
         "`intermediate_size` is 16 in the settings and 24 in the model",
@@ -171,7 +172,7 @@ fn scaled(frequencies: error::Result<RotaryFrequencies>, positions: usize) -> Sc
 fn scaled_frequencies_are_written_as_what_they_are() {
     const BASE: f64 = 10_000.0;
     let llama3 = Llama3 { max_seq_len: 16, ..Llama3::default() };
-    let yarn = Yarn { factor: 4.0, max_seq_len: 16, ..Yarn::default() };
+    let yarn = Yarn { factor: 4.0, max_seq_len: 16, beta_fast: 16.0, ..Yarn::default() };
     let scalings = [
         (RotaryFrequencies::interpolated(8, BASE, 8.0), RopeScaling::Linear { factor: 8.0 }),
         (RotaryFrequencies::yarn(8, BASE, yarn), RopeScaling::Yarn(yarn)),
@@ -211,6 +212,24 @@ fn scaled_frequencies_are_written_as_what_they_are() {
         "`rope_scaling` is",
     );
     goes_there_and_back(&dynamic, &with(|c| c.rope_scaling = RopeScaling::Dynamic { factor: 2.0 }));
+
+    let rule = |long: f64, max_seq_len| LongRope {
+        short_factor: vec![1.0; 4],
+        long_factor: vec![long; 4],
+        max_seq_len,
+        factor: 4.0,
+        attention_factor: Some(1.0),
+    };
+    let by_length =
+        |long, trained| with(|c| c.rope_scaling = RopeScaling::LongRope(rule(long, trained)));
+    let long = by_length(2.0, 16);
+    let rope = LlamaRope::<8, _>::new(&dev(), long.rope().unwrap()).unwrap();
+    let model_of_two = model(42).with_position(|_| Ok(rope.clone()), NoPosition).unwrap();
+    goes_there_and_back(&model_of_two, &long);
+    refused(&model_of_two, &config(), "one with frequencies for all lengths in the settings");
+    refused(&model_of_two, &by_length(3.0, 16), "`rope_scaling` is one that turns plane 0 by ");
+    let words = "`original_max_position_embeddings` is 32 in the settings and 16 in the model";
+    refused(&model_of_two, &by_length(2.0, 32), words);
 
     // An NTK ratio is a larger theta, and a longer table.
     let ratio = drawn(NtkAwareRopeConfig { ratio: 4, max_seq_len: 16, ..plain(BASE) }, 1e-6, 42);
@@ -348,7 +367,7 @@ fn a_list_that_is_left_over_is_not_read() {
     // One that the library saves; then nothing of the old one is left, and all else is.
     for names in [&[one, two][..], &[one]] {
         old(names);
-        for name in ["tokenizer.json", "model-notes.safetensors", "generation_config.json"] {
+        for name in ["tokenizer.json", "model-1-of-2.safetensors", "generation_config.json"] {
             fs::write(folder.path().join(name), "mine").unwrap();
         }
         save_checkpoint(&model(3), &config(), folder.path()).unwrap();
@@ -359,7 +378,7 @@ fn a_list_that_is_left_over_is_not_read() {
         let mine = [
             "config.json",
             "generation_config.json",
-            "model-notes.safetensors",
+            "model-1-of-2.safetensors",
             "model.safetensors",
             "tokenizer.json",
         ];
@@ -397,6 +416,13 @@ fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
     fs::rename(at("config.json"), at(".config.json.old")).unwrap();
     save_checkpoint(&other, &with(|c| c.rope_theta = 500.0), folder.path()).unwrap();
     assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&other));
+    // A save that can't set both aside changes neither.
+    for name in [".config.json.old", ".model.safetensors.old"] {
+        fs::create_dir(at(name)).unwrap();
+        save_checkpoint(&model(1), &config(), folder.path()).unwrap_err();
+        fs::remove_dir(at(name)).unwrap();
+        assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&other));
+    }
 }
 
 /// A reader that has the settings of the old checkpoint does not compute the new weights by them.
@@ -463,8 +489,24 @@ fn settings_are_computed_or_refused() {
         ("quantization_config", json!({"bits": 4})),
         ("compression_config", json!({"format": "int"})),
         ("model_type", json!("granite")),
+        ("add_cross_attention", json!(true)),
+        ("lora_rank", json!(16)),
+        ("is_quantized", json!(true)),
+        ("moe_intermediate_size", json!(1408)),
+        ("expert_capacity", json!(64)),
+        ("use_mup", json!(true)),
+        ("rope_scale_after", json!(true)),
+        ("mrope_interleaved", json!(true)),
+        ("interleave_layers", json!(true)),
+        ("sliding_layers", json!(4)),
+        ("attention_window", json!(256)),
+        ("residual_scalar", json!(0.5)),
+        ("rotary_emb_base", json!(5000)),
+        ("logit_softcap", json!(30.0)),
+        ("ssm_multipliers", json!([0.5, 2.0])),
+        ("attn_temperature_tuning", json!(4)),
     ] {
-        let error = parse(name, &value).unwrap_err().to_string();
+        let error = parse(name, &value).expect_err(name).to_string();
         assert!(
             error.contains(&format!("`{name}` is {value}, and this crate computes")),
             "{error}"

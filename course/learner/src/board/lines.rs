@@ -412,14 +412,30 @@ mod tests {
         assert!(large.contains("ok      1.1") && !small.contains("ok      1.1"), "{small}");
     }
 
+    /// Where there is no room for all, the components that come after the one in work are shown, and not those before it.
+    #[test]
+    fn the_rows_go_to_what_comes_next() {
+        let workspace = Workspace::find().unwrap();
+        let first = |nth: usize| {
+            let of = COMPONENTS[nth].tasks().next().unwrap();
+            TASKS.iter().position(|task| task.number == of.number).unwrap()
+        };
+        let text = plain(&board(&view(first(6)), &workspace, 80, Some(30)));
+        let shown = |nth: usize| {
+            let heading = format!("{} {} ", nth + 1, COMPONENTS[nth].name);
+            text.lines().any(|line| line.starts_with(&heading))
+        };
+        assert!(shown(6) && shown(7) && !shown(0), "{text}");
+    }
+
     #[test]
     fn what_is_next_is_seen_on_a_small_screen() {
         let workspace = Workspace::find().unwrap();
         for done in 0..TASKS.len() {
             let mut view = view(done);
             view.grades.as_mut().unwrap().0[done].begun = false;
-            for height in [24, 40, 60] {
-                let lines = board(&view, &workspace, 80, Some(height));
+            for (width, height) in [(60, 24), (80, 24), (60, 40), (80, 60)] {
+                let lines = board(&view, &workspace, width, Some(height));
                 let text = plain(&lines);
                 assert!(lines.len() < height, "{height}: {text}");
                 assert!(text.contains(&format!("next       {}  ", TASKS[done].number)), "{text}");
@@ -431,12 +447,12 @@ mod tests {
     fn an_error_stands_below_the_last_grades() {
         let workspace = Workspace::find().unwrap();
         let mut view = view(1);
-        view.learn(Err(Error::Program { what: "cargo can't build", reason: "no".to_string() }));
+        let reason = "first\nsecond\nthird\nlast".to_string();
+        view.learn(Err(Error::Program { what: "cargo can't build", reason }));
         let text = plain(&board(&view, &workspace, 80, None));
-        assert!(
-            text.contains("error: cargo can't build") && text.contains("ok      1.1"),
-            "{text}"
-        );
+        for words in ["error: cargo can't build", "ok      1.1", "first", "last"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
     }
 
     use crate::error::Error;

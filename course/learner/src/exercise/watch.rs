@@ -143,6 +143,9 @@ mod tests {
         let older = std::fs::File::options().append(true).open(&file).unwrap();
         older.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         changed("an older file of the same size in its place");
+        std::fs::write(&file, "three").unwrap();
+        older.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        changed("another size at the same time");
         std::fs::create_dir(folder.path().join("norm")).unwrap();
         std::fs::write(folder.path().join("norm/parts.rs"), "").unwrap();
         changed("a file in a folder below");
