@@ -33,8 +33,8 @@ struct Equivalent {
     mutants: Vec<String>,
 }
 
-/// One in so many is graded if not all are.
-const SAMPLE: u64 = 346;
+/// One in so many is graded if not all are: a dozen, and the same ones as long as their words are.
+const SAMPLE: u64 = 1038;
 
 /// What a task came to: mutants that compile, of these caught, of the others equivalent.
 #[derive(Default)]
