@@ -40,8 +40,10 @@ impl Moved {
 
     fn lab(&self, arguments: &[&str]) -> Child {
         let root = self.folder.path();
-        let mut bwrap = Command::new("bwrap");
-        bwrap.args(["--dev-bind", "/", "/", "--tmpfs"]).arg(home().environment()).arg("--");
+        // What a script starts in the background ignores Ctrl-C, and so would all that it starts.
+        let mut bwrap = Command::new("env");
+        bwrap.args(["--default-signal=INT", "bwrap", "--dev-bind", "/", "/", "--tmpfs"]);
+        bwrap.arg(home().environment()).arg("--");
         bwrap.arg(root.join("target/author")).args(["lab", "norm", "--no-browser", "--port", "0"]);
         bwrap.args(arguments).env("QUADRIVIUM_ROOT", root);
         // A group of its own gets Ctrl-C, as in a terminal.
