@@ -178,6 +178,33 @@ pub enum CheckpointProblem {
         value: f64,
     },
 
+    /// A weight that the model's own type can't hold.
+    #[error(
+        "{name:?} has {} at place {place}, which is more than the model's float type can hold; read it into a model of a \
+         larger type, such as f32", Number(*value)
+    )]
+    TooLarge {
+        /// The tensor.
+        name: String,
+        /// The place in it, in its order in memory.
+        place: usize,
+        /// What stands there.
+        value: f64,
+    },
+
+    /// A weight of a model, such as one whose training diverged, that no reader takes.
+    #[error(
+        "{name:?} has {value} at place {place}, and no reader takes a weight that is not finite; save a model whose weights are"
+    )]
+    Diverged {
+        /// The tensor.
+        name: String,
+        /// The place in it, in its order in memory.
+        place: usize,
+        /// What stands there.
+        value: f64,
+    },
+
     /// A file that is not what its ending says.
     #[error("it is no whole .safetensors file ({0}); fetch it again")]
     NotSafetensors(String),

@@ -200,7 +200,7 @@ fn position_ids_that_do_not_fit_are_refused() {
     let unlimited = NtkAwareRope::<8, Dev>::new(&dev, Default::default()).unwrap();
     let dynamic = DynamicNtkRope::<8, Dev>::new(&dev, Default::default()).unwrap();
     let learnable = LearnableRope::<8, f32, Dev>::new(&dev, Default::default()).unwrap();
-    for shape in [(1, 4), (4, 1), (2, 3), (1, 2)] {
+    for shape in [(1, 4), (4, 1), (2, 3), (1, 2), (0, 0), (2, 0), (0, 2)] {
         let wrong = ids(&vec![0; shape.0 * shape.1], shape);
         let refused = Error::Shape {
             name: "position_ids",
