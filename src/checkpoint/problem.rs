@@ -1,5 +1,7 @@
 //! What can be wrong with a checkpoint.
 
+use crate::error::Number;
+
 /// Why a checkpoint was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
