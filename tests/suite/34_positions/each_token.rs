@@ -2,6 +2,7 @@
 
 use super::{MS, Model, plain};
 use crate::support::*;
+use quadrivium::model::{LlamaRope, LlamaRopeConfig};
 use quadrivium::pos_emb::*;
 use quadrivium::position::*;
 use quadrivium::rope::Layout;
@@ -195,6 +196,13 @@ fn position_ids_that_do_not_fit_are_refused() {
     let plain = ScaledRopeConfig::new(RotaryFrequencies::plain(8, 10_000.0).unwrap(), 16);
     let scaled = ScaledRope::<8, Dev>::new(&dev, plain).unwrap();
     assert_eq!(scaled.try_forward((heads(), &far)).unwrap_err(), past);
+
+    // Of two rules, beside a text that the shorter one turns.
+    let of = |ms| ScaledRopeConfig::new(RotaryFrequencies::plain(8, 10_000.0).unwrap(), ms);
+    let two = LlamaRopeConfig::Long { short: of(4), long: of(16) };
+    let two = LlamaRope::<8, Dev>::new(&dev, two).unwrap();
+    let error = two.on_heads(heads(), &Positions::from(&far)).unwrap_err();
+    assert_eq!(error, Error::PositionId { id: 16, batch: 1, token: 0, rows: 16 });
 
     // Another shape, and numbers that no table can have.
     let unlimited = NtkAwareRope::<8, Dev>::new(&dev, Default::default()).unwrap();
