@@ -21,7 +21,9 @@ pub enum CheckpointProblem {
     Json(String),
 
     /// A setting that must be there.
-    #[error("`{name}` is missing, and without it the model can't be computed")]
+    #[error(
+        "`{name}` is missing, and without it the model can't be computed; add it, with the value of the model's paper or card"
+    )]
     MissingSetting {
         /// Its name in the file.
         name: String,
@@ -64,7 +66,7 @@ pub enum CheckpointProblem {
 
     /// A setting whose meaning this crate does not compute.
     #[error(
-        "`{name}` is {got}, and this crate computes {supported} only: its results would be others"
+        "`{name}` is {got}, and this crate computes {supported}: its results would be those of another model"
     )]
     Unsupported {
         /// Its name in the file.
@@ -118,14 +120,17 @@ pub enum CheckpointProblem {
     Changed,
 
     /// A tensor that the model needs.
-    #[error("no tensor is called {name:?}, and the model needs it")]
+    #[error("no tensor is called {name:?}, and the model needs it; {}", remedy_of_missing(name))]
     MissingTensor {
         /// Its name.
         name: String,
     },
 
     /// A tensor that the model does not have.
-    #[error("the tensor {name:?} has no place in the model: it would be left out of every result")]
+    #[error(
+        "the tensor {name:?} has no place in the model: it would be left out of every result; {}",
+        remedy_of_unknown(name)
+    )]
     UnknownTensor {
         /// Its name.
         name: String,
@@ -148,7 +153,9 @@ pub enum CheckpointProblem {
     },
 
     /// A tensor of another shape.
-    #[error("{name:?} has shape {got:?}, expected {expected:?}")]
+    #[error(
+        "{name:?} has shape {got:?}, expected {expected:?} by the sizes in config.json; correct those, or fetch both again"
+    )]
     Shape {
         /// Its name.
         name: String,
@@ -228,6 +235,26 @@ pub struct SizeDiffers {
     pub in_type: String,
     /// Its value in the file.
     pub in_file: String,
+}
+
+fn remedy_of_missing(name: &str) -> &'static str {
+    match name {
+        "lm_head.weight" => {
+            "where the output is the table once more, `tie_word_embeddings` must be true in config.json"
+        }
+        _ => "fetch all files again, or correct `num_hidden_layers`",
+    }
+}
+
+fn remedy_of_unknown(name: &str) -> &'static str {
+    let bare = ["embed_tokens.", "layers.", "norm."];
+    if bare.iter().any(|part| name.starts_with(part)) {
+        "a checkpoint of a model without its output has no \"model.\" before its names: save it with the output"
+    } else if name.ends_with(".bias") {
+        "models with biases are not computed here"
+    } else {
+        "take it out of the file if it changes nothing"
+    }
 }
 
 fn listed(differences: &[SizeDiffers]) -> String {
