@@ -84,10 +84,18 @@ fn flat<'j>(
     let Value::Object(rope) = value else {
         return Err(config.refuse(place, "an object", value));
     };
-    let of_types = rope.iter().filter_map(|(kind, value)| {
-        value.as_object().map(|rope| (format!("{place}.{kind}"), rope))
-    });
-    let of_types: Vec<_> = of_types.collect();
+    let mut of_types = Vec::new();
+    for (kind, value) in rope.iter().filter(|(_, value)| value.is_object()) {
+        if !kind.ends_with("_attention") {
+            let name = format!("{place}.{kind}");
+            return Err(config.refuse(
+                &name,
+                "a setting, or of a type of layers such as `full_attention`",
+                value,
+            ));
+        }
+        of_types.extend(value.as_object().map(|rope| (format!("{place}.{kind}"), rope)));
+    }
     let said = rope.values().filter(|value| !value.is_null()).count();
     match of_types.len() {
         _ if said == 0 => Ok(Vec::new()),
