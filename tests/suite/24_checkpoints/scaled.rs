@@ -92,7 +92,7 @@ fn other_spellings_say_the_same() {
             json!({"rope_parameters": linear}),
         ),
         (
-            json!({"rope_parameters": {"full_attention": linear, "other": linear}}),
+            json!({"rope_parameters": {"full_attention": linear, "chunked_attention": linear}}),
             json!({"rope_parameters": linear}),
         ),
         (
