@@ -168,9 +168,9 @@ pub enum Error {
 
     /// A call past the table of a module that refuses it.
     #[error(
-        "the call ends at position {end}, but the table has {cached_len} positions, and the module refuses to go \
-         further: with other frequencies there, keys that were turned before would no longer fit; choose a longer \
-         table (a larger max_position, or max_seq_len or ratio), or PastCache::Rescale where the module has it"
+        "the call ends at position {end}, but the table has {cached_len} positions; choose a longer table \
+         (max_position_embeddings in a config.json, max_position, or max_seq_len or ratio), or PastCache::Rescale where \
+         the module has it and no keys are kept"
     )]
     PastCache {
         /// `offset + s`.

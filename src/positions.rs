@@ -56,7 +56,10 @@ impl From<&Positions> for Positions {
 
 impl<B: Dim, S: Dim, D: Storage<usize>> From<&Tensor<(B, S), usize, D>> for Positions {
     fn from(position_ids: &Tensor<(B, S), usize, D>) -> Self {
-        Self(Kind::Each(position_ids.shape().concrete(), position_ids.as_vec().into()))
+        let shape = *position_ids.shape();
+        // dfdx has no vector of a tensor without elements.
+        let ids = if shape.num_elements() == 0 { Vec::new() } else { position_ids.as_vec() };
+        Self(Kind::Each(shape.concrete(), ids.into()))
     }
 }
 

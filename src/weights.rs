@@ -241,7 +241,7 @@ pub(crate) fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 pub(crate) enum Unread {
     /// They are of this type.
     Type(String),
-    /// One of them is no number in the type that it becomes.
+    /// One of them is no number in the type that it becomes, and perhaps one in its own.
     NotFinite { place: usize, value: f64 },
 }
 

@@ -60,9 +60,11 @@ impl<W> Rows<W> {
     /// Those of some positions, if they are there.
     fn of(&self, positions: &Range<usize>, hidden_size: usize) -> Option<&[W]> {
         let within = self.positions.start <= positions.start && positions.end <= self.positions.end;
-        let first = positions.start.checked_sub(self.positions.start)? * hidden_size;
-        let len = positions.len() * hidden_size;
-        (within && self.hidden_size == hidden_size).then(|| &self.table[first..][..len])
+        if !within || self.hidden_size != hidden_size {
+            return None;
+        }
+        let first = (positions.start - self.positions.start) * hidden_size;
+        Some(&self.table[first..][..positions.len() * hidden_size])
     }
 }
 

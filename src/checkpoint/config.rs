@@ -40,34 +40,47 @@ pub struct CheckpointConfig {
 /// Parts of the names of settings that change what a model computes, and are no Llama's. One of them is refused unless its
 /// value says that there is nothing of the kind, so that a multiplier or a bias that nobody has thought of here is not
 /// ignored. What other names say is about training, or about programs, and may stand there.
-const COMPUTES: [&str; 23] = [
+const COMPUTES: [&str; 36] = [
     "alibi",
     "bias",
     "bidirectional",
+    "cap",
     "chunk",
     "clip",
     "compression",
     "cross",
+    "encoder",
     "expert",
     "experts",
+    "global",
     "interleave",
     "interleaved",
+    "layernorm",
+    "local",
     "lora",
+    "moe",
+    "mup",
+    "norm",
+    "normalization",
+    "normalize",
+    "parallel",
+    "prefix",
     "qk",
     "quantization",
     "quantized",
     "rope",
     "rotary",
+    "sink",
+    "sinks",
     "sliding",
     "softcap",
     "softcapping",
+    "theta",
     "window",
-    "moe",
-    "mup",
 ];
 /// The same for factors, of which 1 changes nothing.
-const MULTIPLIES: [&str; 6] =
-    ["multiplier", "multipliers", "scale", "scaling", "scalar", "temperature_tuning"];
+const MULTIPLIES: [&str; 7] =
+    ["factor", "multiplier", "multipliers", "scale", "scaling", "scalar", "temperature_tuning"];
 
 impl CheckpointConfig {
     /// Reads the text of a `config.json`.
@@ -170,7 +183,19 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
         match name.as_str() {
             // Read elsewhere.
             "rope_theta" | "rope_scaling" | "rope_parameters" => {}
-            "hidden_act" | "hidden_activation" | "activation_function" => {
+            // What Llamas of another task have, such as a head that classifies, is missed among the tensors.
+            "architectures" => {
+                let llama =
+                    |name: &Value| name.as_str().is_some_and(|name| name.starts_with("Llama"));
+                if !value.as_array().is_some_and(|names| names.iter().all(llama)) {
+                    return refuse("\"LlamaForCausalLM\"");
+                }
+            }
+            "hidden_act"
+            | "hidden_activation"
+            | "activation_function"
+            | "activation"
+            | "act_fn" => {
                 if !one_of(&["silu", "swish"]) {
                     return refuse("\"silu\"");
                 }
@@ -180,13 +205,22 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
                     return refuse("\"rope\"");
                 }
             }
-            "is_causal" if value != &Value::Bool(true) => return refuse("true"),
+            "is_causal" | "causal" if value != &Value::Bool(true) => return refuse("true"),
             "layer_types" => {
                 let full = |kind: &Value| kind == "full_attention";
-                if !value.as_array().is_some_and(|kinds| kinds.iter().all(full)) {
-                    return refuse("\"full_attention\" in all layers");
+                let layers = settings.get("num_hidden_layers").and_then(Value::as_u64);
+                let all = |kinds: &Vec<Value>| {
+                    kinds.iter().all(full)
+                        && layers.is_none_or(|layers| layers == kinds.len() as u64)
+                };
+                if !value.as_array().is_some_and(all) {
+                    return refuse("\"full_attention\" once for each layer");
                 }
             }
+            "no_rope_layers"
+                if value.as_array().is_some_and(|all| all.iter().all(|has| has == 1)) => {}
+            "v_head_dim" | "head_size" if value != head_dim => return refuse("head_dim"),
+            "rms_norm_eps" => {}
             // The scores' factor, or the number whose root it divides by.
             "attention_multiplier" if near(value, 1.0 / root) => {}
             "query_pre_attn_scalar" if near(value, head_dim as f64) => {}

@@ -184,6 +184,9 @@ fn one<F: Float>(
     }
     nearest(tensor).map_err(|unread| match unread {
         Unread::Type(got) => Problem::FloatType { name: name.into(), got },
+        Unread::NotFinite { place, value } if value.is_finite() => {
+            Problem::TooLarge { name: name.into(), place, value }
+        }
         Unread::NotFinite { place, value } => {
             Problem::NotFinite { name: name.into(), place, value }
         }

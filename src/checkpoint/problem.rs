@@ -1,5 +1,7 @@
 //! What can be wrong with a checkpoint.
 
+use crate::error::Number;
+
 /// Why a checkpoint was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -19,7 +21,9 @@ pub enum CheckpointProblem {
     Json(String),
 
     /// A setting that must be there.
-    #[error("`{name}` is missing, and without it the model can't be computed")]
+    #[error(
+        "`{name}` is missing, and without it the model can't be computed; add it, with the value of the model's paper or card"
+    )]
     MissingSetting {
         /// Its name in the file.
         name: String,
@@ -62,7 +66,7 @@ pub enum CheckpointProblem {
 
     /// A setting whose meaning this crate does not compute.
     #[error(
-        "`{name}` is {got}, and this crate computes {supported} only: its results would be others"
+        "`{name}` is {got}, and this crate computes {supported}: its results would be those of another model"
     )]
     Unsupported {
         /// Its name in the file.
@@ -116,14 +120,17 @@ pub enum CheckpointProblem {
     Changed,
 
     /// A tensor that the model needs.
-    #[error("no tensor is called {name:?}, and the model needs it")]
+    #[error("no tensor is called {name:?}, and the model needs it; {}", remedy_of_missing(name))]
     MissingTensor {
         /// Its name.
         name: String,
     },
 
     /// A tensor that the model does not have.
-    #[error("the tensor {name:?} has no place in the model: it would be left out of every result")]
+    #[error(
+        "the tensor {name:?} has no place in the model: it would be left out of every result; {}",
+        remedy_of_unknown(name)
+    )]
     UnknownTensor {
         /// Its name.
         name: String,
@@ -146,7 +153,9 @@ pub enum CheckpointProblem {
     },
 
     /// A tensor of another shape.
-    #[error("{name:?} has shape {got:?}, expected {expected:?}")]
+    #[error(
+        "{name:?} has shape {got:?}, expected {expected:?} by the sizes in config.json; correct those, or fetch both again"
+    )]
     Shape {
         /// Its name.
         name: String,
@@ -178,6 +187,33 @@ pub enum CheckpointProblem {
         value: f64,
     },
 
+    /// A weight that the model's own type can't hold.
+    #[error(
+        "{name:?} has {} at place {place}, which is more than the model's float type can hold; read it into a model of a \
+         larger type, such as f32", Number(*value)
+    )]
+    TooLarge {
+        /// The tensor.
+        name: String,
+        /// The place in it, in its order in memory.
+        place: usize,
+        /// What stands there.
+        value: f64,
+    },
+
+    /// A weight of a model, such as one whose training diverged, that no reader takes.
+    #[error(
+        "{name:?} has {value} at place {place}, and no reader takes a weight that is not finite; save a model whose weights are"
+    )]
+    Diverged {
+        /// The tensor.
+        name: String,
+        /// The place in it, in its order in memory.
+        place: usize,
+        /// What stands there.
+        value: f64,
+    },
+
     /// A file that is not what its ending says.
     #[error("it is no whole .safetensors file ({0}); fetch it again")]
     NotSafetensors(String),
@@ -199,6 +235,26 @@ pub struct SizeDiffers {
     pub in_type: String,
     /// Its value in the file.
     pub in_file: String,
+}
+
+fn remedy_of_missing(name: &str) -> &'static str {
+    match name {
+        "lm_head.weight" => {
+            "where the output is the table once more, `tie_word_embeddings` must be true in config.json"
+        }
+        _ => "fetch all files again, or correct `num_hidden_layers`",
+    }
+}
+
+fn remedy_of_unknown(name: &str) -> &'static str {
+    let bare = ["embed_tokens.", "layers.", "norm."];
+    if bare.iter().any(|part| name.starts_with(part)) {
+        "a checkpoint of a model without its output has no \"model.\" before its names: save it with the output"
+    } else if name.ends_with(".bias") {
+        "models with biases are not computed here"
+    } else {
+        "take it out of the file if it changes nothing"
+    }
 }
 
 fn listed(differences: &[SizeDiffers]) -> String {

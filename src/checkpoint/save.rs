@@ -71,14 +71,16 @@ impl CheckpointConfig {
 /// another model is yours to replace.
 ///
 /// What the settings say is compared with the model, so that a reader computes what the model does: sizes, the norms' eps,
-/// RoPE's base, scaling and length. Only `eos_token_id` is not the model's to know.
+/// RoPE's base, scaling and length. Only `eos_token_id` is not the model's to know. No `config.json` says what happens past
+/// `max_position_embeddings`: a model that takes another NTK ratio there ([`PastCache::Rescale`](crate::pos_emb::PastCache)) is
+/// the same as its file up to there, and a reader of the file refuses more.
 ///
 /// Both files are written whole before the first is put in its place, and meanwhile there is no `config.json`. So at any
 /// moment, also after a save that was killed, there is the one checkpoint or the other, or none, and never a mixture. (Two
 /// saves into one folder at the same time may leave one: that is yours to prevent.)
 ///
 /// # Errors
-/// A model that is not of these settings, each that differs named; one with a part that no Llama has; settings that no
+/// A model that is not of these settings, each that differs named; one with a part that no Llama has; a weight that is not finite; settings that no
 /// `config.json` can hold, a norm's eps that is no number for one; a file that can't be written. Then the folder is as it was.
 pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLlama>(
     module: &M,
@@ -86,10 +88,10 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     folder: impl AsRef<Path>,
 ) -> Result<()> {
     let folder = folder.as_ref();
-    let mut found = Shapes(BTreeMap::new());
+    let mut found = Shapes { shapes: BTreeMap::new(), diverged: None };
     M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut found })?;
     // More blocks than tensors: their names alone might fill the memory.
-    if config.num_hidden_layers > found.0.len() {
+    if config.num_hidden_layers > found.shapes.len() {
         let name = format!("model.layers.{}.input_layernorm.weight", config.num_hidden_layers - 1);
         return Err(refuse(folder, CheckpointProblem::MissingTensor { name }));
     }
@@ -104,7 +106,7 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     let wanted = tensors_of(config);
     for (name, expected) in &wanted {
         let (name, expected) = (name.clone(), expected.clone());
-        match found.0.remove(&name) {
+        match found.shapes.remove(&name) {
             Some(got) if got == expected => {}
             None => return Err(refuse(folder, CheckpointProblem::MissingTensor { name })),
             Some(got) => {
@@ -112,8 +114,11 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
             }
         }
     }
-    if let Some((name, _)) = found.0.pop_first() {
+    if let Some((name, _)) = found.shapes.pop_first() {
         return Err(refuse(folder, CheckpointProblem::UnknownTensor { name }));
+    }
+    if let Some(problem) = found.diverged {
+        return Err(refuse(folder, problem));
     }
     let weights = NewFile::write(&weights, &bytes_of(module, &weights)?)?;
     let new = NewFile::write(&file, json.as_bytes())?;
@@ -129,10 +134,13 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     remove_shards(folder).map_err(problem)
 }
 
-/// The shape of each tensor.
-struct Shapes(BTreeMap<String, Vec<usize>>);
+/// The shape of each tensor, and the first weight that is not finite.
+struct Shapes {
+    shapes: BTreeMap<String, Vec<usize>>,
+    diverged: Option<CheckpointProblem>,
+}
 
-impl<F: Dtype, D: Device<F>> TensorVisitor<F, D> for Shapes {
+impl<F: Stored, D: Device<F>> TensorVisitor<F, D> for Shapes {
     type Viewer = (ViewTensorRef, ViewTensorName);
     type Err = crate::Error;
     type E2 = F;
@@ -143,7 +151,15 @@ impl<F: Dtype, D: Device<F>> TensorVisitor<F, D> for Shapes {
         _: TensorOptions<S, F, D>,
         (tensor, name): (&Tensor<S, F, D>, String),
     ) -> Result<Option<Tensor<S, F, D>>> {
-        self.0.insert(name, tensor.shape().concrete().into());
+        if self.diverged.is_none() && tensor.shape().num_elements() > 0 {
+            let values = tensor.as_vec();
+            if let Some(place) = values.iter().position(|x| !x.is_finite()) {
+                let value = values[place].to_f64().unwrap_or(f64::NAN);
+                self.diverged =
+                    Some(CheckpointProblem::Diverged { name: name.clone(), place, value });
+            }
+        }
+        self.shapes.insert(name, tensor.shape().concrete().into());
         Ok(None)
     }
 }

@@ -84,10 +84,18 @@ fn flat<'j>(
     let Value::Object(rope) = value else {
         return Err(config.refuse(place, "an object", value));
     };
-    let of_types = rope.iter().filter_map(|(kind, value)| {
-        value.as_object().map(|rope| (format!("{place}.{kind}"), rope))
-    });
-    let of_types: Vec<_> = of_types.collect();
+    let mut of_types = Vec::new();
+    for (kind, value) in rope.iter().filter(|(_, value)| value.is_object()) {
+        if !kind.ends_with("_attention") {
+            let name = format!("{place}.{kind}");
+            return Err(config.refuse(
+                &name,
+                "a setting, or of a type of layers such as `full_attention`",
+                value,
+            ));
+        }
+        of_types.extend(value.as_object().map(|rope| (format!("{place}.{kind}"), rope)));
+    }
     let said = rope.values().filter(|value| !value.is_null()).count();
     match of_types.len() {
         _ if said == 0 => Ok(Vec::new()),
@@ -129,13 +137,20 @@ fn one(rope: &Settings, config: &Settings, positions: usize) -> std::result::Res
             "partial_rotary_factor" => return Err(rope.unsupported(name, "1", value)),
             own_name if own.contains(&own_name) => {}
             _ => {
-                let rule = format!("absent where `rope_type` is {rule:?} or missing");
+                let rule = match rope.get("rope_type").or(rope.get("type")) {
+                    Some(_) => format!("absent where `rope_type` is {rule:?}"),
+                    None => "absent where there is no `rope_type`".to_string(),
+                };
                 return Err(rope.refuse(name, rule, value));
             }
         }
     }
     let trained = trained(rope, config, positions)?;
     let by_length = positions as f64 / trained as f64;
+    if matches!(rule, "yarn" | "longrope") && by_length < 1.0 && rope.get("factor").is_none() {
+        let rule = "at most `max_position_embeddings` where there is no `factor`";
+        return Err(rope.refuse("original_max_position_embeddings", rule, &trained.into()));
+    }
     let scaling = match rule {
         "linear" => RopeScaling::Linear { factor: rope.number("factor")? },
         "dynamic" => RopeScaling::Dynamic { factor: rope.number("factor")? },

@@ -259,9 +259,9 @@ fn a_module_may_refuse_a_call_past_its_cache() {
     assert_eq!(error, Error::PastCache { end: 13, cached_len: 12 });
     assert_eq!(
         error.to_string(),
-        "the call ends at position 13, but the table has 12 positions, and the module refuses to go further: with \
-         other frequencies there, keys that were turned before would no longer fit; choose a longer table (a larger \
-         max_position, or max_seq_len or ratio), or PastCache::Rescale where the module has it"
+        "the call ends at position 13, but the table has 12 positions; choose a longer table \
+         (max_position_embeddings in a config.json, max_position, or max_seq_len or ratio), or PastCache::Rescale where \
+         the module has it and no keys are kept"
     );
     assert_eq!(rope.try_forward_mut((wave(), 10)).unwrap_err(), error);
     assert_eq!(rope.rows(&dev(), 12..13).unwrap_err(), error);

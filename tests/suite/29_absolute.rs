@@ -167,6 +167,13 @@ fn what_sinusoids_refuse() {
     assert!(odd.to_string().starts_with("hidden_size must be even and at least 2"), "{odd}");
     let far = Sinusoidal::default().try_forward((tokens(1, 2, 1.0), usize::MAX)).unwrap_err();
     assert_eq!(far, Error::PositionOverflow { offset: usize::MAX, length: 2 });
+    // Also where rows of an earlier call are kept.
+    let used = Sinusoidal::default();
+    used.try_forward((tokens(1, 2, 1.0), 0)).unwrap();
+    for far in [1 << 53, 1 << 62, usize::MAX - 2] {
+        let error = used.try_forward((tokens(1, 2, 1.0), far)).unwrap_err();
+        assert_eq!(error, Sinusoidal::default().try_forward((tokens(1, 2, 1.0), far)).unwrap_err());
+    }
     let empty: Tokens<f64> = dev().zeros_like(&(1, 0, Const));
     let error = Sinusoidal::default().try_forward((empty, 0)).unwrap_err();
     assert!(matches!(error, Error::Empty { .. }));

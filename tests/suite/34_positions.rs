@@ -354,6 +354,26 @@ fn padding_that_does_not_fit_is_refused() {
     assert!(LlamaCache::<NKV, HD, L, f64, Dev>::with_padding(8, vec![0, 8]).is_err());
 }
 
+/// What the first block has taken in is taken back if the second one refuses.
+#[test]
+fn a_call_that_the_last_block_refuses_changes_no_cache() {
+    let rope = |nth: usize| {
+        let (max_seq_len, past_cache) = (MS - 4 * nth, PastCache::Refuse);
+        let config = NtkAwareRopeConfig { max_seq_len, past_cache, ..Default::default() };
+        NtkAwareRope::<HD, _>::new(&dev(), config)
+    };
+    let model = plain().with_position(rope, NoPosition).unwrap();
+    let (mut cache, tokens) = (LlamaCache::new(MS), text(MS, 1));
+    let piece = |first: usize, s: usize| ids(&tokens[first..first + s], (1usize, s));
+    model.try_decode(piece(0, 3), &mut cache).unwrap();
+    let refused = model.try_decode(piece(3, 2), &mut cache).unwrap_err();
+    assert_eq!(refused, Error::PastCache { end: 5, cached_len: 4 });
+    assert_eq!(cache.positions(), 3);
+    let got = model.try_decode(piece(3, 1), &mut cache).unwrap().as_vec();
+    let want = model.try_forward(piece(0, 4)).unwrap().as_vec();
+    assert_within(&got, &want[3 * V..], |_| 1e-12);
+}
+
 /// On a CPU, texts of more than the few tokens that go key by key have the same bits in any row: what is hidden adds zeros.
 #[test]
 #[cfg(not(feature = "cuda"))]

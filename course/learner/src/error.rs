@@ -62,6 +62,10 @@ pub enum Error {
         reason: String,
     },
 
+    /// A file was saved while it was graded, so the grades would be those of another text.
+    #[error("a file was saved meanwhile; grade again")]
+    Saved,
+
     /// The learner's code does not compile.
     #[error("{0}")]
     DoesNotCompile(Box<CompileError>),

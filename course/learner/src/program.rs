@@ -77,8 +77,12 @@ pub fn listen(stderr: Option<impl std::io::Read>, progress: Progress<'_>) -> Str
     let mut said = Vec::new();
     for line in stderr.into_iter().flat_map(|err| BufReader::new(err).lines()) {
         let Ok(line) = line else { break };
-        // `Compiling exercises v0.1.0 (/a/long/path)`
-        progress(line.trim().split(" (").next().unwrap_or_default());
+        progress(match line.trim().split(" (").next().unwrap_or_default() {
+            line if line.contains("waiting for file lock") => {
+                "waiting: something else of the course is being built"
+            }
+            line => line, // `Compiling exercises v0.1.0 (/a/long/path)`
+        });
         if line.starts_with("error") || !said.is_empty() {
             said.push(line);
         }

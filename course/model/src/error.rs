@@ -98,6 +98,15 @@ pub enum Error {
         path: String,
     },
 
+    /// A folder for a run, with a model in it that is no run's.
+    #[error(
+        "{path} holds a model itself, and whoever reads {path} gets that one and not the run's; choose another folder with --out"
+    )]
+    HoldsModel {
+        /// The folder.
+        path: String,
+    },
+
     /// A folder without a model in it.
     #[error(
         "there is no model in {path}: a folder of a run, or one with config.json, model.safetensors and \

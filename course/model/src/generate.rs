@@ -124,6 +124,13 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
         let (made, steps) = (thousands(step), thousands(settings.steps));
         eprintln!("  The run of this model has made {made} of {steps} steps.");
     }
+    let positions = writer.positions();
+    if prompt.len() > positions {
+        let (given, positions) = (thousands(prompt.len()), thousands(positions));
+        eprintln!(
+            "  The prompt has {given} tokens. The model sees {positions} at once, so it goes on from the last of them."
+        );
+    }
     let rows = checkpoint.config().vocab_size;
     if tokens.len() < rows {
         let (without, rows) = (thousands(rows - tokens.len()), thousands(rows));

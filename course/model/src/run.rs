@@ -99,8 +99,12 @@ impl Run {
     /// Takes a folder, which is made if it is not there.
     ///
     /// # Errors
-    /// A folder that can't be made, or in which another process trains.
+    /// A folder that can't be made, in which another process trains, or that holds a model itself: that would be read in place
+    /// of the run's.
     pub fn open(folder: &Path) -> Result<Self> {
+        if folder.join("config.json").is_file() {
+            return Err(Error::HoldsModel { path: shown(folder) });
+        }
         fs::create_dir_all(folder).map_err(|e| Error::write(folder, e))?;
         // The system lets go of the lock when the process ends, however it ends.
         let lock = lockable(folder).map_err(|e| Error::write(folder, e))?;

@@ -544,3 +544,27 @@ fn models_that_can_not_be_used() {
     attention("a q z", "text", "can't write text");
     refused(&folder, &["eval", "--text", "none", "--model", "run"], "can't read none");
 }
+
+/// It would be read in place of the run's, and so nothing would show what was trained.
+#[test]
+fn a_folder_with_a_model_is_none_for_a_run() {
+    let folder = folder("with-a-model");
+    let checkpoint = foreign(&folder);
+    fs::write(folder.join("text"), TEXT).unwrap();
+    for more in [&[][..], &["--anew"]] {
+        let out = checkpoint.to_str().unwrap();
+        let train = [&["train", "--text", "text", "--out", out][..], more].concat();
+        refused(&folder, &train, "holds a model itself");
+    }
+}
+
+/// The beginning of a long prompt is out of the model's sight.
+#[test]
+fn a_prompt_that_is_too_long_is_told() {
+    let folder = folder("long-prompts");
+    foreign(&folder);
+    let [_, notes] = works(&folder, USES[0]);
+    assert!(!notes.contains("sees"), "{notes}");
+    let [_, notes] = works(&folder, &["generate", "--prompt", &TEXT[..4000], "--model", "run"]);
+    assert!(notes.contains("so it goes on from the last of them"), "{notes}");
+}

@@ -432,6 +432,8 @@ fn a_save_is_graded_also_during_a_run() {
     let scratch = Scratch::with_starters();
     let norm = norm();
     let mut command = scratch.command(&["check", "1.1", "--watch"]);
+    // No limit ends a loop here.
+    command.env("QUADRIVIUM_SECONDS", "1000000");
     let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
     let mut watcher = Running(command.spawn().unwrap());
     let printed = BufReader::new(watcher.0.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -458,6 +460,31 @@ fn a_save_is_graded_also_during_a_run() {
     // The first save is graded too if the compiler was quicker.
     let passed = (0..3).any(|_| verdict().starts_with("  ok"));
     assert!(passed, "the second save was not graded");
+
+    // A save ends the run before it, and the process of each of its tasks.
+    let id = scratch.file("target-id");
+    let _ = std::fs::remove_file(&id);
+    let told = format!("std::fs::write({id:?}, std::process::id().to_string()).unwrap();");
+    save(&format!("    {told}\n    loop {{}}\n"));
+    let within = |what: &str, done: &dyn Fn() -> bool| {
+        let begun = (0..6000).any(|_| {
+            done() || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        });
+        assert!(begun, "{what}");
+    };
+    let process = || std::fs::read_to_string(&id).ok().filter(|id| !id.is_empty());
+    within("the loop begins", &|| process().is_some());
+    save(&norm.solution_region("norm/uniform").unwrap());
+    assert!(verdict().starts_with("  ok"));
+    let stat = format!("/proc/{}/stat", process().unwrap());
+    // Nobody may have asked how it ended.
+    within("the loop ends", &|| {
+        std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
+    });
+    std::fs::remove_file(id).unwrap();
 }
 
 /// A clone that git has given Windows' line ends, as it could before `.gitattributes` forbade it.

@@ -133,3 +133,50 @@ fn what_proptest_says_by_itself_is_not_in_a_report() {
     assert!(said.out.contains("my own line"), "{said:#?}");
     assert!(!said.out.contains("proptest:"), "{said:#?}");
 }
+
+/// dfdx compares two names there, and says no more.
+#[test]
+fn a_tensor_on_both_sides_is_told_in_plain_words() {
+    let scratch = Scratch::with_solutions();
+    let square = "x.with_empty_tape().square()";
+    scratch.change(NORM, square, "x.with_empty_tape() * x.with_empty_tape()");
+    let said = scratch.run(&["check", "1.2", "1.3"]).ends_with(1);
+    let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("as in `x * x`: write `x.square()` (dfdx-0.13"), "{said:#?}");
+}
+
+#[test]
+fn what_grows_or_waits_without_end_is_not_called_a_loop() {
+    let scratch = Scratch::with_solutions();
+    let begin = "    // task norm/uniform: begin\n";
+    for (code, words) in [
+        (
+            "let mut all = Vec::new(); loop { all.push(vec![1u8; 1 << 26]); }",
+            "it took more than 2 GiB",
+        ),
+        (
+            "loop { std::thread::sleep(std::time::Duration::from_secs(1)); }",
+            "Does it wait for something",
+        ),
+        ("loop {}", "Is there a loop that does not end?"),
+    ] {
+        scratch.change(NORM, begin, &format!("{begin}    {code}\n"));
+        let mut check = scratch.command(&["check", "norm/uniform"]);
+        let said = Said::new(check.env("QUADRIVIUM_SECONDS", "3").output().unwrap()).ends_with(1);
+        let out = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(out.contains(words), "{code}: {said:#?}");
+        scratch.change(NORM, &format!("    {code}\n"), "");
+    }
+}
+
+#[test]
+fn a_file_that_is_gone_or_empty_is_written_by_reset() {
+    let scratch = Scratch::with_solutions();
+    let solution = scratch.read(NORM);
+    scratch.write(NORM, "\n");
+    let said = scratch.run(&["check", "norm"]).ends_with(2);
+    assert!(said.err.contains("is empty. `cargo course reset norm` writes it"), "{said:#?}");
+    scratch.run(&["reset", "norm"]).ends_with(0);
+    assert!(scratch.read(NORM).contains("// task norm/uniform: begin"));
+    scratch.write(NORM, &solution);
+}

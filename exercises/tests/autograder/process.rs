@@ -17,11 +17,15 @@ use wait_timeout::ChildExt;
 const SECONDS: &str = "QUADRIVIUM_SECONDS";
 const DEFAULT_SECONDS: u64 = 10;
 
-/// What a line costs that is printed, at least. So much is not counted as computing, up to the time limit once more.
+/// What a line costs that is printed, at least. So much is not counted as computing, up to the time limit once more; who
+/// prints more lines than that is stopped.
 const LINE: Duration = Duration::from_micros(2);
 
 /// Whoever prints so many lines is told that they may be what takes the time.
 const MANY_LINES: u64 = 100_000;
+
+/// The memory that a process may have, in GiB. A machine without any left stops for minutes, and with it the editor.
+const MEMORY: u64 = 2;
 
 /// A failure that proptest keeps in a file would be tried first the next time: another grade for the same code.
 const NO_FAILURES_KEPT: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
@@ -29,8 +33,18 @@ const NO_FAILURES_KEPT: &str = "PROPTEST_DISABLE_FAILURE_PERSISTENCE";
 /// How a process ended that gave no answer.
 enum Lost {
     NotStarted(String),
-    Stopped(u64),
+    Stopped(Stop),
     Ended(ExitStatus),
+}
+
+/// Why a process was stopped.
+enum Stop {
+    /// It has computed, or printed, for so long.
+    Computed(Duration),
+    /// It was there for so long, and computed for a part of it.
+    Waited(Duration),
+    /// It had more than [`MEMORY`].
+    Memory,
 }
 
 /// What a process of this program answers, and what the learner's code printed: the grade of a task, or, with a
@@ -51,13 +65,31 @@ pub fn ask<T: DeserializeOwned>(
             task,
             format!("it can't be started: {why}. Was it removed meanwhile? Grade again"),
         ),
-        Err(Lost::Stopped(seconds)) => Grade::failed(
+        Err(Lost::Stopped(Stop::Memory)) => Grade::failed(
+            task,
+            "autograder/memory",
+            "A task needs little memory.",
+            format!(
+                "it took more than {MEMORY} GiB, so it was stopped. Does something grow in a loop that does not end?"
+            ),
+        ),
+        Err(Lost::Stopped(Stop::Waited(whole))) => Grade::failed(
             task,
             "autograder/time",
             "A task ends within its time limit.",
             format!(
-                "it did not end in {seconds} seconds of computing, so it was stopped. {} ({SECONDS}=60 sets another \
-                 limit.)",
+                "it did not end in {} seconds, and computed for a small part of them, so it was stopped. Does it wait for \
+                 something that does not come: a lock, a message, a sleep?",
+                whole.as_secs()
+            ),
+        ),
+        Err(Lost::Stopped(Stop::Computed(limit))) => Grade::failed(
+            task,
+            "autograder/time",
+            "A task ends within its time limit.",
+            format!(
+                "it did not end in {} seconds of computing, so it was stopped. {} ({SECONDS}=60 sets another limit.)",
+                limit.as_secs(),
                 why_so_long(printed.lines())
             ),
         ),
@@ -77,7 +109,7 @@ pub fn ask<T: DeserializeOwned>(
 
 fn why_so_long(lines: u64) -> String {
     if lines < MANY_LINES {
-        return "Is there a loop that does not end, or does it wait for something?".to_string();
+        return "Is there a loop that does not end?".to_string();
     }
     format!(
         "It printed {} lines until then, and printing takes time: print less, such as for one input only. If it prints for \
@@ -108,29 +140,39 @@ fn why_ended(status: ExitStatus, printed: &Printed) -> String {
     "look for `exit`, `abort` and a function that calls itself without end.".to_string()
 }
 
-/// How the process ended, or nothing once its time is over: it has run for so long, and has computed for so long. On a
-/// machine with much to do it gets a core only now and then; so it is given more time, but not for ever, since it may also
-/// wait for something that never comes.
+/// How the process ended, or why it must be stopped: it has computed for so long. On a machine with much to do it gets a core
+/// only now and then; so it is given more time, but not for ever, since it may also wait for something that never comes.
 fn ended(
     process: &mut Child,
     limit: Duration,
     lines: impl Fn() -> u64,
-) -> io::Result<Option<ExitStatus>> {
+) -> io::Result<Result<ExitStatus, Stop>> {
     const PATIENCE: u32 = 6;
+    const LOOK: Duration = Duration::from_millis(100);
     let start = Instant::now();
-    let mut left = limit;
     loop {
-        if let Some(status) = process.wait_timeout(left)? {
-            return Ok(Some(status));
+        if let Some(status) = process.wait_timeout(LOOK)? {
+            return Ok(Ok(status));
         }
-        let limit_of_all =
-            limit + LINE.saturating_mul(lines().min(u32::MAX.into()) as u32).min(limit);
-        let computed = computed(process.id()).unwrap_or(limit_of_all);
-        if computed >= limit_of_all || start.elapsed() >= limit * PATIENCE {
-            return Ok(None);
+        let printing = LINE.saturating_mul(lines().min(u32::MAX.into()) as u32);
+        let computed = computed(process.id()).unwrap_or_else(|| start.elapsed());
+        if printing >= limit || computed >= limit + printing {
+            return Ok(Err(Stop::Computed(limit)));
         }
-        left = (limit_of_all - computed).clamp(Duration::from_millis(100), limit);
+        if memory(process.id()).is_some_and(|bytes| bytes >> 30 >= MEMORY) {
+            return Ok(Err(Stop::Memory));
+        }
+        if start.elapsed() >= limit * PATIENCE {
+            return Ok(Err(Stop::Waited(limit * PATIENCE)));
+        }
     }
+}
+
+/// The memory of a process, in bytes. Known on Linux.
+fn memory(id: u32) -> Option<u64> {
+    let about = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
 /// How long a process has computed. Known on Linux.
@@ -164,28 +206,29 @@ fn run<T: DeserializeOwned>(
     let mut process = command.spawn()?;
     drop(command); // and with it the ends of the pipe that are not the process's
     let output = Output::of(output);
-    if let Some(mut order) = process.stdin.take() {
+    // Open until the process has ended: it ends when this end is closed.
+    let mut order = process.stdin.take();
+    if let Some(order) = &mut order {
         // One that could not begin does not read it, and is told about below.
-        let _ = order.write_all(&serde_json::to_vec(&shown)?);
+        let _ = order.write_all(format!("{}\n", serde_json::to_string(&shown)?).as_bytes());
     }
     let lines = || output.so_far(Printed::lines);
     let status = ended(&mut process, Duration::from_secs(seconds), lines)?;
-    if status.is_none() {
+    if status.is_err() {
         process.kill()?;
         process.wait()?;
     }
+    drop(order);
     let printed = output.end();
     let text = std::fs::read(&answer).ok();
     let answer = match (status, text) {
-        (None, _) => Err(Lost::Stopped(seconds)),
+        (Err(why), _) => Err(Lost::Stopped(why)),
         // It makes the file before all else.
-        (Some(status), None) => {
+        (Ok(status), None) => {
             let words = printed.shown().join("\n");
             Err(Lost::NotStarted(if words.is_empty() { status.to_string() } else { words }))
         }
-        (Some(status), Some(text)) => {
-            serde_json::from_slice(&text).map_err(|_| Lost::Ended(status))
-        }
+        (Ok(status), Some(text)) => serde_json::from_slice(&text).map_err(|_| Lost::Ended(status)),
     };
     Ok((answer, printed))
 }

@@ -92,7 +92,7 @@ fn other_spellings_say_the_same() {
             json!({"rope_parameters": linear}),
         ),
         (
-            json!({"rope_parameters": {"full_attention": linear, "other": linear}}),
+            json!({"rope_parameters": {"full_attention": linear, "chunked_attention": linear}}),
             json!({"rope_parameters": linear}),
         ),
         (
@@ -143,7 +143,7 @@ fn what_is_not_computed_as_written_is_refused() {
     let cases: Vec<(Value, &str)> = vec![
         (
             json!({"rope_scaling": {"factor": 8.0}}),
-            "`rope_scaling.factor` must be absent where `rope_type` is \"default\"",
+            "`rope_scaling.factor` must be absent where there is no `rope_type`",
         ),
         (
             json!({"rope_parameters": {"rope_theta": 5e5, "factor": 8.0}}),
@@ -220,6 +220,14 @@ fn what_is_not_computed_as_written_is_refused() {
             "`rope_scaling.rope_type` must be the name of a rule, got 7",
         ),
         (json!({"rope_scaling": "linear"}), "`rope_scaling` must be an object"),
+        (
+            json!({"rope_parameters": {"foo": {"rope_type": "linear", "factor": 2.0}}}),
+            "`rope_parameters.foo` must be",
+        ),
+        (
+            json!({"rope_scaling": {"type": "yarn", "original_max_position_embeddings": 1 << 20}}),
+            "`rope_scaling.original_max_position_embeddings` must be at most `max_position_embeddings`",
+        ),
         (
             json!({"rope_scaling": {"type": "linear", "factor": 2.0, "partial_rotary_factor": 0.5}}),
             "`rope_scaling.partial_rotary_factor` is 0.5",

@@ -81,6 +81,22 @@ fn refused<M: TensorCollection<f32, Dev> + AsLlama>(
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "something was written");
 }
 
+/// The last good checkpoint is worth more than one that nobody can read.
+#[test]
+fn a_model_that_diverged_is_not_saved() {
+    for value in [f32::NAN, f32::INFINITY] {
+        let mut diverged = model(1);
+        let mut gamma = diverged.norm.weight.as_vec();
+        gamma[3] = value;
+        diverged.norm.weight = dev().tensor_from_vec(gamma, (Const,));
+        refused(
+            &diverged,
+            &config(),
+            &format!("\"model.norm.weight\" has {value} at place 3, and no reader"),
+        );
+    }
+}
+
 /// Saved, read again, and the same bits.
 #[track_caller]
 fn goes_there_and_back<M>(model: &M, config: &CheckpointConfig)
@@ -505,6 +521,26 @@ fn settings_are_computed_or_refused() {
         ("logit_softcap", json!(30.0)),
         ("ssm_multipliers", json!([0.5, 2.0])),
         ("attn_temperature_tuning", json!(4)),
+        ("architectures", json!(["GemmaForCausalLM"])),
+        ("logit_cap", json!(30.0)),
+        ("logits_soft_cap", json!(30.0)),
+        ("activation", json!("gelu")),
+        ("act_fn", json!("gelu")),
+        ("norm_type", json!("layernorm")),
+        ("layernorm_epsilon", json!(1e-3)),
+        ("normalize_embedding", json!(true)),
+        ("use_parallel_residual", json!(true)),
+        ("attention_sinks", json!(true)),
+        ("v_head_dim", json!(16)),
+        ("head_size", json!(16)),
+        ("causal", json!(false)),
+        ("is_encoder_decoder", json!(true)),
+        ("prefix_lm", json!(true)),
+        ("local_attention", json!(128)),
+        ("global_attn_every_n_layers", json!(3)),
+        ("theta", json!(5000)),
+        ("attention_factor", json!(2.0)),
+        ("layer_types", json!(["full_attention", "full_attention"])),
     ] {
         let error = parse(name, &value).expect_err(name).to_string();
         assert!(
@@ -525,6 +561,10 @@ fn settings_are_computed_or_refused() {
         ("sliding_window", json!(64)),
         ("layer_types", json!(["full_attention"])),
         ("max_window_layers", json!(28)),
+        ("architectures", json!(["LlamaForCausalLM"])),
+        ("no_rope_layers", json!([1])),
+        ("v_head_dim", json!(8)),
+        ("is_encoder_decoder", json!(false)),
         ("num_local_experts", json!(0)),
         ("use_qk_norm", json!(false)),
         ("is_causal", json!(true)),

@@ -2,6 +2,7 @@
 
 use super::{MS, Model, plain};
 use crate::support::*;
+use quadrivium::model::{LlamaRope, LlamaRopeConfig};
 use quadrivium::pos_emb::*;
 use quadrivium::position::*;
 use quadrivium::rope::Layout;
@@ -196,11 +197,18 @@ fn position_ids_that_do_not_fit_are_refused() {
     let scaled = ScaledRope::<8, Dev>::new(&dev, plain).unwrap();
     assert_eq!(scaled.try_forward((heads(), &far)).unwrap_err(), past);
 
+    // Of two rules, beside a text that the shorter one turns.
+    let of = |ms| ScaledRopeConfig::new(RotaryFrequencies::plain(8, 10_000.0).unwrap(), ms);
+    let two = LlamaRopeConfig::Long { short: of(4), long: of(16) };
+    let two = LlamaRope::<8, Dev>::new(&dev, two).unwrap();
+    let error = two.on_heads(heads(), &Positions::from(&far)).unwrap_err();
+    assert_eq!(error, Error::PositionId { id: 16, batch: 1, token: 0, rows: 16 });
+
     // Another shape, and numbers that no table can have.
     let unlimited = NtkAwareRope::<8, Dev>::new(&dev, Default::default()).unwrap();
     let dynamic = DynamicNtkRope::<8, Dev>::new(&dev, Default::default()).unwrap();
     let learnable = LearnableRope::<8, f32, Dev>::new(&dev, Default::default()).unwrap();
-    for shape in [(1, 4), (4, 1), (2, 3), (1, 2)] {
+    for shape in [(1, 4), (4, 1), (2, 3), (1, 2), (0, 0), (2, 0), (0, 2)] {
         let wrong = ids(&vec![0; shape.0 * shape.1], shape);
         let refused = Error::Shape {
             name: "position_ids",

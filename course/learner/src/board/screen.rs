@@ -3,9 +3,9 @@
 use super::book::{self, Book};
 use super::lines;
 use super::view::{View, every_task};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::exercise::Workspace;
-use crate::exercise::grading::{Graded, grade};
+use crate::exercise::grading::{Graded, grade_until};
 use crate::exercise::watch::Watch;
 use console::{style, truncate_str};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
@@ -13,6 +13,7 @@ use crossterm::terminal::{self, Clear, ClearType};
 use crossterm::{cursor, queue};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long news may wait to be drawn, while there are some and while there are none.
@@ -58,12 +59,18 @@ fn keep_grading(
         watch.note();
         // If the board is closed, nobody listens, and the program ends soon.
         let progress = |words: &str| drop(tell.send(News::Doing(words.to_string())));
-        let _ = tell.send(News::Graded(grade(workspace, &tasks, &progress)));
-        progress("");
-        // Cargo builds one thing at a time. The first grades are what the learner waits for.
-        if let Some((tell, program)) = book.take() {
-            let tell = move |news| drop(tell.send(News::Book(news)));
-            std::thread::spawn(move || book::serve(program, &tell));
+        let saves = Mutex::new(&mut watch);
+        let saved = || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
+        let outcome = grade_until(workspace, &tasks, &progress, &saved);
+        // What was saved is graded next.
+        if !matches!(outcome, Err(Error::Saved)) {
+            let _ = tell.send(News::Graded(outcome));
+            progress("");
+            // Cargo builds one thing at a time. The first grades are what the learner waits for.
+            if let Some((tell, program)) = book.take() {
+                let tell = move |news| drop(tell.send(News::Book(news)));
+                std::thread::spawn(move || book::serve(program, &tell));
+            }
         }
         // Who asked during a run has what was asked for.
         asked.try_iter().for_each(drop);

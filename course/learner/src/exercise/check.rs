@@ -1,6 +1,6 @@
 //! `cargo course check`: grades tasks, now or at each save.
 
-use super::grading::{Graded, Grades, grade};
+use super::grading::{Graded, Grades, grade_until};
 use super::show::{error_width, fit, red_error_lines, report_lines, score, task_line, width};
 use super::watch::Watch;
 use super::{Workspace, json, marks, select};
@@ -12,6 +12,7 @@ use console::style;
 use contract::task::Task;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 
 /// What is to be graded, and how.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +34,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     let json = options.json.as_deref().map(Json::new).transpose()?;
     if !options.watch {
-        return once(&workspace, &tasks, json.as_ref());
+        return once(&workspace, &tasks, json.as_ref(), &|| false);
     }
     let mut watch = Watch::new(&workspace);
     // No key asks for another run here.
@@ -41,8 +42,14 @@ pub fn run(options: &Options) -> Result<bool> {
     let (mut terminal, width) = report(json.as_ref());
     loop {
         watch.note();
-        match once(&workspace, &tasks, json.as_ref()) {
+        let saves = Mutex::new(&mut watch);
+        let saved = || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
+        match once(&workspace, &tasks, json.as_ref(), &saved) {
             Ok(_) => {}
+            Err(Error::Saved) => {
+                watch.wait(&asked);
+                continue;
+            }
             // The next save may mend it.
             Err(error @ Error::DoesNotCompile(_)) => {
                 for line in red_error_lines(&error, width) {
@@ -58,9 +65,14 @@ pub fn run(options: &Options) -> Result<bool> {
     }
 }
 
-fn once(workspace: &Workspace, tasks: &[&'static Task], json: Option<&Json>) -> Result<bool> {
+fn once(
+    workspace: &Workspace,
+    tasks: &[&'static Task],
+    json: Option<&Json>,
+    saved: &(dyn Fn() -> bool + Sync),
+) -> Result<bool> {
     let Graded { grades, uncompiled, aside } =
-        with_spinner(|progress| grade(workspace, tasks, progress))?;
+        with_spinner(|progress| grade_until(workspace, tasks, progress, saved))?;
     if let Some(json) = json {
         json.write(workspace, &grades)?;
     }

@@ -10,9 +10,15 @@ use contract::registry::TASKS;
 use contract::task::Task;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 /// Where the autograder leaves its grades.
 const JSON: &str = "QUADRIVIUM_JSON";
+
+/// How often it is asked whether a file was saved.
+const INTERVAL: Duration = Duration::from_millis(125);
 
 /// The grades of some tasks, in the order of the tasks.
 #[derive(Debug, Clone, Default)]
@@ -80,10 +86,23 @@ pub fn grade(
     tasks: &[&'static Task],
     progress: Progress<'_>,
 ) -> Result<Graded> {
-    match grade_once(workspace, tasks, progress) {
-        Err(Error::Program { .. }) => grade_once(workspace, tasks, progress),
+    grade_until(workspace, tasks, progress, &|| false)
+}
+
+/// The same, until a file is `saved`.
+///
+/// # Errors
+/// As for [`grade`]; [`Error::Saved`].
+pub fn grade_until(
+    workspace: &Workspace,
+    tasks: &[&'static Task],
+    progress: Progress<'_>,
+    saved: &(dyn Fn() -> bool + Sync),
+) -> Result<Graded> {
+    match grade_once(workspace, tasks, progress, saved) {
+        Err(Error::Program { .. }) => grade_once(workspace, tasks, progress, saved),
         Ok(graded) if graded.grades.0.iter().any(Grade::is_not_judged) => {
-            grade_once(workspace, tasks, progress)
+            grade_once(workspace, tasks, progress, saved)
         }
         graded => graded,
     }
@@ -93,6 +112,7 @@ fn grade_once(
     workspace: &Workspace,
     tasks: &[&'static Task],
     progress: Progress<'_>,
+    saved: &(dyn Fn() -> bool + Sync),
 ) -> Result<Graded> {
     progress("compiling your code");
     // A board may be open for days.
@@ -103,7 +123,7 @@ fn grade_once(
         |task: &&&'static Task| uncompiled.iter().all(|e| e.component != Some(task.component));
     let good: Vec<&'static Task> = tasks.iter().filter(compiles).copied().collect();
     let mut of_good = match program {
-        Some(autograder) => run(workspace, &autograder, &good, progress)?,
+        Some(autograder) => run(workspace, &autograder, &good, progress, saved)?,
         None => Grades::default(),
     };
     // In the order of the tasks.
@@ -142,6 +162,7 @@ fn run(
     autograder: &Autograder,
     tasks: &[&'static Task],
     progress: Progress<'_>,
+    saved: &(dyn Fn() -> bool + Sync),
 ) -> Result<Grades> {
     let failed = |reason: String| Error::Program { what: "the autograder can't grade", reason };
     let io = |error: std::io::Error| failed(error.to_string());
@@ -163,14 +184,33 @@ fn run(
     let (of, mut graded) = (tasks.len(), 0);
     progress(&format!("grading {of} tasks"));
     let output = child.stdout.take();
-    for line in output.into_iter().flat_map(|out| BufReader::new(out).lines()) {
-        if line.is_ok_and(|line| line.starts_with("test ") && graded < of) {
-            graded += 1;
-            progress(&format!("graded {graded} of {of} tasks"));
+    let child = Mutex::new(child);
+    let stopped = std::thread::scope(|scope| {
+        let (end, ended) = channel::<()>();
+        let child = &child;
+        let guard = scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(INTERVAL) {
+                if saved() {
+                    return child.lock().unwrap_or_else(PoisonError::into_inner).kill().is_ok();
+                }
+            }
+            false
+        });
+        for line in output.into_iter().flat_map(|out| BufReader::new(out).lines()) {
+            if line.is_ok_and(|line| line.starts_with("test ") && graded < of) {
+                graded += 1;
+                progress(&format!("graded {graded} of {of} tasks"));
+            }
         }
-    }
+        drop(end);
+        guard.join().unwrap_or(false)
+    });
     // It says little there: what the learner's code prints goes elsewhere.
+    let child = child.into_inner().unwrap_or_else(PoisonError::into_inner);
     let said = child.wait_with_output().map_err(io)?.stderr;
+    if stopped {
+        return Err(Error::Saved);
+    }
     let said = String::from_utf8_lossy(&said);
     let text = std::fs::read(&json).map_err(|error| failed(format!("{error}\n{said}")))?;
     let grades = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;

@@ -76,7 +76,7 @@ fn unknown(words: &str) -> Error {
         let (Some(first), Some(last)) = (first, last) else { return String::new() };
         format!("{} to {} (component {number}, {slug})", first.number, last.number)
     });
-    let known = ranges.collect::<Vec<_>>().join(", ");
+    let known = ranges.collect::<Vec<_>>().join("\n          ");
     let to_do = match nearest(words) {
         Some(name) => format!("perhaps you mean {name}"),
         None => "look at the tasks with `cargo course`, then name one of them".to_string(),

@@ -85,7 +85,8 @@ impl Watch {
         }
     }
 
-    fn is_changed(&mut self) -> bool {
+    /// Whether something was saved since [`Watch::note`].
+    pub fn is_changed(&mut self) -> bool {
         if self.seen.files.iter().chain(&self.seen.folders).all(Stamp::is_still) {
             return false;
         }

@@ -60,12 +60,15 @@ pub fn build(workspace: &Workspace, wanted: &[&str], progress: Progress<'_>) -> 
     })
 }
 
-/// The learner's files that are no Rust at all: gone, or in another encoding than UTF-8. The compiler would blame
+/// The learner's files that are no Rust at all: gone, empty, or in another encoding than UTF-8. The compiler would blame
 /// the file that lists them.
 fn unreadable(workspace: &Workspace) -> Vec<CompileError> {
     let error = |slug: &'static str| {
         let file = format!("{FOLDER}{slug}.rs");
         let first = match crate::read::whole(&workspace.path(&file), super::LONGEST) {
+            Ok(bytes) if bytes.trim_ascii().is_empty() => {
+                format!("error: {file} is empty. `cargo course reset {slug}` writes it")
+            }
             Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => return None,
             Ok(_) => format!("error: {file} is not UTF-8: save it in this encoding"),
             Err(error) => format!("error: {file}: {error}. `cargo course reset {slug}` writes it"),
