@@ -144,17 +144,22 @@ fn with_target(command: &mut Command) {
     command.env("CARGO_TARGET_DIR", target()).env_remove("RUSTFLAGS");
 }
 
-/// Copies the libraries that this workspace has built, and what cargo knows of them: that first, because it is written last.
+/// Copies what cargo knows of the libraries that this workspace has built, because it is written last, and then links to them.
 fn copy_built() {
     let built = Path::new(env!("CARGO_BIN_EXE_course")).parent().unwrap();
     let part_of_it = target().with_extension("part");
     for part in [".fingerprint", "build", "deps"] {
         copy(&built.join(part), &part_of_it.join("debug").join(part), &|path| {
             // A program; and what a compiler at work leaves.
-            part == "deps" && path.is_file() && !ends_in(path, &["rlib", "rmeta", "so", "d"])
+            part == "deps" && path.is_file() && !is_library(path) && !ends_in(path, &["d"])
         });
     }
     std::fs::rename(part_of_it, target()).unwrap();
+}
+
+/// What compilers and linkers replace when they build it again, and never write into: a link does for it, and takes no space.
+fn is_library(path: &Path) -> bool {
+    ends_in(path, &["rlib", "rmeta", "so"])
 }
 
 fn ends_in(path: &Path, extensions: &[&str]) -> bool {
@@ -204,9 +209,10 @@ fn copy(from: &Path, to: &Path, skipped: &dyn Fn(&Path) -> bool) {
         if skipped(&path) {
             continue;
         }
+        let is_linked = is_library(&path) && std::fs::hard_link(&path, &copied).is_ok();
         if path.is_dir() {
             copy(&path, &copied, skipped);
-        } else {
+        } else if !is_linked {
             let read = std::fs::read(&path).and_then(|content| Ok((content, path.metadata()?)));
             let (content, metadata) = match read {
                 Ok(read) => read,

@@ -133,8 +133,9 @@ fn set_profile(folder: &Path) -> io::Result<()> {
     fs::write(file, PROFILE)
 }
 
-/// Copies what the first folder has built, but for the crates of its cells. The times of the files
-/// come along: cargo builds again what looks changed.
+/// Copies what the first folder has built, except for the crates of its cells. The times of the files
+/// come along, because cargo builds again what looks changed. A library is linked: compilers and linkers replace it when
+/// they build it again, and never write into it.
 fn copy_built(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in from.read_dir()? {
@@ -146,9 +147,10 @@ fn copy_built(from: &Path, to: &Path) -> io::Result<()> {
             continue;
         }
         let (source, copy) = (entry.path(), to.join(&name));
+        let is_library = [".rlib", ".rmeta", ".so"].iter().any(|end| text.ends_with(end));
         if entry.file_type()?.is_dir() {
             copy_built(&source, &copy)?;
-        } else {
+        } else if !(is_library && fs::hard_link(&source, &copy).is_ok()) {
             fs::copy(&source, &copy)?;
             File::options().write(true).open(&copy)?.set_modified(entry.metadata()?.modified()?)?;
         }
