@@ -51,6 +51,9 @@ fn starters_fail_every_task_and_the_board_says_so() {
 
     let said = scratch.run(&["diff", "1.2"]).ends_with(1);
     assert!(said.out.contains("Task 1.2 does not pass yet."), "{said:#?}");
+    let begin = |line: &str| line.ends_with("// task norm/forward: begin");
+    let first = scratch.read("exercises/src/norm.rs").lines().position(begin).unwrap() + 2;
+    assert!(said.out.contains(&format!("file       exercises/src/norm.rs:{first}\n")), "{said:#?}");
     let solution = norm().solution_region("norm/forward").unwrap();
     assert!(!said.out.contains(solution.lines().next().unwrap().trim()), "{said:#?}");
 }

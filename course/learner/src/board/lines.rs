@@ -3,10 +3,9 @@
 use super::book::Book;
 use super::view::{View, every_task};
 use crate::exercise::grading::Grades;
-use crate::exercise::show::{fit, red_error_lines, report_lines, score, task_line};
-use crate::exercise::source::region;
+use crate::exercise::show::{fit, place, red_error_lines, report_lines, score, task_line};
 use crate::exercise::{Workspace, marks};
-use console::{measure_text_width, style, truncate_str};
+use console::{measure_text_width, strip_ansi_codes, style, truncate_str};
 use contract::grade::Grade;
 use contract::registry::{COMPONENTS, Entry, TASKS, task};
 use contract::task::Task;
@@ -28,7 +27,11 @@ pub fn board(
     let grades = view.grades.as_ref().unwrap_or(&none);
     let mut lines = vec![title(view, grades, width)];
     lines.extend(book(view, width));
-    let below = below(view, workspace, width);
+    let mut below = below(view, workspace, width);
+    if view.is_grading() {
+        // It may be about code that is no longer there.
+        below.iter_mut().for_each(|line| *line = style(strip_ansi_codes(line)).dim().to_string());
+    }
     // Beside a line between the two, and the last one of the screen, which says what is going on.
     let room = height.map(|rows| rows.saturating_sub(lines.len() + below.len() + 2));
     lines.extend(components(grades, width, room));
@@ -152,7 +155,11 @@ fn one(component: &Entry, detail: Detail, grades: &Grades, width: usize) -> Vec<
 
 fn title(view: &View, grades: &Grades, width: usize) -> String {
     let name = "Quadrivium";
-    let score = if view.grades.is_some() { score(grades) } else { "not graded yet".to_string() };
+    let score = match (&view.grades, view.is_grading()) {
+        (None, _) => "not graded yet".to_string(),
+        (Some(_), true) => format!("before: {}", score(grades)),
+        (Some(_), false) => score(grades),
+    };
     let gap = width.saturating_sub(name.len() + score.len()).max(2);
     format!("{}{}{score}", style(name).bold().cyan(), " ".repeat(gap))
 }
@@ -258,22 +265,9 @@ fn next(grade: &Grade, view: &View, workspace: &Workspace, width: usize) -> Vec<
     if grade.begun {
         lines.push(String::new());
         lines.push(style("─".repeat(width)).dim().to_string());
-        lines.extend(report_lines(grade, width));
+        lines.extend(report_lines(grade, workspace, width));
     }
     lines
-}
-
-/// The learner's file, and the line at which the task begins.
-fn place(task: &Task, workspace: &Workspace) -> String {
-    let file = format!("exercises/src/{}", task.file());
-    let Ok(text) = workspace.read(&file) else {
-        let slug = task.component;
-        return format!("{file} is not there; `cargo course reset {slug}` brings its starter");
-    };
-    match region(&text, task.place) {
-        Ok(place) => format!("{file}:{}", place.line),
-        Err(problem) => format!("{file} ({problem})"),
-    }
 }
 
 #[cfg(test)]
@@ -381,6 +375,19 @@ mod tests {
         assert!(text.contains("broken     norm/some-rule"), "{text}");
         let text = plain(&board(&view(TASKS.len()), &workspace, 80, None));
         assert!(text.contains("All tasks are done."), "{text}");
+    }
+
+    /// What is shown while a save is graded is about the code before it.
+    #[test]
+    fn old_grades_are_not_shown_as_new_ones() {
+        let workspace = Workspace::find().unwrap();
+        let title = |view: &View| plain(&board(view, &workspace, 80, None)[..1]);
+        let mut view = view(1);
+        assert!(!title(&view).contains("before"), "{}", title(&view));
+        view.status = "compiling your code".to_string();
+        assert!(title(&view).contains(" before: 1 of "), "{}", title(&view));
+        view.grades = None;
+        assert!(title(&view).contains(" not graded yet"), "{}", title(&view));
     }
 
     #[test]

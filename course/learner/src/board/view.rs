@@ -13,13 +13,18 @@ pub struct View {
     pub grades: Option<Grades>,
     /// Why the code could not be graded after that.
     pub error: Option<Error>,
-    /// What is going on now.
+    /// What grading does now; nothing if it is done.
     pub status: String,
     /// Where the book is, or why it is not there.
     pub book: Option<Book>,
 }
 
 impl View {
+    /// Whether the grades may be those of a code that was.
+    pub fn is_grading(&self) -> bool {
+        !self.status.is_empty()
+    }
+
     /// Takes in what came out of grading. The grades of a code that was, stay.
     pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {

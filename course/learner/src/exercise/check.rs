@@ -101,7 +101,7 @@ fn once(
     }
     if let Some(grade) = grades.urgent() {
         terminal.line("")?;
-        for line in report_lines(grade, width) {
+        for line in report_lines(grade, workspace, width) {
             terminal.line(&line)?;
         }
     }

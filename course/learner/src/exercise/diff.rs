@@ -32,7 +32,7 @@ pub fn run(names: &[String]) -> Result<bool> {
             Some(grade) if !grade.passed => {
                 let refusal = style(format!("Task {} does not pass yet.", task.number)).bold();
                 terminal.line(&format!("{refusal} A solution is shown once yours passes.\n"))?;
-                for line in report_lines(grade, width()) {
+                for line in report_lines(grade, &workspace, width()) {
                     terminal.line(&line)?;
                 }
             }

@@ -1,6 +1,8 @@
 //! Grades as a learner reads them, in lines that fit the terminal.
 
+use super::Workspace;
 use super::grading::Grades;
+use super::source::region;
 use crate::error::Error;
 use console::{measure_text_width, style, truncate_str};
 use contract::grade::Grade;
@@ -64,16 +66,20 @@ pub fn score(grades: &Grades) -> String {
     format!("{} of {} tasks done, {points} of {all} points", grades.done(), grades.0.len())
 }
 
-/// The report on a task in lines that fit, with its labels dimmed.
-pub fn report_lines(grade: &Grade, width: usize) -> Vec<String> {
+/// The report on a task in lines that fit, with its labels dimmed. An editor's terminal opens the line that it names.
+pub fn report_lines(grade: &Grade, workspace: &Workspace, width: usize) -> Vec<String> {
     let Some(task) = task(&grade.task) else { return Vec::new() };
     let text = report(task, grade, width);
+    let file = |line: &str| match line.starts_with("file ") {
+        true => fit(&format!("{:LABEL$}{}", "file", place(task, workspace)), width, LABEL),
+        false => vec![line.to_string()],
+    };
     let mut title = true;
-    let styled = |line: &str| {
+    let styled = |line: String| {
         // It ends before the first empty line, and may be longer than one.
         title &= !line.is_empty();
         if title {
-            return style(line).bold().to_string();
+            return style(&line).bold().to_string();
         }
         let end = line.char_indices().nth(LABEL).map_or(line.len(), |(at, _)| at);
         let (label, rest) = line.split_at(end);
@@ -85,7 +91,20 @@ pub fn report_lines(grade: &Grade, width: usize) -> Vec<String> {
         };
         format!("{label}{rest}")
     };
-    text.lines().map(styled).collect()
+    text.lines().flat_map(file).map(styled).collect()
+}
+
+/// The learner's file, and the line at which the task begins.
+pub fn place(task: &Task, workspace: &Workspace) -> String {
+    let file = format!("exercises/src/{}", task.file());
+    let Ok(text) = workspace.read(&file) else {
+        let slug = task.component;
+        return format!("{file} is not there; `cargo course reset {slug}` brings its starter");
+    };
+    match region(&text, task.place) {
+        Ok(place) => format!("{file}:{}", place.line),
+        Err(problem) => format!("{file} ({problem})"),
+    }
 }
 
 /// An error in lines that fit. What the compiler shows of the code is not broken: its marks stand
@@ -118,13 +137,14 @@ mod tests {
 
     #[test]
     fn a_task_fits_in_60_columns() {
+        let workspace = Workspace::find().unwrap();
         for task in TASKS.iter() {
             let mut grade = Grade::failed(task, "a-long/rule-of-this-kind", "", "");
             assert!(measure_text_width(&task_line(task, Some(&grade), 60)) <= 60);
             grade.begun = false;
             assert!(measure_text_width(&task_line(task, Some(&grade), 60)) <= 60);
             assert!(measure_text_width(&task_line(task, None, 60)) <= 60);
-            for line in report_lines(&grade, 60) {
+            for line in report_lines(&grade, &workspace, 60) {
                 assert!(measure_text_width(&line) <= 60, "{line}");
             }
         }
