@@ -14,6 +14,8 @@ use std::sync::Arc;
 ///
 /// A token whose position is not above that of the token before it begins a text. A model that is given `position_ids` lets
 /// each token look at its own text only, and frequencies that follow the length of a text follow that of each text.
+/// Positions may leave some out. What turns tokens or is added to them follows the positions; a bias by distance counts the
+/// tokens between two, and does not see the gap.
 ///
 /// ```
 /// use quadrivium::position::Positions;

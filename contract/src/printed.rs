@@ -21,6 +21,8 @@ pub struct Printed {
     lines: u64,
     /// Whether Rust has said that the stack is full.
     pub stack_is_full: bool,
+    /// Whether Rust has said that there is no memory.
+    pub memory_is_full: bool,
 }
 
 impl Printed {
@@ -52,6 +54,11 @@ impl Printed {
         }
         if STACK.iter().any(|words| line.contains(words)) {
             self.stack_is_full = true;
+            return;
+        }
+        // `memory allocation of 8 bytes failed`
+        if line.starts_with("memory allocation of ") && line.ends_with(" bytes failed") {
+            self.memory_is_full = true;
             return;
         }
         self.lines += 1;
@@ -146,8 +153,11 @@ mod tests {
     #[test]
     fn what_rust_says_of_the_stack_is_not_the_codes_own() {
         let said = b"mine\n\nthread 'main' (7) has overflowed its stack\nfatal runtime error: stack overflow, aborting\n";
-        let printed = printed(said);
-        assert!(printed.stack_is_full);
-        assert_eq!(printed.shown(), ["mine"]);
+        let of_stack = printed(said);
+        assert!(of_stack.stack_is_full && !of_stack.memory_is_full);
+        assert_eq!(of_stack.shown(), ["mine"]);
+        let of_memory = printed(b"mine\nmemory allocation of 68719476736 bytes failed\n");
+        assert!(of_memory.memory_is_full && !of_memory.stack_is_full);
+        assert_eq!(of_memory.shown(), ["mine"]);
     }
 }

@@ -37,14 +37,20 @@ pub struct CheckpointConfig {
     pub eos_token_id: Vec<usize>,
 }
 
-/// Parts of the names of settings that change what a model computes, and are no Llama's. One of them is refused unless its
-/// value says that there is nothing of the kind, so that a multiplier or a bias that nobody has thought of here is not
-/// ignored. What other names say is about training, or about programs, and may stand there.
-const COMPUTES: [&str; 36] = [
+/// Parts of the names of settings that change what a model computes, and are no Llama's: words, or with `_` in them any part.
+/// One of them is refused unless its value says that there is nothing of the kind, so that a multiplier or a bias that nobody
+/// has thought of here is not ignored. What other names say is about training, or about programs, and may stand there.
+const COMPUTES: &[&str] = &[
     "alibi",
+    "alpha",
+    "attn_temp",
+    "attn_type",
+    "attention_type",
     "bias",
     "bidirectional",
+    "block_configs",
     "cap",
+    "centered",
     "chunk",
     "clip",
     "compression",
@@ -52,35 +58,99 @@ const COMPUTES: [&str; 36] = [
     "encoder",
     "expert",
     "experts",
+    "gain",
+    "gate",
+    "gated",
     "global",
+    "glu",
     "interleave",
     "interleaved",
     "layernorm",
+    "layernorm1p",
+    "ln",
     "local",
+    "loops",
     "lora",
+    "mlp_type",
     "moe",
+    "mrope",
     "mup",
+    "nope",
     "norm",
     "normalization",
     "normalize",
+    "offset",
     "parallel",
+    "per_layer",
     "prefix",
+    "pruned",
     "qk",
     "quantization",
     "quantized",
     "rope",
     "rotary",
+    "shared_layers",
+    "shrink",
     "sink",
     "sinks",
+    "skip_layers",
     "sliding",
     "softcap",
     "softcapping",
+    "softmax_temp",
     "theta",
     "window",
 ];
 /// The same for factors, of which 1 changes nothing.
-const MULTIPLIES: [&str; 7] =
-    ["factor", "multiplier", "multipliers", "scale", "scaling", "scalar", "temperature_tuning"];
+const MULTIPLIES: &[&str] = &[
+    "factor",
+    "mult",
+    "multiplier",
+    "multipliers",
+    "scale",
+    "scaling",
+    "scalar",
+    "temperature_tuning",
+];
+/// The same for training and for programs: names with these compute nothing, whatever else is in them.
+const HARMLESS: &[&str] = &[
+    "batch",
+    "dropout",
+    "fuse",
+    "fused",
+    "fusion",
+    "global_step",
+    "grad",
+    "init",
+    "initializer",
+    "label",
+    "local_rank",
+    "loss",
+    "model_parallel",
+    "pipeline_parallel",
+    "sequence_parallel",
+    "tensor_parallel",
+];
+/// Models that compute a Llama's logits, or have a head whose tensor is refused by its name.
+const LLAMAS: &[&str] = &[
+    "llamaforcausallm",
+    "llamamodel",
+    "llamaforsequenceclassification",
+    "llamafortokenclassification",
+    "llamaforquestionanswering",
+];
+/// What every Llama does, where it is true.
+const ALWAYS: &[&str] = &[
+    "no_bias",
+    "rms_norm",
+    "rotary",
+    "rotary_embedding",
+    "scale_attn_weights",
+    "use_rms_norm",
+    "use_rope",
+    "use_rotary",
+    "use_rotary_position_embeddings",
+];
 
 impl CheckpointConfig {
     /// Reads the text of a `config.json`.
@@ -185,21 +255,22 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
             "rope_theta" | "rope_scaling" | "rope_parameters" => {}
             // What Llamas of another task have, such as a head that classifies, is missed among the tensors.
             "architectures" => {
-                let llama =
-                    |name: &Value| name.as_str().is_some_and(|name| name.starts_with("Llama"));
-                if !value.as_array().is_some_and(|names| names.iter().all(llama)) {
+                let llama = |name: &Value| {
+                    name.as_str().is_some_and(|name| LLAMAS.contains(&&*name.to_lowercase()))
+                };
+                let all = value.as_array().map_or(llama(value), |names| names.iter().all(llama));
+                if !all {
                     return refuse("\"LlamaForCausalLM\"");
                 }
             }
-            "hidden_act"
-            | "hidden_activation"
-            | "activation_function"
-            | "activation"
-            | "act_fn" => {
+            "hidden_act" | "hidden_activation" | "activation_function" => {
                 if !one_of(&["silu", "swish"]) {
                     return refuse("\"silu\"");
                 }
             }
+            // The file that is read.
+            "transformers_weights" if one_of(&[super::files::WHOLE]) => {}
+            "transformers_weights" => return refuse("those in model.safetensors"),
             "position_embedding_type" => {
                 if !one_of(&["rope", "rotary"]) {
                     return refuse("\"rope\"");
@@ -221,6 +292,11 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
                 if value.as_array().is_some_and(|all| all.iter().all(|has| has == 1)) => {}
             "v_head_dim" | "head_size" if value != head_dim => return refuse("head_dim"),
             "rms_norm_eps" => {}
+            "norm_eps" | "layer_norm_eps" if near(value, eps(settings)?) => {}
+            "rope_base" | "rotary_base" | "rotary_emb_base"
+                if near(value, settings.number_if("rope_theta")?.unwrap_or(10_000.0)) => {}
+            "rope_type" if one_of(&["default"]) => {}
+            always if value == &Value::Bool(true) && ALWAYS.contains(&always) => {}
             // The scores' factor, or the number whose root it divides by.
             "attention_multiplier" if near(value, 1.0 / root) => {}
             "query_pre_attn_scalar" if near(value, head_dim as f64) => {}
@@ -235,20 +311,40 @@ fn check_computed(settings: &Settings, head_dim: usize, positions: usize) -> Res
             "sliding_window" if value.as_u64().is_some_and(|window| window >= positions as u64) => {
             }
             _ => {
+                // However its author writes names.
+                let name = name.to_lowercase().replace('-', "_");
                 let says = |parts: &[&str]| {
                     parts.iter().any(|part| match part.contains('_') {
                         true => name.contains(part),
                         false => name.split('_').any(|word| word == *part),
                     })
                 };
-                let (computes, multiplies) = (says(&COMPUTES), says(&MULTIPLIES));
+                if says(HARMLESS) {
+                    continue;
+                }
+                // Other values are no names of functions.
+                if says(&["act", "activation"])
+                    && value.is_string()
+                    && !one_of(&["silu", "swish", "swiglu"])
+                {
+                    return refuse("\"silu\"");
+                }
+                let (computes, multiplies) = (says(COMPUTES), says(MULTIPLIES));
+                let part = says(&["factor", "pct", "percent", "ratio"]);
                 let nothing = match value {
                     Value::Bool(flag) => !flag,
                     Value::Array(list) => list.is_empty(),
                     Value::Object(object) => object.is_empty(),
-                    number => {
-                        multiplies && !computes && near(number, 1.0) || number == 0 && computes
+                    Value::String(text) => {
+                        let of_norm = says(&["norm", "normalization"]);
+                        text.is_empty()
+                            || text == "none"
+                            || of_norm && text.to_lowercase().contains("rms")
                     }
+                    number if near(number, 1.0) => {
+                        part || multiplies && !computes || says(&["experts"])
+                    }
+                    number => computes && [0.0, -1.0].map(Some).contains(&number.as_f64()),
                 };
                 if (computes || multiplies) && !nothing {
                     return refuse("models without it");

@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The settings.
 pub(super) const CONFIG: &str = "config.json";
+/// The settings of an adapter.
+pub(super) const ADAPTER: &str = "adapter_config.json";
 /// One file with all weights.
 pub(super) const WHOLE: &str = "model.safetensors";
 /// The list of the files, if there are several.
@@ -94,17 +96,27 @@ fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
     }
 }
 
+/// What tells a save from the one before, if there are settings: each writes them into a new file.
+pub(super) fn version(folder: &Path) -> Option<impl PartialEq + use<>> {
+    let about = std::fs::metadata(folder.join(CONFIG)).ok()?;
+    #[cfg(unix)]
+    let file = std::os::unix::fs::MetadataExt::ino(&about);
+    #[cfg(not(unix))]
+    let file = ();
+    Some((file, about.len(), about.modified().ok()))
+}
+
 /// Why a file should be there.
 fn expected(file: &Path) -> String {
     let is = |name: &str| file.file_name().is_some_and(|last| last == name);
     if file.with_file_name(aside_of(CONFIG)).exists() {
         let (config, weights) = (aside_of(CONFIG), aside_of(WHOLE));
         return format!(
-            "a save was ended in its middle; save again, or give {config} and {weights} their names back"
+            "a save was ended in its middle, or is at work; wait, save again, or give {config} and {weights} their names back"
         );
     }
     if is(CONFIG) {
-        return "a checkpoint has its settings there; name the folder that has it".into();
+        return format!("a checkpoint has its settings there; name the folder that has {CONFIG}");
     }
     if is(WHOLE) {
         return format!(
@@ -149,10 +161,11 @@ fn listed(folder: &Path, index: &Path) -> std::result::Result<Vec<PathBuf>, Prob
     Ok(files.into_iter().collect())
 }
 
-/// Removes what is left of a checkpoint in several files, once its place is taken by one in a single file.
-pub(super) fn remove_shards(folder: &Path) -> std::io::Result<()> {
-    for entry in folder.read_dir()? {
-        let name = entry?.file_name();
+/// Removes what is left of a checkpoint in several files, once its place is taken by one in a single file. Nobody reads them
+/// beside that, so one that can't be removed is no failure.
+pub(super) fn remove_shards(folder: &Path) {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
         let is_shard = name.to_str().is_some_and(|name| {
             let numbers =
                 || name.strip_prefix("model-")?.strip_suffix(".safetensors")?.split_once("-of-");
@@ -161,7 +174,21 @@ pub(super) fn remove_shards(folder: &Path) -> std::io::Result<()> {
             name == INDEX || numbers().is_some_and(|(nth, of)| five(nth) && five(of))
         });
         if is_shard {
-            std::fs::remove_file(folder.join(name))?;
+            let _ = std::fs::remove_file(folder.join(name));
+        }
+    }
+}
+
+/// Gives back what a save that was ended in its middle has set aside, or removes it where both files are there again.
+pub(super) fn tidy(folder: &Path) -> std::io::Result<()> {
+    let is_whole = folder.join(CONFIG).exists();
+    // The settings last: without them there is no checkpoint.
+    for name in [WHOLE, CONFIG] {
+        let aside = folder.join(aside_of(name));
+        if is_whole && aside.is_file() {
+            std::fs::remove_file(aside)?;
+        } else if aside.is_file() && folder.join(aside_of(CONFIG)).is_file() {
+            std::fs::rename(aside, folder.join(name))?;
         }
     }
     Ok(())

@@ -44,10 +44,14 @@ impl Checkpoint {
     /// Reads the settings of the checkpoint in a folder.
     ///
     /// # Errors
-    /// A folder without a `config.json` that can be read; settings that [`CheckpointConfig::parse`] refuses.
+    /// A folder without a `config.json` that can be read; settings that [`CheckpointConfig::parse`] refuses; an adapter beside
+    /// the weights, which transformers would put on them.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref().to_path_buf();
         let config = read_config(&folder)?;
+        if folder.join(files::ADAPTER).exists() {
+            return Err(refuse(&folder.join(files::ADAPTER), CheckpointProblem::Adapter));
+        }
         Ok(Self { folder, config })
     }
 
@@ -228,12 +232,17 @@ fn read<
     if let Some(problem) = problem {
         return Err(refuse(&checkpoint.folder.join(files::CONFIG), problem));
     }
-    let values = files::read(&checkpoint.folder, &tensors_of(config))?;
-    // Somebody may have saved another checkpoint there meanwhile.
-    match read_config(&checkpoint.folder) {
-        Ok(now) if now == *config => Ok(Weights { values, dev }),
-        _ => Err(refuse(&checkpoint.folder, CheckpointProblem::Changed)),
+    // Somebody may have saved another checkpoint there meanwhile, or another one and then this one again.
+    let changed = || Err(refuse(&checkpoint.folder, CheckpointProblem::Changed));
+    let before = files::version(&checkpoint.folder);
+    if read_config(&checkpoint.folder).ok().as_ref() != Some(config) {
+        return changed();
     }
+    let values = files::read(&checkpoint.folder, &tensors_of(config))?;
+    if before.is_none() || files::version(&checkpoint.folder) != before {
+        return changed();
+    }
+    Ok(Weights { values, dev })
 }
 
 fn build<

@@ -55,6 +55,7 @@ impl<
             ("head_dim", HD, config.head_dim),
             ("intermediate_size", FF, config.intermediate_size),
             ("num_hidden_layers", L, config.num_hidden_layers),
+            ("num_hidden_layers", self.layers.modules.len(), config.num_hidden_layers),
         ] {
             differences.compare(name, ours, given);
         }
@@ -127,8 +128,8 @@ impl Differences {
         if ours.layout != Layout::HalfSplit {
             return Err(Problem::NoLlama("its RoPE turns adjacent pairs".into()));
         }
-        let turned = ours.frequencies[0].rotary_dim();
-        if turned != hd {
+        let turned = ours.frequencies.iter().map(RotaryFrequencies::rotary_dim);
+        if let Some(turned) = turned.into_iter().find(|turned| *turned != hd) {
             let words = format!("its RoPE turns {turned} of the {hd} elements of a head");
             return Err(Problem::NoLlama(words));
         }
@@ -206,7 +207,7 @@ impl Turns {
             }
             LlamaRopeConfig::Long { short, long } => Self {
                 frequencies: vec![one(short), one(long)],
-                layout: long.layout,
+                layout: if short.layout == Layout::HalfSplit { long.layout } else { short.layout },
                 positions: long.max_position,
                 trained: Some(short.max_position),
                 theta: None,

@@ -77,6 +77,13 @@ pub enum CheckpointProblem {
         supported: String,
     },
 
+    /// Weights that are changed by others when transformers reads them.
+    #[error(
+        "it says that an adapter changes the weights, and this crate does not compute it: its results would be those of another \
+         model; merge it into the weights, or take it out of the folder"
+    )]
+    Adapter,
+
     /// Sizes that are not those of the type that the checkpoint was to be loaded into.
     #[error("it is of another size than the model's type: {}; choose the type of its size", listed(.0))]
     Sizes(Vec<SizeDiffers>),
@@ -190,7 +197,7 @@ pub enum CheckpointProblem {
     /// A weight that the model's own type can't hold.
     #[error(
         "{name:?} has {} at place {place}, which is more than the model's float type can hold; read it into a model of a \
-         larger type, such as f32", Number(*value)
+         larger type", Number(*value)
     )]
     TooLarge {
         /// The tensor.

@@ -1,6 +1,6 @@
 //! A model as a checkpoint that others can read.
 
-use super::files::{CONFIG, WHOLE, remove_shards};
+use super::files::{CONFIG, WHOLE, remove_shards, tidy};
 use super::{AsLlama, CheckpointConfig, CheckpointProblem, RopeScaling, refuse, tensors_of};
 use crate::error::Result;
 use crate::tensor::nn::tensor_collection::{
@@ -87,14 +87,10 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     config: &CheckpointConfig,
     folder: impl AsRef<Path>,
 ) -> Result<()> {
-    let folder = folder.as_ref();
-    let mut found = Shapes { shapes: BTreeMap::new(), diverged: None };
-    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut found })?;
-    // More blocks than tensors: their names alone might fill the memory.
-    if config.num_hidden_layers > found.shapes.len() {
-        let name = format!("model.layers.{}.input_layernorm.weight", config.num_hidden_layers - 1);
-        return Err(refuse(folder, CheckpointProblem::MissingTensor { name }));
-    }
+    let folder = match folder.as_ref() {
+        folder if folder == Path::new("") => Path::new("."),
+        folder => folder,
+    };
     let (file, weights) = (folder.join(CONFIG), folder.join(WHOLE));
     let json = config.to_json_of(&format!("float{}", 8 * std::mem::size_of::<F>()));
     let read = CheckpointConfig::parse(&json).map_err(|problem| refuse(&file, problem))?;
@@ -103,6 +99,13 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
         return Err(refuse(&file, CheckpointProblem::Unwritable { ours, read }));
     }
     module.check_llama(config).map_err(|problem| refuse(folder, problem))?;
+    let mut found = Shapes { shapes: BTreeMap::new(), diverged: None };
+    M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut found })?;
+    // More blocks than tensors: their names alone might fill the memory.
+    if config.num_hidden_layers > found.shapes.len() {
+        let name = format!("model.layers.{}.input_layernorm.weight", config.num_hidden_layers - 1);
+        return Err(refuse(folder, CheckpointProblem::MissingTensor { name }));
+    }
     let wanted = tensors_of(config);
     for (name, expected) in &wanted {
         let (name, expected) = (name.clone(), expected.clone());
@@ -120,6 +123,8 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     if let Some(problem) = found.diverged {
         return Err(refuse(folder, problem));
     }
+    let problem = |e: std::io::Error| refuse(folder, CheckpointProblem::File(e.to_string()));
+    tidy(folder).map_err(problem)?;
     let weights = NewFile::write(&weights, &bytes_of(module, &weights)?)?;
     let new = NewFile::write(&file, json.as_bytes())?;
     let old_config = new.set_aside()?;
@@ -130,8 +135,8 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
         return Err(error);
     }
     drop((old_weights, old_config));
-    let problem = |e: std::io::Error| refuse(folder, CheckpointProblem::File(e.to_string()));
-    remove_shards(folder).map_err(problem)
+    remove_shards(folder);
+    Ok(())
 }
 
 /// The shape of each tensor, and the first weight that is not finite.

@@ -75,7 +75,8 @@ pub(super) fn read(
     Ok((theta, scaling.map(|(_, scaling)| scaling).unwrap_or_default()))
 }
 
-/// The objects with settings in a place: itself or, where layers of each type have their own, one for each type.
+/// The objects with settings in a place: itself or, where layers of each type have their own, one for each type. All layers of a
+/// Llama are of the type `full_attention`.
 fn flat<'j>(
     config: &Settings<'j>,
     place: &str,
@@ -99,7 +100,13 @@ fn flat<'j>(
     let said = rope.values().filter(|value| !value.is_null()).count();
     match of_types.len() {
         _ if said == 0 => Ok(Vec::new()),
-        types if types == said => Ok(of_types),
+        types if types == said => {
+            if !rope.contains_key("full_attention") {
+                let rule = "with `full_attention`, the type of all layers of a Llama";
+                return Err(config.refuse(place, rule, value));
+            }
+            Ok(of_types)
+        }
         _ => Ok(vec![(place.to_string(), rope)]),
     }
 }
@@ -182,8 +189,8 @@ fn one(rope: &Settings, config: &Settings, positions: usize) -> std::result::Res
         }),
         _ => RopeScaling::None,
     };
-    if matches!(rule, "linear" | "dynamic") && trained != positions {
-        let rule = format!("`max_position_embeddings`, which {rule:?} frequencies count from");
+    if rule == "dynamic" && trained != positions {
+        let rule = "`max_position_embeddings`, which \"dynamic\" frequencies count from";
         return Err(rope.refuse("original_max_position_embeddings", rule, &trained.into()));
     }
     Ok((rope.base_if("rope_theta")?, scaling))

@@ -16,6 +16,7 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
 {
     /// An empty cache for at most `capacity` positions.
     pub fn new(capacity: usize) -> Self {
+        const { assert!(L > 0, "a model has at least one block") }
         Self { layers: vec![KvCache::new(capacity); L], padding: Vec::new() }
     }
 

@@ -5,6 +5,7 @@ use super::cache::LlamaCache;
 use super::parts::{Embed, Head, Normalize, Tied, Tokens};
 use super::rope::{LlamaRope, LlamaRopeConfig};
 use crate::attention::{GroupedQueryAttention, check_padding, padded_positions};
+use crate::checks::same_shape;
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::feedforward::SwiGlu;
@@ -343,10 +344,12 @@ impl<
     ) -> Result<Tokens<B, S, V, F, D>> {
         let (kept, (b, s)) = (cache.positions(), *ids.shape());
         let LlamaCache { layers, padding } = cache;
+        let blocks = &self.layers.modules;
+        same_shape("the model's blocks", &[layers.len().max(blocks.len())], &[layers.len()])?;
         let positions = padded_positions(padding, b.size(), kept, s.size())?;
         let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
         x = self.position.on_tokens(x, &positions)?; //                       [b, s, h]
-        for (block, layer) in self.layers.modules.iter().zip(layers) {
+        for (block, layer) in blocks.iter().zip(layers) {
             x = block.try_decode_with(x, layer, &self.position, padding)?; // [b, s, h]
         }
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]

@@ -24,16 +24,20 @@ impl<F: Stored, D: Backend<F>> AdamW<F, D> {
     /// A weight that had no step yet has moments of 0, here as in a step.
     ///
     /// # Errors
-    /// A file that can't be written. Then what was there is as it was.
+    /// A moment that is not finite, which [`AdamW::load`] would refuse; a file that can't be written. Then what was there is as
+    /// it was.
     pub fn save<M: TensorCollection<F, D>>(
         &mut self,
         module: &M,
         path: impl AsRef<Path>,
     ) -> Result<()> {
         let path = path.as_ref();
-        let mut collect = Collect { adam: self, moments: Vec::new() };
+        let mut collect = Collect { adam: self, moments: Vec::new(), diverged: None };
         M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: &mut collect })
             .map_err(Error::device)?;
+        if let Some(reason) = collect.diverged {
+            return Err(refuse(path, reason));
+        }
         let notes = BTreeMap::from([(STEPS.to_string(), collect.adam.steps().to_string())]);
         let views = collect.moments.iter().map(|(name, shape, bytes)| {
             Ok((name, TensorView::new(F::DTYPE, shape.clone(), bytes)?))
@@ -87,6 +91,8 @@ fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {
 struct Collect<'a, F: Float, D: Backend<F>> {
     adam: &'a mut AdamW<F, D>,
     moments: Vec<(String, Vec<usize>, Vec<u8>)>,
+    /// The first that is not finite, in words.
+    diverged: Option<String>,
 }
 
 impl<F: Stored, D: Backend<F>> TensorVisitor<F, D> for Collect<'_, F, D> {
@@ -106,10 +112,19 @@ impl<F: Stored, D: Backend<F>> TensorVisitor<F, D> for Collect<'_, F, D> {
         let AdamW { means, squares, .. } = &mut *self.adam;
         for (moment, kept) in MOMENTS.into_iter().zip([means, squares]) {
             kept.try_alloc_for(weight)?;
+            let (name, values) = (format!("{moment}.{name}"), kept.get(weight).as_vec());
+            if let Some(place) = values.iter().position(|x| !x.is_finite()) {
+                let words = || {
+                    format!(
+                        "{name:?} has {} at place {place}, and nobody can go on from there",
+                        values[place]
+                    )
+                };
+                self.diverged.get_or_insert_with(words);
+            }
             let mut bytes = Vec::new();
-            kept.get(weight).as_vec().into_iter().for_each(|x| x.write(&mut bytes));
-            let shape = weight.shape().concrete().into();
-            self.moments.push((format!("{moment}.{name}"), shape, bytes));
+            values.into_iter().for_each(|x| x.write(&mut bytes));
+            self.moments.push((name, weight.shape().concrete().into(), bytes));
         }
         Ok(None)
     }

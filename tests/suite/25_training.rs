@@ -263,7 +263,7 @@ fn a_checkpoint_with_other_sizes_than_its_model_is_not_written() {
         |config| config.num_hidden_layers = 3,
         "`num_hidden_layers` is 3 in the settings and 2",
     );
-    refused(|config| config.num_hidden_layers = 1 << 40, "no tensor is called");
+    refused(|config| config.num_hidden_layers = 1 << 40, "`num_hidden_layers` is 1099511627776");
     refused(
         |config| config.num_hidden_layers = 1,
         "`num_hidden_layers` is 1 in the settings and 2",

@@ -143,6 +143,9 @@ impl Run {
             synced(&new.join(name))?; // the files, and then their names
         }
         let place = self.folder.join(name_of(state.step));
+        if place.is_dir() {
+            self.discard(&place)?; // of another run, which had made as many steps
+        }
         fs::rename(&new, &place).map_err(|e| Error::write(&place, e))?;
         synced(&self.folder)?;
         for (step, older) in checkpoints(&self.folder) {
@@ -177,19 +180,13 @@ impl Run {
         UNFINISHED.iter().try_for_each(|name| remove(&self.folder.join(name)))
     }
 
-    /// Removes all checkpoints.
+    /// Looks whether another run may take the place of this one.
     ///
     /// # Errors
-    /// A folder with a checkpoint's name and with a file in it that no run wrote, and then nothing is removed; what can't be
-    /// removed.
-    pub fn clear(&self) -> Result<()> {
-        let all = checkpoints(&self.folder);
-        for (_, checkpoint) in &all {
-            if let Some(path) = foreign(checkpoint) {
-                return Err(Error::NotOurs { path: shown(&path) });
-            }
-        }
-        all.iter().try_for_each(|(_, checkpoint)| self.discard(checkpoint))
+    /// A folder with a checkpoint's name and with a file in it that no run wrote.
+    pub fn check_ours(&self) -> Result<()> {
+        let path = checkpoints(&self.folder).iter().find_map(|(_, checkpoint)| foreign(checkpoint));
+        path.map_or(Ok(()), |path| Err(Error::NotOurs { path: shown(&path) }))
     }
 }
 

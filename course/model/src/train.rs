@@ -180,7 +180,7 @@ impl<'c> Training<'c> {
             network.load(checkpoint, state.step)?;
         }
         if anew {
-            folder.clear()?; // now that nothing more can be refused
+            folder.check_ours()?; // the first checkpoint of this run takes the place of the others
         }
         folder.tidy()?;
         Ok((Self { folder, corpus, state, network, every }, older.is_some()))

@@ -1,6 +1,8 @@
 //! What is said beside the grades: where code does not compile, which mark is gone, and what was printed.
 
 use crate::scratch::{Said, Scratch};
+use learner::exercise::Workspace;
+use learner::exercise::source::Source;
 
 const NORM: &str = "exercises/src/norm.rs";
 
@@ -159,6 +161,7 @@ fn what_grows_or_waits_without_end_is_not_called_a_loop() {
             "Does it wait for something",
         ),
         ("loop {}", "Is there a loop that does not end?"),
+        ("std::hint::black_box(vec![1u8; 1 << 46]);", "it asked for more memory than there is"),
     ] {
         scratch.change(NORM, begin, &format!("{begin}    {code}\n"));
         let mut check = scratch.command(&["check", "norm/uniform"]);
@@ -166,6 +169,51 @@ fn what_grows_or_waits_without_end_is_not_called_a_loop() {
         let out = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.contains(words), "{code}: {said:#?}");
         scratch.change(NORM, &format!("    {code}\n"), "");
+    }
+}
+
+/// The way back that the README names keeps the copy's time with some programs, and cargo goes by times.
+#[test]
+fn a_file_with_an_older_time_is_graded_as_it_is() {
+    let scratch = Scratch::with_solutions();
+    let file = scratch.file(NORM);
+    let kept = scratch.file("kept.rs");
+    std::fs::rename(&file, &kept).unwrap();
+    let starter = |source: &Source| source.file().ends_with("/norm.rs").then(|| source.starter());
+    let sources = Source::all(&Workspace::find().unwrap()).unwrap();
+    scratch.write(NORM, &sources.iter().find_map(starter).unwrap());
+    scratch.run(&["check", "1.1"]).ends_with(1);
+    std::fs::rename(&kept, &file).unwrap();
+    scratch.run(&["check", "1.1"]).ends_with(0);
+}
+
+/// A full disk is no mistake of the code's.
+#[test]
+fn an_answer_that_can_not_be_written_is_no_grade() {
+    let scratch = Scratch::with_solutions();
+    scratch.run(&["check", "1.1"]).ends_with(0);
+    let full = tempfile::tempdir().unwrap();
+    let check = scratch.command(&["check"]);
+    let mut inside = std::process::Command::new("bwrap");
+    inside.args(["--dev-bind", "/", "/", "--size", "65536", "--tmpfs"]).arg(full.path());
+    inside.arg(check.get_program()).args(check.get_args());
+    let changed = |(name, value)| Some((name, value?));
+    inside.envs(check.get_envs().filter_map(changed)).env("TMPDIR", full.path());
+    let said = Said::new(inside.env_remove("RUSTFLAGS").output().unwrap());
+    assert_ne!(said.code, Some(0), "it was not full: {said:#?}");
+    assert!(!said.out.contains("broken"), "{said:#?}");
+}
+
+#[test]
+fn grades_replace_nothing_but_grades() {
+    let scratch = Scratch::with_solutions();
+    let file = scratch.file(NORM);
+    let said = scratch.run(&["check", "1.1", "--json", file.to_str().unwrap()]).ends_with(2);
+    assert!(said.err.contains("it holds something else than grades"), "{said:#?}");
+    assert!(scratch.read(NORM).contains("// task norm/uniform: begin"));
+    let json = scratch.file("new.json");
+    for _ in 0..2 {
+        scratch.run(&["check", "1.1", "--json", json.to_str().unwrap()]).ends_with(0);
     }
 }
 

@@ -18,6 +18,9 @@ pub const ANSWER: &str = "QUADRIVIUM_ANSWER";
 /// Where the crates are that the learner's depends on.
 pub const CRATES: &str = "QUADRIVIUM_CRATES";
 
+/// How a child ends that can't write its answer, as on a full disk. Code of the learner's that ends so has no grade either.
+pub const UNWRITTEN: u8 = 74; // EX_IOERR of sysexits.h
+
 /// What a child is asked to do.
 pub struct Order {
     task: &'static Task,
@@ -58,7 +61,7 @@ pub fn run(order: &Order) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("the answer can't be written: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(UNWRITTEN)
         }
     }
 }

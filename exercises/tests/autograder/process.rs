@@ -1,6 +1,6 @@
 //! Runs the learner's code in a process of its own, with a time limit.
 
-use crate::child;
+use crate::child::{self, UNWRITTEN};
 use crate::own::Own;
 use contract::grade::{Grade, Shown};
 use contract::printed::{Printed, with_commas};
@@ -63,7 +63,7 @@ pub fn ask<T: DeserializeOwned>(
         Ok(answer) => return Ok((answer, printed)),
         Err(Lost::NotStarted(why)) => Grade::not_started(
             task,
-            format!("it can't be started: {why}. Was it removed meanwhile? Grade again"),
+            format!("it can't be judged here: {why}. Grade again once that is mended"),
         ),
         Err(Lost::Stopped(Stop::Memory)) => Grade::failed(
             task,
@@ -120,6 +120,10 @@ fn why_so_long(lines: u64) -> String {
 
 /// What ends a process in this way.
 fn why_ended(status: ExitStatus, printed: &Printed) -> String {
+    if printed.memory_is_full {
+        return "it asked for more memory than there is. Look for a size that is too large, or something that grows in a loop."
+            .to_string();
+    }
     if printed.stack_is_full {
         return "it ran out of stack. Look for a function that calls itself without end, or for a very large array."
             .to_string();
@@ -149,20 +153,24 @@ fn ended(
 ) -> io::Result<Result<ExitStatus, Stop>> {
     const PATIENCE: u32 = 6;
     const LOOK: Duration = Duration::from_millis(100);
-    let start = Instant::now();
+    // This process may be stopped too, as by Ctrl-Z, and that time is nobody's.
+    const LONGEST_LOOK: Duration = Duration::from_secs(1);
+    let (mut last, mut so_far) = (Instant::now(), Duration::ZERO);
     loop {
         if let Some(status) = process.wait_timeout(LOOK)? {
             return Ok(Ok(status));
         }
+        so_far += last.elapsed().min(LONGEST_LOOK);
+        last = Instant::now();
         let printing = LINE.saturating_mul(lines().min(u32::MAX.into()) as u32);
-        let computed = computed(process.id()).unwrap_or_else(|| start.elapsed());
+        let computed = computed(process.id()).unwrap_or(so_far);
         if printing >= limit || computed >= limit + printing {
             return Ok(Err(Stop::Computed(limit)));
         }
         if memory(process.id()).is_some_and(|bytes| bytes >> 30 >= MEMORY) {
             return Ok(Err(Stop::Memory));
         }
-        if start.elapsed() >= limit * PATIENCE {
+        if so_far >= limit * PATIENCE {
             return Ok(Err(Stop::Waited(limit * PATIENCE)));
         }
     }
@@ -193,7 +201,8 @@ fn run<T: DeserializeOwned>(
     let folder = tempfile::tempdir()?;
     let answer = folder.path().join("answer.json");
     let seconds = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
-    let seconds = seconds.unwrap_or(DEFAULT_SECONDS);
+    // More than anybody waits, and less than overflows.
+    let seconds = seconds.unwrap_or(DEFAULT_SECONDS).min(u32::MAX.into());
     let (output, printed) = io::pipe()?;
     let mut command = Command::new(&own.program);
     command.env(child::TASK, &task.number).env(child::ANSWER, &answer).env(NO_FAILURES_KEPT, "1");
@@ -223,12 +232,14 @@ fn run<T: DeserializeOwned>(
     let text = std::fs::read(&answer).ok();
     let answer = match (status, text) {
         (Err(why), _) => Err(Lost::Stopped(why)),
-        // It makes the file before all else.
-        (Ok(status), None) => {
+        // It makes the file before all else, and ends so if it can't write all of it.
+        (Ok(status), text) if text.is_none() || status.code() == Some(UNWRITTEN.into()) => {
             let words = printed.shown().join("\n");
             Err(Lost::NotStarted(if words.is_empty() { status.to_string() } else { words }))
         }
-        (Ok(status), Some(text)) => serde_json::from_slice(&text).map_err(|_| Lost::Ended(status)),
+        (Ok(status), text) => {
+            serde_json::from_slice(&text.unwrap_or_default()).map_err(|_| Lost::Ended(status))
+        }
     };
     Ok((answer, printed))
 }

@@ -28,6 +28,9 @@ fn compile(text: &str, emit: &str) -> io::Result<Said> {
     std::fs::write(&program, text)?;
     let output = compiler(&program, emit, out.path())?.output()?;
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() && words.contains("No space left on device") {
+        return Err(io::Error::other("there is no space left on the disk"));
+    }
     let messages = words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     Ok(Said { success: output.status.success(), messages, words })
 }

@@ -99,6 +99,23 @@ fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
     fs::rename(at("config.json"), at(".config.json.old")).unwrap();
     save_checkpoint(&other, &with(|c| c.rope_theta = 500.0), folder.path()).unwrap();
     assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&other));
+    // What an earlier save has left aside is not taken for what this one sets aside.
+    for (name, old) in [("config.json", &model(1)), ("model.safetensors", &model(1))] {
+        let kept = tempfile::tempdir().unwrap();
+        save_checkpoint(old, &config(), kept.path()).unwrap();
+        fs::copy(kept.path().join(name), at(&format!(".{name}.old"))).unwrap();
+    }
+    save_checkpoint(&model(1), &config(), folder.path()).unwrap();
+    let hidden = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    assert!(!fs::read_dir(folder.path()).unwrap().flatten().any(hidden));
+    // Of a save that was ended, the old ones come back before the next begins: that may be ended, too.
+    fs::rename(at("config.json"), at(".config.json.old")).unwrap();
+    fs::rename(at("model.safetensors"), at(".model.safetensors.old")).unwrap();
+    fs::create_dir(at("model.safetensors")).unwrap();
+    save_checkpoint(&other, &config(), folder.path()).unwrap_err();
+    fs::remove_dir(at("model.safetensors")).unwrap();
+    save_checkpoint(&other, &with(|c| c.rope_theta = 500.0), folder.path()).unwrap();
+    assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&other));
     // A save that can't set both aside changes neither.
     for name in [".config.json.old", ".model.safetensors.old"] {
         fs::create_dir(at(name)).unwrap();
@@ -106,6 +123,46 @@ fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
         fs::remove_dir(at(name)).unwrap();
         assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&other));
     }
+}
+
+/// transformers would put it on the weights.
+#[test]
+fn an_adapter_beside_the_weights_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    save_checkpoint(&model(1), &config(), folder.path()).unwrap();
+    fs::write(folder.path().join("adapter_config.json"), "{}").unwrap();
+    let error = read(folder.path()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("adapter_config.json: it says that an adapter changes"), "{error}");
+}
+
+/// Readers beside a writer get the one checkpoint or the other, also where the first one comes back while they read.
+#[test]
+fn readers_beside_a_writer_get_no_mixture() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = drawn(plain(500.0), 1e-6, 2);
+    let [one, two] = [bits(&model(1)), bits(&other)];
+    save_checkpoint(&model(1), &config(), folder.path()).unwrap();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let read = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut count = 0;
+            while !over.load(order) {
+                let Ok(model) = read(folder.path()) else { continue };
+                let got = bits(&model);
+                assert!(got == one || got == two, "a mixture after {count} reads");
+                count += 1;
+            }
+            count
+        });
+        for _ in 0..200 {
+            save_checkpoint(&other, &with(|c| c.rope_theta = 500.0), folder.path()).unwrap();
+            save_checkpoint(&model(1), &config(), folder.path()).unwrap();
+        }
+        over.store(true, order);
+        reader.join().unwrap()
+    });
+    assert!(read > 0, "nobody read");
 }
 
 /// A reader that has the settings of the old checkpoint does not compute the new weights by them.

@@ -221,6 +221,10 @@ fn what_is_not_computed_as_written_is_refused() {
         ),
         (json!({"rope_scaling": "linear"}), "`rope_scaling` must be an object"),
         (
+            json!({"rope_parameters": {"sliding_attention": {"rope_type": "linear", "factor": 2.0}}}),
+            "`rope_parameters` must be with `full_attention`",
+        ),
+        (
             json!({"rope_parameters": {"foo": {"rope_type": "linear", "factor": 2.0}}}),
             "`rope_parameters.foo` must be",
         ),

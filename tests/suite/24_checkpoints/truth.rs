@@ -7,6 +7,7 @@ use quadrivium::layernorm::LayerNorm;
 use quadrivium::model::*;
 use quadrivium::pos_emb::{XPos, XPosConfig, ntk_base};
 use quadrivium::position::*;
+use quadrivium::rope::Layout;
 use quadrivium::tensor::*;
 use quadrivium::*;
 use serde_json::{Value, json};
@@ -89,6 +90,44 @@ fn a_model_that_diverged_is_not_saved() {
             &format!("\"model.norm.weight\" has {value} at place 3, and no reader"),
         );
     }
+}
+
+/// A block more than the type says is computed by a forward pass, and no file has it.
+#[test]
+fn a_model_with_another_number_of_blocks_than_its_type_is_not_saved() {
+    let mut longer = model(1);
+    longer.layers.modules.push(longer.layers.modules[0].clone());
+    refused(&longer, &config(), "`num_hidden_layers` is 1 in the settings and 2 in the model");
+    let mut cache = LlamaCache::new(8);
+    let error = longer.try_decode(ids(&[1], (1, 1)), &mut cache).unwrap_err();
+    let (name, expected, got) = ("the model's blocks", vec![2], vec![1]);
+    assert_eq!(error, Error::Shape { name, expected, got });
+    longer.layers.modules.clear();
+    refused(&longer, &config(), "`num_hidden_layers` is 1 in the settings and 0 in the model");
+}
+
+/// Both sides of a rotation that changes with the length are compared in all that they turn.
+#[test]
+fn a_rotation_by_length_is_saved_if_both_sides_are_the_files() {
+    let rule = LongRope {
+        short_factor: vec![1.0; 4],
+        long_factor: vec![2.0; 4],
+        max_seq_len: 16,
+        factor: 4.0,
+        attention_factor: None,
+    };
+    let config = with(|config| config.rope_scaling = RopeScaling::LongRope(rule));
+    let LlamaRopeConfig::Long { short, long } = config.rope().unwrap() else { panic!("not Long") };
+    let of = |short, long| {
+        let rope = LlamaRope::new(&dev(), LlamaRopeConfig::Long { short, long }).unwrap();
+        model(1).with_position(|_| Ok(rope.clone()), NoPosition).unwrap()
+    };
+    goes_there_and_back(&of(short.clone(), long.clone()), &config);
+    let adjacent = ScaledRopeConfig { layout: Layout::Interleaved, ..short.clone() };
+    refused(&of(adjacent, long.clone()), &config, "its RoPE turns adjacent pairs");
+    let half = RotaryFrequencies::plain(4, 10_000.0).unwrap();
+    let half = ScaledRopeConfig { frequencies: half, rotary_dim: Some(4), ..long };
+    refused(&of(short, half), &config, "its RoPE turns 4 of the 8 elements of a head");
 }
 
 /// Saved, read again, and the same bits.
@@ -401,6 +440,19 @@ fn settings_are_computed_or_refused() {
         ("ssm_multipliers", json!([0.5, 2.0])),
         ("attn_temperature_tuning", json!(4)),
         ("architectures", json!(["GemmaForCausalLM"])),
+        ("architectures", json!(["LlamaBidirectionalModel"])),
+        ("transformers_weights", json!("other.safetensors")),
+        ("per_layer_config", json!({"1": {"rms_norm_eps": 0.5}})),
+        ("mlp_activation", json!("gelu")),
+        ("zero_centered_gamma", json!(true)),
+        ("embed_mult", json!(2.0)),
+        ("gated_mlp", json!({"no": 1})),
+        ("ALIBI", json!(true)),
+        ("rope-scaling", json!({"type": "linear"})),
+        ("num_kv_shared_layers", json!(2)),
+        ("norm_eps", json!(0.5)),
+        ("rope_base", json!(500)),
+        ("rope_pct", json!(0.5)),
         ("logit_cap", json!(30.0)),
         ("logits_soft_cap", json!(30.0)),
         ("activation", json!("gelu")),
@@ -441,6 +493,23 @@ fn settings_are_computed_or_refused() {
         ("layer_types", json!(["full_attention"])),
         ("max_window_layers", json!(28)),
         ("architectures", json!(["LlamaForCausalLM"])),
+        ("architectures", json!("LLaMAForCausalLM")),
+        ("transformers_weights", json!("model.safetensors")),
+        ("activation", json!("swiglu")),
+        ("use_rope", json!(true)),
+        ("norm_type", json!("RMSNorm")),
+        ("norm_eps", json!(1e-6)),
+        ("rope_base", json!(10000)),
+        ("rope_pct", json!(1.0)),
+        ("tensor_parallel_degree", json!(2)),
+        ("max_grad_norm", json!(1.0)),
+        ("global_step", json!(7)),
+        ("initializer_factor", json!(0.1)),
+        ("label_smoothing_factor", json!(0.0)),
+        ("fuse_norm", json!(true)),
+        ("local_attention", json!(-1)),
+        ("expert_count", json!(0.0)),
+        ("num_local_experts", json!(1)),
         ("no_rope_layers", json!([1])),
         ("v_head_dim", json!(8)),
         ("is_encoder_decoder", json!(false)),

@@ -169,7 +169,7 @@ pub(super) fn id_past_the_table(party: &Positions, run: &Run) -> Verdict {
         plain(Manner::Plain).refused_past(party, place, more)?;
     }
     for (nth, plan) in plans(run).into_iter().enumerate() {
-        plan.refused_past(party, 7 * nth, nth)?;
+        plan.refused_past(party, 7 * nth + 1, nth)?;
     }
     Ok(None)
 }

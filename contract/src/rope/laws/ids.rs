@@ -124,7 +124,8 @@ fn long(run: &Run) -> Vec<Plan> {
         let [b, s] = mixture.tokens;
         let (ms, k) = (mixture.pick(3, &[1, 2, 3, 5]), mixture.pick(4, &[1, 2, 3, 5]));
         let heads = if is_short(mixture.tokens) { &[8, LARGE, 16, 4][..] } else { &[8, 6] };
-        let ids = (0..b).flat_map(|b| row(s, b * (s / 2) % s)).collect();
+        let first = mixture.pick(6, &[1, 0]);
+        let ids = (first..first + b).flat_map(|nth| row(s, nth * (s / 2) % s)).collect();
         plans.push(Plan::mixed(mixture, settings(mixture.pick(5, heads), ms, k, false), ids));
     }
     plans

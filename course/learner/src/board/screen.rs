@@ -62,10 +62,10 @@ fn keep_grading(
         let saves = Mutex::new(&mut watch);
         let saved = || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
         let outcome = grade_until(workspace, &tasks, &progress, &saved);
+        progress("");
         // What was saved is graded next.
         if !matches!(outcome, Err(Error::Saved)) {
             let _ = tell.send(News::Graded(outcome));
-            progress("");
             // Cargo builds one thing at a time. The first grades are what the learner waits for.
             if let Some((tell, program)) = book.take() {
                 let tell = move |news| drop(tell.send(News::Book(news)));

@@ -25,13 +25,13 @@ impl View {
         !self.status.is_empty()
     }
 
-    /// Takes in what came out of grading. The grades of a code that was, stay.
+    /// Takes in what came out of grading. Where nothing could be graded, nobody knows what the code does.
     pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {
             Ok(Graded { grades, uncompiled, .. }) => {
                 (self.grades, self.error) = (Some(grades), uncompiled);
             }
-            Err(error) => self.error = Some(error),
+            Err(error) => (self.grades, self.error) = (None, Some(error)),
         }
     }
 }

@@ -176,6 +176,8 @@ fn run(
     }
     process
         .env(JSON, &json)
+        // What it leaves there when a save ends it goes with the folder.
+        .env("TMPDIR", folder.path())
         .current_dir(workspace.path("exercises"))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

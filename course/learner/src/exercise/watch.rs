@@ -111,7 +111,9 @@ fn look(folder: &Path, seen: &mut Seen) {
     seen.folders.push(Stamp::of(folder.to_path_buf()));
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        // An editor may hold a lock under a hidden name.
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !is_hidden && path.extension().is_some_and(|extension| extension == "rs") {
             seen.files.push(Stamp::of(path));
         } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             look(&path, seen);
@@ -133,6 +135,7 @@ mod tests {
         let mut watch = Watch::of(folder.path().to_path_buf(), QUIET);
         std::fs::read(&file).unwrap();
         std::fs::write(folder.path().join(".norm.rs.swp"), "").unwrap();
+        std::fs::write(folder.path().join(".#norm.rs"), "").unwrap();
         assert!(!watch.is_changed());
         let mut changed = |what: &str| {
             assert!(watch.is_changed(), "{what}");
