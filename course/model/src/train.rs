@@ -179,10 +179,10 @@ impl<'c> Training<'c> {
         if let Some(checkpoint) = &older {
             network.load(checkpoint, state.step)?;
         }
-        if anew {
-            folder.check_ours()?; // the first checkpoint of this run takes the place of the others
+        match anew {
+            true => folder.check_ours()?, // the first checkpoint of this run takes the place of the others
+            false => folder.tidy()?,
         }
-        folder.tidy()?;
         Ok((Self { folder, corpus, state, network, every }, older.is_some()))
     }
 

@@ -264,6 +264,16 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     assert!(message.contains("note.txt: no run wrote it"), "{message}");
     assert!(note.exists() && out.join("step-000002").is_dir());
     fs::remove_dir_all(out.join("step-000009")).unwrap();
+    // A run that can't write its first checkpoint has not replaced one: no file of it is longer than 20 KiB.
+    let before = files(&out);
+    let mut full = Command::new("bash");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$@\"", "bash"]);
+    let full = full.arg(env!("CARGO_BIN_EXE_model")).args(&anew).output().unwrap();
+    let message = String::from_utf8(full.stderr).unwrap();
+    assert!(message.contains("File too large"), "{message}");
+    let mut after = files(&out);
+    after.retain(|name, _| !name.starts_with(".checkpoint-new"));
+    assert_eq!(after, before);
     // A file that has a checkpoint's name is replaced, too.
     fs::write(out.join("step-000009"), "").unwrap();
     assert!(program().args(&anew).output().unwrap().status.success());

@@ -201,7 +201,8 @@ fn an_answer_that_can_not_be_written_is_no_grade() {
     inside.envs(check.get_envs().filter_map(changed)).env("TMPDIR", full.path());
     let said = Said::new(inside.env_remove("RUSTFLAGS").output().unwrap());
     assert_ne!(said.code, Some(0), "it was not full: {said:#?}");
-    assert!(!said.out.contains("broken"), "{said:#?}");
+    assert!(!said.out.contains("\n  broken"), "{said:#?}");
+    assert!(said.out.contains("\n  ?     "), "{said:#?}");
 }
 
 #[test]

@@ -462,5 +462,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn where_nothing_compiles_no_old_grade_is_shown() {
+        let workspace = Workspace::find().unwrap();
+        let mut view = view(1);
+        let first = "error: not Rust".to_string();
+        let error =
+            CompileError { component: None, place: None, first, further: 0, signature: false };
+        view.learn(Err(Error::DoesNotCompile(Box::new(error))));
+        let text = plain(&board(&view, &workspace, 80, None));
+        assert!(text.contains("not graded yet") && text.contains("?       1.1"), "{text}");
+        assert!(text.contains("not Rust"), "{text}");
+    }
+
+    use crate::compile_error::CompileError;
     use crate::error::Error;
 }

@@ -25,13 +25,17 @@ impl View {
         !self.status.is_empty()
     }
 
-    /// Takes in what came out of grading. Where nothing could be graded, nobody knows what the code does.
+    /// Takes in what came out of grading. Where nothing compiles, nobody knows what the code does; the grades of a code that could
+    /// not be built for another reason stay.
     pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {
             Ok(Graded { grades, uncompiled, .. }) => {
                 (self.grades, self.error) = (Some(grades), uncompiled);
             }
-            Err(error) => (self.grades, self.error) = (None, Some(error)),
+            Err(error) => {
+                self.grades.take_if(|_| matches!(error, Error::DoesNotCompile(_)));
+                self.error = Some(error);
+            }
         }
     }
 }
