@@ -52,9 +52,11 @@ pub fn judge(
             grade.fail(NO_COMPILER, sentence, broken("", what));
         }
     }
-    // The line that the starter has in the task's place, and no code beside it.
-    let still_to_do = lines.contains(&format!("// to do: task {}", task.name))
-        && code_of(lines).trim().is_empty();
+    // The line that the starter has in the task's place. Where it stands for all of it, any code has begun the task.
+    let to_do = format!("// to do: task {}", task.name);
+    let stands_for_all = lines.contains(&format!("{to_do}, in place of this line"));
+    let has_begun = stands_for_all && !code_of(lines).trim().is_empty();
+    let still_to_do = lines.contains(&to_do) && !has_begun;
     grade.begun = grade.passed || !still_to_do;
     grade
 }

@@ -218,6 +218,19 @@ fn grades_replace_nothing_but_grades() {
     }
 }
 
+/// Who keeps the starter's line has answered all the same.
+#[test]
+fn an_answer_beside_the_line_to_do_is_graded() {
+    let scratch = Scratch::with_solutions();
+    let text = scratch.read(NORM);
+    let [begin, end] = ["begin", "end"].map(|end| format!("// task norm/types: {end}"));
+    let lines = text.split(&begin).nth(1).unwrap().split(&end).next().unwrap();
+    let late = "\n        // to do: task norm/types, in place of this line\n        assert!(H % GZ == 0, \"late\");\n        ";
+    scratch.change(NORM, lines, late);
+    let said = scratch.run(&["check", "norm/types"]).ends_with(1);
+    assert!(said.out.contains("broken  1.6") && !said.out.contains("to do"), "{said:#?}");
+}
+
 #[test]
 fn a_file_that_is_gone_or_empty_is_written_by_reset() {
     let scratch = Scratch::with_solutions();
