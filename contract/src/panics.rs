@@ -18,10 +18,10 @@ pub fn silence() {
     }));
 }
 
-/// A file of another crate from that crate's name on: where it lies on this machine is nobody's business.
+/// The path of a file of another crate, from that crate's name on. Where cargo keeps it tells a learner nothing.
 fn short(file: &str) -> &str {
-    let behind = file.split_once("/registry/src/").and_then(|(_, file)| file.split_once('/'));
-    behind.map_or(file, |(_, file)| file)
+    let within = file.split_once("/registry/src/").and_then(|(_, file)| file.split_once('/'));
+    within.map_or(file, |(_, file)| file)
 }
 
 /// What a panic said, with its file and line if [`silence`] was called.

@@ -80,8 +80,9 @@ impl CheckpointConfig {
 /// saves into one folder at the same time may leave one: that is yours to prevent.)
 ///
 /// # Errors
-/// A model that is not of these settings, each that differs named; one with a part that no Llama has; a weight that is not finite; settings that no
-/// `config.json` can hold, a norm's eps that is no number for one; a file that can't be written. Then the folder is as it was.
+/// A model that is not of these settings, each that differs named; one with a part that no Llama has; a weight that is not
+/// finite; settings that no `config.json` can hold, such as a norm's eps that is no number; a file that can't be written. Then
+/// the folder holds the checkpoint that it held.
 pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLlama>(
     module: &M,
     config: &CheckpointConfig,

@@ -13,6 +13,7 @@ use quadrivium::*;
 use safetensors::tensor::{Dtype as FileDtype, SafeTensors};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The single file is the newer one: it is what transformers reads.
 #[test]
@@ -142,27 +143,27 @@ fn readers_beside_a_writer_get_no_mixture() {
     let other = drawn(plain(500.0), 1e-6, 2);
     let [one, two] = [bits(&model(1)), bits(&other)];
     save_checkpoint(&model(1), &config(), folder.path()).unwrap();
-    let over = std::sync::atomic::AtomicBool::new(false);
-    let order = std::sync::atomic::Ordering::Relaxed;
-    let read = std::thread::scope(|scope| {
+    let (over, reads) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            let mut count = 0;
-            while !over.load(order) {
+            while !over.load(Relaxed) {
                 let Ok(model) = read(folder.path()) else { continue };
                 let got = bits(&model);
-                assert!(got == one || got == two, "a mixture after {count} reads");
-                count += 1;
+                assert!(got == one || got == two, "a mixture");
+                reads.fetch_add(1, Relaxed);
             }
-            count
         });
-        for _ in 0..200 {
+        // On a busy machine the reader gets a core now and then.
+        for nth in 0..20_000 {
+            if reader.is_finished() || nth >= 200 && reads.load(Relaxed) > 0 {
+                break;
+            }
             save_checkpoint(&other, &with(|c| c.rope_theta = 500.0), folder.path()).unwrap();
             save_checkpoint(&model(1), &config(), folder.path()).unwrap();
         }
-        over.store(true, order);
-        reader.join().unwrap()
+        over.store(true, Relaxed);
     });
-    assert!(read > 0, "nobody read");
+    assert!(reads.load(Relaxed) > 0, "nobody read");
 }
 
 /// A reader that has the settings of the old checkpoint does not compute the new weights by them.
