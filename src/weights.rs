@@ -104,10 +104,21 @@ pub(crate) struct NewFile {
 }
 
 impl NewFile {
-    /// Writes it.
+    /// Writes it. Where `path` is a link, it will replace the file that the link leads to.
     pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Self> {
-        let written = write_beside(path, bytes).map_err(|reason| refuse(path, reason));
-        written.map(|(file, target)| Self { file, target, path: path.into() })
+        let target = named(path).and_then(followed);
+        Self::beside(path, target.map_err(|reason| refuse(path, reason))?, bytes)
+    }
+
+    /// Writes one that will replace a link itself, because others may share the file that it leads to, as they do in Hugging
+    /// Face's cache.
+    pub(crate) fn write_here(path: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::beside(path, path.into(), bytes)
+    }
+
+    fn beside(path: &Path, target: PathBuf, bytes: &[u8]) -> Result<Self> {
+        let file = write_beside(&target, bytes).map_err(|reason| refuse(path, reason))?;
+        Ok(Self { file, target, path: path.into() })
     }
 
     /// Renames it.
@@ -118,8 +129,7 @@ impl NewFile {
     /// Gives the file that it will replace another name, until the result is dropped: then it gets its own back, or is
     /// removed where there is a new one.
     pub(crate) fn set_aside(&self) -> Result<Aside> {
-        let name = self.target.file_name().unwrap_or_default().to_string_lossy();
-        let aside = self.target.with_file_name(aside_of(&name));
+        let aside = self.target.with_file_name(aside_of(&name_of(&self.target)));
         match std::fs::rename(&self.target, &aside) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(refuse(&self.path, e)),
             _ => Ok(Aside { aside, target: self.target.clone() }),
@@ -130,6 +140,15 @@ impl NewFile {
 /// The name of a file while it is replaced.
 pub(crate) fn aside_of(name: &str) -> String {
     format!(".{name}.old")
+}
+
+/// What the names of new files that will replace one of this `name` begin and end with. A save that is killed leaves one.
+pub(crate) fn new_of(name: &str) -> (String, &'static str) {
+    (format!(".{name}."), ".new")
+}
+
+fn name_of(target: &Path) -> std::borrow::Cow<'_, str> {
+    target.file_name().unwrap_or_default().to_string_lossy()
 }
 
 /// A file that is being replaced.
@@ -157,12 +176,11 @@ impl Drop for Aside {
 
 const SPECIAL: &str = "this is a device, a pipe or a socket; name a file";
 
-/// The new file, and the place that is meant for it.
+/// The new file, in the folder of its target.
 fn write_beside(
-    path: &Path,
+    target: &Path,
     bytes: &[u8],
-) -> std::result::Result<(tempfile::NamedTempFile, PathBuf), String> {
-    let target = followed(named(path)?)?;
+) -> std::result::Result<tempfile::NamedTempFile, String> {
     let old = target.metadata().ok();
     if old.as_ref().is_some_and(|old| old.is_dir()) {
         return Err("this is a folder; name a file".into());
@@ -177,7 +195,9 @@ fn write_beside(
     if !folder.is_dir() {
         return Err(format!("there is no folder {}; make it first", folder.display()));
     }
+    let (first, last) = new_of(&name_of(target));
     let mut new = tempfile::Builder::new();
+    new.prefix(&first).suffix(last);
     #[cfg(unix)]
     new.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
     let mut new = new.tempfile_in(folder).map_err(|e| e.to_string())?;
@@ -185,7 +205,7 @@ fn write_beside(
         new.as_file().set_permissions(old.permissions()).map_err(|e| e.to_string())?;
     }
     new.write_all(bytes).map_err(|e| e.to_string())?;
-    Ok((new, target))
+    Ok(new)
 }
 
 /// The file that a link leads to, so that the link stays one.

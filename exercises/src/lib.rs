@@ -29,6 +29,10 @@
 #[cfg(feature = "operations")]
 extern crate operations as _;
 
+// Where this folder is. Copies of the course that are built into one folder would be taken for each other by cargo, which
+// compiles again when this path has changed.
+const _: Option<&str> = option_env!("INSTA_WORKSPACE_ROOT");
+
 // A file that does not compile would hide all others. `cargo course` builds again with the starter in its
 // place: see build.rs.
 

@@ -5,7 +5,7 @@ use super::settings::{Settings, object};
 use super::{HEAD, TABLE, refuse};
 use crate::error::Result;
 use crate::tensor::Float;
-use crate::weights::{Unread, aside_of, nearest};
+use crate::weights::{Unread, aside_of, nearest, new_of};
 use safetensors::tensor::{SafeTensors, TensorView};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,8 +179,19 @@ pub(super) fn remove_shards(folder: &Path) {
     }
 }
 
-/// Gives back what a save that was ended in its middle has set aside, or removes it where both files are there again.
+/// Gives back what a save that was ended in its middle has set aside, or removes it where both files are there again. Removes
+/// the new files that it has not put in their places.
 pub(super) fn tidy(folder: &Path) -> std::io::Result<()> {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let is_new = entry.file_name().to_str().is_some_and(|name| {
+            [WHOLE, CONFIG].map(new_of).iter().any(|(first, last)| {
+                name.strip_prefix(first.as_str()).is_some_and(|rest| rest.ends_with(last))
+            })
+        });
+        if is_new {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
     let is_whole = folder.join(CONFIG).exists();
     // The settings last: without them there is no checkpoint.
     for name in [WHOLE, CONFIG] {

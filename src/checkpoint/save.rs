@@ -68,7 +68,8 @@ impl CheckpointConfig {
 
 /// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are, and of the several
 /// files that a larger checkpoint may have had. Other files stay: a `tokenizer.json` or a `generation_config.json` of
-/// another model is yours to replace.
+/// another model is yours to replace. A link is replaced, too, and what it leads to stays as it is: a folder in Hugging Face's
+/// cache shares its files with others.
 ///
 /// What the settings say is compared with the model, so that a reader computes what the model does: sizes, the norms' eps,
 /// RoPE's base, scaling and length. Only `eos_token_id` is not the model's to know. No `config.json` says what happens past
@@ -126,8 +127,8 @@ pub fn save_checkpoint<F: Stored, D: Device<F>, M: TensorCollection<F, D> + AsLl
     }
     let problem = |e: std::io::Error| refuse(folder, CheckpointProblem::File(e.to_string()));
     tidy(folder).map_err(problem)?;
-    let weights = NewFile::write(&weights, &bytes_of(module, &weights)?)?;
-    let new = NewFile::write(&file, json.as_bytes())?;
+    let weights = NewFile::write_here(&weights, &bytes_of(module, &weights)?)?;
+    let new = NewFile::write_here(&file, json.as_bytes())?;
     let old_config = new.set_aside()?;
     let old_weights = weights.set_aside()?;
     weights.put()?;

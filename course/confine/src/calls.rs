@@ -71,6 +71,29 @@ fn computing() -> crate::Result<Rules> {
     let is_thread =
         SeccompCondition::new(0, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(flag), flag)?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![is_thread])?]);
+    // No page that was not the program's from the start is ever executed.
+    let executed = libc::PROT_EXEC as u64;
+    for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+        let is_data =
+            SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(executed), 0)?;
+        rules.insert(call, vec![SeccompRule::new(vec![is_data])?]);
+    }
+    // Copies of descriptors, and their flags. No locks, and no word of what others do to a file: that could be a message.
+    let about_descriptors = [
+        libc::F_DUPFD,
+        libc::F_GETFD,
+        libc::F_SETFD,
+        libc::F_GETFL,
+        libc::F_SETFL,
+        libc::F_DUPFD_CLOEXEC,
+    ];
+    let is_one = |what: &libc::c_int| {
+        let equal =
+            SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, *what as u64)?;
+        SeccompRule::new(vec![equal])
+    };
+    let rules_of = about_descriptors.iter().map(is_one).collect::<Result<Vec<_>, _>>()?;
+    rules.insert(libc::SYS_fcntl, rules_of);
     // Forbidden already, in another way.
     rules.insert(libc::SYS_clone3, Vec::new());
     Ok(rules)
@@ -93,13 +116,10 @@ const COMPUTING: &[i64] = &[
     libc::SYS_getgid,
     libc::SYS_getegid,
     libc::SYS_uname,
-    libc::SYS_sysinfo,
     // Memory.
     libc::SYS_brk,
-    libc::SYS_mmap,
     libc::SYS_munmap,
     libc::SYS_mremap,
-    libc::SYS_mprotect,
     libc::SYS_madvise,
     // Files and pipes.
     libc::SYS_read,
@@ -126,7 +146,6 @@ const COMPUTING: &[i64] = &[
     libc::SYS_renameat2,
     libc::SYS_ftruncate,
     libc::SYS_fsync,
-    libc::SYS_fcntl,
     libc::SYS_ioctl,
     libc::SYS_dup,
     libc::SYS_dup3,

@@ -8,8 +8,7 @@
 //! ```
 //!
 //! `guard` asks for Landlock and seccomp: as for a learner's program (`run`), or as for a compiler (`build`), which starts
-//! other programs. Without it there are limits alone: `cpu` in seconds, `memory`, `file` and `stack` in bytes, `processes`, and
-//! by how much it is `nice`.
+//! other programs. Without it there are limits alone: `cpu` in seconds, `memory`, `file` and `stack` in bytes, and `processes`.
 
 #[cfg(target_os = "linux")]
 mod calls;
@@ -53,8 +52,6 @@ fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
         match order.split_once('=').ok_or_else(|| format!("`{order}` is no order"))? {
             ("read", path) => readable.push(path),
             ("write", path) => writable.push(path),
-            // Behind whoever is less nice.
-            ("nice", by) => _ = rustix::process::nice(by.parse()?)?,
             (name, number) => limits::set(name, number.parse()?)?,
         }
     }

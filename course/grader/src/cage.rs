@@ -25,15 +25,10 @@ pub struct Cage {
     user: Option<u32>,
 }
 
-/// Threads and processes of a program that is one of many.
-const OF_MANY: u64 = 4;
-/// How far such a program stands behind others: it gets a tenth of the time of one that does not.
-const NICE: u32 = 10;
-
 /// A user who owns nothing.
 const NOBODY: u32 = 65_534;
 
-/// What programs need of a system to start.
+/// What `confine` needs of a system to start.
 const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// And what a linker needs.
 const TOOLS: &[&str] = &["/bin", "/lib", "/lib64", "/usr", "/etc/alternatives"];
@@ -51,8 +46,7 @@ impl Cage {
         let confine = stage.join("confine");
         std::fs::copy(&parts.confine, &confine)
             .map_err(Error::file(&confine, "can't be written"))?;
-        let user = is_root().then_some(NOBODY);
-        Ok(Self { kind, limits, confine, user })
+        Ok(Self { kind, limits, confine, user: user() })
     }
 
     /// Whether each program has namespaces of its own.
@@ -64,18 +58,12 @@ impl Cage {
         matches!(self.kind, Sandbox::Full | Sandbox::Confined)
     }
 
-    /// A command that runs a submission's program. Its standard streams are the caller's to set. `is_one_of_many` says whether
-    /// other programs of this submission run beside it.
-    pub fn run(&self, program: &Path, is_one_of_many: bool) -> Command {
-        let Limits { cpu_seconds, memory_mib, mut processes, file_mib, .. } = self.limits;
+    /// A command that runs a submission's program. Its standard streams are the caller's to set.
+    pub fn run(&self, program: &Path) -> Command {
+        let Limits { cpu_seconds, memory_mib, processes, file_mib, .. } = self.limits;
         let mut orders: Vec<String> = Vec::new();
-        // One submission may not take the cores from the others.
-        if is_one_of_many && self.has_namespaces() {
-            processes = processes.min(OF_MANY);
-            orders.push(format!("nice={NICE}"));
-        }
         if self.has_guard() {
-            orders.splice(0..0, ["guard".to_string(), "run".to_string()]);
+            orders.extend(["guard".to_string(), "run".to_string()]);
         }
         orders.extend([
             format!("cpu={cpu_seconds}"),
@@ -85,14 +73,12 @@ impl Cage {
             "open=64".to_string(),
             "core=0".to_string(),
         ]);
-        orders.extend(there(LIBRARIES).map(|path| format!("read={path}")));
-        // The loader's list of libraries.
-        orders.push("read=/etc/ld.so.cache".to_string());
         orders.extend(["read=/dev/null", "read=/dev/urandom", "write=/dev/null"].map(String::from));
         let mut command = if self.has_namespaces() {
             orders.push("write=/tmp".to_string());
             let mut bwrap = namespaces();
             bwrap.args(["--unshare-cgroup-try", "--disable-userns"]);
+            // For `confine`. The program after it is whole in itself, and can't open them.
             bind(&mut bwrap, there(LIBRARIES).chain(there(&["/etc/ld.so.cache"])));
             bwrap.arg("--ro-bind").arg(&self.confine).arg(CONFINE);
             bwrap.arg("--ro-bind").arg(program).arg(PROGRAM);
@@ -225,24 +211,31 @@ fn bind<'p>(bwrap: &mut Command, paths: impl Iterator<Item = &'p str>) {
     }
 }
 
+/// The user whom programs run as in the sandbox, if it is another one than this process's.
 #[cfg(target_os = "linux")]
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+fn user() -> Option<u32> {
+    rustix::process::geteuid().is_root().then_some(NOBODY)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_root() -> bool {
-    false
+fn user() -> Option<u32> {
+    None
 }
 
-/// A program of every system, which does nothing.
-pub const TRUE: &str = "/bin/true";
+/// Gives a new folder, which nobody else can look into, to the sandbox's user.
+pub fn give(folder: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    if let Some(user) = user() {
+        std::os::unix::fs::chown(folder, Some(user), Some(user))?;
+    }
+    Ok(())
+}
 
-/// Whether the sandbox holds on this machine: a program is started in it, [`TRUE`] or one made of a submission.
+/// Whether the sandbox holds on this machine: `probe` is a program in it, the compiler or one made of a submission.
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub fn check(cage: &Cage, program: &Path) -> Result<()> {
+pub fn check(cage: &Cage, mut probe: Command) -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Err(Error::Sandbox {
             what: "submissions are graded on Linux: the sandbox is made of its kernel's means",
@@ -250,7 +243,6 @@ pub fn check(cage: &Cage, program: &Path) -> Result<()> {
             to_do: "use Linux; or, for your own code, `cargo course check`",
         });
     }
-    let mut probe = cage.run(program, false);
     probe.stderr(Stdio::piped());
     let failed = |what, got: String, to_do| Err(Error::Sandbox { what, got, to_do });
     match probe.output() {
@@ -290,27 +282,5 @@ pub fn check(cage: &Cage, program: &Path) -> Result<()> {
                 "see whether the folder of temporary files (TMPDIR) can be reached by other users",
             )
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_of_many_has_few_threads_and_stands_behind_others() {
-        let orders = |kind, is_one_of_many| -> Vec<String> {
-            let (limits, confine) = (Limits::default(), PathBuf::from("confine"));
-            let cage = Cage { kind, limits, confine, user: None };
-            let command = cage.run(Path::new("program"), is_one_of_many);
-            command.get_args().map(|word| word.to_string_lossy().into_owned()).collect()
-        };
-        let has = |orders: &[String], word: &str| orders.iter().any(|order| order == word);
-        let (alone, many) = (orders(Sandbox::Full, false), orders(Sandbox::Full, true));
-        assert!(has(&alone, "processes=64") && !has(&alone, "nice=10"), "{alone:?}");
-        assert!(has(&many, "processes=4") && has(&many, "nice=10"), "{many:?}");
-        // Without namespaces they meet one by one, and the threads of all are counted together.
-        let confined = orders(Sandbox::Confined, true);
-        assert!(has(&confined, "processes=64") && !has(&confined, "nice=10"), "{confined:?}");
     }
 }

@@ -38,6 +38,9 @@ pub enum Error {
         /// Why.
         reason: std::io::Error,
     },
+    /// What failed may be the machine's fault, or it comes to something else each time. That is never a grade.
+    #[error("{0}")]
+    Machine(String),
     /// The sandbox does not hold.
     #[error("{what}\ngot       {got}\nto do     {to_do}")]
     Sandbox {

@@ -6,21 +6,22 @@ use crate::fair::{ALL_TOGETHER, blame};
 use crate::intake::{NotTaken, Taken, hex};
 use crate::limit::watched;
 use crate::parts::Parts;
-use crate::program::{self, NoProgram, Stage, read_some};
+use crate::program::{self, OWN_SIGNALS, Stage, read_some, signal_of};
 use crate::record::{LAYOUT, Outcome, Record, TaskRecord};
 use crate::settings::Settings;
-use crate::worker::{Asked, Judged, WORKER, recorded};
+use crate::worker::{Asked, Heard, Judged, WORKER, recorded};
 use contract::grade::Grade;
 use contract::run::Run;
 use contract::task::Task;
 use learner::compile_error::CompileError;
 use learner::exercise::compile::without::Settled;
+use learner::exercise::names::refused;
 use sha2::{Digest, Sha256};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// All that is the same for every submission.
@@ -37,12 +38,18 @@ pub struct Judge {
     pub digest: String,
     /// The seed from which each submission has its own.
     pub seed: u64,
+    /// Whether files are refused that name what no task needs ([`refused`]). Without it, attacks show what the sandbox holds.
+    pub names: bool,
     /// A program with the empty tasks: where it runs, the machine is not to blame. The sandbox's own file is in its folder.
     control: Stage,
 }
 
-/// A pause before a second try: the machine may have been out of something.
+/// How often a task is tried whose program ends without an answer.
+const TRIES: usize = 3;
+/// A pause before another try: the machine may have been out of something.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Seconds on the clock, for each that a submission may compute. A machine with much to do, or one that was asleep, needs more.
+const CLOCK: u64 = 4;
 /// The most of a judge's own words that is kept.
 const SAID: u64 = 64 << 10;
 
@@ -64,29 +71,34 @@ impl Judge {
             to_do: "mend the file of settings".to_string(),
         })?;
         let digest = digest(&parts, &settings, &tasks)?;
+        program::tidy();
         let control = Stage::new(&parts, &Taken::default())?;
-        let cage = Cage::new(kind, settings.limits.clone(), &parts, control.path())?;
-        cage::check(&cage, Path::new(cage::TRUE))?;
-        let judge = Self { parts, settings, tasks, cage, digest, seed, control };
-        judge.build_control(&judge.control)?;
-        cage::check(&judge.cage, &judge.control.program())?;
+        let cage = Cage::new(kind, settings.limits.clone(), &parts, control.reachable())?;
+        let version = ["--version".to_string()];
+        cage::check(&cage, cage.compile(&parts, control.path(), &version))?;
+        let judge = Self { parts, settings, tasks, cage, digest, seed, names: true, control };
+        judge.build_control()?;
+        judge.check()?;
         Ok(judge)
     }
 
     /// Builds the program with the empty tasks.
-    fn build_control(&self, stage: &Stage) -> Result<()> {
+    fn build_control(&self) -> Result<()> {
         let all: Vec<&str> = contract::registry::COMPONENTS.iter().map(|of| of.slug).collect();
-        let what = "the course's own empty tasks can't be built in the sandbox";
-        match program::build(&self.cage, &self.parts, stage, &all) {
-            Ok(Settled { program: Some(()), .. }) => Ok(()),
-            Ok(Settled { uncompiled, .. }) => {
-                let reason =
-                    uncompiled.into_iter().next().map(|error| error.first).unwrap_or_default();
-                Err(Error::Program { what, reason })
-            }
-            Err(NoProgram::Unknown(reason)) => Err(Error::Program { what, reason }),
-            Err(NoProgram::Machine(error)) => Err(error),
+        let built =
+            program::build(&self.cage, &self.parts, &self.control, &Taken::default(), &all, &[])?;
+        match built.uncompiled.into_iter().next() {
+            None => Ok(()),
+            Some(CompileError { first: reason, .. }) => Err(Error::Program {
+                what: "the course's own empty tasks can't be built in the sandbox",
+                reason,
+            }),
         }
+    }
+
+    /// Whether that program runs.
+    fn check(&self) -> Result<()> {
+        cage::check(&self.cage, self.cage.run(&self.control.program()))
     }
 
     /// The seed of a submission: the class's, and what was handed in.
@@ -151,7 +163,15 @@ impl Judge {
                 if let Ok(tasks) = &mut graded {
                     blame(tasks, taken, starter);
                 }
-                graded.map_err(|error| error.to_string())
+                graded.map_err(|error| match error {
+                    Error::Machine(what) => {
+                        format!(
+                            "{}. That may be the machine's fault; the next run tries again",
+                            what.trim()
+                        )
+                    }
+                    other => other.to_string(),
+                })
             }
             Err(not) => Err(not.why.clone()),
         };
@@ -173,25 +193,19 @@ impl Judge {
         let stage = Stage::new(&self.parts, taken)?;
         let mut wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
         wanted.dedup();
-        let built = match program::build(&self.cage, &self.parts, &stage, &wanted) {
-            Ok(built) => built,
-            Err(NoProgram::Machine(error)) => return Err(error),
-            Err(NoProgram::Unknown(words)) => {
-                // If the empty tasks compile, the submission's code has ended the compiler.
-                self.build_control(&Stage::new(&self.parts, &Taken::default())?)?;
-                return Ok(all_failed(tasks, &words));
-            }
+        let refused: Vec<CompileError> = match self.names {
+            true => taken.files.iter().filter_map(|(slug, text)| refused(slug, text)).collect(),
+            false => Vec::new(),
         };
-        let begin = Instant::now();
+        let built = program::build(&self.cage, &self.parts, &stage, taken, &wanted, &refused)?;
+        let clock = Clock { begin: Instant::now(), computed: AtomicU64::new(0) };
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
         let work = || -> Result<()> {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(task) = tasks.get(at) else { return Ok(()) };
-                let left = Duration::from_secs(self.settings.limits.submission_seconds);
-                let left = left.saturating_sub(begin.elapsed());
-                let (grade, printed) = self.task(task, taken, &stage, &built, seed, left)?;
+                let (grade, printed) = self.task(task, taken, &stage, &built, seed, &clock)?;
                 let one = recorded(task, grade, printed, (0.0, 0.0));
                 done.lock().expect("no thread panics").push((at, one));
             }
@@ -213,15 +227,16 @@ impl Judge {
         stage: &Stage,
         built: &Settled<()>,
         seed: u64,
-        left: Duration,
+        clock: &Clock,
     ) -> Result<(Grade, String)> {
         let own = |error: &&CompileError| error.component == Some(task.component);
         if let Some(error) = built.uncompiled.iter().find(own) {
             return Ok((Grade::uncompiled(task, error.first.clone()), String::new()));
         }
-        if left.is_zero() {
-            let seconds = self.settings.limits.submission_seconds;
-            let what = format!("{ALL_TOGETHER} took {seconds} seconds before this one had begun");
+        let most = self.settings.limits.submission_seconds;
+        if clock.computed() >= Duration::from_secs(most) {
+            let what =
+                format!("{ALL_TOGETHER} computed for {most} seconds before this one had begun");
             let sentence = "A submission ends within its time limit.";
             return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
         }
@@ -235,29 +250,31 @@ impl Judge {
             seed,
             cases: self.settings.cases.unwrap_or(Run::default().cases),
         };
-        let mut words = match self.judged(&asked, left)? {
-            Judged::Grade(grade, printed) => return Ok((*grade, printed)),
-            Judged::NoGrade(words) => words,
-        };
-        // Whose fault? The machine's, if the empty tasks do not run either, or if a second try comes to something else.
-        std::thread::sleep(PAUSE);
-        cage::check(&self.cage, &self.control.program())?;
-        match self.judged(&asked, left)? {
-            Judged::Grade(grade, printed) => return Ok((*grade, printed)),
-            Judged::NoGrade(again) => words = format!("{words}, and again: {again}"),
+        // An end without an answer is the code's if it comes twice, and the course's own program runs meanwhile.
+        let (mut broken, mut words) = (None, String::new());
+        for _ in 0..TRIES {
+            match self.judged(&asked, clock)? {
+                Judged::Grade(grade, printed) => return Ok((*grade, printed)),
+                Judged::Broken(grade, printed) => match broken.replace(grade) {
+                    Some(grade) => return Ok((*grade, printed)),
+                    None => {}
+                },
+                Judged::NoGrade(why) => words = why,
+            }
+            std::thread::sleep(PAUSE);
+            self.check()?;
         }
-        let sentence = "A task lets its process live, and its judge.";
-        let what =
-            format!("twice it ended without a grade, where the empty task does not: {words}");
-        Ok((Grade::failed(task, "autograder/no-grade", sentence, what), String::new()))
+        Err(Error::Machine(format!("{}: {words}", task.name)))
     }
 
     /// What a worker says.
-    fn judged(&self, asked: &Asked, left: Duration) -> Result<Judged> {
+    fn judged(&self, asked: &Asked, clock: &Clock) -> Result<Judged> {
         let failed = |reason: io::Error| Error::Program {
             what: "a judge can't be started",
             reason: reason.to_string(),
         };
+        let most =
+            Duration::from_secs(self.settings.limits.submission_seconds.saturating_mul(CLOCK));
         let mut worker = Command::new(own_program().map_err(failed)?);
         worker.env(WORKER, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = worker.spawn().map_err(failed)?;
@@ -272,26 +289,31 @@ impl Judge {
             let out = out.map(io::read_to_string);
             (out, said.join().unwrap_or_default())
         };
+        let left = most.saturating_sub(clock.begin.elapsed());
         let ((out, said), status) = watched(&mut child, left, read).map_err(failed)?;
-        let judged =
+        let Some(status) = status else {
+            return Err(Error::Machine(format!(
+                "all tasks together took {} seconds on the clock, and computed for {}",
+                most.as_secs(),
+                clock.computed().as_secs()
+            )));
+        };
+        let heard: Option<Heard> =
             out.and_then(io::Result::ok).and_then(|text: String| serde_json::from_str(&text).ok());
-        match (judged, status) {
-            (Some(judged), Some(status)) if status.success() => Ok(judged),
-            (_, None) => {
-                let task = contract::registry::task(&asked.task).expect("a task of the course");
-                let seconds = self.settings.limits.submission_seconds;
-                let what = format!(
-                    "{ALL_TOGETHER} took {seconds} seconds, and this one had not ended by then"
-                );
-                let sentence = "A submission ends within its time limit.";
-                let grade = Grade::failed(task, "autograder/time", sentence, what);
-                Ok(Judged::Grade(Box::new(grade), String::new()))
+        let words = format!("its judge ended over the answers ({status}) {}", said.trim());
+        Ok(match (heard, signal_of(status)) {
+            (Some((judged, seconds)), _) if status.success() => {
+                clock.add(seconds);
+                judged
             }
-            (_, Some(status)) => Ok(Judged::NoGrade(format!(
-                "its judge ended over the answers ({status}) {}",
-                said.trim()
-            ))),
-        }
+            (_, Some(signal)) if !OWN_SIGNALS.contains(&signal) => Judged::NoGrade(words),
+            _ => {
+                let task = contract::registry::task(&asked.task).expect("a task of the course");
+                let sentence = "Answers are such that they can be judged.";
+                let grade = Grade::failed(task, "autograder/judge", sentence, words);
+                Judged::Broken(Box::new(grade), String::new())
+            }
+        })
     }
 
     /// The points of a record, by the settings.
@@ -312,13 +334,21 @@ impl Judge {
     }
 }
 
-/// All tasks, if there is no program.
-fn all_failed(tasks: &[&'static Task], words: &str) -> Vec<TaskRecord> {
-    let failed = |task: &&'static Task| {
-        let what = format!("nothing can be built of the submission: {words}");
-        recorded(task, Grade::uncompiled(task, what), String::new(), (0.0, 0.0))
-    };
-    tasks.iter().map(failed).collect()
+/// What the tasks of a submission have taken so far.
+struct Clock {
+    begin: Instant,
+    /// Milliseconds.
+    computed: AtomicU64,
+}
+
+impl Clock {
+    fn computed(&self) -> Duration {
+        Duration::from_millis(self.computed.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, seconds: f64) {
+        self.computed.fetch_add((1000.0 * seconds) as u64, Ordering::Relaxed);
+    }
 }
 
 /// To hundredths.

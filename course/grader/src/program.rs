@@ -3,28 +3,32 @@
 //! rustc itself is called, in the sandbox, and not cargo: there is no build script, no configuration and no other crate that a
 //! submission could bring.
 
-use crate::cage::Cage;
+use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
 use crate::intake::Taken;
 use crate::parts::Parts;
 use contract::registry::COMPONENTS;
+use contract::types::Message;
 use learner::compile_error::CompileError;
 use learner::exercise::compile::diagnostics::{compile_error, errors};
 use learner::exercise::compile::without::{Attempt, Ended, Settled, settle};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
 /// The most that is kept of what a compiler says.
 const SAID: u64 = 64 << 20;
 
-/// What a submission's crate is called.
+/// What a submission's crate is called, and the program around it.
 const EXERCISES: &str = "exercises";
+const PARTY: &str = "party";
 
 /// A submission on its way to a program: a folder with the pristine files, the learner's over them, and what is built.
 pub struct Stage {
     folder: tempfile::TempDir,
+    /// The program alone, where the sandbox's user can reach it.
+    program: tempfile::TempDir,
 }
 
 impl Stage {
@@ -33,13 +37,14 @@ impl Stage {
     /// # Errors
     /// Files of the course can't be read; files can't be written.
     pub fn new(parts: &Parts, taken: &Taken) -> Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("quadrivium-");
-        let folder = builder
-            .tempdir()
-            .map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))?;
-        let stage = Self { folder };
-        open_to_all(stage.path()).map_err(Error::file(stage.path(), "can't be opened"))?;
+        let new = || {
+            let prefix = format!("{FOLDER}{}-", std::process::id());
+            let new = tempfile::Builder::new().prefix(&prefix).tempdir();
+            new.map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))
+        };
+        let stage = Self { folder: new()?, program: new()? };
+        let program = stage.program.path();
+        cage::give(program).map_err(Error::file(program, "can't be given away"))?;
         let course = stage.path().join("course");
         for (from, to) in
             pristine(&parts.course).map_err(Error::file(&parts.course, "can't be read"))?
@@ -62,7 +67,12 @@ impl Stage {
 
     /// The program, once it is built.
     pub fn program(&self) -> PathBuf {
-        self.path().join("out/party")
+        self.program.path().join(PARTY)
+    }
+
+    /// A folder that the sandbox's user can reach.
+    pub fn reachable(&self) -> &Path {
+        self.program.path()
     }
 }
 
@@ -95,11 +105,21 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::write(to, std::fs::read(from)?)
 }
 
-/// Others may go through a folder: the sandbox's user does.
-fn open_to_all(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    Ok(())
+/// How the folders of submissions begin in the folder of temporary files. The number of the process follows.
+const FOLDER: &str = "quadrivium-";
+
+/// Removes what graders have left there that were killed.
+pub fn tidy() {
+    for entry in std::env::temp_dir().read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
+        let is_gone = process
+            .is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists());
+        // Not another user's: that fails, and is theirs to do.
+        if is_gone && Path::new("/proc/self").exists() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// A file alone may take one in so many of the seconds that all have together: it is one of many.
@@ -107,11 +127,10 @@ const ALONE: u64 = 10;
 
 /// Why there is no program.
 #[derive(Debug)]
-pub enum NoProgram {
-    /// The compiler ended without a word about the code, or the code outside of the learner's files does not compile. Whose
-    /// fault it is, a pristine program tells.
+enum NoProgram {
+    /// The compiler ended without a word about the code, by itself or by one of its limits.
     Unknown(String),
-    /// The machine's.
+    /// The machine's fault.
     Machine(Error),
 }
 
@@ -131,51 +150,80 @@ pub struct Output {
     pub status: String,
 }
 
-/// Builds the program. Where a file does not compile, its starter stands in. `wanted` are the components whose tasks are graded.
+/// Builds the program of a submission. Where a file does not compile, its starter stands in, and so it does for the files that
+/// are `refused`. `wanted` are the components whose tasks are graded.
 ///
 /// # Errors
-/// Nothing can be built.
+/// The machine can't build it, or not twice in the same way. What the compiler says once may be said by a machine that is full.
 pub fn build(
     cage: &Cage,
     parts: &Parts,
     stage: &Stage,
+    taken: &Taken,
     wanted: &[&str],
-) -> std::result::Result<Settled<()>, NoProgram> {
-    let attempt_in = |cage: &Cage, starters: &[&'static str]| attempt(cage, parts, stage, starters);
-    let attempt = |starters: &[&'static str]| attempt_in(cage, starters);
-    let settled = match settle(wanted, Vec::new(), attempt) {
-        Err(Ended::Failed(NoProgram::Unknown(words))) => {
-            // The compiler has ended over something. Each file alone, with the others' starters, tells whose it is.
-            let all = || COMPONENTS.iter().map(|of| of.slug);
-            let mut fatal = Vec::new();
-            // Each of them may be one that is compiled for ever.
-            let mut alone = cage.clone();
-            alone.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
-            for slug in all() {
-                let others: Vec<&'static str> = all().filter(|other| *other != slug).collect();
-                if let Err(NoProgram::Unknown(first)) = attempt_in(&alone, &others) {
-                    let place = Some(format!("exercises/src/{slug}.rs"));
-                    let component = Some(slug);
-                    fatal.push(CompileError {
-                        place,
-                        first,
-                        further: 0,
-                        signature: false,
-                        component,
-                    });
-                }
-            }
-            if fatal.is_empty() {
-                return Err(NoProgram::Unknown(words));
-            }
-            settle(wanted, fatal, attempt)
-        }
-        settled => settled,
+    refused: &[CompileError],
+) -> Result<Settled<()>> {
+    let once = || settled(cage, parts, stage, taken, wanted, refused);
+    let first = once()?;
+    if first.uncompiled.len() == refused.len() {
+        return Ok(first);
+    }
+    let again = once()?;
+    let words = |of: &Settled<()>| of.uncompiled.last().map_or("nothing", |e| &e.first).to_string();
+    match first.uncompiled == again.uncompiled {
+        true => Ok(again),
+        false => Err(Error::Machine(format!(
+            "the compiler said two things of the same code: {}, and {}",
+            words(&first),
+            words(&again)
+        ))),
+    }
+}
+
+fn settled(
+    cage: &Cage,
+    parts: &Parts,
+    stage: &Stage,
+    taken: &Taken,
+    wanted: &[&str],
+    refused: &[CompileError],
+) -> Result<Settled<()>> {
+    let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
+    let words = match settle(wanted, refused.to_vec(), attempt) {
+        Err(Ended::Failed(NoProgram::Unknown(words))) => words,
+        ended => return ended.map_err(nobodys),
     };
-    settled.map_err(|ended| match ended {
-        Ended::Nobodys(CompileError { first, .. }) => NoProgram::Unknown(first),
-        Ended::Failed(error) => error,
-    })
+    // The compiler has ended over something. Each file alone, with the others' starters, tells whose it is.
+    let mut alone = cage.clone();
+    // Each of them may be one that is compiled for ever.
+    alone.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
+    let mut fatal = refused.to_vec();
+    for slug in taken.files.keys().filter(|slug| refused.iter().all(|e| e.component != Some(slug)))
+    {
+        let others = COMPONENTS.iter().map(|of| of.slug).filter(|other| other != slug);
+        match self::attempt(&alone, parts, stage, &others.collect::<Vec<_>>()) {
+            Err(NoProgram::Machine(error)) => return Err(error),
+            Err(NoProgram::Unknown(first)) => {
+                let place = Some(format!("exercises/src/{slug}.rs"));
+                let component = Some(*slug);
+                fatal.push(CompileError { place, first, further: 0, signature: false, component });
+            }
+            Ok(_) => {}
+        }
+    }
+    if fatal.len() == refused.len() {
+        return Err(Error::Machine(format!("{words}, and over no file alone")));
+    }
+    settle(wanted, fatal, attempt).map_err(nobodys)
+}
+
+/// What is nobody's mistake is the machine's.
+fn nobodys(ended: Ended<NoProgram>) -> Error {
+    match ended {
+        Ended::Failed(NoProgram::Machine(error)) => error,
+        Ended::Failed(NoProgram::Unknown(words))
+        | Ended::Nobodys(CompileError { first: words, .. }) => Error::Machine(words),
+    }
 }
 
 fn attempt(cage: &Cage, parts: &Parts, stage: &Stage, starters: &[&str]) -> Attempt<(), NoProgram> {
@@ -190,11 +238,16 @@ fn attempt(cage: &Cage, parts: &Parts, stage: &Stage, starters: &[&str]) -> Atte
     }
     let mut named = parts.of_party.clone();
     named.insert(EXERCISES.to_string(), String::new());
-    let program = vec!["exercises/party/src/main.rs".to_string(), "--crate-type=bin".to_string()];
-    match crate_of(cage, parts, stage, "party", program, &named)? {
-        Some(error) => Ok(Err(error)),
-        None => Ok(Ok(())),
+    let mut program =
+        vec!["exercises/party/src/main.rs".to_string(), "--crate-type=bin".to_string()];
+    // Whole in itself: it needs no file of the system, and so can't read one.
+    program.push("-Ctarget-feature=+crt-static".to_string());
+    if let Some(error) = crate_of(cage, parts, stage, PARTY, program, &named)? {
+        return Ok(Err(error));
     }
+    let moved = std::fs::rename(stage.path().join("out").join(PARTY), stage.program());
+    moved.map_err(Error::file(stage.program(), "can't be put there"))?;
+    Ok(Ok(()))
 }
 
 /// Compiles a crate; its first error, if there is one.
@@ -214,13 +267,31 @@ fn crate_of(
     if success {
         return Ok(None);
     }
-    let found = errors(&words).into_iter().map(|error| (name != EXERCISES, error)).collect();
-    match compile_error(found) {
-        Some(error) => Ok(Some(error)),
-        None => Err(NoProgram::Unknown(format!(
-            "the compiler ended without an error in the code ({status})"
-        ))),
+    let found = errors(&words);
+    if let Some(words) = not_of_the_code(&found, &status) {
+        return Err(NoProgram::Unknown(words));
     }
+    Ok(compile_error(found.into_iter().map(|error| (name != EXERCISES, error)).collect()))
+}
+
+/// The compiler's numbers for a crate that it can't find or read.
+const NO_CRATE: [&str; 5] = ["E0460", "E0461", "E0462", "E0463", "E0786"];
+
+/// What a compiler that failed says of itself and its files, if it is not of the code alone: an error of the code has a place.
+pub fn not_of_the_code(errors: &[Message], status: &str) -> Option<String> {
+    let is_of_code = |error: &Message| {
+        let code = error.code.as_ref().map_or("", |code| code.code.as_str());
+        let is_of_crate =
+            NO_CRATE.contains(&code) || error.message.starts_with("extern location for ");
+        !error.spans.is_empty() && !is_of_crate
+    };
+    let other = errors.iter().find(|error| !is_of_code(error));
+    let said = match other {
+        Some(error) => error.message.as_str(),
+        None if errors.is_empty() => "no error in the code",
+        None => return None,
+    };
+    Some(format!("the compiler ended ({status}): {said}"))
 }
 
 /// What rustc is told of other crates, and of what holds for all.
@@ -251,46 +322,45 @@ pub fn named_crates(parts: &Parts, stage: &Path, named: &BTreeMap<String, String
     arguments
 }
 
+/// Seconds on the clock, for each that a compiler may compute: the machine has other things to do.
+const CLOCK: u64 = 4;
+
 /// Runs rustc in the sandbox.
 ///
 /// # Errors
-/// It can't be started.
+/// It can't be started, was ended from outside, or waited for something that did not come.
 pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -> Result<Output> {
-    let failed = |reason: io::Error| Error::Program {
-        what: "the compiler can't be started in the sandbox",
-        reason: reason.to_string(),
-    };
+    let failed = |reason: String| Error::Machine(format!("the compiler in the sandbox: {reason}"));
     let mut command = cage.compile(parts, stage, arguments);
-    let mut child = command.stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let mut child =
+        command.stderr(Stdio::piped()).spawn().map_err(|error| failed(error.to_string()))?;
     let said = child.stderr.take();
-    let limit = std::time::Duration::from_secs(cage.limits.build_seconds);
-    let (words, status) =
-        crate::limit::watched(&mut child, limit, move || read_some(said, SAID)).map_err(failed)?;
+    let limit = std::time::Duration::from_secs(cage.limits.build_seconds.saturating_mul(CLOCK));
+    let (words, status) = crate::limit::watched(&mut child, limit, move || read_some(said, SAID))
+        .map_err(|error| failed(error.to_string()))?;
     if words.starts_with("bwrap:") || words.starts_with("confine:") {
-        return Err(failed(io::Error::other(words)));
+        return Err(failed(words));
     }
-    // The words alone may be the code's.
-    if words.contains("No space left on device") && is_full(stage) {
-        return Err(failed(io::Error::other("no space left on the disk")));
-    }
-    let (success, status) = match status {
-        Some(status) => (status.success(), status.to_string()),
-        None => (false, format!("it was stopped after {} seconds", limit.as_secs())),
+    let Some(status) = status else {
+        return Err(failed(format!("it had not ended after {} seconds", limit.as_secs())));
     };
-    Ok(Output { success, words, status })
+    if let Some(signal) = signal_of(status).filter(|signal| !OWN_SIGNALS.contains(signal)) {
+        return Err(failed(format!("something ended it by signal {signal}")));
+    }
+    Ok(Output { success: status.success(), words, status: status.to_string() })
 }
 
-/// Whether the disk of a folder has no place for what a compiler writes.
-#[cfg(unix)]
-fn is_full(folder: &Path) -> bool {
-    const NEEDED: u64 = 256 << 20;
-    rustix::fs::statvfs(folder)
-        .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
-}
+/// The signals that a process sends to itself by what it does, or gets for its limits: an instruction that there is not, a trap, an abort,
+/// a wrong address, its computing time, the length of a file. Any other comes from outside.
+pub const OWN_SIGNALS: [i32; 6] = [4, 5, 6, 11, 24, 25];
 
-#[cfg(not(unix))]
-fn is_full(_: &Path) -> bool {
-    false
+/// The signal that ended a process. bubblewrap makes an exit code of its number.
+pub fn signal_of(status: ExitStatus) -> Option<i32> {
+    #[cfg(unix)]
+    let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    #[cfg(not(unix))]
+    let by_signal: Option<i32> = None;
+    by_signal.or(status.code().filter(|code| *code > 128).map(|code| code - 128))
 }
 
 /// The beginning of what comes. The rest is read, and not kept.

@@ -64,7 +64,8 @@ fn a_copy_works_on_itself() {
     std::fs::create_dir(&first).unwrap();
     // With their times: cargo looks for a few of the files where they were, and then takes all for fresh.
     let mut copy = Command::new("cp");
-    copy.arg("-a").args(["Cargo.toml", "contract", "exercises"].map(|name| moved.root.join(name)));
+    let all = moved.root.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    copy.arg("-a").args(all.filter(|path| !path.ends_with("target")));
     assert!(copy.arg(&first).status().unwrap().success());
     let said = Said::new(moved.command("cargo", &["course", "hint", "1.2"]).output().unwrap());
     assert!(!said.err.contains("Compiling"), "it is not what was copied: {said:#?}");
@@ -74,6 +75,17 @@ fn a_copy_works_on_itself() {
     });
     assert_eq!(std::fs::read(first.join("exercises/src/norm.rs")).unwrap(), before);
     assert!(!first.join("exercises/backups").exists() && !first.join("target").exists());
+
+    // Where both are built into one folder, each is graded for its own code, also if that is older than what was built.
+    let (starter, task_file) =
+        ["exercises/norm/starter.rs", "exercises/src/norm.rs"].map(|name| first.join(name)).into();
+    let mut older = Command::new("cp");
+    assert!(older.arg("-p").args([starter, task_file]).status().unwrap().success());
+    for (here, code) in [(&first, 101), (&moved.root, 0), (&first, 101)] {
+        let mut cargo = moved.command("cargo", &["test", "--package", "exercises", "norm/uniform"]);
+        cargo.current_dir(here).env("CARGO_TARGET_DIR", moved.root.join("target"));
+        Said::new(cargo.output().unwrap()).ends_with(code);
+    }
 }
 
 /// On Linux also on a disk of its own, by bubblewrap, in a folder that can't be written.

@@ -77,6 +77,21 @@ fn a_list_that_is_left_over_is_not_read() {
     assert!(error.contains(&words), "{error}");
 }
 
+/// As in Hugging Face's cache, where a folder has links to files that it shares with others.
+#[cfg(unix)]
+#[test]
+fn what_a_link_leads_to_stays_as_it_is() {
+    let (shared, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    save_checkpoint(&model(1), &config(), shared.path()).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::os::unix::fs::symlink(shared.path().join(name), folder.path().join(name)).unwrap();
+    }
+    assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&model(1)));
+    save_checkpoint(&model(2), &config(), folder.path()).unwrap();
+    assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&model(2)));
+    assert_same_bits(&bits(&read(shared.path()).unwrap()), &bits(&model(1)));
+}
+
 /// Between the two renames of a save there are no settings, so nobody reads new weights by old ones.
 #[test]
 fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
@@ -105,6 +120,7 @@ fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
         let kept = tempfile::tempdir().unwrap();
         save_checkpoint(old, &config(), kept.path()).unwrap();
         fs::copy(kept.path().join(name), at(&format!(".{name}.old"))).unwrap();
+        fs::write(at(&format!(".{name}.a1B2c3.new")), "as a kill leaves it").unwrap();
     }
     save_checkpoint(&model(1), &config(), folder.path()).unwrap();
     let hidden = |entry: fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');

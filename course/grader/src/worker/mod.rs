@@ -7,13 +7,14 @@ mod talk;
 
 use crate::cage::Cage;
 use crate::parts::Parts;
-use crate::program::{compile, named_crates};
+use crate::program::{compile, named_crates, not_of_the_code};
 use crate::record::TaskRecord;
 use contract::grade::Grade;
 use contract::panics;
 use contract::run::Run;
 use contract::task::{Grading, Task};
 use contract::types::{self, Compiler, Keeps, PROGRAM, Rule, Said};
+use learner::exercise::compile::diagnostics::errors;
 use seats::{SEATS, Seat};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use talk::{NotStarted, Talk, Why};
+use talk::{End, NotStarted, Talk, Why};
 use wire::{Asker, Order};
 
 /// Says to this program that it is to judge one task. What to judge comes on standard input.
@@ -53,9 +54,14 @@ pub struct Asked {
 pub enum Judged {
     /// A grade, and what the code printed.
     Grade(Box<Grade>, String),
-    /// The program did not start, or was killed, and it was none of its limits. Whose fault it is, another program tells.
+    /// The grade of a program that ended without an answer. It counts if this happens again.
+    Broken(Box<Grade>, String),
+    /// The program did not start, or was killed, and it was none of its limits. That is the machine's fault.
     NoGrade(String),
 }
+
+/// What came of it, and the seconds that the program and the compiler have computed.
+pub type Heard = (Judged, f64);
 
 /// Judges what standard input asks for, and writes to standard output what came of it.
 ///
@@ -74,13 +80,38 @@ pub fn run() -> io::Result<()> {
         let most = Some(asked.cage.limits.build_memory_mib << 20);
         setrlimit(Resource::As, Rlimit { current: most, maximum: most })?;
     }
-    let judged = judge(&asked);
-    serde_json::to_writer(io::stdout().lock(), &judged)?;
+    let heard: Heard = (judge(&asked), computed());
+    serde_json::to_writer(io::stdout().lock(), &heard)?;
     Ok(())
 }
 
-/// Judges a task.
+/// The seconds that processes have computed which this one has started and waited for. Known on Linux.
+fn computed() -> f64 {
+    let about = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name, which stands in parentheses, are the state and other fields; the 14th and the 15th count the hundredths
+    // of a second of those processes in their programs and in the system.
+    let fields = about.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
+    fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Judges a task. Answers that carry the system's own words about what it lacks are none of the code's.
 pub fn judge(asked: &Asked) -> Judged {
+    let judged = judged(asked);
+    let Judged::Grade(grade, _) = &judged else { return judged };
+    let text = serde_json::to_string(grade).unwrap_or_default();
+    // As Rust writes an error of the system, in its two ways.
+    let found = ["(os error ", "Os { code: "].iter().find_map(|words| text.find(words));
+    match found.filter(|_| !grade.passed) {
+        None => judged,
+        Some(at) => {
+            let (from, to) = (at.saturating_sub(80), (at + 80).min(text.len()));
+            let words = &text[text.ceil_char_boundary(from)..text.floor_char_boundary(to)];
+            Judged::NoGrade(format!("the system lacked something: {words}"))
+        }
+    }
+}
+
+fn judged(asked: &Asked) -> Judged {
     let task = contract::registry::task(&asked.task);
     let seat = task.and_then(|task| SEATS.iter().find(|seat| seat.slug == task.component));
     let (Some(task), Some(seat)) = (task, seat) else {
@@ -128,62 +159,61 @@ fn talked(
     let lost = asker.lost();
     drop(asker);
     let end = talk.end(lost);
-    match (broken(task, &asked.cage, &end.why), judged) {
-        (Some(Ok(grade)), _) => Judged::Grade(Box::new(grade), end.printed),
-        (Some(Err(words)), _) => Judged::NoGrade(words),
+    match (broken(task, &asked.cage, &end), judged) {
+        (Some(broken), _) => broken,
         (None, Ok(grade)) => Judged::Grade(Box::new(grade), end.printed),
         (None, Err(payload)) => {
             let sentence = "Answers are such that they can be judged.";
             let what = format!("the judge ended over them: {}", panics::message(&*payload));
-            Judged::Grade(
-                Box::new(Grade::failed(task, "autograder/judge", sentence, what)),
-                end.printed,
-            )
+            let grade = Grade::failed(task, "autograder/judge", sentence, what);
+            Judged::Broken(Box::new(grade), end.printed)
         }
     }
 }
 
-/// What a conversation that broke off means for its task: a grade, or words if it may be the machine's fault.
-fn broken(task: &Task, cage: &Cage, why: &Why) -> Option<Result<Grade, String>> {
-    let time = "A task ends within its time limit.";
-    let (rule, sentence, what) = match why {
+/// What it means for its task, if a conversation broke off.
+fn broken(task: &Task, cage: &Cage, end: &End) -> Option<Judged> {
+    let graded = |rule: &str, sentence: &str, what: String| {
+        Box::new(Grade::failed(task, rule, sentence, what))
+    };
+    let printed = end.printed.clone();
+    let of_time = |what| graded("autograder/time", "A task ends within its time limit.", what);
+    Some(match &end.why {
         Why::Whole => return None,
-        Why::Killed => {
-            return Some(Err(
-                "it was killed by a signal (9) that its limits do not send".to_string()
-            ));
-        }
-        Why::Computed => (
-            "autograder/time",
-            time,
-            format!(
+        Why::Killed(words) => Judged::NoGrade(words.clone()),
+        // No machine's fault makes a program compute.
+        Why::Computed => Judged::Grade(
+            of_time(format!(
                 "it did not end in {} seconds of computing, so it was stopped. Is there a loop that does not end?",
                 cage.limits.cpu_seconds
-            ),
+            )),
+            printed,
         ),
-        Why::Late => (
-            "autograder/time",
-            time,
-            format!(
+        Why::Late => Judged::Broken(
+            of_time(format!(
                 "it did not end in {} seconds, so it was stopped. Does it wait for something?",
                 cage.limits.wall_seconds
-            ),
+            )),
+            printed,
         ),
-        Why::Ended(how) => (
-            "autograder/no-grade",
-            "A task lets its process live.",
-            format!(
-                "the process ended without a grade ({how}): your code ended it, or it ran out of memory or stack. Look for \
-                 `exit`, `abort` and endless recursion."
+        Why::Ended(how) => Judged::Broken(
+            graded(
+                "autograder/no-grade",
+                "A task lets its process live.",
+                format!(
+                    "the process ended without a grade ({how}): your code ended it, or it ran out of memory or stack. Look for \
+                     `exit`, `abort` and endless recursion."
+                ),
             ),
+            printed,
         ),
-    };
-    Some(Ok(Grade::failed(task, rule, sentence, what)))
+    })
 }
 
 /// Tasks about types: rustc is asked, in the sandbox.
 fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
-    let machine = RefCell::new(None);
+    // What is not the code's answer, or not yet.
+    let lost = RefCell::new(None);
     let run = run_of(asked);
     let keeps = |Keeps { id, calls }: &Keeps| {
         let (mut sentence, mut verdict) = ("", None);
@@ -198,22 +228,19 @@ fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
                 let breach = grade.broken.into_iter().next().map(|broken| Box::new(broken.breach));
                 (sentence, breach.map_or(Ok(None), Err))
             }
-            (Judged::NoGrade(words), _) => {
-                machine.replace(Some(words));
+            (other, _) => {
+                lost.replace(Some(other));
                 (sentence, Ok(None))
             }
         }
     };
     let compiler: Compiler = &|program, emit| {
         compiled(asked, program, emit).inspect_err(|error| {
-            machine.replace(Some(error.to_string()));
+            lost.replace(Some(Judged::NoGrade(error.to_string())));
         })
     };
     let grade = types::judge(task, rule, &asked.file, &run, keeps, compiler);
-    match machine.into_inner() {
-        Some(words) => Judged::NoGrade(words),
-        None => Judged::Grade(Box::new(grade), String::new()),
-    }
+    lost.into_inner().unwrap_or_else(|| Judged::Grade(Box::new(grade), String::new()))
 }
 
 /// What rustc says of a program against the submission's crate.
@@ -232,6 +259,11 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     let output = compile(cage, parts, stage, &arguments).map_err(io::Error::other)?;
     let messages =
         output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    if !output.success
+        && let Some(words) = not_of_the_code(&errors(&output.words), &output.status)
+    {
+        return Err(io::Error::other(words));
+    }
     Ok(Said { success: output.success, messages, words: output.words })
 }
 

@@ -1,9 +1,9 @@
 //! Tasks about a property: the pipe is turned round. The learner's invariant asks, and parties of this side answer.
 //!
-//! Each party is met by a fresh process in a sandbox of its own, in an order that nobody knows, and many at the same time. So
-//! no process has anything of the parties that the others met: not a file, not a number that they could change. Two things
-//! are left to it. The clock tells when the slowest one of the round before had ended. And the load of the processor tells
-//! who computes at the same time: more than a third of the tries to vote by it got the points (the book, "How a grader is fooled").
+//! Each party is met by a fresh process in a sandbox of its own, one after the other, in an order that nobody knows. So no
+//! process has anything of the parties that the others met: not a file, not a number that they could change, and not the load
+//! of the processor. What is left is the moment at which the one before has ended, and a file that is graded has no clock to
+//! read it from ([`names`](learner::exercise::names)).
 //!
 //! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. Whoever has caught
 //! enough by then has passed, and is not shown the others. Else these come, with those that are right once more.
@@ -31,12 +31,13 @@ struct Heard {
 
 /// Judges a task about a property.
 pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
-    let (mut printed, mut lost) = (String::new(), None);
+    let (mut printed, mut is_broken, mut lost) = (String::new(), false, None);
     let grade = by_bugs(task, |all| {
         let heard = ask_all(asked, task, seat, all);
         printed = heard.printed;
+        is_broken = matches!(heard.lost, Some(Judged::Broken(..)));
         match heard.lost {
-            Some(Judged::Grade(grade, _)) => Err(grade),
+            Some(Judged::Grade(grade, _) | Judged::Broken(grade, _)) => Err(grade),
             // What is said in its place is not heard.
             Some(Judged::NoGrade(words)) => {
                 lost = Some(words);
@@ -47,12 +48,10 @@ pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
     });
     match lost {
         Some(words) => Judged::NoGrade(words),
+        None if is_broken => Judged::Broken(Box::new(grade), printed),
         None => Judged::Grade(Box::new(grade), printed),
     }
 }
-
-/// How many parties are met at the same time.
-const ROUND: usize = 16;
 
 fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> Heard {
     let mut heard = Heard::default();
@@ -110,29 +109,22 @@ fn shown(
     places: Vec<usize>,
     heard: &mut Heard,
 ) -> bool {
-    let order = in_order(all, places);
-    // One is met alone: most of what ends badly does so at once.
-    let (first, others) = order.split_at(1.min(order.len()));
-    let at_a_time = if asked.cage.has_namespaces() { ROUND } else { 1 };
-    for round in std::iter::once(first).chain(others.chunks(at_a_time)) {
-        let mut decided = false;
-        for (place, met) in meet_all(asked, task, seat, all, round) {
-            match met {
-                Ok((refusal, printed)) => {
-                    heard.printed.push_str(&printed);
-                    if let Some(words) = refusal {
-                        decided |= all[place].is_right() || is_not_begun(&words);
-                        heard.refusals.insert(place, words);
+    for place in shuffled(places) {
+        match meet(asked, task, seat, all[place]) {
+            Ok((refusal, printed)) => {
+                heard.printed.push_str(&printed);
+                if let Some(words) = refusal {
+                    let decided = all[place].is_right() || is_not_begun(&words);
+                    heard.refusals.insert(place, words);
+                    if decided {
+                        return false;
                     }
                 }
-                Err(judged) => {
-                    heard.lost = Some(judged);
-                    return false;
-                }
             }
-        }
-        if decided {
-            return false;
+            Err(judged) => {
+                heard.lost = Some(judged);
+                return false;
+            }
         }
     }
     true
@@ -140,36 +132,6 @@ fn shown(
 
 /// What the learner's invariant says of a party, and what it printed.
 type Met = Result<(Option<String>, String), Judged>;
-
-/// Lets it meet these parties, all at the same time.
-fn meet_all(
-    asked: &Asked,
-    task: &'static Task,
-    seat: &Seat,
-    all: &[Shown],
-    round: &[usize],
-) -> Vec<(usize, Met)> {
-    std::thread::scope(|scope| {
-        let started: Vec<_> = round
-            .iter()
-            .map(|&place| {
-                let meeting = move || meet(asked, task, seat, all[place]);
-                (place, std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, meeting))
-            })
-            .collect();
-        let of = |lost: &str| Err(Judged::NoGrade(lost.to_string()));
-        started
-            .into_iter()
-            .map(|(place, meeting)| match meeting {
-                Ok(meeting) => (place, meeting.join().unwrap_or_else(|_| of("a thread ended"))),
-                Err(error) => (place, of(&error.to_string())),
-            })
-            .collect()
-    })
-}
-
-/// As much as the main thread of a process has.
-const STACK: usize = 8 << 20;
 
 fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     let Asked { cage, program, .. } = asked;
@@ -184,22 +146,11 @@ fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     };
     drop(ends);
     let end = talk.end(last.as_ref().err().cloned());
-    match (last, broken(task, cage, &end.why)) {
+    match (last, broken(task, cage, &end)) {
+        (_, Some(broken)) => Err(broken),
         (Ok(refusal), None) => Ok((refusal, end.printed)),
-        (_, Some(Ok(grade))) => Err(Judged::Grade(Box::new(grade), end.printed)),
-        (_, Some(Err(words))) => Err(Judged::NoGrade(words)),
         (Err(lost), None) => Err(Judged::NoGrade(lost)),
     }
-}
-
-/// An order that nobody knows, in which a bug comes first: the moment at which it ends may tell the others what it has answered,
-/// and that must not be what is right.
-fn in_order(all: &[Shown], places: Vec<usize>) -> Vec<usize> {
-    let mut order = shuffled(places);
-    if let Some(bug) = order.iter().position(|place| !all[*place].is_right()) {
-        order.swap(0, bug);
-    }
-    order
 }
 
 /// The places in an order of their own in each run.
@@ -235,19 +186,6 @@ mod tests {
             found += usual;
         }
         assert_eq!(found, lines().count());
-    }
-
-    #[test]
-    fn a_bug_comes_first() {
-        let all: Vec<Shown> = std::iter::once(Shown::Oracle)
-            .chain((0..3).map(Shown::Variant))
-            .chain([Shown::Bug(0)])
-            .collect();
-        for _ in 0..100 {
-            let order = in_order(&all, (0..all.len()).collect());
-            assert!(!all[order[0]].is_right(), "{order:?}");
-            assert_eq!(order.iter().sum::<usize>(), 10);
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cage::Cage;
 use crate::limit::starved;
-use crate::program::read_some;
+use crate::program::{OWN_SIGNALS, read_some, signal_of};
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -63,8 +63,8 @@ pub enum Why {
     Computed,
     /// It took too long.
     Late,
-    /// Something killed it that was not its limits, nor this program.
-    Killed,
+    /// Something ended it that was not its limits, nor this program.
+    Killed(String),
     /// It ended by itself, or said what is no answer.
     Ended(String),
 }
@@ -78,8 +78,7 @@ impl Talk {
     /// # Errors
     /// It has not answered: no code of the learner's was called by then.
     pub fn start(cage: &Cage, program: &Path, order: &Order) -> Result<(Self, Ends), NotStarted> {
-        // An invariant meets many parties at the same time.
-        let mut command = cage.run(program, matches!(order, Order::Judge { .. }));
+        let mut command = cage.run(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let limit = Duration::from_secs(cage.limits.wall_seconds);
         let (over, ends_over) = channel();
@@ -111,6 +110,7 @@ impl Talk {
     }
 
     fn words_of_failure(self) -> String {
+        drop(self.over); // nobody waits for the end of a conversation that there is not
         match self.waits.join() {
             Ok(Ok((printed, Ending::Itself(status)))) => format!("{} ({status})", printed.trim()),
             Ok(Ok((printed, _))) => format!("{} (it was stopped)", printed.trim()),
@@ -125,9 +125,11 @@ impl Talk {
         let (printed, ending) = match self.waits.join() {
             Ok(Ok(ended)) => ended,
             Ok(Err(error)) => {
-                return End { printed: String::new(), why: Why::Ended(error.to_string()) };
+                return End { printed: String::new(), why: Why::Killed(error.to_string()) };
             }
-            Err(_) => return End { printed: String::new(), why: Why::Killed },
+            Err(_) => {
+                return End { printed: String::new(), why: Why::Killed("a thread ended".into()) };
+            }
         };
         let why = match (lost, ending) {
             (None, _) => Why::Whole,
@@ -189,18 +191,14 @@ fn wait(
     }
 }
 
-/// Why it ended: of a signal's number, bubblewrap makes an exit code.
+/// Why it ended.
 fn reason(lost: String, status: ExitStatus) -> Why {
-    #[cfg(unix)]
-    let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    let by_signal: Option<i32> = None;
-    match by_signal.or(status.code().filter(|code| *code > 128).map(|code| code - 128)) {
+    match signal_of(status) {
         Some(24) => Why::Computed,
-        Some(9) => Why::Killed,
         Some(6) => Why::Ended("it was aborted (signal 6)".to_string()),
-        Some(11 | 7) => Why::Ended("it ran out of stack, or of memory (signal 11)".to_string()),
-        Some(signal) => Why::Ended(format!("signal {signal}")),
+        Some(11) => Why::Ended("it ran out of stack, or of memory (signal 11)".to_string()),
+        Some(signal) if OWN_SIGNALS.contains(&signal) => Why::Ended(format!("signal {signal}")),
+        Some(signal) => Why::Killed(format!("something ended it by signal {signal}")),
         None => match status.code() {
             Some(0) => Why::Ended(format!("{lost}, and the process ended with exit code 0")),
             Some(code) => {

@@ -38,7 +38,12 @@ impl Ground {
         let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
         let judges = LINES.map(|(lines, _)| {
             let parts = parts.clone();
-            let judge = move || Judge::new(parts, settings(), lines, 7).unwrap();
+            let judge = move || {
+                let mut judge = Judge::new(parts, settings(), lines, 7).unwrap();
+                // What the sandbox holds, even if files could name what reaches out of it.
+                judge.names = false;
+                judge
+            };
             LazyLock::new(Box::new(judge) as Box<dyn FnOnce() -> Judge + Send>)
         });
         let outside = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use super::Workspace;
 use super::compile::{Autograder, Built, build};
+use super::names;
 use crate::compile_error::CompileError;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -58,7 +59,7 @@ pub struct Graded {
     /// Why a file of these tasks does not compile, if one does not. Its tasks have failed; the others were
     /// graded.
     pub uncompiled: Option<Error>,
-    /// Files of other tasks that do not compile either, one line for each.
+    /// Files of other tasks that do not compile either, and files that are graded here and not for points: one line for each.
     pub aside: Vec<String>,
 }
 
@@ -117,7 +118,7 @@ fn grade_once(
     progress("compiling your code");
     // A board may be open for days.
     Workspace::at(workspace.path(""))?;
-    let wanted: Vec<&str> = tasks.iter().map(|task| task.component).collect();
+    let wanted: Vec<&'static str> = tasks.iter().map(|task| task.component).collect();
     let Built { program, uncompiled } = build(workspace, &wanted, progress)?;
     let compiles =
         |task: &&&'static Task| uncompiled.iter().all(|e| e.component != Some(task.component));
@@ -143,7 +144,18 @@ fn grade_once(
         let place = error.place.filter(|place| place.starts_with(&file)).unwrap_or(file);
         Some(format!("{place} does not compile. Its starter stood in, so what calls it waits."))
     });
-    Ok(Graded { grades, uncompiled, aside: aside.collect() })
+    let aside = aside.chain(wanted.iter().filter_map(|slug| not_for_points(workspace, slug)));
+    let mut aside: Vec<String> = aside.collect();
+    aside.dedup(); // a component is named once for each of its tasks
+    Ok(Graded { grades, uncompiled, aside })
+}
+
+/// What a lecturer's grader would not take, while it is graded here.
+fn not_for_points(workspace: &Workspace, slug: &'static str) -> Option<String> {
+    let text = workspace.read(&format!("exercises/src/{slug}.rs")).ok()?;
+    let error = names::refused(slug, &text)?;
+    let what = error.first.lines().next()?.trim_start_matches("error: ");
+    Some(format!("{}: {what}. It is graded here, and not by `cargo course grade`.", error.place?))
 }
 
 /// The grade of a task whose file does not compile.

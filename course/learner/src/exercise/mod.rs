@@ -10,6 +10,7 @@ pub mod grading;
 pub mod hint;
 pub mod json;
 pub mod marks;
+pub mod names;
 pub mod place;
 pub mod reset;
 pub mod select;
