@@ -33,6 +33,9 @@ const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// And what a linker needs.
 const TOOLS: &[&str] = &["/bin", "/lib", "/lib64", "/usr", "/etc/alternatives"];
 
+/// What a program reads numbers from that nobody can guess, and where others go.
+const RUN_DEVICES: [&str; 3] = ["/dev/null", "/dev/urandom", "/dev/random"];
+
 /// Within the sandbox.
 const PROGRAM: &str = "/party";
 const CONFINE: &str = "/confine";
@@ -73,7 +76,8 @@ impl Cage {
             "open=64".to_string(),
             "core=0".to_string(),
         ]);
-        orders.extend(["read=/dev/null", "read=/dev/urandom", "write=/dev/null"].map(String::from));
+        orders.extend(RUN_DEVICES.map(|path| format!("read={path}")));
+        orders.push("write=/dev/null".to_string());
         let mut command = if self.has_namespaces() {
             orders.push("write=/tmp".to_string());
             let mut bwrap = namespaces();
@@ -83,8 +87,9 @@ impl Cage {
             bwrap.arg("--ro-bind").arg(&self.confine).arg(CONFINE);
             bwrap.arg("--ro-bind").arg(program).arg(PROGRAM);
             bwrap.args(["--size", &(file_mib << 20).to_string(), "--tmpfs", "/tmp"]);
-            bwrap.args(["--dev-bind", "/dev/null", "/dev/null"]);
-            bwrap.args(["--dev-bind", "/dev/urandom", "/dev/urandom"]);
+            for device in RUN_DEVICES {
+                bwrap.args(["--dev-bind", device, device]);
+            }
             bwrap.args(["--remount-ro", "/", "--chdir", "/tmp", "--", CONFINE]);
             bwrap.args(&orders).args(["--", PROGRAM]);
             bwrap

@@ -20,8 +20,8 @@ use std::time::Duration;
 /// What every test needs.
 struct Ground {
     workspace: Workspace,
-    /// With both lines of the sandbox, with one of them, with the other.
-    judges: [LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>; 3],
+    /// As a class is graded; without the rule about names, and both lines of the sandbox, one of them, the other.
+    judges: [LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>; 4],
     /// Where right files lie that are nobody's submission.
     outside: tempfile::TempDir,
 }
@@ -36,12 +36,11 @@ impl Ground {
     fn new() -> Self {
         let workspace = Workspace::find().unwrap();
         let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
-        let judges = LINES.map(|(lines, _)| {
+        let judges = LINES.map(|(lines, layer)| {
             let parts = parts.clone();
             let judge = move || {
                 let mut judge = Judge::new(parts, settings(), lines, 7).unwrap();
-                // What the sandbox holds, even if files could name what reaches out of it.
-                judge.names = false;
+                judge.names = layer == NAMES;
                 judge
             };
             LazyLock::new(Box::new(judge) as Box<dyn FnOnce() -> Judge + Send>)
@@ -59,9 +58,15 @@ impl Ground {
     }
 }
 
-/// The lines of the sandbox, and what attacks call the layer that stands alone in it.
-const LINES: [(Sandbox, &str); 3] =
-    [(Sandbox::Full, ""), (Sandbox::Namespaces, "namespaces"), (Sandbox::Confined, "confine")];
+/// What attacks call the rule about names.
+const NAMES: &str = "names";
+/// The lines of the sandbox, and what attacks call the layer that stands with them, or alone.
+const LINES: [(Sandbox, &str); 4] = [
+    (Sandbox::Full, NAMES),
+    (Sandbox::Full, ""),
+    (Sandbox::Namespaces, "namespaces"),
+    (Sandbox::Confined, "confine"),
+];
 
 /// Short limits: what lasts as long as it may is not graded better by lasting longer. Honest code needs a tenth of them.
 fn settings() -> Settings {
@@ -89,15 +94,22 @@ pub fn run() -> ExitCode {
         if at % step != 0 && subject != "controls" {
             continue;
         }
+        let is_by_name = subject == "controls" || attack.stopped_by.iter().any(|by| by == NAMES);
         for (at, (_, layer)) in LINES.iter().enumerate() {
             // A layer that stops it stops it alone.
-            if !layer.is_empty() && !attack.stopped_by.iter().any(|by| by == layer) {
+            let is_tried = match *layer {
+                NAMES => is_by_name,
+                "" => !is_by_name,
+                layer => attack.stopped_by.iter().any(|by| by == layer),
+            };
+            if !is_tried {
                 continue;
             }
-            let alone = if layer.is_empty() { String::new() } else { format!(" ({layer} alone)") };
+            let is_alone = at > 1;
+            let alone = if is_alone { format!(" ({layer} alone)") } else { String::new() };
             let (ground, attack) = (Arc::clone(&ground), attack.clone());
             // Known holes, and each line alone, are graded if they are asked for.
-            let asked = attack.open.is_some() || !layer.is_empty();
+            let asked = attack.open.is_some() || is_alone;
             let name = format!("{subject}/{}{alone}", attack.id);
             let trial = Trial::test(name, move || {
                 attacked(&ground, &attack, at).map_err(|what| Failed::from(what.join("\n")))
