@@ -35,7 +35,7 @@ pub struct Limits {
     pub cpu_seconds: u64,
     /// Seconds that a task may take on the clock. More than `cpu_seconds`, since a machine has other things to do.
     pub wall_seconds: u64,
-    /// Seconds that all tasks together may take on the clock.
+    /// Seconds that all tasks together may compute. On the clock they may take four times as many.
     pub submission_seconds: u64,
     /// Memory of a process, in MiB.
     pub memory_mib: u64,
@@ -43,7 +43,7 @@ pub struct Limits {
     pub processes: u64,
     /// The longest file, and the whole of `/tmp`, in MiB.
     pub file_mib: u64,
-    /// Seconds that its compilation may take.
+    /// Seconds that its compilation may compute. On the clock it may take four times as many.
     pub build_seconds: u64,
     /// Memory of the compiler, in MiB.
     pub build_memory_mib: u64,

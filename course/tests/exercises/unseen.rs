@@ -6,7 +6,9 @@
 //! A new set goes into a new folder.
 
 use crate::scratch::Scratch;
-use learner::exercise::source::{region, replaced};
+use learner::exercise::Workspace;
+use learner::exercise::names::refused;
+use learner::exercise::source::{Source, region, replaced};
 use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
@@ -96,6 +98,18 @@ const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
 
 /// One in so many is graded if not all are.
 const SAMPLE: usize = 268;
+
+/// The empty tasks, the model solutions, and what others have written rightly.
+#[test]
+fn right_code_names_nothing_that_is_refused() {
+    let sources = Source::all(&Workspace::find().unwrap()).unwrap();
+    let files =
+        sources.iter().map(|of| of.solution.clone()).chain(sources.iter().map(Source::starter));
+    for text in files.chain(all_cases("variants").into_iter().map(|case| case.code)) {
+        let refused = refused("norm", &text);
+        assert!(refused.is_none(), "{refused:#?}");
+    }
+}
 
 /// All cases of a kind.
 pub fn all_cases(kind: &str) -> Vec<Case> {

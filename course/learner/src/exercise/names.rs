@@ -2,14 +2,15 @@
 //!
 //! A task computes. Its file needs nothing that is unsafe, nothing that reads files while it is compiled, and nothing of `std`
 //! that reaches beyond the process: files, clocks, other processes, the network. The rule is about tokens, as
-//! rustc's own lexer cuts them. A macro can rearrange the tokens of a file, but it can't make a new name; so what is not
-//! written in the file can't be reached from it either.
+//! rustc's own lexer cuts them, because a path that is not written in a file can't be reached from it: the file defines no
+//! macros that would put one together, and has no other name for `std`.
 
 use crate::compile_error::CompileError;
 use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, strip_shebang, tokenize};
 
 /// Never, wherever they stand. In this edition an attribute that reaches the linker stands in `unsafe`, too.
 const FORBIDDEN: &[(&str, &str)] = &[
+    ("macro_rules", "a macro could put together what may not be written"),
     ("unsafe", UNSAFE),
     ("extern", UNSAFE),
     ("asm", UNSAFE),
@@ -28,93 +29,15 @@ const READS: &str = "it reads the machine that compiles it, and no task needs th
 const ROOTS: &[&str] = &["std", "core", "alloc"];
 
 /// What a task may use of them.
-const OF_STD: &[&str] = &[
-    "array",
-    "borrow",
-    "boxed",
-    "cell",
-    "char",
-    "clone",
-    "cmp",
-    "collections",
-    "convert",
-    "default",
-    "error",
-    "f32",
-    "f64",
-    "fmt",
-    "hash",
-    "hint",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "isize",
-    "iter",
-    "marker",
-    "mem",
-    "num",
-    "ops",
-    "option",
-    "primitive",
-    "rc",
-    "result",
-    "slice",
-    "str",
-    "string",
-    "sync",
-    "thread",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "usize",
-    "vec",
-    "assert",
-    "assert_eq",
-    "assert_ne",
-    "dbg",
-    "debug_assert",
-    "debug_assert_eq",
-    "debug_assert_ne",
-    "eprint",
-    "eprintln",
-    "format",
-    "matches",
-    "print",
-    "println",
-    "thread_local",
-    "todo",
-    "unimplemented",
-    "unreachable",
-    "write",
-    "writeln",
-];
+const OF_STD: &str = "\
+    array borrow boxed cell char clone cmp collections convert default error f32 f64 fmt hash hint i8 i16 i32 i64 \
+    i128 isize iter marker mem num ops option primitive rc result slice str string sync thread u8 u16 u32 u64 u128 \
+    usize vec assert assert_eq assert_ne dbg debug_assert debug_assert_eq debug_assert_ne eprint eprintln format \
+    matches print println thread_local todo unimplemented unreachable write writeln";
 
-const ATTRIBUTES: &[&str] = &[
-    "allow",
-    "cfg",
-    "clippy",
-    "cold",
-    "default",
-    "deny",
-    "deprecated",
-    "derive",
-    "doc",
-    "expect",
-    "ignore",
-    "inline",
-    "must_use",
-    "non_exhaustive",
-    "repr",
-    "rustfmt",
-    "should_panic",
-    "test",
-    "track_caller",
-    "warn",
-];
+const ATTRIBUTES: &str = "\
+    allow cfg clippy cold default deny deprecated derive doc expect ignore inline must_use non_exhaustive repr \
+    rustfmt should_panic test track_caller warn";
 
 /// A token that is no space and no comment.
 struct Token<'t> {
@@ -160,10 +83,15 @@ pub fn refused(slug: &'static str, text: &str) -> Option<CompileError> {
 fn found(text: &str) -> Vec<(usize, String, String)> {
     let tokens = tokens(text);
     let mut found = Vec::new();
+    let mut is_import = false;
     for (place, token) in tokens.iter().enumerate() {
         let after = &tokens[place + 1..];
+        is_import = token.text == "use" || (is_import && token.kind != TokenKind::Semi);
         let refusal = match token.name() {
-            Some(name) if ROOTS.contains(&name) => beyond(name, after),
+            // Elsewhere, a variable of this name.
+            Some(name) if ROOTS.contains(&name) && (is_import || is_path(after)) => {
+                beyond(name, after)
+            }
             Some(name) => FORBIDDEN
                 .iter()
                 .find(|(forbidden, _)| *forbidden == name)
@@ -197,23 +125,24 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// What a path of one of these crates leads to, if a task may not use it. The crate itself may not be handed on: nobody would
-/// know what is asked of it there.
+/// Whether `::` comes next.
+fn is_path(after: &[Token<'_>]) -> bool {
+    matches!(after, [a, b, ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon])
+}
+
+/// What a path of one of these crates leads to, if a task may not use it. The crate itself gets no other name.
 fn beyond(root: &str, after: &[Token<'_>]) -> Option<(String, String)> {
-    let is_path =
-        matches!(after, [a, b, ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon]);
-    let names: Vec<&str> = match after.get(2).filter(|_| is_path) {
+    let names: Vec<&str> = match after.get(2).filter(|_| is_path(after)) {
         Some(first) if first.kind == TokenKind::OpenBrace => of_group(&after[3..]),
         Some(first) => vec![first.name().unwrap_or(first.text)],
         None => vec![""],
     };
-    let other = names.into_iter().find(|name| !OF_STD.contains(name))?;
+    let other = names.into_iter().find(|name| !is_listed(OF_STD, name))?;
     let what =
         if other.is_empty() { format!("`{root}` itself") } else { format!("`{root}::{other}`") };
-    let list = OF_STD.join(", ");
     Some((
         what,
-        format!("a task computes, and reaches nothing beyond it. Of {root} it may use {list}"),
+        format!("a task computes, and reaches nothing beyond that. Of {root} it may use: {OF_STD}"),
     ))
 }
 
@@ -237,6 +166,10 @@ fn of_group<'t>(tokens: &[Token<'t>]) -> Vec<&'t str> {
     names
 }
 
+fn is_listed(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|one| one == name)
+}
+
 /// An attribute that is not on the list. A `#` that begins none is nothing.
 fn attribute(after: &[Token<'_>]) -> Option<(String, String)> {
     let after = match after {
@@ -244,15 +177,12 @@ fn attribute(after: &[Token<'_>]) -> Option<(String, String)> {
         all => all,
     };
     let [open, first, ..] = after else { return None };
-    if open.kind != TokenKind::OpenBracket || first.name().is_some_and(|n| ATTRIBUTES.contains(&n))
+    if open.kind != TokenKind::OpenBracket
+        || first.name().is_some_and(|name| is_listed(ATTRIBUTES, name))
     {
         return None;
     }
-    let list = ATTRIBUTES.join(", ");
-    Some((
-        format!("the attribute `#[{}..]`", first.text),
-        format!("the attributes of a task are {list}"),
-    ))
+    Some((format!("the attribute `#[{}..]`", first.text), format!("a task may have: {ATTRIBUTES}")))
 }
 
 #[cfg(test)]
@@ -276,13 +206,14 @@ mod tests {
             ("use std::{mem, ::core};", "`std:::`"),
             ("use std as s;", "`std` itself"),
             ("use {core as c};", "`core` itself"),
-            ("m!(std, fs)", "`std` itself"),
-            ("m!(std :: $x)", "`std::$`"),
+            ("use {self::a, std, b};", "`std` itself"),
+            ("macro_rules! m { ($a:ident) => { $a::fs } } m!(std)", "`macro_rules`"),
+            ("let (std, a) = b; std::fs::read(c)", "`std::fs`"),
             ("#[unsafe(naked)] extern \"C\" fn f() {}", "the attribute `#[unsafe..]`"),
             ("#![feature(x)]", "the attribute `#[feature..]`"),
             ("# [path = \"/etc/passwd\"] mod x;", "the attribute `#[path..]`"),
             ("#[cfg_attr(all(), path = \"x\")] mod x;", "the attribute `#[cfg_attr..]`"),
-            ("macro_rules! m { ($a:meta) => { #[$a] mod x; } }", "the attribute `#[$..]`"),
+            ("m! { #[$a] mod x; }", "the attribute `#[$..]`"),
             ("const A: &str = include_str!(\"x\");", "`include_str`"),
             ("use core::arch::naked_asm as x;", "`core::arch`"),
             ("m! { unsafe }", "`unsafe`"),
@@ -301,6 +232,7 @@ mod tests {
         for text in [
             "// std::fs, unsafe\n/* include_str */ \"std::fs\" r#\"unsafe\"# 'a' b'a'",
             "use std::{collections::{BTreeMap, HashMap as Map}, f32::consts::PI, ops::Range};",
+            "let (mean, std) = x; y / std as f64 * std; f(std); if std < alloc { core.a() }",
             "std::println!(\"{}\", std::f64::consts::LN_2); ::std::mem::swap(a, b)",
             "#[derive(Clone)] #[inline] #[allow(dead_code)] struct A; let fs = self.time(thread);",
             "/// # unsafe\n#![allow(unused)]",
