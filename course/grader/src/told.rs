@@ -134,8 +134,7 @@ impl Told<'_> {
                 Outcome::Graded => {}
             }
         }
-        let by_others: Vec<String> = self
-            .records
+        let by_others: Vec<String> = records
             .iter()
             .filter(|record| record.is_graded() && record.judge != self.judge)
             .map(|record| record.submission.clone())
