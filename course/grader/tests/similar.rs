@@ -69,24 +69,27 @@ impl Corpus {
         programs
     }
 
-    /// How two files of a component are alike, if they are.
-    fn how(&self, source: &Source, texts: [&str; 2]) -> Option<How> {
-        // Two at a time: in a class, what many have is not compared.
-        let class = ["a", "b"].into_iter().zip(texts).map(|(name, text)| {
-            let files = [(source.slug, text.to_string())].into();
-            (name.to_string(), self.printer.prints(&Taken { files, left_out: Vec::new() }))
-        });
-        let alike = self.printer.compare(&class.collect::<BTreeMap<String, Prints>>());
+    fn prints(&self, source: &Source, text: &str) -> Prints {
+        let files = [(source.slug, text.to_string())].into();
+        self.printer.prints(&Taken { files, left_out: Vec::new() })
+    }
+
+    /// How two files are alike, if they are. Two at a time: in a class, what many have is not compared.
+    fn how(&self, files: [&Prints; 2]) -> Option<How> {
+        let class = ["a", "b"].map(String::from).into_iter().zip(files.map(Prints::clone));
+        let alike = self.printer.compare(&class.collect());
         alike.into_iter().find(|one| one.submissions[1] != SOLUTION).map(|one| one.how)
     }
 
     /// How many pairs of these were written by different authors, and which of them are alike.
     fn independent(&self, source: &Source, programs: &Programs) -> (usize, Vec<String>) {
         let (mut pairs, mut alike) = (0, Vec::new());
-        for (nth, (other, text)) in programs.iter().enumerate() {
+        let programs = programs.iter().map(|(set, text)| (set, self.prints(source, text)));
+        let programs: Vec<(&String, Prints)> = programs.collect();
+        for (nth, (other, file)) in programs.iter().enumerate() {
             for (one, before) in programs[..nth].iter().filter(|(one, _)| one != other) {
                 pairs += 1;
-                let how = self.how(source, [before, text]);
+                let how = self.how([before, file]);
                 alike.extend(how.map(|how| format!("{} {one} {other} {how:?}", source.slug)));
             }
         }
@@ -209,7 +212,7 @@ fn renamed(line: &str) -> String {
     let Some((before, rest)) = line.split_once("let ") else { return line.to_string() };
     let Some((names, value)) = rest.split_once('=') else { return line.to_string() };
     let new = |word: &str| match word {
-        "mut" | "Some" | "Vec" | "usize" | "f32" | "f64" | "" => word.to_string(),
+        "mut" | "true" | "false" => word.to_string(),
         word if word.starts_with(char::is_lowercase) => format!("z{word}"),
         word => word.to_string(),
     };
@@ -235,14 +238,15 @@ fn edited_copies_are_called_alike() {
         let mut originals = corpus.programs(source);
         originals.push(("solution".to_string(), source.solution.to_string()));
         for (set, text) in &originals {
-            let renamed = edited(text, Edit::Renamed);
+            let own = corpus.prints(source, text);
+            let with_comment = corpus.prints(source, &format!("{text}//"));
             // Short ones have few right answers, and are never called alike.
-            if corpus.how(source, [&renamed, &format!("{renamed}//")]) != Some(How::Renamed) {
+            if corpus.how([&own, &with_comment]) != Some(How::Renamed) {
                 continue;
             }
             for edit in EDITS {
                 copies += 1;
-                let how = corpus.how(source, [text, &edited(text, edit)]);
+                let how = corpus.how([&own, &corpus.prints(source, &edited(text, edit))]);
                 if how.is_none() || (edit == Edit::Renamed && how != Some(How::Renamed)) {
                     missed.push((source.slug, set.clone(), edit as usize, how));
                 }

@@ -150,6 +150,9 @@ impl Printer {
                 Some((name.as_str(), prints.files.get(component.slug)?))
             });
             let mut members: Vec<(&str, &Print)> = own.collect();
+            if members.is_empty() {
+                continue;
+            }
             let is_everybodys = (members.len() / EVERYBODY).max(FEW);
             let solution = self.solution.files.get(component.slug);
             members.extend(solution.map(|print| (SOLUTION, print)));
