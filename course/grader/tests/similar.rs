@@ -82,7 +82,7 @@ impl Corpus {
     }
 
     /// How many pairs of these were written by different authors, and which of them are alike.
-    fn independent(&self, source: &Source, programs: &Programs) -> (usize, Vec<String>) {
+    fn independent(&self, source: &Source, programs: &[(String, String)]) -> (usize, Vec<String>) {
         let (mut pairs, mut alike) = (0, Vec::new());
         let programs = programs.iter().map(|(set, text)| (set, self.prints(source, text)));
         let programs: Vec<(&String, Prints)> = programs.collect();

@@ -211,9 +211,8 @@ fn pairs(file: &str, members: &[(&str, &Print)], is_everybodys: usize) -> Vec<Al
         }
     }
     let mut alike = Vec::new();
-    for other in 0..members.len() {
-        for one in 0..other {
-            let (a, b) = (members[one].1, members[other].1);
+    for (other, (second, b)) in members.iter().enumerate() {
+        for (one, (first, a)) in members[..other].iter().enumerate() {
             let shared = common[pair(one, other)];
             // Equal ones are equal, also where everybody has what they have.
             let (how, least, common, of) = match () {
@@ -223,7 +222,7 @@ fn pairs(file: &str, members: &[(&str, &Print)], is_everybodys: usize) -> Vec<Al
             };
             let share = common as f64 / of.max(1) as f64;
             if common >= least && share >= SHARE {
-                let submissions = [members[one].0.to_string(), members[other].0.to_string()];
+                let submissions = [first.to_string(), second.to_string()];
                 alike.push(Alike { submissions, file: file.to_string(), how, share, common });
             }
         }
