@@ -8,7 +8,8 @@ use crate::output;
 use crate::parts::Parts;
 use crate::record::{Record, Sandbox};
 use crate::settings::Settings;
-use crate::submissions::{Submissions, found, refuse_twins, shard};
+use crate::similar::{self, Printer};
+use crate::submissions::{Submissions, found, passed_over, refuse_twins, shard};
 use crate::systems::System;
 use crate::told::{Anew, Forgotten, Told};
 use crate::{intake, package};
@@ -67,6 +68,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let mut all = found(&arguments.submissions, systems)?;
     let whose = |name: &str| settings.columns.whose_words(name, &arguments.format);
     refuse_twins(&mut all, whose);
+    let passed_over = passed_over(&arguments.submissions, systems)?;
     let names: Vec<String> = all.keys().cloned().collect();
     if let Some((nth, of)) = arguments.shard {
         all = shard(all, nth, of);
@@ -88,7 +90,8 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     // Without namespaces all submissions are one user, whose threads are counted together.
     let most = if judge.cage.has_namespaces() { cores + 1 } else { 1 };
     let jobs = arguments.jobs.map_or(most, usize::from);
-    let anew = grade_all(&judge, &folder, &all, jobs, arguments.anew)?;
+    let printer = Printer::new(&course);
+    let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.anew)?;
 
     // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or
     // from other machines.
@@ -105,9 +108,16 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         forgotten.see(before.as_ref(), record);
         write_record(&folder, record)?;
     }
-    let also = output::files::write_all(&folder, &records, &arguments.format, &judge.settings)?;
+    let comparison = printer.class(&folder, &records);
+    let class = output::class::Class {
+        records: &records,
+        comparison: &comparison,
+        passed_over: &passed_over,
+    };
+    let also = output::files::write_all(&folder, &class, &arguments.format, &judge.settings)?;
     let (judge, settings) = (judge.digest.as_str(), &judge.settings);
-    let told = Told { records: &records, anew, others, also, changes: &changes, judge, forgotten };
+    let changes = &changes;
+    let told = Told { class, anew, others, also, changes, judge, forgotten };
     told.tell(&arguments.out, &settings.columns);
     Ok(records.iter().all(Record::has_points))
 }
@@ -308,6 +318,7 @@ fn is_kept(judge: &Judge, kept: &Record, digest: &str) -> bool {
 
 fn grade_all(
     judge: &Judge,
+    printer: &Printer,
     folder: &Folder,
     all: &Submissions,
     jobs: usize,
@@ -327,6 +338,13 @@ fn grade_all(
     if silent {
         eprintln!("If this is stopped, the same command goes on where it was.");
     }
+    let keep = |written: Result<()>| {
+        if let Err(reason) = written {
+            // Without a place for results, nothing more can be done.
+            failed.store(true, Ordering::Relaxed);
+            error.lock().expect("no thread panics").get_or_insert(reason);
+        }
+    };
     let work = || {
         while !failed.load(Ordering::Relaxed) {
             let Some((name, source)) = all.get(next.fetch_add(1, Ordering::Relaxed)) else {
@@ -343,11 +361,10 @@ fn grade_all(
                     .lock()
                     .expect("no thread panics")
                     .push(Anew { name: (*name).clone(), before });
-                if let Err(reason) = write_record(folder, &record) {
-                    // Without a place for results, nothing more can be done.
-                    failed.store(true, Ordering::Relaxed);
-                    error.lock().expect("no thread panics").get_or_insert(reason);
-                }
+                keep(write_record(folder, &record));
+            }
+            if let Ok(taken) = &taken {
+                keep(similar::keep(folder, name, &printer.prints(taken)));
             }
             bar.inc(1);
             if silent {

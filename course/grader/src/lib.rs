@@ -25,6 +25,7 @@ pub mod parts;
 pub mod program;
 pub mod record;
 pub mod settings;
+pub mod similar;
 pub mod submissions;
 pub mod systems;
 pub mod told;

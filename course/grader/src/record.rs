@@ -1,5 +1,6 @@
 //! What came of a submission, as it stands in its `result.json`. All that is shown of it is made of this.
 
+use contract::breach::Fault;
 use contract::grade::Grade;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +103,64 @@ pub struct TaskRecord {
     pub printed: String,
 }
 
+/// A file that does not compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unbuilt {
+    /// Its name, such as `norm.rs`.
+    pub file: String,
+    /// Its tasks, which all fail.
+    pub tasks: usize,
+    /// What kind of error it is.
+    pub kind: UnbuiltKind,
+    /// The first line of the error, and its place in the file.
+    pub first: String,
+}
+
+/// Why a file does not compile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnbuiltKind {
+    /// The compiler says so.
+    Error,
+    /// It names what no task needs, such as `unsafe` or a file, and was not given to the compiler.
+    Refused,
+    /// The compiler ended over it without a word about the code, by a signal or at a limit.
+    Ended,
+}
+
+impl UnbuiltKind {
+    /// In words, unless it is an error as everybody makes them.
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Error => None,
+            Self::Refused => Some("it names what no task needs: read the file"),
+            Self::Ended => Some("the compiler was ended by a signal or a limit: read the file"),
+        }
+    }
+}
+
+impl Unbuilt {
+    fn new(file: String, grade: &Grade) -> Self {
+        let said = match grade.broken.first().map(|broken| &broken.breach.fault) {
+            Some(Fault::Broken { what }) => what.as_str(),
+            _ => "",
+        };
+        let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let first = lines.next().unwrap_or_default();
+        let place = lines.find_map(|line| line.strip_prefix("--> "));
+        let kind = match first {
+            _ if first.contains("can't be used in code that is graded for points") => {
+                UnbuiltKind::Refused
+            }
+            _ if first.contains("the compiler ended without an error in the code") => {
+                UnbuiltKind::Ended
+            }
+            _ => UnbuiltKind::Error,
+        };
+        let first = place.map_or(first.to_string(), |place| format!("{first} ({place})"));
+        Self { file, tasks: 1, kind, first }
+    }
+}
+
 /// A decision of somebody who may change grades.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -142,14 +201,14 @@ impl Record {
         Some((self.points? * maximum / self.out_of, maximum))
     }
 
-    /// The files that do not compile, such as `norm.rs`, each with how many of its tasks fail by that. It is one error.
-    pub fn uncompiled(&self) -> Vec<(String, usize)> {
-        let mut files: Vec<(String, usize)> = Vec::new();
+    /// The files that do not compile. Each is one error, by which all of its tasks fail.
+    pub fn unbuilt(&self) -> Vec<Unbuilt> {
+        let mut files: Vec<Unbuilt> = Vec::new();
         for task in self.tasks.iter().filter(|task| task.is_uncompiled()) {
             let file = format!("{}.rs", task.component());
-            match files.iter_mut().find(|(of, _)| *of == file) {
-                Some((_, tasks)) => *tasks += 1,
-                None => files.push((file, 1)),
+            match files.iter_mut().find(|of| of.file == file) {
+                Some(of) => of.tasks += 1,
+                None => files.push(Unbuilt::new(file, &task.grade)),
             }
         }
         files
@@ -187,6 +246,42 @@ impl Sandbox {
             Self::Namespaces => "in a sandbox of namespaces alone",
             Self::Confined => "in a sandbox of Landlock and seccomp alone, without namespaces",
             Self::None => "WITHOUT A SANDBOX: this code could read and write what its grader could",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_in_a_line_and_its_kind() {
+        let of = |said: &str| {
+            let task = contract::registry::task("norm/forward").unwrap();
+            let Unbuilt { kind, first, .. } =
+                Unbuilt::new(String::new(), &Grade::uncompiled(task, said));
+            (kind, first)
+        };
+        let cases = [
+            (
+                "error[E0308]: mismatched types\n  --> exercises/src/norm.rs:12:5\n   |\n",
+                UnbuiltKind::Error,
+                "error[E0308]: mismatched types (exercises/src/norm.rs:12:5)",
+            ),
+            (
+                "error: `std::fs` can't be used in code that is graded for points\n --> exercises/src/norm.rs:2:8\n",
+                UnbuiltKind::Refused,
+                "error: `std::fs` can't be used in code that is graded for points (exercises/src/norm.rs:2:8)",
+            ),
+            (
+                "nothing can be built of the submission: the compiler ended without an error in the code (signal: 24)",
+                UnbuiltKind::Ended,
+                "nothing can be built of the submission: the compiler ended without an error in the code (signal: 24)",
+            ),
+            ("", UnbuiltKind::Error, ""),
+        ];
+        for (said, kind, first) in cases {
+            assert_eq!(of(said), (kind, first.to_string()));
         }
     }
 }

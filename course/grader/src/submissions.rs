@@ -1,8 +1,9 @@
 //! Which submissions there are, and what they are called.
 
 use crate::error::{Error, Result};
-use crate::intake::{Source, hex, is_archive, is_junk, names_in_zip};
+use crate::intake::{Source, hex, is_archive, is_junk, names_in_zip, shown};
 use crate::output::page::is_hidden;
+use crate::record::LeftOut;
 use crate::systems::System;
 use contract::registry::COMPONENTS;
 use sha2::{Digest, Sha256};
@@ -16,6 +17,7 @@ pub type Submissions = BTreeMap<String, Source>;
 /// Names in the folder of results that no submission can have.
 const TAKEN: &[&str] = &[
     "grades.csv",
+    "alike.csv",
     "class.html",
     "class.json",
     "junit.xml",
@@ -31,9 +33,36 @@ struct Member {
     source: Source,
 }
 
+/// What lies in the folder of a class.
+#[derive(Default)]
+struct Members {
+    all: Vec<Member>,
+    /// What is taken for nobody's submission, and why.
+    passed_over: Vec<LeftOut>,
+}
+
+impl From<Vec<Member>> for Members {
+    fn from(all: Vec<Member>) -> Self {
+        Self { all, ..Self::default() }
+    }
+}
+
+/// What lies among the submissions and is taken for nobody's: see [`found`]. What the system itself leaves in every folder is not
+/// named.
+///
+/// # Errors
+/// As [`found`].
+pub fn passed_over(paths: &[PathBuf], systems: &[System]) -> Result<Vec<LeftOut>> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(members(path, systems)?.passed_over);
+    }
+    Ok(all)
+}
+
 /// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class. So is what
 /// Moodle makes of one, as an archive or unpacked, and what Canvas makes, if it is among the `systems`. What is in a class and can't
-/// be a submission is among them, with the reason: nobody is left out in silence.
+/// be a submission is among them, with the reason. Only what nobody hands in, such as `.git`, is not: [`passed_over`] names it.
 ///
 /// # Errors
 /// A path that is not there; nothing in a folder; two of one name.
@@ -41,7 +70,7 @@ pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
     let mut all = Submissions::new();
     let mut places: BTreeMap<String, (String, PathBuf)> = BTreeMap::new();
     for path in paths {
-        for Member { file, path, source } in members(path, systems)? {
+        for Member { file, path, source } in members(path, systems)?.all {
             let whole = matches!(&source, Source::Path(path) if !path.is_dir());
             let name = name(&file, whole);
             if let Some((other, place)) = places.get(&name) {
@@ -105,7 +134,7 @@ fn is_submission(folder: &Path) -> bool {
 }
 
 /// What a path of the command's stands for.
-fn members(path: &Path, systems: &[System]) -> Result<Vec<Member>> {
+fn members(path: &Path, systems: &[System]) -> Result<Members> {
     if let Err(error) = path.symlink_metadata() {
         return Err(Error::Argument {
             what: "a submission is a folder, a .zip or a .tar.gz".to_string(),
@@ -124,7 +153,7 @@ fn members(path: &Path, systems: &[System]) -> Result<Vec<Member>> {
             return in_folder(path, systems);
         }
         if let Some((system, participants)) = class {
-            return Ok(in_zip(path, system, &participants));
+            return Ok(in_zip(path, system, &participants).into());
         }
         if path.is_file() && of_system(path, &[System::Canvas])?.is_some() {
             return Err(Error::Argument {
@@ -136,7 +165,7 @@ fn members(path: &Path, systems: &[System]) -> Result<Vec<Member>> {
         }
     }
     let (path, source) = (path.to_path_buf(), Source::Path(path.to_path_buf()));
-    Ok(vec![Member { file, path, source }])
+    Ok(vec![Member { file, path, source }].into())
 }
 
 /// The first of these systems that has named the entries of a folder, or of a zip that holds nothing else, and the participants.
@@ -183,20 +212,28 @@ fn in_zip(path: &Path, system: System, participants: &BTreeSet<String>) -> Vec<M
     participants.iter().map(member).collect()
 }
 
-fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
+fn in_folder(class: &Path, systems: &[System]) -> Result<Members> {
     let failed = |reason| Error::file(class, "can't be read")(reason);
     let mut members: Vec<Member> = Vec::new();
+    let mut passed_over: Vec<LeftOut> = Vec::new();
+    let mut pass_over = |file: &str, why: &str| {
+        passed_over.push(LeftOut { name: shown(file), why: why.to_string() });
+    };
     // Files of one participant, where the system has made no folders.
     let mut loose: BTreeMap<String, Vec<(String, PathBuf)>> = BTreeMap::new();
     let own = of_system(class, systems)?;
     let mut entries =
         class.read_dir().map_err(failed)?.collect::<std::io::Result<Vec<_>>>().map_err(failed)?;
-    entries.retain(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        !name.starts_with('.') && !is_junk(&name)
-    });
     entries.sort_by_key(std::fs::DirEntry::file_name);
+    entries.retain(|entry| {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let is_hidden = name.starts_with('.') && !is_hidden_submission(&path);
+        if is_hidden && !is_junk(&name) {
+            pass_over(&name, "a name that begins with a dot is hidden, and no files of the exercises lie right in it");
+        }
+        !is_hidden && !is_junk(&name)
+    });
     let is_alone = entries.len() == 1;
     let mut has_any = false;
     for entry in &entries {
@@ -207,6 +244,10 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
         });
         if let Some((is_own, whose, inside)) = named {
             if !is_own {
+                pass_over(
+                    &file,
+                    "what a participant wrote into a field, beside the files that were handed in",
+                );
                 continue;
             }
             // A folder of Moodle's that somebody has packed is as good as the folder.
@@ -231,7 +272,7 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
                 Some((system, of)) if is_alone => {
                     return match path.is_dir() {
                         true => in_folder(&path, systems),
-                        false => Ok(in_zip(&path, system, &of)),
+                        false => Ok(in_zip(&path, system, &of).into()),
                     };
                 }
                 Some((_, of)) if of.len() > 1 => Source::None {
@@ -265,7 +306,15 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Vec<Member>> {
             to_do: "name the folder that holds them".to_string(),
         });
     }
-    Ok(members)
+    Ok(Members { all: members, passed_over })
+}
+
+/// Whether something whose name begins with a dot is somebody's all the same. Editors and tools have such folders, too.
+fn is_hidden_submission(path: &Path) -> bool {
+    let is_link = path.is_symlink();
+    !is_link
+        && (path.is_dir() && is_submission(path)
+            || path.is_file() && is_archive(&path.to_string_lossy()))
 }
 
 /// Why a file in the folder of a class is nobody's submission.

@@ -1,9 +1,11 @@
 //! What the command tells at its end, in a few lines.
 
 use crate::changes::Changes;
-use crate::output::page::{number, on_terminal};
+use crate::output::class::Class;
+use crate::output::page::{count, number, on_terminal};
 use crate::output::table::Columns;
 use crate::record::{Outcome, Record};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -58,7 +60,7 @@ impl Forgotten {
 /// All that is told.
 pub struct Told<'a> {
     /// The class.
-    pub records: &'a [Record],
+    pub class: Class<'a>,
     /// Who was graded in this call.
     pub anew: Vec<Anew>,
     /// Whose results are of earlier calls.
@@ -86,12 +88,13 @@ impl Told<'_> {
 
     fn text(&self, columns: &Columns) -> String {
         let mut text = String::new();
-        let graded = self.records.iter().filter(|record| record.has_points()).count();
-        let _ = writeln!(text, "{graded} of {} submissions have a grade", self.records.len());
-        let kept = self.records.len().saturating_sub(self.anew.len() + self.others.len());
+        let Class { records, comparison, passed_over } = self.class;
+        let graded = records.iter().filter(|record| record.has_points()).count();
+        let _ = writeln!(text, "{graded} of {} submissions have a grade", records.len());
+        let kept = records.len().saturating_sub(self.anew.len() + self.others.len());
         let _ = writeln!(text, "graded in this call: {}; as before: {kept}", self.anew.len());
         for Anew { name, before } in &self.anew {
-            let now = self.records.iter().find(|record| record.submission == *name);
+            let now = records.iter().find(|record| record.submission == *name);
             if let (Some(before), Some(now)) = (before, now) {
                 let points =
                     |record: &Record| record.points.map_or("not graded".to_string(), number);
@@ -110,7 +113,7 @@ impl Told<'_> {
                 list(&self.others)
             );
         }
-        for record in self.records {
+        for record in records {
             match &record.outcome {
                 Outcome::NotGraded { why } => {
                     let why = why.lines().next().unwrap_or_default();
@@ -131,8 +134,7 @@ impl Told<'_> {
                 Outcome::Graded => {}
             }
         }
-        let by_others: Vec<String> = self
-            .records
+        let by_others: Vec<String> = records
             .iter()
             .filter(|record| record.is_graded() && record.judge != self.judge)
             .map(|record| record.submission.clone())
@@ -145,14 +147,32 @@ impl Told<'_> {
                 list(&by_others)
             );
         }
+        if !passed_over.is_empty() {
+            let names: Vec<String> =
+                passed_over.iter().map(|one| format!("{} ({})", one.name, one.why)).collect();
+            let _ = writeln!(
+                text,
+                "in the folder, and taken for nobody's submission: {}",
+                list(&names)
+            );
+        }
+        let pairs: BTreeSet<&[String; 2]> =
+            comparison.alike.iter().map(|alike| &alike.submissions).collect();
+        if !pairs.is_empty() {
+            let _ = writeln!(
+                text,
+                "alike: {} of submissions. That is a hint and no verdict: see class.html and alike.csv",
+                count(pairs.len(), "pair")
+            );
+        }
         text += &self.forgotten.text();
-        for (name, task) in self.changes.without_tasks(self.records) {
+        for (name, task) in self.changes.without_tasks(records) {
             let _ = writeln!(
                 text,
                 "a change that does nothing: {name} has no graded task {task}. Without `task`, it gives points for the whole"
             );
         }
-        let nobodys = columns.without_participant(self.records);
+        let nobodys = columns.without_participant(records);
         if !nobodys.is_empty() {
             let _ = writeln!(
                 text,

@@ -69,9 +69,13 @@ const ALL: [&str; 4] = ["norm/forward", "norm/types", "norm/property", "loss/shi
 fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     let class = Class::new();
     let [norm, loss] = ["norm", "loss"].map(solution);
-    class.write("class/group 1/norm.rs", &norm);
+    let mark = "// task norm/property: begin\n";
+    let prints = format!("{mark}    println!(\"my invariant is asked\");\n");
+    assert!(norm.contains(mark));
+    class.write("class/group 1/norm.rs", norm.replace(mark, &prints));
     class.write("class/group 1/loss.rs", &loss);
     class.write("class/group 1/notes.txt", "");
+    class.write("class/.git/config", "");
     let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
     let options = zip::write::SimpleFileOptions::default();
     for (name, text) in
@@ -102,12 +106,33 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     let property = group.tasks.iter().find(|task| task.name == "norm/property").unwrap();
     let remarks = &property.grade.remarks;
     assert!(remarks.iter().any(|remark| remark.contains("at least 21 of ")), "{remarks:?}");
+    assert!(property.printed.contains("my invariant is asked"), "{}", property.printed);
+    let report = std::fs::read_to_string(class.at("results/group 1/report.html")).unwrap();
+    assert!(report.contains("my invariant is asked"), "{report}");
 
     // The points of who was not graded are nothing, and not 0.
     let table = std::fs::read_to_string(class.at("results/grades.csv")).unwrap();
     assert!(table.lines().any(|line| line.starts_with("group 4,,")), "{table}");
     let page = std::fs::read_to_string(class.at("results/class.html")).unwrap();
     assert!(page.contains("group 4") && page.contains("gruppe-ä"));
+    // Whose file does not compile and why, what is alike, and what is nobody's.
+    for words in [
+        "What does not compile",
+        "error: this file contains an unclosed delimiter",
+        "equal: loss.rs",
+        ".git",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    for words in ["taken for nobody's submission: .git", "alike: 6 pairs of submissions"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let alike = std::fs::read_to_string(class.at("results/alike.csv")).unwrap();
+    for row in ["group 1,group 3,loss.rs,equal,100,", "group 1,gruppe-ä,norm.rs,near,"] {
+        assert!(alike.lines().any(|line| line.starts_with(row)), "{row}: {alike}");
+    }
+    assert!(table.starts_with('\u{feff}') && alike.starts_with('\u{feff}'));
 
     // Once more: what is there is kept, and other points need no other grading.
     let settings = std::fs::read_to_string(class.at("settings.toml")).unwrap();

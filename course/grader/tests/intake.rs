@@ -1,7 +1,7 @@
 //! What a class is, as Moodle and lecturers make it, and what is taken of each submission.
 
 use grader::intake::{NotTaken, Source, Taken, take};
-use grader::submissions::{Submissions, found, refuse_twins};
+use grader::submissions::{Submissions, found, passed_over, refuse_twins};
 use grader::systems::System;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
@@ -189,6 +189,40 @@ fn nobody_disappears_from_a_class() {
 }
 
 #[test]
+fn what_is_nobodys_submission_is_named() {
+    let class = Class::new();
+    class.write("class/ann/norm.rs", NORM);
+    // Hidden, and somebody's all the same.
+    class.write("class/.bob/norm.rs", NORM);
+    class.write("class/.cleo.zip", zip(&[("norm.rs", NORM.as_bytes())]));
+    class.write("class/.dora/exercises/src/norm.rs", NORM);
+    // Nobody's, or too deep to be known for somebody's.
+    for name in [".git/config", ".emil/work/norm.rs", ".notes.txt", ".DS_Store", "__MACOSX/._a"] {
+        class.write(&format!("class/{name}"), "");
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("ann", class.at("class/.fred")).unwrap();
+    let all = class.found("class");
+    let taken = all.iter().filter(|(_, source)| source.take().is_ok()).map(|(name, _)| name);
+    let names: Vec<&str> = taken.map(|name| name.split('-').next().unwrap()).collect();
+    assert_eq!(names, ["_.bob", "_.cleo", "_.dora", "ann"], "{:?}", all.keys());
+    assert_eq!(all.len(), 4);
+    let passed = |name: &str| passed_over(&[class.at(name)], &[System::Moodle]).unwrap();
+    let names: Vec<String> = passed("class").into_iter().map(|one| one.name).collect();
+    let links = if cfg!(unix) { &[".fred"][..] } else { &[] };
+    assert_eq!(names, [&[".emil"], links, &[".git", ".notes.txt"]].concat());
+    assert!(passed("class").iter().all(|one| one.why.contains("begins with a dot")));
+    // The same in a class that lies alone in a folder, and what a field of Moodle's holds.
+    let text = format!("more/one/{}", folder(1).replace("file", "onlinetext"));
+    class.write(&format!("{text}/onlinetext.html"), "");
+    class.write(&format!("more/one/{}/norm.rs", folder(1)), NORM);
+    class.write("more/one/.git/config", "");
+    let names: Vec<String> = passed("more").into_iter().map(|one| one.name).collect();
+    assert!(names.len() == 2 && names[0] == ".git" && names[1].contains("onlinetext"), "{names:?}");
+    assert!(passed("class/ann").is_empty());
+}
+
+#[test]
 fn what_counts_is_never_guessed() {
     let class = Class::new();
     let (old, new) = (zip(&[("norm.rs", b"// old\n")]), zip(&[("norm.rs", NORM.as_bytes())]));
@@ -224,6 +258,74 @@ fn what_counts_is_never_guessed() {
     class.write("damaged/new.zip", "PK");
     let said = why(take(&class.at("damaged")));
     assert!(said.contains("new.zip") && said.contains("norm.rs"), "{said}");
+}
+
+/// A zip in which the second entry of these gets the name of the first. They are as long as each other.
+fn zip_with_twins(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut bytes = zip(files);
+    let (name, twin) = (files[0].0.as_bytes(), files[1].0.as_bytes());
+    assert_eq!(name.len(), twin.len());
+    for at in 0..bytes.len() - twin.len() {
+        if bytes[at..].starts_with(twin) {
+            bytes[at..at + name.len()].copy_from_slice(name);
+        }
+    }
+    bytes
+}
+
+/// Some programs unpack the first of two, and others the last.
+#[test]
+fn a_name_that_is_twice_in_an_archive_is_no_choice() {
+    let class = Class::new();
+    let two: [(&str, &[u8]); 2] =
+        [("src/norm.rs", NORM.as_bytes()), ("src/norm.rX", b"// another\n")];
+    let twins = zip_with_twins(&two);
+    class.write("zip/1.zip", &twins);
+    class.write("inner.zip", zip(&[("work.zip", &twins), ("rope.rs", ROPE.as_bytes())]));
+    class.write("packed.zip", zip_with_twins(&[("a.zip", &twins), ("b.zip", &twins)]));
+    class.write("folder/twins.zip", &twins);
+    class.write("folder/norm.rs", NORM);
+    for name in ["zip/1.zip", "inner.zip", "packed.zip", "folder"] {
+        let said = why(take(&class.at(name)));
+        assert!(said.contains("two of its entries have the same name"), "{name}: {said}");
+    }
+    // A class has a row for it, which says so.
+    assert!(why(class.found("zip")["1"].take()).contains("same name"));
+    // The same in a tar, in which both can be read.
+    class.write("two.tgz", tar_gz(&[("norm.rs", NORM.as_bytes()), ("norm.rs", b"// another\n")]));
+    assert!(why(take(&class.at("two.tgz"))).contains("norm.rs is there twice"));
+    class.write("same.tgz", tar_gz(&[("norm.rs", NORM.as_bytes()), ("norm.rs", NORM.as_bytes())]));
+    assert_eq!(files(&take(&class.at("same.tgz"))), ["norm"]);
+    // Names that are written in another way and lead to the same file.
+    for twin in ["./src/norm.rs", "src\\norm.rs", ".\\src\\norm.rs", "src/Norm.rs", "src/NORM.RS"] {
+        let two: [(&str, &[u8]); 2] = [("src/norm.rs", NORM.as_bytes()), (twin, b"// another\n")];
+        class.write("twin.zip", zip(&two));
+        class.write("twin.tgz", tar_gz(&two));
+        for name in ["twin.zip", "twin.tgz"] {
+            let said = why(take(&class.at(name)));
+            assert!(said.contains("norm.rs is there twice"), "{twin} in {name}: {said}");
+        }
+    }
+    // A folder tells them apart only where the system does.
+    class.write("folder of two/norm.rs", NORM);
+    class.write("folder of two/Norm.rs", "// another\n");
+    if class.at("folder of two").read_dir().unwrap().count() == 2 {
+        assert!(why(take(&class.at("folder of two"))).contains("norm.rs is there twice"));
+    }
+}
+
+/// Beside an empty file of the right name, the finished one of another name would be 0 points.
+#[test]
+fn a_finished_file_in_capitals_is_not_passed_over() {
+    let class = Class::new();
+    let finished = format!("{NORM}\n// task norm/uniform: begin\n");
+    class.write("s1/exercises/src/norm.rs", NORM);
+    class.write("s1/final/Norm.rs", &finished);
+    let said = why(take(&class.at("s1")));
+    assert!(said.contains("final/") && said.contains("not clear"), "{said}");
+    class.write("s2/norm.rs ", NORM);
+    class.write("s2/loss.rs", "");
+    assert!(why(take(&class.at("s2"))).contains("there is no norm.rs"));
 }
 
 #[test]

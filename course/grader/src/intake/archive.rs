@@ -38,6 +38,10 @@ fn damaged(kind: &str) -> String {
 
 fn look_in_zip(reader: impl Read + Seek, own: Own<'_>, finds: &mut Finds) -> Result<(), String> {
     let mut archive = zip::ZipArchive::new(reader).map_err(|_| damaged("zip"))?;
+    // Only the last of them can be read. Another program may take the first.
+    if archive.has_duplicate_names() {
+        return Err("two of its entries have the same name, and it is not clear which one is meant. Pack it again".to_string());
+    }
     for (at, name) in names(&archive).iter().enumerate() {
         let Some(inside) = own(name) else { continue };
         let inside = inside.as_ref();

@@ -2,7 +2,7 @@
 
 use super::{Finds, Found, NotTaken, Taken, shown};
 use crate::record::LeftOut;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most names that are listed as left out for one reason. A whole checkout has hundreds of other files.
 const LISTED: usize = 20;
@@ -102,9 +102,10 @@ impl Finds {
         };
         let mut files = Files::new();
         let (mut twice, mut unread) = (None, None);
-        for Found { archive, folder: of, slug, content } in found {
+        let (mut rightly_named, mut nearly_named) = (BTreeSet::new(), Vec::new());
+        for Found { archive, folder: of, slug, file, content } in found {
             self.within = archive;
-            let name = if of.is_empty() { format!("{slug}.rs") } else { format!("{of}/{slug}.rs") };
+            let name = if of.is_empty() { file.clone() } else { format!("{of}/{file}") };
             if of != folder {
                 self.leave(&name, "another folder has the learner's files");
                 continue;
@@ -113,25 +114,37 @@ impl Finds {
                 String::from_utf8(bytes)
                     .map_err(|_| "it is not UTF-8: save it in this encoding".to_string())
             }) {
-                Ok(text) => match files.get(slug) {
-                    None => _ = files.insert(slug, text),
-                    Some(other) if *other == text => self.leave(&name, "it is there twice"),
-                    Some(_) => twice = Some(slug),
-                },
+                Ok(text) => {
+                    match files.get(slug) {
+                        None => _ = files.insert(slug, text),
+                        Some(other) if *other == text => self.leave(&name, "it is there twice"),
+                        Some(_) => twice = Some(slug),
+                    }
+                    match file == format!("{slug}.rs") {
+                        true => _ = rightly_named.insert(slug),
+                        false => nearly_named.push((slug, name, file)),
+                    }
+                }
                 Err(why) => {
                     self.leave(&name, &why);
                     unread = Some((slug, name, why));
                 }
             }
         }
-        self.within.clear();
         twice = twice
             .or(unread.as_ref().map(|(slug, ..)| *slug).filter(|slug| files.contains_key(slug)));
         if let Some(slug) = twice {
             return Err(format!(
-                "{slug}.rs is there twice, the two are not the same, and it is not clear which one is meant. Hand in one"
+                "{slug}.rs is there twice (capitals don't count), the two are not the same, and it is not clear which one is meant. Hand in one"
             ));
         }
+        for (slug, name, file) in nearly_named {
+            if !rightly_named.contains(slug) {
+                files.remove(slug);
+                self.leave_unwanted(&name, &file);
+            }
+        }
+        self.within.clear();
         // Its tasks would have 0 points.
         if let Some((_, name, why)) = unread.filter(|_| !files.is_empty()) {
             return Err(format!("{name} can't be taken: {why}"));

@@ -82,6 +82,8 @@ struct Found {
     /// Its folder within the submission, or within that archive, with `/`.
     folder: String,
     slug: &'static str,
+    /// What the file is called: the slug's name, in whatever case.
+    file: String,
     content: Result<Vec<u8>, String>,
 }
 
@@ -174,9 +176,10 @@ pub fn is_junk(name: &str) -> bool {
     name.starts_with("._") || ["__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"].contains(&name)
 }
 
-/// The component whose learner's file is called so.
+/// The component whose learner's file is called so, in whatever case: some systems do not tell `Norm.rs` from `norm.rs`.
 fn slug_of(file: &str) -> Option<&'static str> {
-    let slug = file.strip_suffix(".rs")?;
+    let lower = file.to_ascii_lowercase();
+    let slug = lower.strip_suffix(".rs")?;
     COMPONENTS.iter().map(|component| component.slug).find(|known| *known == slug)
 }
 
@@ -186,7 +189,8 @@ const OTHER: &str = "not one of the learner's files";
 /// The component whose file this may be, by another name: `Norm.rs`, `norm-1.rs`, `norm (1).rs` or `norm.rs.txt` for `norm.rs`.
 fn meant(file: &str) -> Option<&'static str> {
     let lower = file.to_lowercase();
-    let lower = lower.strip_suffix(".txt").unwrap_or(&lower);
+    let lower = lower.trim();
+    let lower = lower.strip_suffix(".txt").unwrap_or(lower);
     let stem = lower.strip_suffix(".rs")?;
     let number = |c: char| c.is_ascii_digit() || " ()-_".contains(c);
     slug_of(&format!("{}.rs", stem.trim_end_matches(number)))
@@ -243,13 +247,18 @@ impl Finds {
     fn wants(&mut self, name: &str, file: &str) -> bool {
         let wanted = slug_of(file).is_some();
         if !wanted && !is_archive(file) {
-            self.leave(name, &not_wanted(file));
-            if let Some(slug) = meant(file) {
-                let place = self.place_of(name);
-                self.near.push((slug, place));
-            }
+            self.leave_unwanted(name, file);
         }
         wanted
+    }
+
+    /// Leaves a file out by its name, which may be nearly a learner's.
+    fn leave_unwanted(&mut self, name: &str, file: &str) {
+        self.leave(name, &not_wanted(file));
+        if let Some(slug) = meant(file) {
+            let place = self.place_of(name);
+            self.near.push((slug, place));
+        }
     }
 
     /// Keeps what may be a learner's file.
@@ -270,8 +279,8 @@ impl Finds {
                 "the learner's files in it have more than {most} MiB together; hand in exercises/src alone"
             ));
         }
-        let (archive, folder) = (self.within.clone(), folder.to_string());
-        self.found.push(Found { archive, folder, slug, content });
+        let (archive, folder, file) = (self.within.clone(), folder.to_string(), file.to_string());
+        self.found.push(Found { archive, folder, slug, file, content });
         Ok(())
     }
 
@@ -340,7 +349,7 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// A name as it may be shown: of one line, and not too long.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     let visible = |c: char| if is_hidden(c) { '\u{fffd}' } else { c };
     let name: String = name.chars().map(visible).take(200).collect();
     name

@@ -1,32 +1,56 @@
 //! The page of a class: who was not graded, how it went, and what to talk about.
 
+use super::alike;
 use super::page::{NAME, SENTENCE, count, line, lines, name, number, page, place};
 use super::points::points;
 use super::table::place_in_course;
-use crate::record::{Outcome, Record, Sandbox};
+use crate::record::{LeftOut, Outcome, Record, Sandbox, Unbuilt};
+use crate::similar::Comparison;
 use crate::systems::called;
 use contract::grade::Grade;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// `class.html` of all submissions.
+/// All that is shown of a class.
+#[derive(Debug, Clone, Copy)]
+pub struct Class<'a> {
+    /// What came of its submissions.
+    pub records: &'a [Record],
+    /// Which of their files are alike.
+    pub comparison: &'a Comparison,
+    /// What lies among the submissions and was taken for nobody's.
+    pub passed_over: &'a [LeftOut],
+}
+
+/// `class.html` of submissions that were not compared.
 pub fn class(records: &[Record]) -> String {
-    let mut all: Vec<&Record> = records.iter().collect();
-    all.sort_by(|a, b| a.submission.cmp(&b.submission));
-    let graded: Vec<&Record> = all.iter().copied().filter(|record| record.is_graded()).collect();
-    let tally = tally(&graded);
-    let body = html! {
-        (not_graded(&all))
-        h1 { (count(all.len(), "submission")) ", " (graded.len()) " graded" (decided(&all)) }
-        (warnings(&all))
-        @if !graded.is_empty() {
-            (points(&graded))
-            (known(&graded, &tally))
-            (tasks(&tally))
-        }
-        (submissions(&all))
-    };
-    page("The class", &body)
+    Class { records, comparison: &Comparison::default(), passed_over: &[] }.page()
+}
+
+impl Class<'_> {
+    /// `class.html` of all submissions.
+    pub fn page(&self) -> String {
+        let mut all: Vec<&Record> = self.records.iter().collect();
+        all.sort_by(|a, b| a.submission.cmp(&b.submission));
+        let graded: Vec<&Record> =
+            all.iter().copied().filter(|record| record.is_graded()).collect();
+        let tally = tally(&graded);
+        let body = html! {
+            (not_graded(&all))
+            h1 { (count(all.len(), "submission")) ", " (graded.len()) " graded" (decided(&all)) }
+            (warnings(&all))
+            @if !graded.is_empty() {
+                (points(&graded))
+                (known(&graded, &tally))
+                (tasks(&tally))
+                (unbuilt(&graded))
+            }
+            (alike::section(self.comparison))
+            (submissions(&all))
+            (passed_over(self.passed_over))
+        };
+        page("The class", &body)
+    }
 }
 
 /// How many have points by a decision alone.
@@ -224,8 +248,6 @@ fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
         !grade.passed && answers && grade.misconception.is_none()
     };
     let unknown = tasks.filter(is_unknown).count();
-    let files: Vec<usize> = graded.iter().map(|record| record.uncompiled().len()).collect();
-    let (files, of) = (files.iter().sum(), files.iter().filter(|files| **files > 0).count());
     html! {
         @if !all.is_empty() {
             h2 { "What to talk about next time" }
@@ -236,12 +258,6 @@ fn known(graded: &[&Record], tally: &[Tally]) -> Markup {
                     summary { (others.len()) " more" }
                     (bugs(others, graded.len(), tally))
                 }
-            }
-        }
-        @if files > 0 {
-            p.soft {
-                "Not compiled: " (count(files, "file")) " of " (count(of, "submission"))
-                ". Each is one error, by which all tasks of the file fail."
             }
         }
         @if unknown > 0 {
@@ -273,6 +289,59 @@ fn bugs(bugs: &[Known], graded: usize, tally: &[Tally]) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Files that do not compile: whose, why, and how many tasks fail by it.
+fn unbuilt(graded: &[&Record]) -> Markup {
+    let all: Vec<(&str, Vec<Unbuilt>)> =
+        graded.iter().map(|record| (record.submission.as_str(), record.unbuilt())).collect();
+    let files: usize = all.iter().map(|(_, files)| files.len()).sum();
+    let of = all.iter().filter(|(_, files)| !files.is_empty()).count();
+    html! {
+        @if files > 0 {
+            h2 { "What does not compile" }
+            p.soft {
+                "Not compiled: " (count(files, "file")) " of " (count(of, "submission"))
+                ". Each is one error, by which all tasks of the file fail."
+            }
+            div.scroll {
+                table {
+                    thead { tr {
+                        th scope="col" { "Submission" }
+                        th scope="col" { "File" }
+                        th.n scope="col" { "Tasks" }
+                        th scope="col" { "The first error" }
+                    } }
+                    tbody {
+                        @for (submission, files) in &all {
+                            @for Unbuilt { file, tasks, kind, first } in files {
+                                tr {
+                                    th.who scope="row" { (linked(submission)) }
+                                    td { (line(file, NAME)) }
+                                    td.n { (tasks) }
+                                    td {
+                                        @if let Some(kind) = kind.words() { div.remark.bad { (kind) } }
+                                        code { (line(first, SENTENCE)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What lies beside the submissions: somebody may have meant it for one.
+fn passed_over(all: &[LeftOut]) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Taken for nobody's submission" }
+            p { "This lies in the folder of submissions too. If somebody handed it in, call it by another name and grade again." }
+            dl { @for one in all { dt { (name(&one.name)) } dd { (line(&one.why, SENTENCE)) } } }
         }
     }
 }
@@ -345,6 +414,22 @@ mod tests {
         ]
     }
 
+    #[test]
+    fn what_is_alike_and_what_was_passed_over_is_shown() {
+        let records = a_class();
+        let comparison = Comparison { compared: 3, ..Comparison::default() };
+        let left = LeftOut { name: ".ann".to_string(), why: "<b>its name".to_string() };
+        let passed_over = &[left][..];
+        let page = Class { records: &records, comparison: &comparison, passed_over }.page();
+        for words in
+            ["None, among 3 submissions", "nobody's submission", ".ann", "&lt;b&gt;its name"]
+        {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        let page = class(&records);
+        assert!(!page.contains("alike") && !page.contains("nobody's submission"), "{page}");
+    }
+
     fn references(records: &[Record]) -> Vec<&Record> {
         records.iter().filter(|record| record.is_graded()).collect()
     }
@@ -373,13 +458,33 @@ mod tests {
             "{page}"
         );
         let task = contract::registry::task("norm/forward").unwrap();
+        let errors = [
+            "",
+            "error[E0308]: mismatched types\n --> exercises/src/norm.rs:12:5\n  |\n",
+            "",
+            "the compiler ended without an error in the code (signal: 11 (core dumped))",
+        ];
         for of in [1, 3] {
             for one in records[of].tasks.iter_mut().filter(|one| one.name.starts_with("norm/")) {
-                one.grade = Grade::uncompiled(task, "expected `;`");
+                one.grade = Grade::uncompiled(task, errors[of]);
             }
         }
         let page = class(&records);
         assert!(page.contains("Not compiled: 2 files of 2 submissions."), "{page}");
+        // Whose, with the first error; and what is not the code's own words.
+        let told = [
+            "<h2>What does not compile",
+            "group%202/report.html",
+            "norm.rs",
+            "error[E0308]: mismatched types (exercises/src/norm.rs:12:5)",
+            "group%204/report.html",
+            "the compiler was ended",
+            "signal: 11",
+            "<h2>Submissions",
+        ];
+        let part = &page[page.find(told[0]).unwrap()..];
+        let places = told.map(|words| part.find(words));
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {part}");
         // They are no mistakes that nobody knows.
         assert!(!page.contains("Like no known mistake"), "{page}");
     }

@@ -1,6 +1,7 @@
 //! The files for the class, and those of other systems.
 
-use super::{class, formats, table};
+use super::class::Class;
+use super::{alike, formats, table};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::record::Record;
@@ -14,12 +15,14 @@ use course::arguments::Format;
 /// A file can't be written.
 pub fn write_all(
     folder: &Folder,
-    records: &[Record],
+    class: &Class,
     wanted: &[Format],
     settings: &Settings,
 ) -> Result<Vec<String>> {
+    let records: &[Record] = class.records;
     folder.write("grades.csv", table::grades(records))?;
-    folder.write("class.html", class::class(records))?;
+    folder.write("alike.csv", alike::table(class.comparison))?;
+    folder.write("class.html", class.page())?;
     let mut also = Vec::new();
     for format in &formats::ALL {
         let asked = wanted.contains(format);

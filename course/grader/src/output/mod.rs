@@ -1,6 +1,7 @@
 //! What is written of the records: pages for people, tables for spreadsheets and grade books, and the formats of
 //! other systems.
 
+pub mod alike;
 pub mod class;
 pub mod files;
 pub mod formats;

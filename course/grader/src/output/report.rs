@@ -26,6 +26,7 @@ pub fn report(record: &Record) -> String {
             (tasks(record))
             (failed(&record.tasks))
             (empty(&record.tasks))
+            (printed_by_passed(&record.tasks))
         }
         (changes(&record.changed))
         (left_out(&record.left_out))
@@ -231,6 +232,21 @@ fn empty(tasks: &[TaskRecord]) -> Markup {
                     (block(&task.report))
                     (printed(&task.printed))
                 }
+            }
+        }
+    }
+}
+
+/// What tasks printed that are right: nothing else is said of them.
+fn printed_by_passed(tasks: &[TaskRecord]) -> Markup {
+    let printed: Vec<&TaskRecord> =
+        tasks.iter().filter(|task| task.grade.passed && !task.printed.is_empty()).collect();
+    html! {
+        @if !printed.is_empty() {
+            h2 { "Passed, and printed something" }
+            @for task in printed {
+                h3 { (heading(task)) }
+                (self::printed(&task.printed))
             }
         }
     }
@@ -468,6 +484,15 @@ mod tests {
         );
         record.tasks[1].grade = contract::grade::Grade::uncompiled(task, "another");
         assert_eq!(report(&record).matches("One error in").count(), 0);
+    }
+
+    #[test]
+    fn what_a_right_task_printed_is_shown_too() {
+        let mut record = of_three("group 7", [Went::Passed, Went::Passed, Went::Empty]);
+        record.tasks[1].printed = "it caught <12> bugs".to_string();
+        let page = report(&record);
+        order(&page, &["Passed, and printed something", "it caught &lt;12&gt; bugs"]);
+        assert_eq!(page.matches("counts for nothing").count(), 1);
     }
 
     #[test]

@@ -95,6 +95,18 @@ fn csv(rows: Vec<Vec<String>>) -> String {
     String::from_utf8(bytes).expect("cells are UTF-8")
 }
 
+/// A table for people, who open it in a spreadsheet: without a byte order mark, some take UTF-8 for something else. Whatever a
+/// cell says, nothing of it is computed.
+pub fn csv_of_names(mut rows: Vec<Vec<String>>) -> String {
+    for text in rows.iter_mut().flatten() {
+        *text = cell(text);
+    }
+    format!("{BOM}{}", csv(rows))
+}
+
+/// Only tables for people have one: what imports a table may take it for a part of the first column's name.
+const BOM: char = '\u{feff}';
+
 fn sorted(records: &[Record]) -> Vec<&Record> {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by(|a, b| a.submission.cmp(&b.submission));
@@ -128,8 +140,7 @@ pub fn grades(records: &[Record]) -> String {
         let graded = |text: String| if record.is_graded() { text } else { String::new() };
         let points = |points: f64| record.points.map(|_| number(points)).unwrap_or_default();
         let why = record.why_not().map(cell).unwrap_or_default();
-        let uncompiled: Vec<String> =
-            record.uncompiled().into_iter().map(|(file, _)| file).collect();
+        let uncompiled: Vec<String> = record.unbuilt().into_iter().map(|of| of.file).collect();
         let mut row = vec![
             cell(&record.submission),
             points(record.points.unwrap_or_default()),
@@ -146,7 +157,7 @@ pub fn grades(records: &[Record]) -> String {
         }));
         rows.push(row);
     }
-    csv(rows)
+    format!("{BOM}{}", csv(rows))
 }
 
 /// A task's place in the course. Records of other settings have other tasks.
@@ -323,14 +334,14 @@ mod tests {
         }
         let records = [not_graded("group 2", "no disk"), named("group 3"), other, half];
         let expected = "\
-submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
+\u{feff}submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox,norm/forward,norm/tape,rope/tables,loss/forward
 \"group 1, ü\",4,4,1,,,7,full,,,,4
 group 2,,,,no disk,,7,full,,,,
 group 3,4,12,1,,,7,full,4,0,0,
 group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
 ";
         assert_eq!(grades(&records), expected);
-        let head = "submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox\n";
+        let head = "\u{feff}submission,points,out_of,passed,not_graded,not_compiled,seed,sandbox\n";
         assert_eq!(grades(&[]), head);
     }
 

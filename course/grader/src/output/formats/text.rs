@@ -1,7 +1,7 @@
 //! Texts for other systems: the same as on our pages, and never too long.
 
 use crate::output::page::{NAME, SENTENCE, count, last_lines, line, lines, number};
-use crate::record::{Outcome, Record, TaskRecord};
+use crate::record::{Outcome, Record, TaskRecord, Unbuilt};
 use std::fmt::Write;
 
 /// Entries of a list, such as that of the files that were left out.
@@ -49,7 +49,7 @@ pub fn summary(record: &Record) -> String {
         }
         Outcome::NotGraded { why } => format!("Not graded: {}\n", line(why, SENTENCE)),
     };
-    for (file, tasks) in record.uncompiled() {
+    for Unbuilt { file, tasks, .. } in record.unbuilt() {
         let file = line(&file, NAME);
         let tasks = count(tasks, "task");
         let _ =
