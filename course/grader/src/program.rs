@@ -163,58 +163,68 @@ pub fn build(
     wanted: &[&str],
     refused: &[CompileError],
 ) -> Result<Settled<()>> {
-    let once = || settled(cage, parts, stage, taken, wanted, refused);
-    let first = once()?;
-    if first.uncompiled.len() == refused.len() {
+    let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
+    let mut without = refused.to_vec();
+    let first = match settle(wanted, without.clone(), attempt) {
+        Err(Ended::Failed(NoProgram::Unknown(words))) => {
+            without.extend(fatal(cage, parts, stage, taken, refused)?);
+            if without.len() == refused.len() {
+                return Err(Error::Machine(format!("{words}, and over no file alone")));
+            }
+            settle(wanted, without.clone(), attempt)
+        }
+        settled => settled,
+    };
+    let first = first.map_err(nobodys)?;
+    if first.uncompiled.len() == without.len() {
         return Ok(first);
     }
-    let again = once()?;
-    let words = |of: &Settled<()>| of.uncompiled.last().map_or("nothing", |e| &e.first).to_string();
-    match first.uncompiled == again.uncompiled {
+    let again = settle(wanted, without, attempt).map_err(nobodys)?;
+    // Only where and what: the rest of the words may name files that are called otherwise each time.
+    let said = |of: &Settled<()>| -> Vec<_> {
+        let line = |e: &CompileError| e.first.lines().next().unwrap_or_default().to_string();
+        of.uncompiled.iter().map(|e| (e.component, e.place.clone(), line(e))).collect()
+    };
+    match said(&first) == said(&again) {
         true => Ok(again),
         false => Err(Error::Machine(format!(
-            "the compiler said two things of the same code: {}, and {}",
-            words(&first),
-            words(&again)
+            "the compiler said two things of the same code: {:?}, and {:?}",
+            said(&first).last(),
+            said(&again).last()
         ))),
     }
 }
 
-fn settled(
+/// The files over which the compiler ends without a word, twice, where the others are starters.
+fn fatal(
     cage: &Cage,
     parts: &Parts,
     stage: &Stage,
     taken: &Taken,
-    wanted: &[&str],
     refused: &[CompileError],
-) -> Result<Settled<()>> {
-    let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
-    let words = match settle(wanted, refused.to_vec(), attempt) {
-        Err(Ended::Failed(NoProgram::Unknown(words))) => words,
-        ended => return ended.map_err(nobodys),
-    };
-    // The compiler has ended over something. Each file alone, with the others' starters, tells whose it is.
+) -> Result<Vec<CompileError>> {
     let mut alone = cage.clone();
     // Each of them may be one that is compiled for ever.
     alone.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
-    let mut fatal = refused.to_vec();
-    for slug in taken.files.keys().filter(|slug| refused.iter().all(|e| e.component != Some(slug)))
+    let mut fatal = Vec::new();
+    for &slug in taken.files.keys().filter(|slug| refused.iter().all(|e| e.component != Some(slug)))
     {
-        let others = COMPONENTS.iter().map(|of| of.slug).filter(|other| other != slug);
-        match self::attempt(&alone, parts, stage, &others.collect::<Vec<_>>()) {
-            Err(NoProgram::Machine(error)) => return Err(error),
-            Err(NoProgram::Unknown(first)) => {
-                let place = Some(format!("exercises/src/{slug}.rs"));
-                let component = Some(*slug);
-                fatal.push(CompileError { place, first, further: 0, signature: false, component });
-            }
-            Ok(_) => {}
+        let others: Vec<_> =
+            COMPONENTS.iter().map(|of| of.slug).filter(|other| *other != slug).collect();
+        let over = || match attempt(&alone, parts, stage, &others) {
+            Err(NoProgram::Machine(error)) => Err(error),
+            Err(NoProgram::Unknown(words)) => Ok(Some(words)),
+            Ok(_) => Ok(None),
+        };
+        let Some(first) = over()? else { continue };
+        if over()?.is_none() {
+            return Err(Error::Machine(format!("{slug}.rs, once of two times: {first}")));
         }
+        let place = Some(format!("exercises/src/{slug}.rs"));
+        let component = Some(slug);
+        fatal.push(CompileError { place, first, further: 0, signature: false, component });
     }
-    if fatal.len() == refused.len() {
-        return Err(Error::Machine(format!("{words}, and over no file alone")));
-    }
-    settle(wanted, fatal, attempt).map_err(nobodys)
+    Ok(fatal)
 }
 
 /// What is nobody's mistake is the machine's.
@@ -285,13 +295,11 @@ pub fn not_of_the_code(errors: &[Message], status: &str) -> Option<String> {
             NO_CRATE.contains(&code) || error.message.starts_with("extern location for ");
         !error.spans.is_empty() && !is_of_crate
     };
-    let other = errors.iter().find(|error| !is_of_code(error));
-    let said = match other {
-        Some(error) => error.message.as_str(),
-        None if errors.is_empty() => "no error in the code",
-        None => return None,
-    };
-    Some(format!("the compiler ended ({status}): {said}"))
+    let words = format!("the compiler ended without an error in the code ({status})");
+    match errors.iter().find(|error| !is_of_code(error)) {
+        Some(error) => Some(format!("{words}: {}", error.message)),
+        None => errors.is_empty().then_some(words),
+    }
 }
 
 /// What rustc is told of other crates, and of what holds for all.

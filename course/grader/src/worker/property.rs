@@ -122,6 +122,9 @@ fn shown(
                 }
             }
             Err(judged) => {
+                if let Judged::Grade(_, printed) | Judged::Broken(_, printed) = &judged {
+                    heard.printed.push_str(printed);
+                }
                 heard.lost = Some(judged);
                 return false;
             }
