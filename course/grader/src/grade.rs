@@ -255,10 +255,11 @@ impl Judge {
         for _ in 0..TRIES {
             match self.judged(&asked, clock)? {
                 Judged::Grade(grade, printed) => return Ok((*grade, printed)),
-                Judged::Broken(grade, printed) => match broken.replace(grade) {
-                    Some(grade) => return Ok((*grade, printed)),
-                    None => {}
-                },
+                Judged::Broken(grade, printed) => {
+                    if let Some(grade) = broken.replace(grade) {
+                        return Ok((*grade, printed));
+                    }
+                }
                 Judged::NoGrade(why) => words = why,
             }
             std::thread::sleep(PAUSE);
