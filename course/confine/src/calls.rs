@@ -78,6 +78,10 @@ fn computing() -> crate::Result<Rules> {
             SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(executed), 0)?;
         rules.insert(call, vec![SeccompRule::new(vec![is_data])?]);
     }
+    // An abort, and no signal that looks as if it came from outside.
+    let abort = libc::SIGABRT as u64;
+    let is_abort = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, abort)?;
+    rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is_abort])?]);
     // Copies of descriptors, and their flags. No locks, and no word of what others do to a file: that could be a message.
     let about_descriptors = [
         libc::F_DUPFD,
@@ -158,7 +162,6 @@ const COMPUTING: &[i64] = &[
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
-    libc::SYS_tgkill,
     libc::SYS_restart_syscall,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,

@@ -73,6 +73,8 @@ impl Cage {
             format!("memory={}", memory_mib << 20),
             format!("processes={processes}"),
             format!("file={}", file_mib << 20),
+            // Whatever the shell of the lecturer allows.
+            format!("stack={}", 8 << 20),
             "open=64".to_string(),
             "core=0".to_string(),
         ]);

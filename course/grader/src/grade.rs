@@ -49,7 +49,7 @@ const TRIES: usize = 3;
 /// A pause before another try: the machine may have been out of something.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Seconds on the clock, for each that a submission may compute. A machine with much to do, or one that was asleep, needs more.
-const CLOCK: u64 = 4;
+const CLOCK: u32 = 4;
 /// The most of a judge's own words that is kept.
 const SAID: u64 = 64 << 10;
 
@@ -233,12 +233,9 @@ impl Judge {
         if let Some(error) = built.uncompiled.iter().find(own) {
             return Ok((Grade::uncompiled(task, error.first.clone()), String::new()));
         }
-        let most = self.settings.limits.submission_seconds;
-        if clock.computed() >= Duration::from_secs(most) {
-            let what =
-                format!("{ALL_TOGETHER} computed for {most} seconds before this one had begun");
-            let sentence = "A submission ends within its time limit.";
-            return Ok((Grade::failed(task, "autograder/time", sentence, what), String::new()));
+        let most = Duration::from_secs(self.settings.limits.submission_seconds);
+        if clock.computed() >= most || clock.begin.elapsed() >= CLOCK * most {
+            return Ok((out_of_time(task, most), String::new()));
         }
         let asked = Asked {
             task: task.name.to_string(),
@@ -274,8 +271,7 @@ impl Judge {
             what: "a judge can't be started",
             reason: reason.to_string(),
         };
-        let most =
-            Duration::from_secs(self.settings.limits.submission_seconds.saturating_mul(CLOCK));
+        let most = Duration::from_secs(self.settings.limits.submission_seconds);
         let mut worker = Command::new(own_program().map_err(failed)?);
         worker.env(WORKER, "1").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = worker.spawn().map_err(failed)?;
@@ -290,14 +286,13 @@ impl Judge {
             let out = out.map(io::read_to_string);
             (out, said.join().unwrap_or_default())
         };
-        let left = most.saturating_sub(clock.begin.elapsed());
+        let left = (CLOCK * most).saturating_sub(clock.begin.elapsed());
         let ((out, said), status) = watched(&mut child, left, read).map_err(failed)?;
         let Some(status) = status else {
-            return Err(Error::Machine(format!(
-                "all tasks together took {} seconds on the clock, and computed for {}",
-                most.as_secs(),
-                clock.computed().as_secs()
-            )));
+            // What waits so long waits for itself, if the course's own program runs.
+            self.check()?;
+            let task = contract::registry::task(&asked.task).expect("a task of the course");
+            return Ok(Judged::Grade(Box::new(out_of_time(task, most)), String::new()));
         };
         let heard: Option<Heard> =
             out.and_then(io::Result::ok).and_then(|text: String| serde_json::from_str(&text).ok());
@@ -333,6 +328,16 @@ impl Judge {
         record.points = record.is_graded().then_some(points);
         record.out_of = round(self.tasks.iter().map(|task| self.settings.points_of(task)).sum());
     }
+}
+
+/// The grade of a task for which no time was left.
+fn out_of_time(task: &Task, most: Duration) -> Grade {
+    let most = most.as_secs();
+    let what = format!(
+        "{ALL_TOGETHER} have computed for {most} seconds, or waited for {}, before this one had ended",
+        u64::from(CLOCK) * most
+    );
+    Grade::failed(task, "autograder/time", "A submission ends within its time limit.", what)
 }
 
 /// What the tasks of a submission have taken so far.

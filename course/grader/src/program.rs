@@ -129,7 +129,12 @@ const ALONE: u64 = 10;
 #[derive(Debug)]
 enum NoProgram {
     /// The compiler ended without a word about the code, by itself or by one of its limits.
-    Unknown(String),
+    Unknown {
+        /// How.
+        words: String,
+        /// Whether it was a limit.
+        by_limit: bool,
+    },
     /// The machine's fault.
     Machine(Error),
 }
@@ -148,6 +153,8 @@ pub struct Output {
     pub words: String,
     /// How it ended, in words.
     pub status: String,
+    /// Whether it was one of its limits that ended it.
+    by_limit: bool,
 }
 
 /// Builds the program of a submission. Where a file does not compile, its starter stands in, and so it does for the files that
@@ -166,10 +173,17 @@ pub fn build(
     let attempt = |starters: &[&'static str]| attempt(cage, parts, stage, starters);
     let mut without = refused.to_vec();
     let first = match settle(wanted, without.clone(), attempt) {
-        Err(Ended::Failed(NoProgram::Unknown(words))) => {
+        Err(Ended::Failed(NoProgram::Unknown { words, by_limit })) => {
             without.extend(fatal(cage, parts, stage, taken, refused)?);
             if without.len() == refused.len() {
-                return Err(Error::Machine(format!("{words}, and over no file alone")));
+                // Together they may be what each alone is not. No machine's fault makes a compiler compute, or write.
+                let again = settle(wanted, refused.to_vec(), attempt);
+                let is_again =
+                    matches!(again, Err(Ended::Failed(NoProgram::Unknown { by_limit: true, .. })));
+                if !(by_limit && is_again) {
+                    return Err(Error::Machine(format!("{words}, and over no file alone")));
+                }
+                without.extend(uncompiled(taken, refused).map(|slug| ended_over(slug, &words)));
             }
             settle(wanted, without.clone(), attempt)
         }
@@ -207,31 +221,40 @@ fn fatal(
     // Each of them may be one that is compiled for ever.
     alone.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
     let mut fatal = Vec::new();
-    for &slug in taken.files.keys().filter(|slug| refused.iter().all(|e| e.component != Some(slug)))
-    {
+    for slug in uncompiled(taken, refused) {
         let others: Vec<_> =
             COMPONENTS.iter().map(|of| of.slug).filter(|other| *other != slug).collect();
         let over = || match attempt(&alone, parts, stage, &others) {
             Err(NoProgram::Machine(error)) => Err(error),
-            Err(NoProgram::Unknown(words)) => Ok(Some(words)),
+            Err(NoProgram::Unknown { words, .. }) => Ok(Some(words)),
             Ok(_) => Ok(None),
         };
         let Some(first) = over()? else { continue };
         if over()?.is_none() {
             return Err(Error::Machine(format!("{slug}.rs, once of two times: {first}")));
         }
-        let place = Some(format!("exercises/src/{slug}.rs"));
-        let component = Some(slug);
-        fatal.push(CompileError { place, first, further: 0, signature: false, component });
+        fatal.push(ended_over(slug, &first));
     }
     Ok(fatal)
+}
+
+/// The files that are to be compiled.
+fn uncompiled(taken: &Taken, refused: &[CompileError]) -> impl Iterator<Item = &'static str> {
+    let is_refused = |slug: &&str| refused.iter().any(|error| error.component == Some(*slug));
+    taken.files.keys().copied().filter(move |slug| !is_refused(slug))
+}
+
+/// The compiler ended over a file.
+fn ended_over(slug: &'static str, words: &str) -> CompileError {
+    let (place, first) = (Some(format!("exercises/src/{slug}.rs")), words.to_string());
+    CompileError { place, first, further: 0, signature: false, component: Some(slug) }
 }
 
 /// What is nobody's mistake is the machine's.
 fn nobodys(ended: Ended<NoProgram>) -> Error {
     match ended {
         Ended::Failed(NoProgram::Machine(error)) => error,
-        Ended::Failed(NoProgram::Unknown(words))
+        Ended::Failed(NoProgram::Unknown { words, .. })
         | Ended::Nobodys(CompileError { first: words, .. }) => Error::Machine(words),
     }
 }
@@ -273,13 +296,14 @@ fn crate_of(
     arguments.extend(own);
     arguments.extend(named_crates(parts, stage.path(), named));
     arguments.push(format!("--out-dir={}", stage.path().join("out").display()));
-    let Output { success, words, status } = compile(cage, parts, stage.path(), &arguments)?;
+    let Output { success, words, status, by_limit } =
+        compile(cage, parts, stage.path(), &arguments)?;
     if success {
         return Ok(None);
     }
     let found = errors(&words);
     if let Some(words) = not_of_the_code(&found, &status) {
-        return Err(NoProgram::Unknown(words));
+        return Err(NoProgram::Unknown { words, by_limit });
     }
     Ok(compile_error(found.into_iter().map(|error| (name != EXERCISES, error)).collect()))
 }
@@ -355,12 +379,16 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
     if let Some(signal) = signal_of(status).filter(|signal| !OWN_SIGNALS.contains(signal)) {
         return Err(failed(format!("something ended it by signal {signal}")));
     }
-    Ok(Output { success: status.success(), words, status: status.to_string() })
+    let by_limit = signal_of(status).is_some_and(|signal| LIMITS.contains(&signal));
+    Ok(Output { success: status.success(), words, status: status.to_string(), by_limit })
 }
 
 /// The signals that a process sends to itself by what it does, or gets for its limits: an instruction that there is not, a trap, an abort,
 /// a wrong address, its computing time, the length of a file. Any other comes from outside.
 pub const OWN_SIGNALS: [i32; 6] = [4, 5, 6, 11, 24, 25];
+
+/// Those of them that are for limits: on computing time, and on the length of a file.
+const LIMITS: [i32; 2] = [24, 25];
 
 /// The signal that ended a process. bubblewrap makes an exit code of its number.
 pub fn signal_of(status: ExitStatus) -> Option<i32> {

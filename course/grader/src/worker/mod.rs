@@ -94,21 +94,20 @@ fn computed() -> f64 {
     fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// Judges a task. Answers that carry the system's own words about what it lacks are none of the code's.
+/// Judges a task. Where answers carry the system's words about what it lacks, the code may only have met it, so it is asked again.
 pub fn judge(asked: &Asked) -> Judged {
-    let judged = judged(asked);
-    let Judged::Grade(grade, _) = &judged else { return judged };
-    let text = serde_json::to_string(grade).unwrap_or_default();
-    // As Rust writes an error of the system, in its two ways.
-    let found = ["(os error ", "Os { code: "].iter().find_map(|words| text.find(words));
-    match found.filter(|_| !grade.passed) {
-        None => judged,
-        Some(at) => {
-            let (from, to) = (at.saturating_sub(80), (at + 80).min(text.len()));
-            let words = &text[text.ceil_char_boundary(from)..text.floor_char_boundary(to)];
-            Judged::NoGrade(format!("the system lacked something: {words}"))
+    match judged(asked) {
+        Judged::Grade(grade, printed) if !grade.passed && is_of_the_system(&grade) => {
+            Judged::Broken(grade, printed)
         }
+        judged => judged,
     }
+}
+
+/// As Rust writes an error of the system, in its two ways.
+fn is_of_the_system(grade: &Grade) -> bool {
+    let text = serde_json::to_string(grade).unwrap_or_default();
+    ["(os error ", "Os { code: "].iter().any(|words| text.contains(words))
 }
 
 fn judged(asked: &Asked) -> Judged {

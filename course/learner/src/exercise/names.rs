@@ -9,10 +9,10 @@ use crate::compile_error::CompileError;
 use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, strip_shebang, tokenize};
 
 /// Never, wherever they stand. In this edition an attribute that reaches the linker stands in `unsafe`, too.
-const FORBIDDEN: &[(&str, &str)] = &[
+const FORBIDDEN: &[&str] = &["unsafe", "extern"];
+/// Macros.
+const MACROS: &[(&str, &str)] = &[
     ("macro_rules", "a macro could put together what may not be written"),
-    ("unsafe", UNSAFE),
-    ("extern", UNSAFE),
     ("asm", UNSAFE),
     ("global_asm", UNSAFE),
     ("naked_asm", UNSAFE),
@@ -30,13 +30,13 @@ const ROOTS: &[&str] = &["std", "core", "alloc"];
 
 /// What a task may use of them.
 const OF_STD: &str = "\
-    array borrow boxed cell char clone cmp collections convert default error f32 f64 fmt hash hint i8 i16 i32 i64 \
-    i128 isize iter marker mem num ops option primitive rc result slice str string sync thread u8 u16 u32 u64 u128 \
-    usize vec assert assert_eq assert_ne dbg debug_assert debug_assert_eq debug_assert_ne eprint eprintln format \
-    matches print println thread_local todo unimplemented unreachable write writeln";
+    any array ascii borrow boxed cell cfg char clone cmp collections convert default error f32 f64 fmt hash hint i8 i16 i32 i64 \
+    i128 isize iter marker mem num ops option panic pin prelude primitive ptr rc result slice str string sync thread u8 u16 u32 u64 u128 \
+    usize vec assert assert_eq assert_ne dbg debug_assert debug_assert_eq debug_assert_ne eprint eprintln concat format \
+    matches print println stringify thread_local todo unimplemented unreachable write writeln";
 
 const ATTRIBUTES: &str = "\
-    allow cfg clippy cold default deny deprecated derive doc expect ignore inline must_use non_exhaustive repr \
+    allow cfg clippy cold default deny deprecated derive doc expect forbid ignore inline must_use non_exhaustive proptest_config repr \
     rustfmt should_panic test track_caller warn";
 
 /// A token that is no space and no comment.
@@ -92,12 +92,15 @@ fn found(text: &str) -> Vec<(usize, String, String)> {
             Some(name) if ROOTS.contains(&name) && (is_import || is_path(after)) => {
                 beyond(name, after)
             }
-            Some(name) => FORBIDDEN
-                .iter()
-                .find(|(forbidden, _)| *forbidden == name)
-                .map(|(_, why)| (format!("`{name}`"), (*why).to_string())),
+            Some(name) if FORBIDDEN.contains(&name) => {
+                Some((format!("`{name}`"), UNSAFE.to_string()))
+            }
+            Some(name) if is_import || after.first().is_some_and(|t| t.kind == TokenKind::Bang) => {
+                let of_macro = MACROS.iter().find(|(forbidden, _)| *forbidden == name);
+                of_macro.map(|(_, why)| (format!("`{name}`"), (*why).to_string()))
+            }
             None if token.kind == TokenKind::Pound => attribute(after),
-            None => None,
+            _ => None,
         };
         found.extend(refusal.map(|(what, why)| (token.at, what, why)));
     }
@@ -105,7 +108,9 @@ fn found(text: &str) -> Vec<(usize, String, String)> {
 }
 
 fn tokens(text: &str) -> Vec<Token<'_>> {
-    let begin = strip_shebang(text).unwrap_or(0);
+    // As rustc does before it cuts tokens.
+    let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let begin = mark + strip_shebang(&text[mark..]).unwrap_or(0);
     let mut at = begin;
     let mut tokens = Vec::new();
     for token in tokenize(&text[begin..], FrontmatterAllowed::No) {
@@ -150,6 +155,10 @@ fn beyond(root: &str, after: &[Token<'_>]) -> Option<(String, String)> {
 fn of_group<'t>(tokens: &[Token<'t>]) -> Vec<&'t str> {
     let (mut depth, mut begins, mut names) = (1, true, Vec::new());
     for token in tokens {
+        // A group in the group is none of the list, and is refused.
+        if begins && depth == 1 && token.kind != TokenKind::CloseBrace {
+            names.push(token.text.trim_start_matches("r#"));
+        }
         match token.kind {
             TokenKind::OpenBrace => depth += 1,
             TokenKind::CloseBrace => depth -= 1,
@@ -157,9 +166,6 @@ fn of_group<'t>(tokens: &[Token<'t>]) -> Vec<&'t str> {
         }
         if depth == 0 {
             break;
-        }
-        if begins && depth == 1 {
-            names.push(token.text.trim_start_matches("r#"));
         }
         begins = depth == 1 && token.kind == TokenKind::Comma;
     }
@@ -201,6 +207,11 @@ mod tests {
             ("use std :: /* a */ { collections::{self, HashMap}, r#fs };", "`std::fs`"),
             ("use std::{f32::{consts, MAX}, self};", "`std::self`"),
             ("use ::r#std::process::exit;", "`std::process`"),
+            ("use std::{{fs, time}};", "`std::{`"),
+            ("use std::{mem, {fs}};", "`std::{`"),
+            ("use std::{mem, r#time};", "`std::time`"),
+            ("\u{feff}#!x /*\nuse std::fs;\n//*/", "`std::fs`"),
+            ("use include as i;", "`include`"),
             ("use std::*;", "`std::*`"),
             ("use std::{*};", "`std::*`"),
             ("use std::{mem, ::core};", "`std:::`"),
@@ -232,6 +243,7 @@ mod tests {
         for text in [
             "// std::fs, unsafe\n/* include_str */ \"std::fs\" r#\"unsafe\"# 'a' b'a'",
             "use std::{collections::{BTreeMap, HashMap as Map}, f32::consts::PI, ops::Range};",
+            "let include = j <= i; env.len(); include && x != asm",
             "let (mean, std) = x; y / std as f64 * std; f(std); if std < alloc { core.a() }",
             "std::println!(\"{}\", std::f64::consts::LN_2); ::std::mem::swap(a, b)",
             "#[derive(Clone)] #[inline] #[allow(dead_code)] struct A; let fs = self.time(thread);",
