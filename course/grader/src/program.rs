@@ -303,7 +303,12 @@ fn crate_of(
     }
     let found = errors(&words);
     if let Some(words) = not_of_the_code(&found, &status) {
-        return Err(NoProgram::Unknown { words, by_limit });
+        // An error of the compiler in itself is none of its files and crates.
+        let is_its_own = found.iter().all(|error| error.level.contains("internal compiler error"));
+        return Err(match is_its_own {
+            true => NoProgram::Unknown { words, by_limit },
+            false => NoProgram::Machine(Error::Machine(words)),
+        });
     }
     Ok(compile_error(found.into_iter().map(|error| (name != EXERCISES, error)).collect()))
 }
