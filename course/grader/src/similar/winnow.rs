@@ -12,7 +12,8 @@
 //! hides nothing. Names of methods, paths and macros stay as they are: dfdx chose them, and they distinguish programs that have
 //! the same shape.
 
-use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, strip_shebang, tokenize};
+use learner::exercise::names::{self, Token};
+use ra_ap_rustc_lexer::{LiteralKind, TokenKind};
 use std::collections::BTreeSet;
 
 /// Tokens of a hash.
@@ -22,31 +23,15 @@ pub const W: usize = 5;
 
 /// The tokens of a file, as they are compared.
 pub fn tokens(text: &str) -> Vec<&str> {
-    let begin = strip_shebang(text).unwrap_or(0);
-    let mut at = begin;
-    let mut all: Vec<(TokenKind, &str)> = Vec::new();
-    for token in tokenize(&text[begin..], FrontmatterAllowed::No) {
-        let end = at + token.len as usize;
-        let is_nothing = matches!(
-            token.kind,
-            TokenKind::Whitespace
-                | TokenKind::LineComment { .. }
-                | TokenKind::BlockComment { .. }
-                | TokenKind::Eof
-        );
-        if !is_nothing {
-            all.push((token.kind, &text[at..end]));
-        }
-        at = end;
-    }
+    let all = names::tokens(text);
     (0..all.len()).map(|place| compared(&all, place)).collect()
 }
 
 /// A token as it is compared: what an author can change without changing the program is always the same.
-fn compared<'t>(all: &[(TokenKind, &'t str)], place: usize) -> &'t str {
-    let (kind, text) = all[place];
+fn compared<'t>(all: &[Token<'t>], place: usize) -> &'t str {
+    let Token { kind, text, .. } = all[place];
     let is = |at: Option<usize>, kind: TokenKind| {
-        at.and_then(|at| all.get(at)).is_some_and(|(other, _)| *other == kind)
+        at.and_then(|at| all.get(at)).is_some_and(|other| other.kind == kind)
     };
     let is_after_path = |at: usize| {
         is(at.checked_sub(1), TokenKind::Colon) && is(at.checked_sub(2), TokenKind::Colon)

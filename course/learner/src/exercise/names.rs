@@ -40,9 +40,12 @@ const ATTRIBUTES: &str = "\
     rustfmt should_panic test track_caller warn";
 
 /// A token that is no space and no comment.
-struct Token<'t> {
-    kind: TokenKind,
-    text: &'t str,
+pub struct Token<'t> {
+    /// What it is.
+    pub kind: TokenKind,
+    /// As it stands in the file.
+    pub text: &'t str,
+    /// Where, in bytes.
     at: usize,
 }
 
@@ -107,7 +110,8 @@ fn found(text: &str) -> Vec<(usize, String, String)> {
     found
 }
 
-fn tokens(text: &str) -> Vec<Token<'_>> {
+/// The tokens of a file, as rustc cuts them.
+pub fn tokens(text: &str) -> Vec<Token<'_>> {
     // As rustc does before it cuts tokens.
     let mark = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let begin = mark + strip_shebang(&text[mark..]).unwrap_or(0);
