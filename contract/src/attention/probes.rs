@@ -14,6 +14,10 @@ pub fn probes(party: &dyn GroupedQueryAttention) -> Vec<Probe> {
     {
         let x: Vec<f32> = (0..shape.iter().product()).map(|i| i as f32 + 1.0).collect();
         probes.push(Probe::ask("repeat", || Ok(widen(&party.repeat(shape, times, &x)?))));
+        let dy: Vec<f32> = (0..x.len() * times).map(|i| (i % 7) as f32 - 2.0).collect();
+        probes.push(Probe::ask("repeat_backward", || {
+            Ok(widen(&party.repeat_backward(Manner::Plain, shape, times, &dy)?))
+        }));
     }
     for (s, p) in [(1, 0), (3, 0), (1, 3), (3, 2), (2, 5)] {
         probes.push(Probe::ask("mask", || {

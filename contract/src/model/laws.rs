@@ -3,6 +3,7 @@
 use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::component::{Invariant, NET};
+use crate::describe::List;
 use crate::ladder::{Draw, climb};
 use crate::laws::U;
 use crate::model::bounds::{self, Near, WHY};
@@ -89,6 +90,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 3,
         stays: Some(NET),
         check: |party, run| climb(party, run, "block"),
+    },
+    Invariant {
+        id: "model/block-gradient",
+        sentence: "All of a block is on the tape: the gradients of its tokens and of each weight are what the chain rule gives.",
+        formula: "dx = Σ dy · ∂y/∂x,  dW = Σ dy · ∂y/∂W",
+        chapter: "model#block",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "block_backward"),
     },
     Invariant {
         id: "model/idle-block",
@@ -184,8 +195,8 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
     },
     Invariant {
         id: "model/temperature-divides",
-        sentence: "A temperature divides the logits: twice of both changes no choice.",
-        formula: "sample(2·x; 2·T) = sample(x; T)",
+        sentence: "A temperature divides the logits: the same power of 2 in both changes no choice, however small or large it is.",
+        formula: "sample(2ⁿ·x; 2ⁿ·T) = sample(x; T)",
         chapter: "model#sampling",
         aspect: Aspect::Choice,
         weight: 1,
@@ -337,6 +348,14 @@ pub(super) fn matches_block(party: &Model, case: &BlockCase) -> Step {
     near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|breach| breach.on(case))
 }
 
+/// The gradients of a block must be those of the chain rule.
+pub(super) fn matches_block_back(party: &Model, (case, dy): &(BlockCase, Vec<f32>)) -> Step {
+    let (expected, call) = (bounds::of_block_back(case, dy), "block_backward");
+    answer(call, || party.block_backward(case, dy))
+        .and_then(|got| near(call, &[expected.len()], &got, &expected))
+        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
+}
+
 /// The logits must be what the loops give.
 pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
     let y = forward(party, case)?;
@@ -356,8 +375,8 @@ pub(super) fn matches_decode(party: &Model, case: &ModelCase, pieces: &[usize]) 
 pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
     let right = |case: &SampleCase| Oracle.sampled(case);
     let expected = right(case);
-    // A thousand times the roundings of f32: nearer to an edge than that, either side is right.
-    let nudge = 1e-4;
+    // A thousand times the roundings of f64: nearer to an edge than that, either side is right.
+    let nudge = 1e-12;
     let moved = [-nudge, nudge].into_iter().flat_map(|by| {
         let unit = (case.unit + by).clamp(0.0, 1.0 - nudge);
         let top_p = if case.top_p < 1.0 { case.top_p + by } else { 1.0 };
@@ -379,11 +398,12 @@ fn is_drawn(party: &Model, case: &SampleCase, expected: usize) -> Step {
 /// The loss must be that of the loops, and each weight must have made the step that they make.
 pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
     let trained = train(party, case, rate)?;
-    let (loss, gradient) = bounds::of_training(case);
-    near("train", &[1], &[trained.loss], &[loss]).map_err(|breach| breach.on(case))?;
+    let truth = bounds::of_training(case);
+    let (loss, gradient) = &*truth;
+    near("train", &[1], &[trained.loss], &[*loss]).map_err(|breach| breach.on(case))?;
     let rate = f64::from(rate);
     let before: Vec<f64> = case.weights().into_iter().flatten().map(|&w| f64::from(w)).collect();
-    let stepped = before.iter().zip(&gradient).map(|(w, gradient)| {
+    let stepped = before.iter().zip(gradient).map(|(w, gradient)| {
         let value = w - rate * gradient.value;
         let off = rate * (gradient.off + 2.0 * U * gradient.value.abs());
         Near { value, off: off + U * (w.abs() + value.abs()) }
@@ -687,10 +707,13 @@ fn temperature_divides(party: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
         let case = super::ladder::drawn(&mut draw, 8);
-        let logits = case.logits.iter().map(|x| 2.0 * x).collect();
-        let twice = SampleCase { logits, temperature: 2.0 * case.temperature, ..case.clone() };
         let expected = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
-        is_drawn(party, &twice, expected)?;
+        for exponent in [1, -60, 60] {
+            let times = 2f32.powi(exponent);
+            let logits = case.logits.iter().map(|x| times * x).collect();
+            let temperature = f64::from(times) * case.temperature;
+            is_drawn(party, &SampleCase { logits, temperature, ..case.clone() }, expected)?;
+        }
     }
     Ok(None)
 }
@@ -780,6 +803,7 @@ fn sample_refuses(party: &Model, _: &Run) -> Verdict {
         bad
     };
     let bad = [
+        ("some logit", with(&|case| case.logits.clear())),
         ("logits without NaN", with(&|case| case.logits[2] = f32::NAN)),
         ("logits below infinity", with(&|case| case.logits[1] = f32::INFINITY)),
         ("a logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),

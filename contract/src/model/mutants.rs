@@ -11,7 +11,7 @@ use crate::run::Run;
 
 type Model = dyn Llama;
 
-const CALLS: [&str; 5] = ["block", "forward", "decode", "sample", "train"];
+const CALLS: [&str; 6] = ["block", "block_backward", "forward", "decode", "sample", "train"];
 
 /// What their conditions are about.
 pub const AXES: Axes = Axes {
@@ -27,9 +27,13 @@ pub const AXES: Axes = Axes {
             ways: &[Way::Words, Way::AfterRefusal],
             why: "the words are those of the part that refuses, and nothing is kept between calls",
         },
-        NotAsked { calls: &["block"], ways: &[Way::Refusal], why: "a block refuses nothing" },
         NotAsked {
-            calls: &["forward", "decode", "train"],
+            calls: &["block", "block_backward"],
+            ways: &[Way::Refusal],
+            why: "a block refuses nothing",
+        },
+        NotAsked {
+            calls: &["block_backward", "forward", "decode", "train"],
             ways: &[Way::Special],
             why: "a weight that is no number is no model; the block is asked about such tokens",
         },
@@ -55,6 +59,14 @@ impl Llama for Mixed<Model> {
         let axes = axes(case.tokens, ("h", case.sizes.h));
         let turn = self.mixer.turn(&Call::of("block", axes).with(&case.x));
         turn.values(&axes, || self.right.block(case), || self.wrong.block(case))
+    }
+
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let call = Call::of("block_backward", axes(case.tokens, ("h", case.sizes.h)));
+        let n = case.tensors().into_iter().map(Vec::len).sum();
+        let ask = |party: &Model| party.block_backward(case, dy);
+        let turn = self.mixer.turn(&call.with(dy));
+        turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
@@ -105,9 +117,11 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
         base: [10_000.0, 100.0][one(2)],
         scale: [1.0, 4.0, 0.25][one(3)],
         nan: one(5) == 0,
+        offset: 0,
     };
     let seed = draw.bits();
     let mut block = plan.block(&Run { seed, ..Run::default() });
+    block.offset = draw.below(plan.tokens[1]);
     if draw.below(8) == 0 {
         block.x[0] = [0.0, 1e-40][draw.below(2)];
     }
@@ -119,6 +133,7 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
     // A gradient by differences is dear: one question in twenty asks for it.
     let train = draw.below(20) == 0;
     let text = model(&mut draw, small);
+    let (small, dy) = small.block_back(&Run { seed, ..Run::default() });
     let mut probes = vec![
         Probe::ask("block", || Ok(widen(&party.block(&block)?))),
         Probe::ask("forward", || Ok(widen(&party.forward(&case)?))),
@@ -129,6 +144,9 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
         probes.push(Probe::ask("train", || {
             let Trained { loss, weights } = party.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
+        }));
+        probes.push(Probe::ask("block_backward", || {
+            Ok(widen(&party.block_backward(&small, &dy)?))
         }));
     }
     probes

@@ -4,7 +4,7 @@ use super::*;
 use crate::parties::{Seat, seat};
 use contract::party::*;
 use contract::with_model_sizes;
-use quadrivium::attention::GroupedQueryAttention;
+use quadrivium::attention::{GroupedQueryAttention, KvCache};
 use quadrivium::feedforward::SwiGlu;
 use quadrivium::linear::Linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
@@ -143,8 +143,47 @@ impl Llama for Library {
         with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
             let _ = V;
             let block: Block<H, NH, NKV, HD, F> = block(&case.weights, case.eps, case.base);
+            if case.offset == 0 {
+                let x = tensor(&case.x, (b, s, Const::<H>));
+                return Ok(block.try_forward(x).map_err(refused)?.as_vec());
+            }
+            let (mut cache, mut rows) = (KvCache::<NKV, HD, f32, Dev>::new(s), vec![Vec::new(); b]);
+            for tokens in [0..case.offset, case.offset..s] {
+                let n = tokens.len();
+                let of_text = |text: &[f32]| text[tokens.start * H..tokens.end * H].to_vec();
+                let x: Vec<f32> = case.x.chunks(s * H).flat_map(of_text).collect();
+                let x = tensor(&x, (b, n, Const::<H>));
+                let y = block.try_decode_with(x, &mut cache, &NoPosition, &[]).map_err(refused)?;
+                let y = y.as_vec();
+                rows.iter_mut().zip(y.chunks(n * H)).for_each(|(row, y)| row.extend(y));
+            }
+            Ok(rows.concat())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let Sizes { h, nh, nkv, hd, f, v } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            let _ = V;
+            let block: Block<H, NH, NKV, HD, F> = block(&case.weights, case.eps, case.base);
             let x = tensor(&case.x, (b, s, Const::<H>));
-            Ok(block.try_forward(x).map_err(refused)?.as_vec())
+            let call = || block.try_forward(traced(&x, Manner::Continued)).map_err(refused);
+            let mut grads = run_back(Manner::Continued, dy, call)?;
+            let (grads, attention) = (&mut grads, &block.self_attn);
+            let all = [
+                gradient(grads, &x),
+                gradient(grads, &block.input_layernorm.weight),
+                gradient(grads, &attention.q_proj.weight),
+                gradient(grads, &attention.k_proj.weight),
+                gradient(grads, &attention.v_proj.weight),
+                gradient(grads, &attention.o_proj.weight),
+                gradient(grads, &block.post_attention_layernorm.weight),
+                gradient(grads, &block.mlp.gate_proj.weight),
+                gradient(grads, &block.mlp.up_proj.weight),
+                gradient(grads, &block.mlp.down_proj.weight),
+            ];
+            Ok(all.concat())
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 
