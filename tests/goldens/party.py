@@ -463,6 +463,14 @@ def model_forward(q):
 
 
 @call
+def model_backward(q):
+    ids, weights = model_ids(q), model_weights(q, grad=True)
+    logits = model_logits(ids, weights, q, [[] for _ in range(q["blocks"])])
+    logits.backward(floats(q["dy"], logits.shape))
+    return torch.cat([weight.grad.flatten() for weight in weights])
+
+
+@call
 def model_decode(q):
     ids, weights, caches = model_ids(q), model_weights(q), [[] for _ in range(q["blocks"])]
     if sum(q["pieces"]) > q["positions"]:

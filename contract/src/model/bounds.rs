@@ -274,6 +274,27 @@ fn logits_near(case: &ModelCase) -> Vec<Near> {
     })
 }
 
+/// The gradients of [`ModelCase::weights`], when `dy` is that of the logits.
+pub fn of_backward(case: &ModelCase, dy: &[f32]) -> Rc<Vec<Near>> {
+    thread_local!(static KNOWN: Known<Vec<Near>> = Known::default());
+    KNOWN.with(|known| known.get(question(case).values(dy), || backward_near(case, dy)))
+}
+
+fn backward_near(case: &ModelCase, dy: &[f32]) -> Vec<Near> {
+    let neighbours: Vec<usize> = case.weights().iter().map(|tensor| tensor.len()).collect();
+    let mut all = near(&neighbours, |digits| {
+        let tape = Tape::new(digits, true);
+        let weights = Weights::new(&tape, case);
+        let texts = case.ids.chunks(case.tokens[1]);
+        let logits: Vec<At> =
+            texts.flat_map(|ids| logits(&tape, case, &weights, ids)).flatten().collect();
+        let gradient = tape.back(tape.dot(&logits, &given(&tape, dy)));
+        weights.all().into_iter().map(|at| gradient[at.place()]).collect()
+    });
+    allow_cancelled(&mut all);
+    all
+}
+
 /// The loss, and its gradient with respect to each weight.
 pub fn of_training(case: &ModelCase) -> Rc<(Near, Vec<Near>)> {
     thread_local!(static KNOWN: Known<(Near, Vec<Near>)> = Known::default());

@@ -3,7 +3,7 @@
 use crate::aspect::Aspect;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
-    matches_block, matches_block_back, matches_decode, matches_forward, matches_sample, matches_step,
+    matches_back, matches_block, matches_block_back, matches_decode, matches_forward, matches_sample, matches_step,
 };
 use crate::model::menu::{MODEL, sizes};
 use crate::model::party::*;
@@ -71,6 +71,13 @@ impl Plan {
         let case = self.block(run);
         let dy = Draw::new(run, case.x.len() as u64).values(case.x.len());
         (case, dy)
+    }
+
+    /// A model, texts for it, and a gradient of their logits.
+    pub fn model_back(self, run: &Run) -> (ModelCase, Vec<f32>) {
+        let case = self.model(run);
+        let n = case.ids.len() * case.sizes.v;
+        (case, Draw::new(run, n as u64).values(n))
     }
 
     /// A model and texts for it.
@@ -158,6 +165,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     for (aspect, plan) in model_plans(&run) {
         rungs.push(Rung::new("forward", aspect, move |party| {
             matches_forward(party, &plan.model(&run))
+        }));
+    }
+    for (aspect, plan) in train_plans(&run) {
+        rungs.push(Rung::new("backward", aspect, move |party| {
+            matches_back(party, &plan.model_back(&run))
         }));
     }
     for (aspect, plan, pieces) in decode_plans(&run) {

@@ -143,14 +143,25 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         check: |party, run| climb(party, run, "forward"),
     },
     Invariant {
+        id: "model/gradient",
+        sentence: "All of a model is on the tape: the gradient of each weight is what the chain rule gives, from the table to \
+                   the output.",
+        formula: "dW = Σ dlogits · ∂logits/∂W",
+        chapter: "model#whole",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "backward"),
+    },
+    Invariant {
         id: "model/unknown-id",
-        sentence: "An id that the table does not have is refused, by all that read ids.",
+        sentence: "An id that the table does not have is refused.",
         formula: "id ≥ v  ⇒  refused",
         chapter: "model#whole",
         aspect: Aspect::Refusal,
         weight: 1,
-        stays: None,
-        check: unknown_id,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "forward", |case| party.forward(case)),
     },
     Invariant {
         id: "model/pieces",
@@ -171,6 +182,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 2,
         stays: Some(NET),
         check: |party, run| climb(party, run, "decode"),
+    },
+    Invariant {
+        id: "model/unknown-id-in-a-piece",
+        sentence: "An id that the table does not have is refused, in whichever piece it comes.",
+        formula: "id ≥ v  ⇒  refused",
+        chapter: "model#decoding",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "decode", |case| party.decode(case, &[2, 3])),
     },
     Invariant {
         id: "model/full-cache-refused",
@@ -200,7 +221,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         chapter: "model#sampling",
         aspect: Aspect::Choice,
         weight: 1,
-        stays: Some("It compares the sampler with itself."),
+        stays: None,
         check: temperature_divides,
     },
     Invariant {
@@ -253,6 +274,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 1,
         stays: None,
         check: sample_refuses,
+    },
+    Invariant {
+        id: "model/unknown-id-in-training",
+        sentence: "A text with an id that the table does not have is refused: nothing is learned from it.",
+        formula: "id ≥ v  ⇒  refused",
+        chapter: "model#learning",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "train", |case| party.train(case, 1.0)),
     },
     Invariant {
         id: "model/loss-of-equal-logits",
@@ -361,6 +392,14 @@ pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
     let y = forward(party, case)?;
     near("forward", &shape_of_logits(case), &y, &bounds::of_logits(case))
         .map_err(|breach| breach.on(case))
+}
+
+/// The gradients of all weights must be those of the chain rule.
+pub(super) fn matches_back(party: &Model, (case, dy): &(ModelCase, Vec<f32>)) -> Step {
+    let expected = bounds::of_backward(case, dy);
+    answer("backward", || party.backward(case, dy))
+        .and_then(|got| near("backward", &[expected.len()], &got, &expected))
+        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be those of the whole text, in any pieces.
@@ -620,15 +659,11 @@ fn tied(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn unknown_id(party: &Model, run: &Run) -> Verdict {
+fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) -> Verdict {
     for mut case in models(run) {
         for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
             let before = std::mem::replace(&mut case.ids[at], id);
-            let rule = "an id that is not below v";
-            refusal("forward", rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
-            refusal("decode", rule, || party.decode(&case, &[2, 3]))
-                .map_err(|breach| breach.on(&case))?;
-            refusal("train", rule, || party.train(&case, 1.0))
+            refusal(call, "an id that is not below v", || ask(&case))
                 .map_err(|breach| breach.on(&case))?;
             case.ids[at] = before;
         }

@@ -261,13 +261,9 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         source: None,
         named_by: "model/block-gradient",
         party: bug!(AttentionOffTheTape {
-            fn is_on_tape(&self, tensor: usize) -> bool {
+            fn block_reaches(&self, tensor: usize) -> bool {
                 // The first norm, q, k and v.
                 !(1..5).contains(&tensor)
-            }
-            fn is_trained(&self, case: &ModelCase, tensor: usize) -> bool {
-                let in_blocks = (1..=9 * case.blocks.len()).contains(&tensor);
-                !(in_blocks && (tensor - 1) % 9 < 4)
             }
         }),
     },
@@ -871,9 +867,9 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         misconception: "does not train the table",
         story: "The lookup was made outside the tape: rows were copied, and nothing came back to them.",
         source: None,
-        named_by: "model/step-f64-loops",
+        named_by: "model/gradient",
         party: bug!(TableNotTrained {
-            fn is_trained(&self, _: &ModelCase, tensor: usize) -> bool {
+            fn reaches(&self, _: &ModelCase, tensor: usize) -> bool {
                 tensor > 0
             }
         }),

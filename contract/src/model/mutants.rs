@@ -11,7 +11,8 @@ use crate::run::Run;
 
 type Model = dyn Llama;
 
-const CALLS: [&str; 6] = ["block", "block_backward", "forward", "decode", "sample", "train"];
+const CALLS: [&str; 7] =
+    ["block", "block_backward", "forward", "backward", "decode", "sample", "train"];
 
 /// What their conditions are about.
 pub const AXES: Axes = Axes {
@@ -33,7 +34,7 @@ pub const AXES: Axes = Axes {
             why: "a block refuses nothing",
         },
         NotAsked {
-            calls: &["block_backward", "forward", "decode", "train"],
+            calls: &["block_backward", "forward", "backward", "decode", "train"],
             ways: &[Way::Special],
             why: "a weight that is no number is no model; the block is asked about such tokens",
         },
@@ -73,6 +74,13 @@ impl Llama for Mixed<Model> {
         let turn = self.mixer.turn(&call("forward", case, 1));
         let axes = axes(case.tokens, ("v", case.sizes.v));
         turn.values(&axes, || self.right.forward(case), || self.wrong.forward(case))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&call("backward", case, 1).with(dy));
+        let n: usize = case.weights().iter().map(|tensor| tensor.len()).sum();
+        let ask = |party: &Model| party.backward(case, dy);
+        turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
@@ -148,6 +156,8 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
         probes.push(Probe::ask("block_backward", || {
             Ok(widen(&party.block_backward(&small, &dy)?))
         }));
+        let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
+        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
     }
     probes
 }

@@ -137,8 +137,14 @@ pub trait LlamaLoops: AsLlamaLoops {
     }
 
     /// Whether a gradient reaches a tensor of a block, by its place among [`BlockCase::tensors`].
-    fn is_on_tape(&self, _tensor: usize) -> bool {
+    fn block_reaches(&self, _tensor: usize) -> bool {
         true
+    }
+
+    /// Whether a gradient reaches a weight of the model, by its place among [`ModelCase::weights`].
+    fn reaches(&self, case: &ModelCase, tensor: usize) -> bool {
+        let in_blocks = (1..=9 * case.blocks.len()).contains(&tensor);
+        !in_blocks || self.block_reaches((tensor - 1) % 9 + 1)
     }
 
     /// The blocks, in the order in which they are passed.
@@ -182,8 +188,8 @@ pub trait LlamaLoops: AsLlamaLoops {
     }
 
     /// Whether a tensor is trained: its place among all, and how many there are.
-    fn is_trained(&self, _case: &ModelCase, _tensor: usize) -> bool {
-        true
+    fn is_trained(&self, case: &ModelCase, tensor: usize) -> bool {
+        self.reaches(case, tensor)
     }
 
     /// The loss that a step tells, of those before and after it.
@@ -445,6 +451,22 @@ fn gradient(loops: &dyn LlamaLoops, case: &ModelCase) -> Rc<Vec<f64>> {
     slopes(loops, (case, question), ModelCase::weights_mut, &|loops, case| loss(loops, case))
 }
 
+/// The gradient of all logits with respect to each weight.
+fn logits_gradient(loops: &dyn LlamaLoops, case: &ModelCase, dy: &[f32]) -> Rc<Vec<f64>> {
+    let question = question(case).values(dy).sizes(&[2]);
+    slopes(loops, (case, question), ModelCase::weights_mut, &|loops, case| {
+        let logits = logits(loops, case, &[case.tokens[1]]);
+        logits.iter().zip(dy).map(|(y, dy)| y * f64::from(*dy)).sum()
+    })
+}
+
+/// What of a gradient reaches the tensors.
+fn reached(slopes: &[f64], tensors: &[&Vec<f32>], reaches: impl Fn(usize) -> bool) -> Vec<f32> {
+    let of_tensor = |(nth, tensor): (usize, &&Vec<f32>)| vec![reaches(nth); tensor.len()];
+    let reached = tensors.iter().enumerate().flat_map(of_tensor);
+    round(slopes.iter().zip(reached).map(|(slope, is)| if is { *slope } else { 0.0 }))
+}
+
 /// The gradient of a block with respect to what goes in, and to each weight.
 fn block_gradient(loops: &dyn LlamaLoops, case: &BlockCase, dy: &[f32]) -> Rc<Vec<f64>> {
     let question = question_of_block(case).values(dy).sizes(&[1]);
@@ -504,13 +526,17 @@ impl Llama for Loops<dyn LlamaLoops> {
 
     fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let slopes = block_gradient(&*self.0, case, dy);
-        let sizes = case.tensors().into_iter().map(Vec::len).enumerate();
-        let reached = sizes.flat_map(|(nth, n)| vec![self.0.is_on_tape(nth); n]);
-        Ok(round(slopes.iter().zip(reached).map(|(slope, is)| if is { *slope } else { 0.0 })))
+        Ok(reached(&slopes, &case.tensors(), |nth| self.0.block_reaches(nth)))
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
         Ok(round(logits(&*self.0, &with_rows(&*self.0, case)?, &[case.tokens[1]])))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let case = &with_rows(&*self.0, case)?;
+        let slopes = logits_gradient(&*self.0, case, dy);
+        Ok(reached(&slopes, &case.weights(), |nth| self.0.reaches(case, nth)))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {

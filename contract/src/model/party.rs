@@ -167,6 +167,9 @@ pub trait Llama {
     /// The logits `[b, s, v]` of texts.
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>>;
 
+    /// The gradients of [`ModelCase::weights`], one after the other, when `dy`, `[b, s, v]`, is that of the logits.
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>>;
+
     /// The same logits, when the texts come in pieces of these lengths, with keys and values kept in between. Refused, if the
     /// caches have no room for a piece.
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>>;

@@ -31,6 +31,8 @@ pub fn probes(party: &dyn Llama) -> Vec<Probe> {
     // A gradient by differences is dear: one step, and losses without a step.
     let (block, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.block_back(&run);
     probes.push(Probe::ask("block_backward", || Ok(widen(&party.block_backward(&block, &dy)?))));
+    let (model, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.model_back(&run);
+    probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&model, &dy)?))));
     for (tokens, rate) in [([1, 3], 1.0), ([2, 4], 0.0), ([3, 2], 0.0)] {
         let model = Plan { tokens, place: 1, eps: 0.1, ..PLAIN }.model(&run);
         probes.push(Probe::ask("train", || {

@@ -238,6 +238,12 @@ impl Llama for InF32 {
         Ok(self.logits(&self.folded(case), &[case.tokens[1]]))
     }
 
+    /// By the chain rule, and not by differences.
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        known(case)?;
+        Ok(bounds::of_backward(case, dy).iter().map(|near| near.value as f32).collect())
+    }
+
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         known(case)?;
         if pieces.iter().sum::<usize>() > case.positions {

@@ -211,6 +211,7 @@ calls! {
         block(by case: BlockCase) -> Vec<f32>;
         block_backward(by case: BlockCase, list dy: f32) -> Vec<f32>;
         forward(by case: ModelCase) -> Vec<f32>;
+        backward(by case: ModelCase, list dy: f32) -> Vec<f32>;
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;

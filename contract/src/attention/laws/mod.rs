@@ -66,7 +66,7 @@ laws! {
         "Any number of new tokens after any number in the cache has this mask.";
         "mask[t][j] = 1 where j ≤ p + t";
     "first-token", "definition", Statistics, 1, values::first_token,
-        Some("The answer is known without a computation.");
+        None;
         "The first token of a text sees itself alone, so it gets its own value, bit for bit, however low its score is.";
         "p = 0  ⇒  y₀ = v₀";
     "equal-scores", "definition", Statistics, 2, values::equal_scores,
@@ -78,7 +78,7 @@ laws! {
         "Scores are divided by the root of the head size: a product of √hd · ln 3 weighs three times as much as one of 0.";
         "q·k₀ = √hd · ln 3,  q·k₁ = 0  ⇒  weights 3/4 and 1/4";
     "causal", "mask", Mask, 3, values::causal,
-        None;
+        Some("A law without an oracle: it compares attention with itself, at each position.");
         "Other keys and values at a position change no row before it, not by a bit, and every row from it on.";
         "k′, v′ differ at j  ⇒  y_t unchanged for p + t < j";
     "unseen-keys", "mask", Mask, 2, values::unseen_keys,

@@ -140,9 +140,10 @@ pub(super) fn bucket_of_later_keys(party: &Biases, _: &Run) -> Verdict {
 /// Rules whose growing buckets begin at whole distances: `e` times a power of a ratio. Each with a distance and its bucket.
 fn whole_distances() -> Vec<(BucketCase, usize)> {
     let mut cases = Vec::new();
-    for num_buckets in [4, 6, 8, 12, 16, 32, 64] {
-        let (exact, more) = (num_buckets / 2, num_buckets / 2);
-        for (up, down) in [(2, 1), (3, 1), (5, 1), (10, 1), (3, 2), (5, 4)] {
+    // Each way to write the quotient of logarithms is one less in some of them.
+    for num_buckets in (3..=24).chain([32, 64]) {
+        let (exact, more) = (num_buckets / 2, num_buckets - num_buckets / 2);
+        for (up, down) in [(2, 1), (3, 1), (5, 1), (6, 1), (10, 1), (3, 2), (5, 4)] {
             let grown = |steps: u32| {
                 let (up, down) = (exact * usize::pow(up, steps), usize::pow(down, steps));
                 up.is_multiple_of(down).then_some(up / down).filter(|distance| *distance < 5000)

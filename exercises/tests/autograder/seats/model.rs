@@ -1,13 +1,13 @@
 //! The learner's model as a party to the contract.
 
-use super::{Learner, continued, gradient_of, run_back, tensor};
+use super::{Learner, continued, gradient_of, run_back, run_back_continued, tensor};
 use crate::seat::{Seat, seat};
 use exercises::attention::{Heads, KvCache, attend};
 use exercises::embedding::VocabEmbedding;
 use exercises::feedforward::SwiGlu;
 use exercises::model::{self, Block};
 use exercises::norm::GroupRmsNorm;
-use exercises::prelude::{Axis, Const, Cpu, TensorFromVec, TryConcatAlong};
+use exercises::prelude::{Axis, Const, Cpu, Gradients, PutTape, TensorFromVec, TryConcatAlong};
 use exercises::rope::NtkAwareRope;
 use seams::model::party::*;
 use seams::with_model_sizes;
@@ -81,6 +81,39 @@ fn weights_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
     all
 }
 
+/// The gradients of a block's weights, in the contract's order.
+fn gradients_of_block<const H: usize, const HD: usize, const FF: usize>(
+    block: &Block<H, HD, FF, Cpu>,
+    grads: &mut Gradients<f32, Cpu>,
+) -> Vec<f32> {
+    let mut all = gradient_of(grads, &block.input_norm.weight);
+    for matrix in [&block.q, &block.k, &block.v, &block.o] {
+        all.extend(gradient_of(grads, matrix));
+    }
+    all.extend(gradient_of(grads, &block.post_norm.weight));
+    let SwiGlu { gate, up, down } = &block.network;
+    all.extend(gradient_of(grads, gate));
+    all.extend(gradient_of(grads, up));
+    all.extend(gradient_of(grads, down));
+    all
+}
+
+/// The gradients of all weights, in the contract's order.
+fn gradients_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
+    model: &model::Llama<V, H, HD, FF, Cpu>,
+    grads: &mut Gradients<f32, Cpu>,
+) -> Vec<f32> {
+    let mut all = gradient_of(grads, &model.table.weight);
+    for block in &model.blocks {
+        all.extend(gradients_of_block(block, grads));
+    }
+    all.extend(gradient_of(grads, &model.norm.weight));
+    if let Some(head) = &model.head {
+        all.extend(gradient_of(grads, head));
+    }
+    all
+}
+
 /// Some tokens of each text of `s`.
 fn piece(ids: &[usize], s: usize, tokens: Range<usize>) -> Vec<usize> {
     ids.chunks(s).flat_map(|text| text[tokens.clone()].iter().copied()).collect()
@@ -136,17 +169,7 @@ impl Llama for Learner {
             let x = tensor(&case.x, (b, s, Const::<H>));
             let mut grads =
                 run_back(block.forward(continued(&x), 0, attend).map_err(Refusal::new)?, dy);
-            let mut all = gradient_of(&mut grads, &x);
-            all.extend(gradient_of(&mut grads, &block.input_norm.weight));
-            for matrix in [&block.q, &block.k, &block.v, &block.o] {
-                all.extend(gradient_of(&mut grads, matrix));
-            }
-            all.extend(gradient_of(&mut grads, &block.post_norm.weight));
-            let SwiGlu { gate, up, down } = &block.network;
-            all.extend(gradient_of(&mut grads, gate));
-            all.extend(gradient_of(&mut grads, up));
-            all.extend(gradient_of(&mut grads, down));
-            Ok(all)
+            Ok([gradient_of(&mut grads, &x), gradients_of_block(&block, &mut grads)].concat())
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 
@@ -158,6 +181,20 @@ impl Llama for Learner {
         with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
             let model = a_model::<V, H, HD, FF>(case)?;
             Ok(model.forward(ids).map_err(Refusal::new)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.may("backward")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
+            let model = a_model::<V, H, HD, FF>(case)?;
+            run_back_continued(dy, |tape| {
+                let ids = Cpu::default().tensor_from_vec(case.ids.clone(), (b, s)).put_tape(tape);
+                model.forward(ids).map_err(Refusal::new)
+            })
+            .map(|mut grads| gradients_of(&model, &mut grads))
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 

@@ -49,6 +49,10 @@ impl Llama for PyTorch {
         self.ask_f32(question("model.forward", case))
     }
 
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(question("model.backward", case), dy))
+    }
+
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         let mut question = question("model.decode", case);
         question["pieces"] = json!(pieces);
