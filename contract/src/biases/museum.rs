@@ -331,13 +331,13 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         }),
     },
     Bug {
-        id: "biases/bucket-last-digit",
+        id: "biases/bucket-cut-short",
         misconception: "cuts what should be a whole number, and is one less by its last digit",
         story: "ln 8 / ln 2 is 3 on paper, and 2.9999999999999996 or 3 in f64, as the division has it. What is cut then is in \
                 the bucket before.",
         source: None,
         named_by: "biases/bucket-last-digit",
-        party: bug!(BucketLastDigit {
+        party: bug!(BucketCutShort {
             fn whole(&self, nth: f64) -> f64 {
                 nth.floor()
             }

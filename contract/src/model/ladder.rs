@@ -329,7 +329,8 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
     for top_k in [1, 2, 3, 6, 7, 8, usize::MAX] {
         add(Aspect::Choice, &SampleCase { top_k: Some(top_k), ..plain.clone() });
     }
-    for top_p in [0.1, 0.5, 0.7, 0.9, 0.99] {
+    add(Aspect::Choice, &SampleCase { temperature: 1e300, ..plain.clone() });
+    for top_p in [0.1, 0.5, 0.7, 0.9, 0.99, 1e-300] {
         add(Aspect::Choice, &SampleCase { top_p, ..plain.clone() });
     }
     // Both cuts, and a temperature before them.
