@@ -307,7 +307,7 @@ def loss_forward(q):
 @call
 def loss_backward(q):
     logits = floats(q["logits"], q["shape"], grad=True)
-    cross_entropy(q, logits).backward(torch.tensor(q["dloss"]))
+    cross_entropy(q, logits).backward(torch.tensor(float(q["dloss"])))
     return logits.grad
 
 

@@ -374,7 +374,7 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
 }
 
 /// Units and `top_p` on both sides of each edge between two tokens: nearer than `f32` can tell, and further than `f64` is off.
-fn beside_edges(case: &SampleCase) -> impl Iterator<Item = SampleCase> + use<> {
+pub fn beside_edges(case: &SampleCase) -> impl Iterator<Item = SampleCase> + use<> {
     const BESIDE: f64 = 2e-9;
     let mut terms: Vec<f64> =
         case.logits.iter().map(|&logit| (f64::from(logit) / case.temperature).exp()).collect();

@@ -418,7 +418,8 @@ pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
     let nudge = 1e-12;
     let moved = [-nudge, nudge].into_iter().flat_map(|by| {
         let unit = (case.unit + by).clamp(0.0, 1.0 - nudge);
-        let top_p = if case.top_p < 1.0 { case.top_p + by } else { 1.0 };
+        let inside = (nudge..1.0).contains(&case.top_p);
+        let top_p = if inside { case.top_p + by } else { case.top_p };
         [SampleCase { unit, ..case.clone() }, SampleCase { top_p, ..case.clone() }]
     });
     if moved.map(|case| right(&case)).any(|other| other != expected) {

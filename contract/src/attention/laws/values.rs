@@ -2,6 +2,7 @@
 
 use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
+use crate::aspect::Aspect;
 use crate::attention::party::*;
 use crate::breach::*;
 use crate::describe::List;
@@ -184,7 +185,7 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let y = forward(party, &case)?;
         let why = "its own value, and nothing of what it does not see: its one score is far below 0";
         same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|breach| breach.on(&case).about(Aspect::Mask))?;
     }
     Ok(None)
 }

@@ -166,7 +166,7 @@ fn whole_distances() -> Vec<(BucketCase, usize)> {
 
 /// Distances of a rule with many buckets that lie beside the beginning of one: nearer than `f32` tells, and much further than
 /// `f64` is off.
-fn beside_edges() -> impl Iterator<Item = BucketCase> {
+pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
     let (num_buckets, max_distance) = (1usize << 16, 40 << 16);
     let exact = num_buckets / 2;
     let beside = move |distance: &usize| {
@@ -354,7 +354,8 @@ pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
+/// A gradient of ones for 36 pairs in two buckets, with a large number and its opposite among those of the first.
+pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
     let case = T5Case {
         shape: [6, 6],
         num_heads: 1,
@@ -368,6 +369,11 @@ pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
     let mut dy = vec![1.0; 36];
     const LARGE: f32 = (1u32 << 28) as f32;
     (dy[in_first[5]], dy[in_first[15]]) = (LARGE, -LARGE);
+    (case, dy)
+}
+
+pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
+    let (case, dy) = large_among_ones();
     let why = "nineteen ones and fifteen, whatever large numbers cancel among them";
     let dtable = t5_backward(party, &case, &dy)?;
     same_values("t5_backward", &[2, 1], &dtable, &[19.0, 15.0], why)
