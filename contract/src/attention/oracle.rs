@@ -364,8 +364,7 @@ impl GroupedQueryAttention for Loops<dyn AttentionLoops> {
     ) -> Reply<Vec<f32>> {
         let [batch, keys, nkv, hd] = shape;
         let (num_heads, num_kv_heads, head_dim) = (nkv * times, nkv, hd);
-        let sizes =
-            AttendSizes { batch, queries: keys, keys, num_heads, num_kv_heads, head_dim };
+        let sizes = AttendSizes { batch, queries: keys, keys, num_heads, num_kv_heads, head_dim };
         let mut dx = vec![0.0; shape.iter().product()];
         for (i, dy) in dy.iter().enumerate() {
             let (token, head, d) = (i / (nkv * times * hd), i / hd % (nkv * times), i % hd);

@@ -3,7 +3,8 @@
 use crate::aspect::Aspect;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
-    matches_back, matches_block, matches_block_back, matches_decode, matches_forward, matches_sample, matches_step,
+    matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
+    matches_sample, matches_step,
 };
 use crate::model::menu::{MODEL, sizes};
 use crate::model::party::*;
@@ -340,7 +341,9 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
     }
     // An id whose logit is minus infinity is forbidden, wherever it stands.
     const NONE: f32 = f32::NEG_INFINITY;
-    for logits in [&[NONE, 0.0][..], &[0.0, NONE], &[NONE, NONE, -3.0, NONE, -2.0], &[1.0, NONE, 1.0]] {
+    for logits in
+        [&[NONE, 0.0][..], &[0.0, NONE], &[NONE, NONE, -3.0, NONE, -2.0], &[1.0, NONE, 1.0]]
+    {
         let some = SampleCase { logits: logits.to_vec(), ..plain.clone() };
         add(Aspect::Special, &some);
         add(Aspect::Special, &SampleCase { temperature: 0.0, ..some.clone() });

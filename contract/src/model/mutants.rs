@@ -153,9 +153,8 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
             let Trained { loss, weights } = party.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
-        probes.push(Probe::ask("block_backward", || {
-            Ok(widen(&party.block_backward(&small, &dy)?))
-        }));
+        probes
+            .push(Probe::ask("block_backward", || Ok(widen(&party.block_backward(&small, &dy)?))));
         let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
         probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
     }

@@ -437,8 +437,7 @@ fn slopes<C: Clone>(
         tensor.iter_mut().enumerate().for_each(|(i, w)| *w += (i * 7 % 11) as f32 / 64.0 - 0.09);
     }
     let of = |loops: &dyn LlamaLoops| differences(case, tensors, &|case| loss(loops, case));
-    let is_known =
-        |case: &C| loss(loops, case).to_bits() == loss(&Oracle, case).to_bits();
+    let is_known = |case: &C| loss(loops, case).to_bits() == loss(&Oracle, case).to_bits();
     if is_known(case) && is_known(&moved) {
         return KNOWN.with(|known| known.get(question, || of(&Oracle)));
     }

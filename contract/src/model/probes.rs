@@ -87,7 +87,8 @@ fn samples(draw: &mut Draw) -> Vec<SampleCase> {
     const NONE: f32 = f32::NEG_INFINITY;
     let forbidden = SampleCase { logits: vec![NONE, 0.0, NONE, 0.5], ..equal.clone() };
     let small = SampleCase { logits: vec![1e-9, 0.0, 2e-9], temperature: 1e-9, ..equal.clone() };
-    let edges = SampleCase { logits: vec![0.5, 2.0, -1.0, 1.25], temperature: 0.7, ..equal.clone() };
+    let edges =
+        SampleCase { logits: vec![0.5, 2.0, -1.0, 1.25], temperature: 0.7, ..equal.clone() };
     cases.extend(super::ladder::beside_edges(&edges));
     cases.extend([plain, large, equal, cut, many, nearly_cold, forbidden, small]);
     cases

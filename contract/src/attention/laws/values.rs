@@ -183,7 +183,8 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let low: Vec<f32> = case.k[..4].iter().map(|k| -scale * k).collect();
         case.q[..4].copy_from_slice(&low);
         let y = forward(party, &case)?;
-        let why = "its own value, and nothing of what it does not see: its one score is far below 0";
+        let why =
+            "its own value, and nothing of what it does not see: its one score is far below 0";
         same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
             .map_err(|breach| breach.on(&case).about(Aspect::Mask))?;
     }
@@ -279,8 +280,7 @@ pub(super) fn unseen_keys(party: &Attention, _: &Run) -> Verdict {
                 let again = forward(party, &changed)?;
                 let before = (at - (t - s)) * 12;
                 let shape = [1, before / 12, 4, 3];
-                let why =
-                    format!("the key at {at} holds {value}, and these rows come before it");
+                let why = format!("the key at {at} holds {value}, and these rows come before it");
                 same_values("forward", &shape, &again[..before], &y[..before], &why)
                     .map_err(|breach| breach.on(&changed))?;
             }

@@ -19,7 +19,8 @@ fn apart() -> Vec<Apart> {
         _ => panic!("the cache is graded by invariants"),
     };
     let cache = ids.iter().map(|id| (*id, "PyTorch has no cache of keys and values"));
-    let added = "scaled_dot_product_attention adds minus infinity to what is not seen, and NaN stays NaN";
+    let added =
+        "scaled_dot_product_attention adds minus infinity to what is not seen, and NaN stays NaN";
     cache.chain([("attention/unseen-keys", added)]).collect()
 }
 

@@ -248,8 +248,7 @@ impl Llama for Library {
     }
 
     fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let of_logits: Reply<((), Vec<f32>)> =
-            backward!(case, |logits| ((), backward(logits, dy)));
+        let of_logits: Reply<((), Vec<f32>)> = backward!(case, |logits| ((), backward(logits, dy)));
         Ok(of_logits?.1)
     }
 
