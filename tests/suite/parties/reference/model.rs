@@ -167,7 +167,8 @@ fn of_model<
     all
 }
 
-/// The logits of a case on a tape, and `$body` with the model and them; then the gradients of all weights, when `$body` gives them.
+/// What `$body` makes of a case's logits, which are on a tape: a number that it tells, and gradients. Gives the number and the
+/// gradients of all weights.
 macro_rules! backward {
     ($case:ident, |$logits:ident| $body:expr) => {{
         let Sizes { v, h, nh, nkv, hd, f } = $case.sizes;
@@ -248,7 +249,8 @@ impl Llama for Library {
     }
 
     fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        let of_logits: Reply<((), Vec<f32>)> = backward!(case, |logits| ((), backward(logits, dy)));
+        let of_logits: Reply<(f32, Vec<f32>)> =
+            backward!(case, |logits| (0.0, backward(logits, dy)));
         Ok(of_logits?.1)
     }
 
