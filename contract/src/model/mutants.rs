@@ -5,7 +5,7 @@ use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::model::ladder::{PLAIN, Plan, drawn, model, pieces};
 use crate::model::party::*;
-use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
+use crate::mutants::asked::{FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::run::Run;
 
@@ -33,6 +33,7 @@ pub const AXES: Axes = Axes {
             ways: &[Way::Refusal],
             why: "a block refuses nothing",
         },
+        NotAsked { calls: &["backward"], ways: &[Way::Refusal], why: FORWARD_REFUSES },
         NotAsked {
             calls: &["block_backward", "forward", "backward", "decode", "train"],
             ways: &[Way::Special],
