@@ -20,7 +20,7 @@ pub type Heads<D, T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, D, T
 ///
 /// Grouped queries share a key. Query heads 0 and 1 read key head 0, heads 2 and 3 read key head 1, if there are two
 /// in a group. So head `j` of the result is head `j / times` of `x`: copies stand BESIDE each other, `0, 0, 1, 1`,
-/// and not in turns, `0, 1, 0, 1`. `x` may have a tape, and may be a view.
+/// and not in turns, `0, 1, 0, 1`. `x` may have a tape, which gives each head the gradients of all its copies, and may be a view.
 pub fn repeat_kv<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, times: usize) -> Heads<D, T> {
     // task attention/repeat: begin
     todo!("task attention/repeat")
@@ -48,7 +48,8 @@ pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
 ///
 /// The queries are those of the LAST `s` of the `t` positions: `p = t - s` were there before. Use your tasks
 /// `attention/repeat` and `attention/mask`. Scores may be in the thousands; dfdx's `softmax` subtracts the largest first.
-/// What is not seen has no part, however large its score.
+/// What is not seen has no part, however large its score and whatever its key holds: minus infinity takes the place of a score,
+/// which may be NaN. If you add minus infinity to it, it stays NaN.
 ///
 /// Refuse an `nh` that is no multiple of `nkv`, and an `s` above `t`. All that is computed must be on the tape: the
 /// gradients of `q`, `k` and `v` are asked, too. A NaN in one text of a batch stays in this text.

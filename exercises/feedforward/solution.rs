@@ -3,8 +3,11 @@
 //! Each token goes through it by itself, `[b, s, h]` to `[b, s, h]`, with `f` elements between:
 //!
 //! ```text
-//! y = W_2 (silu(W_1 x) · (W_3 x))        silu(a) = a · sigmoid(a) = a / (1 + exp(-a))
+//! y = W_2 (silu(W_1 x) · (W_3 x))        silu(a) = a · sigmoid(a)
 //! ```
+//!
+//! On paper silu is `a / (1 + exp(-a))` as well. On a tape it is not, because `exp(-a)` is infinite in `f32` for a gate below -88,
+//! and the gradient of that quotient is NaN.
 //!
 //! `W_1` is the gate: its silu opens and closes what `W_3` sends up, and `W_2` leads back. Source: Shazeer 2020, "GLU
 //! Variants Improve Transformer".

@@ -122,7 +122,7 @@ where
 
     /// Task `model/forward`. From ids `[b, s]` to logits `[b, s, v]`: `rows`, all blocks, and `logits`.
     ///
-    /// The ids carry the tape. A text begins at position 0, and each block looks with your `attend`. What a part refuses is
+    /// The ids carry the tape, and the gradient of every weight is asked. A text begins at position 0, and each block looks with your `attend`. What a part refuses is
     /// refused: `?` hands an `Err` on.
     pub fn forward<T: Tape<f32, D>>(
         &self,
@@ -205,7 +205,8 @@ where
 /// 6. draw: the first token at which the running sum of p exceeds unit · (sum of all p that are kept)
 /// ```
 ///
-/// `unit` is from 0 to below 1. Compute in `f64`: in `f32`, a `unit` near an edge may draw the neighbour.
+/// `unit` is from 0 to below 1. Compute in `f64`: in `f32`, a `unit` near an edge may draw the neighbour. A logit of minus
+/// infinity forbids its id, which is then never drawn.
 ///
 /// At any temperature, refuse logits that are empty, NaN or plus infinity, and logits of which none is above minus infinity; a
 /// temperature that is negative or not finite; a `top_k` of 0; a `top_p` that is not above 0 or is above 1.

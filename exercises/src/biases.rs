@@ -27,8 +27,8 @@ pub fn alibi_slopes(num_heads: usize) -> Vec<f64> {
 /// score = product / sqrt(hd) - slope · j        j = m - n, m = t - s + i
 /// ```
 ///
-/// `products` are the products of queries and keys, `[s, t]`. A later key, `n > m`, has the score minus infinity. The
-/// autograder takes the softmax of each row.
+/// `products` are the products of queries and keys, `[s, t]`. A later key, `n > m`, has the score minus infinity, also if its
+/// product is NaN. The autograder takes the softmax of each row.
 pub fn alibi_scores(products: &[f32], [s, t]: [usize; 2], head_dim: usize, slope: f64) -> Vec<f32> {
     // task biases/scores: begin
     todo!("task biases/scores")
@@ -101,7 +101,7 @@ pub fn kerple(power: bool, [r1, r2]: [f64; 2], j: f64) -> (f64, [f64; 2]) {
 /// ```
 ///
 /// Shapes: `q` `[s, hd]`, `k` `[t, hd]`, `u` and `v` `[hd]`. `r` is `W_r R_j`, `[t, hd]`, the nearest distance first. A later
-/// key has the score minus infinity.
+/// key has the score minus infinity, whatever it holds.
 pub fn relative_scores(q: &[f32], k: &[f32], [u, v]: [&[f32]; 2], r: &[f32]) -> Vec<f32> {
     // task biases/transformer-xl: begin
     todo!("task biases/transformer-xl")

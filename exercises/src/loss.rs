@@ -18,7 +18,8 @@ use crate::prelude::*;
 /// targets = all but the first: the token that follows
 /// ```
 ///
-/// This is the only place where anything is shifted. A text of one token has no next token: return an `Err` that says so.
+/// This is the only place where anything is shifted. A text of fewer than two tokens has no next token: return an `Err` that
+/// says so.
 pub fn next_tokens(ids: &[usize], [b, s]: [usize; 2]) -> Result<(Vec<usize>, Vec<usize>)> {
     // task loss/shift: begin
     todo!("task loss/shift")

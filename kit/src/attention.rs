@@ -4,7 +4,9 @@ pub mod figures;
 pub mod maps;
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{AttendCase, AttendGrads, GroupedQueryAttention, KeyValueCache, Reply};
+use contract::party::{
+    AttendCase, AttendGrads, GroupedQueryAttention, KeyValueCache, Manner, Reply,
+};
 
 /// A learner's mask for `s` new tokens after `p` in the cache, `[s, p + s]` row by row.
 pub type Mask = fn(s: usize, p: usize) -> Vec<bool>;
@@ -31,6 +33,10 @@ struct Lines {
 
 impl GroupedQueryAttention for Lines {
     fn repeat(&self, _: [usize; 4], _: usize, _: &[f32]) -> Reply<Vec<f32>> {
+        Err(not_asked())
+    }
+
+    fn repeat_backward(&self, _: Manner, _: [usize; 4], _: usize, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 

@@ -27,7 +27,15 @@ impl Llama for Lines {
         Err(not_asked())
     }
 
+    fn block_backward(&self, _: &BlockCase, _: &[f32]) -> Reply<Vec<f32>> {
+        Err(not_asked())
+    }
+
     fn forward(&self, _: &ModelCase) -> Reply<Vec<f32>> {
+        Err(not_asked())
+    }
+
+    fn backward(&self, _: &ModelCase, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 

@@ -307,7 +307,7 @@ def loss_forward(q):
 @call
 def loss_backward(q):
     logits = floats(q["logits"], q["shape"], grad=True)
-    cross_entropy(q, logits).backward(torch.tensor(q["dloss"]))
+    cross_entropy(q, logits).backward(torch.tensor(float(q["dloss"])))
     return logits.grad
 
 
@@ -338,6 +338,14 @@ def attend(q, k, v):
 @call
 def attention_repeat(q):
     return floats(q["x"], q["shape"]).repeat_interleave(q["times"], dim=2)
+
+
+@call
+def attention_repeat_backward(q):
+    b, t, nkv, hd = q["shape"]
+    x = torch.zeros(q["shape"], requires_grad=True)
+    x.repeat_interleave(q["times"], dim=2).backward(floats(q["dy"], (b, t, nkv * q["times"], hd)))
+    return x.grad
 
 
 @call
@@ -412,7 +420,18 @@ def block(x, weights, q, cache):
 
 @call
 def model_block(q):
-    return block(floats(q["x"], (*q["tokens"], q["sizes"][1])), split(q["weights"], block_shapes(q)), q, [])
+    x, offset, cache = floats(q["x"], (*q["tokens"], q["sizes"][1])), q.get("offset", 0), []
+    parts = x.split([offset, x.shape[1] - offset], dim=1) if offset else [x]
+    weights = split(q["weights"], block_shapes(q))
+    return torch.cat([block(part, weights, q, cache) for part in parts], dim=1)
+
+
+@call
+def model_block_backward(q):
+    x = floats(q["x"], (*q["tokens"], q["sizes"][1]), grad=True)
+    weights = split(q["weights"], block_shapes(q), grad=True)
+    block(x, weights, q, []).backward(floats(q["dy"], x.shape))
+    return torch.cat([tensor.grad.flatten() for tensor in [x, *weights]])
 
 
 def model_weights(q, grad=False):
@@ -444,6 +463,14 @@ def model_forward(q):
 
 
 @call
+def model_backward(q):
+    ids, weights = model_ids(q), model_weights(q, grad=True)
+    logits = model_logits(ids, weights, q, [[] for _ in range(q["blocks"])])
+    logits.backward(floats(q["dy"], logits.shape))
+    return torch.cat([weight.grad.flatten() for weight in weights])
+
+
+@call
 def model_decode(q):
     ids, weights, caches = model_ids(q), model_weights(q), [[] for _ in range(q["blocks"])]
     if sum(q["pieces"]) > q["positions"]:
@@ -459,14 +486,14 @@ def model_sample(q):
         raise ValueError("these are no logits")
     if not (math.isfinite(temperature) and temperature >= 0) or q["top_k"] == 0 or not 0 < top_p <= 1:
         raise ValueError("bad temperature, top_k or top_p")
-    logits, ids = logits.sort(descending=True, stable=True)
+    logits, ids = logits.double().sort(descending=True, stable=True)
     if temperature == 0:
         return ids[:1]
     logits = logits[: q["top_k"]]
     p = F.softmax(logits / temperature, dim=0)
     if top_p < 1:
         p = p[p.cumsum(0) - p < top_p]
-    place = torch.searchsorted(p.cumsum(0), torch.tensor([q["unit"]]) * p.sum(), right=True)
+    place = torch.searchsorted(p.cumsum(0), torch.tensor([q["unit"]], dtype=p.dtype) * p.sum(), right=True)
     return ids[place.clamp(max=len(p) - 1)]
 
 

@@ -3,7 +3,7 @@
 use crate::aspect::Aspect;
 use crate::attention::laws::{
     Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
-    matches_pieces, matches_repeat, matches_softmax_back, matches_y,
+    matches_pieces, matches_repeat, matches_repeat_back, matches_softmax_back, matches_y,
 };
 use crate::attention::menu::CACHE_HEADS;
 use crate::attention::party::*;
@@ -189,6 +189,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
     let mut rungs: Vec<Rung<Attention>> = Vec::new();
     let run = *run;
     repeats(&run, &mut rungs);
+    repeats_back(&run, &mut rungs);
     masks(&run, &mut rungs);
     let backward: [(_, Judge); 3] = [
         ("backward (dq)", matches_dq),
@@ -250,11 +251,34 @@ fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     }
 }
 
+fn repeats_back(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+    let mut add = |aspect, shape: [usize; 4], times, manner, nan| {
+        rungs.push(Rung::new("repeat_backward", aspect, move |party: &Attention| {
+            matches_repeat_back(party, shape, times, (manner, nan))
+        }));
+    };
+    for (shape, times) in [([1, 1, 1, 2], 1), ([1, 1, 1, 2], 2), ([1, 2, 2, 3], 3)] {
+        add(Aspect::Gradient, shape, times, Manner::Plain, false);
+    }
+    let others = [Manner::UsedTwice, Manner::Continued, Manner::Permuted, Manner::Broadcast];
+    for manner in others.into_iter().chain([Manner::Again]) {
+        add(Aspect::Gradient, [2, 3, 2, 4], 3, manner, false);
+    }
+    add(Aspect::Special, [2, 3, 2, 4], 3, Manner::Plain, true);
+    for n in turns(run) {
+        add(Aspect::Extent, [n, 2, 2, 3], 2, Manner::Plain, false);
+        add(Aspect::Extent, [2, n, 2, 3], 2, Manner::Plain, true);
+        add(Aspect::Extent, [2, 2, n, 3], 2, Manner::Plain, false);
+        add(Aspect::Extent, [2, 2, 2, n], 2, Manner::Plain, false);
+        add(Aspect::Extent, [2, 2, 2, 3], n, Manner::Plain, true);
+    }
+}
+
 fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     let mut add = |aspect, s, p| {
         rungs.push(Rung::new("mask", aspect, move |party: &Attention| matches_mask(party, s, p)));
     };
-    for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5)] {
+    for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5), (0, 3), (0, 0)] {
         add(Aspect::Mask, s, p);
     }
     for n in sizes(run) {

@@ -487,6 +487,59 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         }),
     },
     Bug {
+        id: "attention/mask-added",
+        misconception: "adds −∞ to the scores of what is not seen, where their place is to be taken",
+        story: "Added to a number, −∞ hides it. A later key that holds NaN or infinity comes through: NaN plus −∞ is NaN, and \
+                the tokens before it are lost with it. Scaled dot-product attention adds masks.",
+        source: None,
+        named_by: "attention/unseen-keys",
+        party: bug!(MaskAdded {
+            fn hidden(&self, score: f64) -> f64 {
+                score + f64::NEG_INFINITY
+            }
+        }),
+    },
+    Bug {
+        id: "attention/hidden-is-ten-thousand",
+        misconception: "gives what is not seen the score −10,000, where −∞ belongs",
+        story: "A mask that is filled in and not added. It hides, as long as what is seen has a score above it.",
+        source: None,
+        named_by: "attention/first-token",
+        party: bug!(HiddenIsTenThousand {
+            fn hidden(&self, _: f64) -> f64 {
+                -1e4
+            }
+        }),
+    },
+    Bug {
+        id: "attention/hidden-is-a-billion",
+        misconception: "gives what is not seen the score −10⁹, where −∞ belongs",
+        story: "No score is so low, until a model diverges. Then its first tokens read the future.",
+        source: None,
+        named_by: "attention/first-token",
+        party: bug!(HiddenIsABillion {
+            fn hidden(&self, _: f64) -> f64 {
+                -1e9
+            }
+        }),
+    },
+    Bug {
+        id: "attention/scores-clamped",
+        misconception: "keeps the scores between −10,000 and 10,000",
+        story: "Against infinities, where the largest score would have been subtracted anyway. Larger scores are all equal.",
+        source: None,
+        named_by: "attention/large-scores",
+        party: bug!(ScoresClamped {
+            fn softmax(&self, scores: &[f64]) -> Vec<f64> {
+                let clamped = |score: &f64| match *score {
+                    f64::NEG_INFINITY => f64::NEG_INFINITY,
+                    score => score.clamp(-1e4, 1e4),
+                };
+                Oracle.softmax(&scores.iter().map(clamped).collect::<Vec<f64>>())
+            }
+        }),
+    },
+    Bug {
         id: "attention/not-divided",
         misconception: "does not divide by the sum of the exponentials",
         story: "The norm behind attention takes away any factor, so that the loss hardly shows it.",
@@ -615,6 +668,18 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             fn share_back(&self, head: usize, sizes: &AttendSizes) -> f64 {
                 let group = sizes.num_heads / sizes.num_kv_heads;
                 if head % group == group - 1 { 1.0 } else { 0.0 }
+            }
+        }),
+    },
+    Bug {
+        id: "attention/copies-off-the-tape",
+        misconception: "copies keys and values outside of the tape: neither gets a gradient",
+        story: "Copies of numbers have no past. The queries still learn, so the loss falls.",
+        source: None,
+        named_by: "attention/repeat-gradient",
+        party: bug!(CopiesOffTheTape {
+            fn share_back(&self, _: usize, _: &AttendSizes) -> f64 {
+                0.0
             }
         }),
     },

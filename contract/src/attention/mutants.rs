@@ -17,6 +17,7 @@ type Attention = dyn GroupedQueryAttention;
 pub const AXES: Axes = Axes {
     calls: &[
         "repeat",
+        "repeat_backward",
         "mask",
         "forward",
         "backward",
@@ -27,12 +28,12 @@ pub const AXES: Axes = Axes {
     ],
     not_asked: &[
         NotAsked {
-            calls: &["repeat", "forward", "backward", "softmax_backward"],
+            calls: &["repeat", "repeat_backward", "forward", "backward", "softmax_backward"],
             ways: &[Way::AfterRefusal],
             why: "a function: there is no module",
         },
         NotAsked {
-            calls: &["repeat", "softmax_backward"],
+            calls: &["repeat", "repeat_backward", "softmax_backward"],
             ways: &[Way::Cloned],
             why: "a function: there is no module",
         },
@@ -41,14 +42,18 @@ pub const AXES: Axes = Axes {
             ways: &[Way::UsedTwice, Way::Continued],
             why: OF_GRADIENTS,
         },
-        NotAsked { calls: &["backward"], ways: &[Way::Traced], why: BACK_TRACED },
+        NotAsked {
+            calls: &["repeat_backward", "backward"],
+            ways: &[Way::Traced],
+            why: BACK_TRACED,
+        },
         NotAsked {
             calls: &["softmax_backward"],
             ways: &[Way::Traced, Way::UsedTwice, Way::Continued],
             why: "it is written by hand, without a tape",
         },
         NotAsked {
-            calls: &["repeat", "mask", "softmax_backward"],
+            calls: &["repeat", "repeat_backward", "mask", "softmax_backward"],
             ways: &[Way::Refusal, Way::Words],
             why: "it refuses nothing",
         },
@@ -155,6 +160,20 @@ impl GroupedQueryAttention for Mixed<Attention> {
         let ask = |party: &Attention| party.repeat_in(manner, shape, times, x);
         let axes = [("b", b), ("t", t), ("n", k * times), ("d", d)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn repeat_backward(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let [b, t, k, d] = shape;
+        let sizes = [("b", b), ("t", t), ("k", k), ("g", times), ("d", d)];
+        let turn = self.mixer.turn(&Call::of("repeat_backward", sizes).asked(manner).with(dy));
+        let ask = |party: &Attention| party.repeat_backward(manner, shape, times, dy);
+        turn.values(&of_keys(shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
@@ -319,8 +338,11 @@ pub fn roam(party: &Attention, mut draw: Draw) -> Vec<Probe> {
     };
     let softmax = || party.softmax_backward_in(manner, of_scores, &y, &dweights);
     let repeat = || party.repeat_in(manner, sizes.of_keys(), group, &case.k);
+    let copies = draw.values(n(sizes.of_keys()) * group);
+    let repeat_back = || party.repeat_backward(manner, sizes.of_keys(), group, &copies);
     vec![
         Probe::ask("repeat", || Ok(widen(&repeat()?))),
+        Probe::ask("repeat_backward", || Ok(widen(&repeat_back()?))),
         Probe::ask("mask", mask),
         Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
         Probe::ask("backward", grads),

@@ -132,7 +132,7 @@ pub trait AttentionLoops: AsAttentionLoops {
         self.divisor(sizes)
     }
 
-    /// The part that query head `head` has in the gradient of its key and value head.
+    /// The part that query head `head` has in the gradient of its key and value head: each is a copy.
     fn share_back(&self, _head: usize, _sizes: &AttendSizes) -> f64 {
         1.0
     }
@@ -353,6 +353,27 @@ impl GroupedQueryAttention for Loops<dyn AttentionLoops> {
             (0..nkv * times).flat_map(copy).copied().collect()
         };
         Ok(x.chunks(nkv * hd).flat_map(heads).collect())
+    }
+
+    fn repeat_backward(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let [batch, keys, nkv, hd] = shape;
+        let (num_heads, num_kv_heads, head_dim) = (nkv * times, nkv, hd);
+        let sizes = AttendSizes { batch, queries: keys, keys, num_heads, num_kv_heads, head_dim };
+        let mut dx = vec![0.0; shape.iter().product()];
+        for (i, dy) in dy.iter().enumerate() {
+            let (token, head, d) = (i / (nkv * times * hd), i / hd % (nkv * times), i % hd);
+            let at = (token * nkv + self.0.copy_of(head, nkv, times)) * hd + d;
+            let share = self.0.share_back(head, &sizes);
+            // What has no part is not multiplied by 0: it may be NaN.
+            dx[at] += if share == 0.0 { 0.0 } else { share * f64::from(*dy) };
+        }
+        Ok(round(dx))
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {

@@ -90,6 +90,15 @@ pub trait GroupedQueryAttention {
     /// An empty cache for at most `capacity` positions.
     fn cache(&self, capacity: usize) -> Reply<Box<dyn KeyValueCache>>;
 
+    /// The gradient of `x`, when `dy`, `[b, t, nkv·times, hd]`, is that of its repeated heads. `shape` is that of `x`.
+    fn repeat_backward(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>>;
+
     /// [`GroupedQueryAttention::repeat`], asked in another manner.
     fn repeat_in(&self, _: Manner, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
         self.repeat(shape, times, x)

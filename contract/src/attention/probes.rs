@@ -14,6 +14,10 @@ pub fn probes(party: &dyn GroupedQueryAttention) -> Vec<Probe> {
     {
         let x: Vec<f32> = (0..shape.iter().product()).map(|i| i as f32 + 1.0).collect();
         probes.push(Probe::ask("repeat", || Ok(widen(&party.repeat(shape, times, &x)?))));
+        let dy: Vec<f32> = (0..x.len() * times).map(|i| (i % 7) as f32 - 2.0).collect();
+        probes.push(Probe::ask("repeat_backward", || {
+            Ok(widen(&party.repeat_backward(Manner::Plain, shape, times, &dy)?))
+        }));
     }
     for (s, p) in [(1, 0), (3, 0), (1, 3), (3, 2), (2, 5)] {
         probes.push(Probe::ask("mask", || {
@@ -53,7 +57,16 @@ fn cases() -> Vec<AttendCase> {
     let mut low = case([1, 1, 4, 1, 1, 4], 1.0);
     low.q.fill(-100.0);
     low.k.iter_mut().for_each(|k| *k = 3.0 + k.abs());
-    vec![
+    // A key that only the last query sees, a score that is lower than any number for minus infinity, and large ones.
+    let mut unseen = case([1, 2, 2, 1, 1, 4], 0.25);
+    unseen.k[4..].fill(f32::NAN);
+    let lowest = [1e4, 1e6, 1e12].map(|scale: f32| {
+        let mut lowest = case([1, 2, 2, 1, 1, 4], 0.25);
+        (0..4).for_each(|d| lowest.q[d] = -scale * lowest.k[d]);
+        lowest
+    });
+    let large = case([1, 1, 4, 1, 1, 4], 4e4);
+    let mut cases = vec![
         case([1, 1, 1, 1, 1, 4], 0.25),
         case([1, 1, 3, 1, 1, 4], 0.25),
         case([1, 1, 3, 1, 1, 9], 0.25),
@@ -68,11 +81,15 @@ fn cases() -> Vec<AttendCase> {
         case([1, 3, 20, 2, 1, 4], 0.25),
         low,
         nan,
+        unseen,
+        large,
         case([1, 1, 3, 2, 1, 4], 0.0),
         case([1, 2, 2, 4, 3, 2], 0.25),
         case([1, 2, 2, 2, 4, 2], 0.25),
         case([1, 3, 2, 2, 1, 2], 0.25),
-    ]
+    ];
+    cases.extend(lowest);
+    cases
 }
 
 /// Rows that sum to 1 and rows that do not.

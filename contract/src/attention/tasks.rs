@@ -13,8 +13,12 @@ pub static TASKS: &[Spec] = &[
         chapter: "attention#groups",
         library: At { file: "src/attention/formula.rs", mark: "ANCHOR: repeat_kv" },
         grading: Grading::Invariants {
-            ids: &["attention/repeat-neighbours", "attention/repeat-any-size"],
-            calls: &["repeat"],
+            ids: &[
+                "attention/repeat-neighbours",
+                "attention/repeat-any-size",
+                "attention/repeat-gradient",
+            ],
+            calls: &["repeat", "repeat_backward"],
             by_hand: false,
         },
     },
@@ -49,6 +53,7 @@ pub static TASKS: &[Spec] = &[
                 "attention/equal-scores",
                 "attention/score-scale",
                 "attention/causal",
+                "attention/unseen-keys",
                 "attention/key-shift",
                 "attention/large-scores",
                 "attention/weights-sum-to-one",

@@ -17,13 +17,10 @@ pub static VARIANTS: &[Variant<dyn GroupedQueryAttention>] = &[
         party: || Box::new(InF32 { sum: from_right, ..PLAIN }),
     },
     Variant {
-        id: "attention/mask-added",
-        about: "adds −∞ to the scores of what is not seen, before the softmax",
+        id: "attention/smallest-number",
+        about: "gives what is not seen the smallest number of f32 for a score, as transformers does, in place of −∞",
         party: || {
-            Box::new(InF32 {
-                mask: |score, seen| score + if seen { 0.0 } else { f32::NEG_INFINITY },
-                ..PLAIN
-            })
+            Box::new(InF32 { mask: |score, seen| if seen { score } else { f32::MIN }, ..PLAIN })
         },
     },
     Variant {
@@ -209,6 +206,21 @@ impl GroupedQueryAttention for InF32 {
             token.chunks(hd).flat_map(|head| head.repeat(times)).collect()
         };
         Ok(x.chunks(nkv * hd).flat_map(token).collect())
+    }
+
+    fn repeat_backward(
+        &self,
+        _: Manner,
+        [_, _, _, hd]: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let element = |copies: &[f32], d: usize| {
+            let terms: Vec<f32> = copies.iter().skip(d).step_by(hd).copied().collect();
+            (self.sum)(&terms)
+        };
+        let heads = dy.chunks(times * hd);
+        Ok(heads.flat_map(|copies| (0..hd).map(move |d| element(copies, d))).collect())
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {

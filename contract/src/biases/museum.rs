@@ -234,6 +234,18 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         }),
     },
     Bug {
+        id: "biases/mask-added",
+        misconception: "adds −∞ to the score of a later key, where it is to have the score −∞",
+        story: "Added to a number, −∞ hides it. A later key that holds NaN or infinity comes through: NaN plus −∞ is NaN.",
+        source: None,
+        named_by: "biases/alibi-no-future",
+        party: bug!(MaskAdded {
+            fn hidden(&self, score: f64) -> f64 {
+                score + f64::NEG_INFINITY
+            }
+        }),
+    },
+    Bug {
         id: "biases/bucket-sign",
         misconception: "takes query minus key where key minus query is asked",
         story: "In one direction, all earlier keys count as later ones and are in bucket 0. In both directions, the halves are \
@@ -315,6 +327,35 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 // As it is written with a distance of 1 between the two, which is never divided by 0.
                 let largest = ((max_distance - 1) as f64 / exact as f64).ln().max(1e-3);
                 (distance as f64 / exact as f64).ln() / largest * (count - exact) as f64
+            }
+        }),
+    },
+    Bug {
+        id: "biases/bucket-cut-short",
+        misconception: "cuts what should be a whole number, and is one less by its last digit",
+        story: "ln 8 / ln 2 is 3 on paper, and 2.9999999999999996 or 3 in f64, as the division has it. What is cut then is in \
+                the bucket before.",
+        source: None,
+        named_by: "biases/bucket-last-digit",
+        party: bug!(BucketCutShort {
+            fn whole(&self, nth: f64) -> f64 {
+                nth.floor()
+            }
+        }),
+    },
+    Bug {
+        id: "biases/bucket-logarithms-in-f32",
+        misconception: "takes the logarithms in f32, where f64 is demanded",
+        story: "T5's code does. With its own sizes nobody can tell.",
+        source: None,
+        named_by: "biases/bucket-last-digit",
+        party: bug!(BucketLogarithmsInF32 {
+            fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
+                let [of, largest] = [distance, max_distance].map(|d| (d as f32 / exact as f32).ln());
+                f64::from(of / largest * (count - exact) as f32)
+            }
+            fn whole(&self, nth: f64) -> f64 {
+                (nth + 1e-6).floor()
             }
         }),
     },
@@ -404,6 +445,18 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         party: bug!(T5GradientLast {
             fn t5_gathered(&self, of_places: &[f64]) -> f64 {
                 of_places.last().copied().unwrap_or(0.0)
+            }
+        }),
+    },
+    Bug {
+        id: "biases/t5-gradient-in-f32",
+        misconception: "adds up in f32, where f64 is demanded",
+        story: "A bucket of a long text gathers millions of pairs. From 2²⁴ on, a sum in f32 does not feel another 1.",
+        source: None,
+        named_by: "biases/t5-gradient-in-f64",
+        party: bug!(T5GradientInF32 {
+            fn t5_gathered(&self, of_places: &[f64]) -> f64 {
+                f64::from(of_places.iter().map(|dy| *dy as f32).sum::<f32>())
             }
         }),
     },

@@ -79,6 +79,11 @@ pub trait BiasLoops: AsBiasLoops {
         n <= m
     }
 
+    /// The score of a key that is not seen, of which this would be the score. For Transformer-XL, too.
+    fn hidden(&self, _score: f64) -> f64 {
+        f64::NEG_INFINITY
+    }
+
     // T5.
 
     /// What the bucket is asked for.
@@ -285,7 +290,7 @@ fn alibi_scores(loops: &dyn BiasLoops, case: &AlibiCase) -> Vec<f64> {
         let product = (0..hd).map(term).sum();
         let bias = loops.alibi_bias(slopes[head], m, n);
         let score = loops.alibi_score(product, hd, bias);
-        scores.push(if loops.alibi_sees(m, n) { score } else { f64::NEG_INFINITY });
+        scores.push(if loops.alibi_sees(m, n) { score } else { loops.hidden(score) });
     }
     scores
 }
@@ -398,11 +403,11 @@ fn xl_scores(loops: &dyn BiasLoops, case: &XlCase) -> Vec<f64> {
         let rows: Vec<Vec<f64>> = queries.iter().map(by_distance).collect();
         for (i, n) in (0..s * t).map(|at| (at / t, at % t)) {
             let m = loops.xl_position(i, s, t);
+            let content = inner(&|d| loops.content(queries[i][d], u[d], v[d], keys[n][d]));
             if !loops.xl_sees(m, n) {
-                scores.push(f64::NEG_INFINITY);
+                scores.push(loops.hidden(content));
                 continue;
             }
-            let content = inner(&|d| loops.content(queries[i][d], u[d], v[d], keys[n][d]));
             scores.push(loops.xl_score(content, loops.by_key(&rows, i, m, n), hd));
         }
     }

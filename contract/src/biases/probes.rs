@@ -1,6 +1,6 @@
 //! Questions to biases in the scores.
 
-use crate::biases::laws::published;
+use crate::biases::laws::{beside_edges, large_among_ones, published};
 use crate::biases::party::*;
 use crate::component::Probe;
 use crate::laws::widen;
@@ -22,6 +22,8 @@ pub fn probes(party: &dyn ScoreBiases) -> Vec<Probe> {
         probes.push(Probe::ask("t5", || Ok(widen(&party.t5(&case)?))));
         probes.push(Probe::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
     }
+    let (case, dy) = large_among_ones();
+    probes.push(Probe::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
     for case in kerple() {
         let dy = wave(case.r1.len() * case.positions, 3, 0.25);
         let grads = || party.kerple_backward(&case, &dy);
@@ -46,7 +48,10 @@ fn alibi() -> Vec<AlibiCase> {
         let [s, t, nh, hd] = shape;
         AlibiCase { shape, q: wave(s * nh * hd, 5, scale), k: wave(t * nh * hd, 7, scale) }
     };
+    let mut unseen = of([3, 3, 1, 2], 0.25);
+    unseen.k[4..].fill(f32::NAN);
     vec![
+        unseen,
         of([1, 6, 2, 1], 0.0),
         of([1, 6, 2, 4], 0.0),
         of([4, 4, 3, 1], 0.0),
@@ -74,6 +79,12 @@ fn buckets() -> Vec<BucketCase> {
             }
         }
     }
+    // What is a whole number but for its last digits, and what is only near one.
+    for relative in [-8, -16, -64] {
+        let (num_buckets, max_distance) = (9, 128);
+        cases.push(BucketCase { relative, bidirectional: false, num_buckets, max_distance });
+    }
+    cases.extend(beside_edges().take(8));
     cases
 }
 
@@ -128,7 +139,10 @@ fn transformer_xl() -> Vec<XlCase> {
             weight: wave(nh * hd * hidden_size, 6, 0.0625 * w),
         }
     };
+    let mut unseen = of([1, 3, 1, 2], 3, 4, [1.0; 4]);
+    unseen.k[4..].fill(f32::NAN);
     vec![
+        unseen,
         of([1, 1, 1, 1], 4, 2, [1.0, 0.0, 0.0, 1.0]),
         of([1, 1, 1, 1], 4, 4, [0.0, 0.0, 1.0, 1.0]),
         of([1, 1, 1, 1], 4, 4, [0.0, 1.0, 0.0, 1.0]),

@@ -55,6 +55,7 @@ pub static TASKS: &[Spec] = &[
                 "biases/bucket-never-decreases",
                 "biases/bucket-halves",
                 "biases/bucket-of-later-keys",
+                "biases/bucket-last-digit",
                 "biases/bucket-any",
                 "biases/t5-reads-its-bucket",
                 "biases/t5-relative",
@@ -77,6 +78,7 @@ pub static TASKS: &[Spec] = &[
             ids: &[
                 "biases/t5-gradient-counts",
                 "biases/t5-gradient-differences",
+                "biases/t5-gradient-in-f64",
                 "biases/t5-gradient-any",
             ],
             calls: &["t5", "t5_backward"],

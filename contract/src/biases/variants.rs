@@ -7,7 +7,7 @@ use crate::component::Variant;
 pub static VARIANTS: &[Variant<dyn ScoreBiases>] = &[
     Variant {
         id: "biases/plain-f32",
-        about: "f32 throughout, sums from the left, each score summed directly",
+        about: "f32 where the text does not say f64, sums from the left, each score summed directly",
         party: || Box::new(InF32(PLAIN)),
     },
     Variant {
@@ -151,10 +151,10 @@ fn by_logarithm(distance: usize, count: usize, max_distance: usize) -> usize {
     if distance < exact {
         return distance;
     }
-    let ratio = (distance as f32 / exact as f32).ln();
-    let largest = (max_distance as f64 / exact as f64).ln() as f32;
-    let nth = ratio / largest * (count - exact) as f32;
-    (exact + nth as usize).min(count - 1)
+    // To the base of the growing buckets' factor.
+    let largest = (max_distance as f64 / exact as f64).ln() / (count - exact) as f64;
+    let nth = (distance as f64 / exact as f64).log(largest.exp());
+    (exact + (nth + 1e-6) as usize).min(count - 1)
 }
 
 /// The first distance of each bucket is the least whole number that a geometric sequence does not pass.
@@ -269,9 +269,13 @@ impl ScoreBiases for InF32 {
     }
 
     fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
-        let mut of_places = vec![Vec::new(); case.table.len()];
-        self.places(case).into_iter().zip(dy).for_each(|(place, dy)| of_places[place].push(*dy));
-        Ok(of_places.iter().map(|of_place| (self.0.inner)(of_place)).collect())
+        let mut dtable = vec![0.0; case.table.len()];
+        self.places(case)
+            .into_iter()
+            .zip(dy)
+            .rev()
+            .for_each(|(place, dy)| dtable[place] += f64::from(*dy));
+        Ok(dtable.into_iter().map(|sum| sum as f32).collect())
     }
 
     fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {

@@ -46,7 +46,7 @@ pub struct SwiGluGrads {
     pub ddown: Vec<f32>,
 }
 
-/// `y = W_2 (silu(W_1 x) * (W_3 x))`, each token for itself, with `silu(a) = a / (1 + exp(-a))`.
+/// `y = W_2 (silu(W_1 x) * (W_3 x))`, each token for itself, with `silu(a) = a sigmoid(a)`.
 pub trait SwiGlu {
     /// `f`: `int(2 * 4h / 3)`, then `int(multiplier * that)` if there is a multiplier, rounded up to a multiple of
     /// `multiple_of`.

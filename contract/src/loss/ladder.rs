@@ -243,11 +243,12 @@ fn texts(run: &Run) -> Vec<(Aspect, TextCase)> {
     texts
 }
 
-/// Texts of one token: any number of them, and any token.
+/// Texts of one token, any number of them and any token; and of none.
 fn single_tokens(run: &Run) -> Vec<TextCase> {
     let single = |b: usize, id: usize| TextCase { shape: [b, 1], ids: vec![id; b] };
     let ids = [0, 8, 64, 1 << 16, 1 << 20, usize::MAX].map(|id| single(1, id));
-    ids.into_iter().chain(sizes(run).into_iter().map(|b| single(b, 4))).collect()
+    let none = [1, 3].map(|b| TextCase { shape: [b, 0], ids: Vec::new() });
+    ids.into_iter().chain(sizes(run).into_iter().map(|b| single(b, 4))).chain(none).collect()
 }
 
 /// Calls in which nothing is asked: any size, any manner, any logits.
@@ -288,6 +289,7 @@ fn parts(run: &Run) -> Vec<(Aspect, Vec<Part>)> {
         (Aspect::Special, vec![part(0.0, 5), part(3.0, 5)]),
         (Aspect::Special, vec![part(3.0, 5), part(0.0, 2)]),
         (Aspect::Special, vec![part(f32::NAN, 5), part(3.0, 5)]),
+        (Aspect::Special, vec![part(2.0, 1 << 33), part(4.0, 1 << 33)]),
     ];
     for n in sizes(run) {
         let of = |i: usize| part(0.25 * (i % 9 + 1) as f32, 1 + i * 7 % 31);

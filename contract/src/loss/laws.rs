@@ -41,7 +41,7 @@ pub static INVARIANTS: &[Invariant<Loss>] = &[
     },
     Invariant {
         id: "loss/one-token-refused",
-        sentence: "A text of one token has no next token, and is refused.",
+        sentence: "A text of fewer than two tokens has no next token, and is refused.",
         formula: "s < 2  ⇒  no result",
         chapter: "loss#shift",
         aspect: Aspect::Refusal,
@@ -414,7 +414,7 @@ fn one_token_refused(party: &Loss, run: &Run) -> Verdict {
 
 /// Nothing follows.
 pub(super) fn refuses_one_token(party: &Loss, case: &TextCase) -> Step {
-    let rule = "a text of one token has no next token";
+    let rule = "a text of fewer than two tokens has no next token";
     refusal("next_tokens", rule, || party.next_tokens(case)).map_err(|b| b.on(case))?;
     Ok(())
 }
@@ -627,6 +627,12 @@ fn gradient_of_ignored_is_zero(party: &Loss, _: &Run) -> Verdict {
     let ignored: Vec<f32> = [3, 5].iter().flat_map(|t| got[5 * t..][..5].to_vec()).collect();
     let why = "places [1, 0] and [1, 2] are not asked about";
     same_values("backward", &[2, 5], &ignored, &[0.0; 10], why).map_err(|b| b.on(&case))?;
+    for dloss in [f32::INFINITY, f32::NAN] {
+        let got = backward(party, &case, dloss)?;
+        let ignored: Vec<f32> = [3, 5].iter().flat_map(|t| got[5 * t..][..5].to_vec()).collect();
+        same_values("backward", &[2, 5], &ignored, &[0.0; 10], why)
+            .map_err(|breach| breach.on(format!("{case}\ndloss   = {dloss}")))?;
+    }
     Ok(None)
 }
 

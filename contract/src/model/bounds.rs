@@ -2,7 +2,9 @@
 
 use crate::laws::U;
 use crate::model::party::*;
+use crate::oracle::known::{Known, Question};
 use arithmetic::{At, Digits, Order, Tape};
+use std::rc::Rc;
 
 /// Tokens, each `[h]`.
 type Rows = Vec<Vec<At>>;
@@ -140,8 +142,30 @@ fn softmax(tape: &Tape, scores: &[At]) -> Vec<At> {
     terms.into_iter().map(|term| tape.quotient(term, total)).collect()
 }
 
+/// A block as a question. Its answer does not depend on the calls in which it comes.
+pub(super) fn question_of_block(case: &BlockCase) -> Question {
+    let question = of_sizes(case.sizes, case.tokens).settings(&[case.eps, case.base]);
+    case.tensors().into_iter().fold(question, |question, tensor| question.values(tensor))
+}
+
+/// A model as a question.
+pub(super) fn question(case: &ModelCase) -> Question {
+    let question = of_sizes(case.sizes, case.tokens).settings(&[case.eps, case.base]);
+    let question = question.sizes(&case.ids).sizes(&[case.blocks.len()]);
+    case.weights().into_iter().fold(question, |question, tensor| question.values(tensor))
+}
+
+fn of_sizes(Sizes { v, h, nh, nkv, hd, f }: Sizes, [b, s]: [usize; 2]) -> Question {
+    Question::default().sizes(&[v, h, nh, nkv, hd, f, b, s])
+}
+
 /// The answer of a block, `[b, s, h]`.
-pub fn of_block(case: &BlockCase) -> Vec<Near> {
+pub fn of_block(case: &BlockCase) -> Rc<Vec<Near>> {
+    thread_local!(static KNOWN: Known<Vec<Near>> = Known::default());
+    KNOWN.with(|known| known.get(question_of_block(case), || block_near(case)))
+}
+
+fn block_near(case: &BlockCase) -> Vec<Near> {
     let ([b, s], h) = (case.tokens, case.sizes.h);
     let of_text = |text: &[f32], digits| -> Vec<f64> {
         let tape = Tape::new(digits, false);
@@ -153,6 +177,39 @@ pub fn of_block(case: &BlockCase) -> Vec<Near> {
     near(&vec![h; b * s], |digits| {
         case.x.chunks(s * h).flat_map(|text| of_text(text, digits)).collect()
     })
+}
+
+/// The gradients of [`BlockCase::tensors`], when `dy` is that of the answer.
+pub fn of_block_back(case: &BlockCase, dy: &[f32]) -> Rc<Vec<Near>> {
+    thread_local!(static KNOWN: Known<Vec<Near>> = Known::default());
+    let question = question_of_block(case).values(dy);
+    KNOWN.with(|known| known.get(question, || block_back_near(case, dy)))
+}
+
+fn block_back_near(case: &BlockCase, dy: &[f32]) -> Vec<Near> {
+    let ([_, s], h) = (case.tokens, case.sizes.h);
+    let neighbours: Vec<usize> = case.tensors().iter().map(|tensor| tensor.len()).collect();
+    let mut all = near(&neighbours, |digits| {
+        let tape = Tape::new(digits, true);
+        let (x, weights) = (given(&tape, &case.x), Block::new(&tape, &case.weights));
+        let of_text = |text: &[At]| {
+            let rows = text.chunks(h).map(<[At]>::to_vec).collect();
+            block(&tape, (case.sizes, case.eps, case.base), &weights, rows).into_iter().flatten()
+        };
+        let y: Vec<At> = x.chunks(s * h).flat_map(of_text).collect();
+        let gradient = tape.back(tape.dot(&y, &given(&tape, dy)));
+        let tensors = x.iter().chain(weights.tensors.iter().flatten());
+        tensors.map(|at| gradient[at.place()]).collect()
+    });
+    allow_cancelled(&mut all);
+    all
+}
+
+/// Where two tokens are equal, what is sent back through their scores cancels: exactly in one way to write it, and to a
+/// rounding of what cancels in another. No tensor knows the size of that, so it is the largest of all gradients'.
+fn allow_cancelled(gradients: &mut [Near]) {
+    let most = gradients.iter().map(|near| near.value.abs()).fold(0.0, f64::max);
+    gradients.iter_mut().for_each(|near| near.off += TIMES * U * most);
 }
 
 /// A model's weights on a tape.
@@ -199,7 +256,12 @@ fn logits(tape: &Tape, case: &ModelCase, weights: &Weights, ids: &[usize]) -> Ro
 }
 
 /// The logits, `[b, s, v]`.
-pub fn of_logits(case: &ModelCase) -> Vec<Near> {
+pub fn of_logits(case: &ModelCase) -> Rc<Vec<Near>> {
+    thread_local!(static KNOWN: Known<Vec<Near>> = Known::default());
+    KNOWN.with(|known| known.get(question(case), || logits_near(case)))
+}
+
+fn logits_near(case: &ModelCase) -> Vec<Near> {
     let [b, s] = case.tokens;
     let of_text = |ids: &[usize], digits| -> Vec<f64> {
         let tape = Tape::new(digits, false);
@@ -212,8 +274,34 @@ pub fn of_logits(case: &ModelCase) -> Vec<Near> {
     })
 }
 
+/// The gradients of [`ModelCase::weights`], when `dy` is that of the logits.
+pub fn of_backward(case: &ModelCase, dy: &[f32]) -> Rc<Vec<Near>> {
+    thread_local!(static KNOWN: Known<Vec<Near>> = Known::default());
+    KNOWN.with(|known| known.get(question(case).values(dy), || backward_near(case, dy)))
+}
+
+fn backward_near(case: &ModelCase, dy: &[f32]) -> Vec<Near> {
+    let neighbours: Vec<usize> = case.weights().iter().map(|tensor| tensor.len()).collect();
+    let mut all = near(&neighbours, |digits| {
+        let tape = Tape::new(digits, true);
+        let weights = Weights::new(&tape, case);
+        let texts = case.ids.chunks(case.tokens[1]);
+        let logits: Vec<At> =
+            texts.flat_map(|ids| logits(&tape, case, &weights, ids)).flatten().collect();
+        let gradient = tape.back(tape.dot(&logits, &given(&tape, dy)));
+        weights.all().into_iter().map(|at| gradient[at.place()]).collect()
+    });
+    allow_cancelled(&mut all);
+    all
+}
+
 /// The loss, and its gradient with respect to each weight.
-pub fn of_training(case: &ModelCase) -> (Near, Vec<Near>) {
+pub fn of_training(case: &ModelCase) -> Rc<(Near, Vec<Near>)> {
+    thread_local!(static KNOWN: Known<(Near, Vec<Near>)> = Known::default());
+    KNOWN.with(|known| known.get(question(case), || training_near(case)))
+}
+
+fn training_near(case: &ModelCase) -> (Near, Vec<Near>) {
     let mut neighbours = vec![1];
     neighbours.extend(case.weights().iter().map(|tensor| tensor.len()));
     let mut all = near(&neighbours, |digits| {
@@ -227,10 +315,7 @@ pub fn of_training(case: &ModelCase) -> (Near, Vec<Near>) {
     let mut loss = all.remove(0);
     // The loss has no neighbours, and may be right by luck. It is a mean of differences of logits, which have some.
     loss.off = of_logits(case).iter().map(|logit| logit.off).fold(loss.off, f64::max);
-    // Where two tokens are equal, what is sent back through their scores cancels: exactly in one way to write it, and to a
-    // rounding of what cancels in another. No tensor knows the size of that, so it is the largest of all gradients'.
-    let most = all.iter().map(|near| near.value.abs()).fold(0.0, f64::max);
-    all.iter_mut().for_each(|near| near.off += TIMES * U * most);
+    allow_cancelled(&mut all);
     (loss, all)
 }
 

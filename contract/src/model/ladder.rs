@@ -3,7 +3,8 @@
 use crate::aspect::Aspect;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
-    matches_block, matches_decode, matches_forward, matches_sample, matches_step,
+    matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
+    matches_sample, matches_step,
 };
 use crate::model::menu::{MODEL, sizes};
 use crate::model::party::*;
@@ -30,6 +31,8 @@ pub struct Plan {
     pub scale: f32,
     /// Whether the first token is NaN. All of its text sees it.
     pub nan: bool,
+    /// Of a block: tokens that come in a call before the others.
+    pub offset: usize,
 }
 
 /// One token.
@@ -42,6 +45,7 @@ pub const PLAIN: Plan = Plan {
     base: 10_000.0,
     scale: 1.0,
     nan: false,
+    offset: 0,
 };
 
 impl Plan {
@@ -59,8 +63,22 @@ impl Plan {
         if self.nan {
             x[0] = f32::NAN;
         }
-        let Self { tokens, eps, base, .. } = self;
-        BlockCase { tokens, sizes, eps, base, weights, x }
+        let Self { tokens, eps, base, offset, .. } = self;
+        BlockCase { tokens, sizes, eps, base, weights, offset, x }
+    }
+
+    /// And a gradient of what it gives.
+    pub fn block_back(self, run: &Run) -> (BlockCase, Vec<f32>) {
+        let case = self.block(run);
+        let dy = Draw::new(run, case.x.len() as u64).values(case.x.len());
+        (case, dy)
+    }
+
+    /// A model, texts for it, and a gradient of their logits.
+    pub fn model_back(self, run: &Run) -> (ModelCase, Vec<f32>) {
+        let case = self.model(run);
+        let n = case.ids.len() * case.sizes.v;
+        (case, Draw::new(run, n as u64).values(n))
     }
 
     /// A model and texts for it.
@@ -140,9 +158,19 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
         rungs
             .push(Rung::new("block", aspect, move |party| matches_block(party, &plan.block(&run))));
     }
+    for (aspect, plan) in back_plans(&run) {
+        rungs.push(Rung::new("block_backward", aspect, move |party| {
+            matches_block_back(party, &plan.block_back(&run))
+        }));
+    }
     for (aspect, plan) in model_plans(&run) {
         rungs.push(Rung::new("forward", aspect, move |party| {
             matches_forward(party, &plan.model(&run))
+        }));
+    }
+    for (aspect, plan) in train_plans(&run) {
+        rungs.push(Rung::new("backward", aspect, move |party| {
+            matches_back(party, &plan.model_back(&run))
         }));
     }
     for (aspect, plan, pieces) in decode_plans(&run) {
@@ -172,6 +200,7 @@ fn mixed(mixture: Mixture) -> Plan {
         base: mixture.pick(5, &[10_000.0, 100.0, 500_000.0]),
         scale: mixture.pick(6, &[1.0, 0.125, 8.0]),
         nan: mixture.pick(7, &[false, false, true]),
+        offset: mixture.pick(8, &[0, 0, 1, 2]).min(mixture.tokens[1] - 1),
     }
 }
 
@@ -191,6 +220,8 @@ fn block_plans(run: &Run) -> Vec<(Aspect, Plan)> {
     let two = (0..MODEL.len()).map(|place| Plan { tokens: [1, 2], place, ..PLAIN });
     plans.extend(two.map(|plan| (Aspect::Rotation, plan)));
     plans.push((Aspect::Frequencies, Plan { base: 50.0, place: 3, tokens: [1, 6], ..PLAIN }));
+    plans.push((Aspect::Offset, Plan { tokens: [1, 2], offset: 1, ..PLAIN }));
+    plans.extend([1, 3, 4].map(|offset| (Aspect::Offset, Plan { offset, ..full })));
     plans.push((Aspect::Order, full));
     plans.extend([0.03, 30.0].map(|scale| (Aspect::Precision, Plan { scale, ..full })));
     plans.push((Aspect::Special, Plan { nan: true, ..full }));
@@ -198,6 +229,21 @@ fn block_plans(run: &Run) -> Vec<(Aspect, Plan)> {
     plans.extend(every_size(run, full));
     let some = mixtures(run).into_iter().step_by(3);
     plans.extend(some.map(|mixture| (Aspect::Extent, mixed(mixture))));
+    plans
+}
+
+/// Of the smallest block, because the oracle takes its gradient by differences.
+fn back_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+    let small = Plan { place: 1, ..PLAIN };
+    let mut plans = vec![(Aspect::Gradient, small)];
+    plans.push((Aspect::Gradient, Plan { tokens: [1, 3], ..small }));
+    plans.push((Aspect::Order, Plan { tokens: [2, 2], ..small }));
+    plans.push((Aspect::Eps, Plan { eps: 2.0, ..small }));
+    if run.every_size {
+        plans.extend([0, 2, 3].map(|place| (Aspect::Extent, Plan { place, ..small })));
+        plans.push((Aspect::Extent, Plan { tokens: [1, 9], ..small }));
+        plans.push((Aspect::Extent, Plan { tokens: [5, 2], ..small }));
+    }
     plans
 }
 
@@ -281,16 +327,28 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
     for temperature in [0.0, 0.5, 2.0, 8.0] {
         add(Aspect::Choice, &SampleCase { temperature, ..plain.clone() });
     }
-    for top_k in [1, 2, 3, 6, 7, 8] {
+    for top_k in [1, 2, 3, 6, 7, 8, usize::MAX] {
         add(Aspect::Choice, &SampleCase { top_k: Some(top_k), ..plain.clone() });
     }
-    for top_p in [0.1, 0.5, 0.7, 0.9, 0.99] {
+    add(Aspect::Choice, &SampleCase { temperature: 1e300, ..plain.clone() });
+    for top_p in [0.1, 0.5, 0.7, 0.9, 0.99, 1e-300] {
         add(Aspect::Choice, &SampleCase { top_p, ..plain.clone() });
     }
     // Both cuts, and a temperature before them.
     for (temperature, top_k, top_p) in [(2.0, 4, 0.8), (0.5, 3, 0.9), (4.0, 5, 0.5)] {
         let top_k = Some(top_k);
         add(Aspect::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
+    }
+    // An id whose logit is minus infinity is forbidden, wherever it stands.
+    const NONE: f32 = f32::NEG_INFINITY;
+    for logits in
+        [&[NONE, 0.0][..], &[0.0, NONE], &[NONE, NONE, -3.0, NONE, -2.0], &[1.0, NONE, 1.0]]
+    {
+        let some = SampleCase { logits: logits.to_vec(), ..plain.clone() };
+        add(Aspect::Special, &some);
+        add(Aspect::Special, &SampleCase { temperature: 0.0, ..some.clone() });
+        add(Aspect::Special, &SampleCase { top_k: Some(2), ..some.clone() });
+        add(Aspect::Special, &SampleCase { top_p: 0.75, ..some });
     }
     let far = |by: f32| plain.logits.iter().map(|x| x + by).collect();
     for by in [1024.0, -4096.0] {
@@ -306,10 +364,36 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
             add(Aspect::Special, &SampleCase { top_k: Some(2), ..case });
         }
     }
+    for temperature in [1.0, 0.7, 3.0] {
+        let case = SampleCase { temperature, ..plain.clone() };
+        cases.extend(beside_edges(&case).map(|case| (Aspect::Precision, case)));
+    }
     let mut draw = Draw::new(run, 3);
     let sizes = if run.every_size { 70 } else { 4 };
     for v in 1..=sizes {
         cases.extend((0..8).map(|_| (Aspect::Extent, drawn(&mut draw, v))));
     }
     cases
+}
+
+/// Units and `top_p` on both sides of each edge between two tokens: nearer than `f32` can tell, and further than `f64` is off.
+pub fn beside_edges(case: &SampleCase) -> impl Iterator<Item = SampleCase> + use<> {
+    const BESIDE: f64 = 2e-9;
+    let mut terms: Vec<f64> =
+        case.logits.iter().map(|&logit| (f64::from(logit) / case.temperature).exp()).collect();
+    terms.sort_by(|a, b| b.total_cmp(a));
+    let total: f64 = terms.iter().sum();
+    let (case, mut before) = (case.clone(), 0.0);
+    terms.pop();
+    terms.into_iter().flat_map(move |term| {
+        before += term;
+        [-BESIDE, BESIDE].into_iter().flat_map({
+            let (case, edge) = (case.clone(), before / total);
+            move |by| {
+                let unit = SampleCase { unit: edge + by, ..case.clone() };
+                // The last token that is kept.
+                [unit, SampleCase { top_p: edge + by, unit: 1.0 - 1e-6, ..case.clone() }]
+            }
+        })
+    })
 }

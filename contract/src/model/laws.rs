@@ -3,6 +3,7 @@
 use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::component::{Invariant, NET};
+use crate::describe::List;
 use crate::ladder::{Draw, climb};
 use crate::laws::U;
 use crate::model::bounds::{self, Near, WHY};
@@ -91,6 +92,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         check: |party, run| climb(party, run, "block"),
     },
     Invariant {
+        id: "model/block-gradient",
+        sentence: "All of a block is on the tape: the gradients of its tokens and of each weight are what the chain rule gives.",
+        formula: "dx = Σ dy · ∂y/∂x,  dW = Σ dy · ∂y/∂W",
+        chapter: "model#block",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "block_backward"),
+    },
+    Invariant {
         id: "model/idle-block",
         sentence: "A block that adds nothing may stand anywhere among the others.",
         formula: "logits(…, idle, …) = logits(…, …), bit for bit",
@@ -132,14 +143,25 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         check: |party, run| climb(party, run, "forward"),
     },
     Invariant {
+        id: "model/gradient",
+        sentence: "All of a model is on the tape: the gradient of each weight is what the chain rule gives, from the table to \
+                   the output.",
+        formula: "dW = Σ dlogits · ∂logits/∂W",
+        chapter: "model#whole",
+        aspect: Aspect::Gradient,
+        weight: 2,
+        stays: Some(NET),
+        check: |party, run| climb(party, run, "backward"),
+    },
+    Invariant {
         id: "model/unknown-id",
-        sentence: "An id that the table does not have is refused, by all that read ids.",
+        sentence: "An id that the table does not have is refused.",
         formula: "id ≥ v  ⇒  refused",
         chapter: "model#whole",
         aspect: Aspect::Refusal,
         weight: 1,
-        stays: None,
-        check: unknown_id,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "forward", |case| party.forward(case)),
     },
     Invariant {
         id: "model/pieces",
@@ -160,6 +182,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 2,
         stays: Some(NET),
         check: |party, run| climb(party, run, "decode"),
+    },
+    Invariant {
+        id: "model/unknown-id-in-a-piece",
+        sentence: "An id that the table does not have is refused, in whichever piece it comes.",
+        formula: "id ≥ v  ⇒  refused",
+        chapter: "model#decoding",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "decode", |case| party.decode(case, &[2, 3])),
     },
     Invariant {
         id: "model/full-cache-refused",
@@ -184,12 +216,12 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
     },
     Invariant {
         id: "model/temperature-divides",
-        sentence: "A temperature divides the logits: twice of both changes no choice.",
-        formula: "sample(2·x; 2·T) = sample(x; T)",
+        sentence: "A temperature divides the logits: the same power of 2 in both changes no choice, however small or large it is.",
+        formula: "sample(2ⁿ·x; 2ⁿ·T) = sample(x; T)",
         chapter: "model#sampling",
         aspect: Aspect::Choice,
         weight: 1,
-        stays: Some("It compares the sampler with itself."),
+        stays: None,
         check: temperature_divides,
     },
     Invariant {
@@ -242,6 +274,16 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         weight: 1,
         stays: None,
         check: sample_refuses,
+    },
+    Invariant {
+        id: "model/unknown-id-in-training",
+        sentence: "A text with an id that the table does not have is refused: nothing is learned from it.",
+        formula: "id ≥ v  ⇒  refused",
+        chapter: "model#learning",
+        aspect: Aspect::Refusal,
+        weight: 1,
+        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
+        check: |party, run| unknown_id(run, "train", |case| party.train(case, 1.0)),
     },
     Invariant {
         id: "model/loss-of-equal-logits",
@@ -337,11 +379,27 @@ pub(super) fn matches_block(party: &Model, case: &BlockCase) -> Step {
     near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|breach| breach.on(case))
 }
 
+/// The gradients of a block must be those of the chain rule.
+pub(super) fn matches_block_back(party: &Model, (case, dy): &(BlockCase, Vec<f32>)) -> Step {
+    let (expected, call) = (bounds::of_block_back(case, dy), "block_backward");
+    answer(call, || party.block_backward(case, dy))
+        .and_then(|got| near(call, &[expected.len()], &got, &expected))
+        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
+}
+
 /// The logits must be what the loops give.
 pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
     let y = forward(party, case)?;
     near("forward", &shape_of_logits(case), &y, &bounds::of_logits(case))
         .map_err(|breach| breach.on(case))
+}
+
+/// The gradients of all weights must be those of the chain rule.
+pub(super) fn matches_back(party: &Model, (case, dy): &(ModelCase, Vec<f32>)) -> Step {
+    let expected = bounds::of_backward(case, dy);
+    answer("backward", || party.backward(case, dy))
+        .and_then(|got| near("backward", &[expected.len()], &got, &expected))
+        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be those of the whole text, in any pieces.
@@ -356,11 +414,12 @@ pub(super) fn matches_decode(party: &Model, case: &ModelCase, pieces: &[usize]) 
 pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
     let right = |case: &SampleCase| Oracle.sampled(case);
     let expected = right(case);
-    // A thousand times the roundings of f32: nearer to an edge than that, either side is right.
-    let nudge = 1e-4;
+    // A thousand times the roundings of f64: nearer to an edge than that, either side is right.
+    let nudge = 1e-12;
     let moved = [-nudge, nudge].into_iter().flat_map(|by| {
         let unit = (case.unit + by).clamp(0.0, 1.0 - nudge);
-        let top_p = if case.top_p < 1.0 { case.top_p + by } else { 1.0 };
+        let inside = (nudge..1.0).contains(&case.top_p);
+        let top_p = if inside { case.top_p + by } else { case.top_p };
         [SampleCase { unit, ..case.clone() }, SampleCase { top_p, ..case.clone() }]
     });
     if moved.map(|case| right(&case)).any(|other| other != expected) {
@@ -379,11 +438,12 @@ fn is_drawn(party: &Model, case: &SampleCase, expected: usize) -> Step {
 /// The loss must be that of the loops, and each weight must have made the step that they make.
 pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
     let trained = train(party, case, rate)?;
-    let (loss, gradient) = bounds::of_training(case);
-    near("train", &[1], &[trained.loss], &[loss]).map_err(|breach| breach.on(case))?;
+    let truth = bounds::of_training(case);
+    let (loss, gradient) = &*truth;
+    near("train", &[1], &[trained.loss], &[*loss]).map_err(|breach| breach.on(case))?;
     let rate = f64::from(rate);
     let before: Vec<f64> = case.weights().into_iter().flatten().map(|&w| f64::from(w)).collect();
-    let stepped = before.iter().zip(&gradient).map(|(w, gradient)| {
+    let stepped = before.iter().zip(gradient).map(|(w, gradient)| {
         let value = w - rate * gradient.value;
         let off = rate * (gradient.off + 2.0 * U * gradient.value.abs());
         Near { value, off: off + U * (w.abs() + value.abs()) }
@@ -600,15 +660,11 @@ fn tied(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn unknown_id(party: &Model, run: &Run) -> Verdict {
+fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) -> Verdict {
     for mut case in models(run) {
         for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
             let before = std::mem::replace(&mut case.ids[at], id);
-            let rule = "an id that is not below v";
-            refusal("forward", rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
-            refusal("decode", rule, || party.decode(&case, &[2, 3]))
-                .map_err(|breach| breach.on(&case))?;
-            refusal("train", rule, || party.train(&case, 1.0))
+            refusal(call, "an id that is not below v", || ask(&case))
                 .map_err(|breach| breach.on(&case))?;
             case.ids[at] = before;
         }
@@ -687,10 +743,13 @@ fn temperature_divides(party: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
         let case = super::ladder::drawn(&mut draw, 8);
-        let logits = case.logits.iter().map(|x| 2.0 * x).collect();
-        let twice = SampleCase { logits, temperature: 2.0 * case.temperature, ..case.clone() };
         let expected = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
-        is_drawn(party, &twice, expected)?;
+        for exponent in [1, -60, 60] {
+            let times = 2f32.powi(exponent);
+            let logits = case.logits.iter().map(|x| times * x).collect();
+            let temperature = f64::from(times) * case.temperature;
+            is_drawn(party, &SampleCase { logits, temperature, ..case.clone() }, expected)?;
+        }
     }
     Ok(None)
 }
@@ -780,6 +839,7 @@ fn sample_refuses(party: &Model, _: &Run) -> Verdict {
         bad
     };
     let bad = [
+        ("some logit", with(&|case| case.logits.clear())),
         ("logits without NaN", with(&|case| case.logits[2] = f32::NAN)),
         ("logits below infinity", with(&|case| case.logits[1] = f32::INFINITY)),
         ("a logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),

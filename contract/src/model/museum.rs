@@ -254,6 +254,20 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         }),
     },
     Bug {
+        id: "model/attention-off-the-tape",
+        misconception: "computes attention outside of the tape: the weights before it get no gradient",
+        story: "The norm was given the tokens without their tape, and what attention made of them was added to those that had \
+                it. The network and W_o learn, so the loss falls.",
+        source: None,
+        named_by: "model/block-gradient",
+        party: bug!(AttentionOffTheTape {
+            fn block_reaches(&self, tensor: usize) -> bool {
+                // The first norm, q, k and v.
+                !(1..5).contains(&tensor)
+            }
+        }),
+    },
+    Bug {
         id: "model/no-last-norm",
         misconception: "leaves out the norm behind the last block",
         story: "The blocks begin with a norm each, so another one at the end seems to be one too many.",
@@ -645,6 +659,68 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         }),
     },
     Bug {
+        id: "model/temperature-floored",
+        misconception: "takes a temperature below 10⁻⁶ for 10⁻⁶",
+        story: "So that nothing is divided by nearly 0. Logits that are as small as their temperature are all alike then.",
+        source: None,
+        named_by: "model/temperature-divides",
+        party: bug!(TemperatureFloored {
+            fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
+                Oracle.tempered(logits, temperature.max(1e-6))
+            }
+        }),
+    },
+    Bug {
+        id: "model/sampled-in-f32",
+        misconception: "computes in f32: a unit near an edge draws the neighbour",
+        story: "Logits are f32, so the rest was, too. Two machines that add up in another order then write different texts from \
+                one seed.",
+        source: None,
+        named_by: "model/sample-f64-loops",
+        party: bug!(SampledInF32 {
+            fn drawn(&self, p: &[f64], unit: f64) -> usize {
+                let mut sum = 0.0f32;
+                let sums: Vec<f32> = p.iter().map(|p| { sum += *p as f32; sum }).collect();
+                let at = unit as f32 * sum;
+                sums.iter().position(|sum| *sum > at).unwrap_or(p.len() - 1)
+            }
+        }),
+    },
+    Bug {
+        id: "model/top-p-in-f32",
+        misconception: "adds up to top_p in f32: one token more or fewer is kept",
+        story: "The cut was made before the draw, where nobody thought of digits.",
+        source: None,
+        named_by: "model/sample-f64-loops",
+        party: bug!(TopPInF32 {
+            fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
+                let mut before = 0.0f32;
+                let kept = p.iter().take_while(|p| {
+                    let kept = before < top_p as f32;
+                    before += **p as f32;
+                    kept
+                });
+                kept.count()
+            }
+        }),
+    },
+    Bug {
+        id: "model/forbidden-refused",
+        misconception: "refuses logits whose first one is minus infinity",
+        story: "The largest logit was looked for from the first one on, and what was found first was checked. Minus infinity \
+                forbids an id, and any id may be forbidden.",
+        source: None,
+        named_by: "model/sample-f64-loops",
+        party: bug!(ForbiddenRefused {
+            fn checked(&self, case: &SampleCase) -> Reply<()> {
+                if case.logits.first() == Some(&f32::NEG_INFINITY) {
+                    return Err(Refusal::new("a logit must be a number"));
+                }
+                Oracle.checked(case)
+            }
+        }),
+    },
+    Bug {
         id: "model/full-cache-taken",
         misconception: "takes pieces for which the caches have no room",
         story: "The cache was made for the prompt, and grows with what is written, until the memory is full.",
@@ -791,9 +867,9 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         misconception: "does not train the table",
         story: "The lookup was made outside the tape: rows were copied, and nothing came back to them.",
         source: None,
-        named_by: "model/step-f64-loops",
+        named_by: "model/gradient",
         party: bug!(TableNotTrained {
-            fn is_trained(&self, _: &ModelCase, tensor: usize) -> bool {
+            fn reaches(&self, _: &ModelCase, tensor: usize) -> bool {
                 tensor > 0
             }
         }),

@@ -5,13 +5,14 @@ use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::model::ladder::{PLAIN, Plan, drawn, model, pieces};
 use crate::model::party::*;
-use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
+use crate::mutants::asked::{FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::run::Run;
 
 type Model = dyn Llama;
 
-const CALLS: [&str; 5] = ["block", "forward", "decode", "sample", "train"];
+const CALLS: [&str; 7] =
+    ["block", "block_backward", "forward", "backward", "decode", "sample", "train"];
 
 /// What their conditions are about.
 pub const AXES: Axes = Axes {
@@ -27,9 +28,14 @@ pub const AXES: Axes = Axes {
             ways: &[Way::Words, Way::AfterRefusal],
             why: "the words are those of the part that refuses, and nothing is kept between calls",
         },
-        NotAsked { calls: &["block"], ways: &[Way::Refusal], why: "a block refuses nothing" },
         NotAsked {
-            calls: &["forward", "decode", "train"],
+            calls: &["block", "block_backward"],
+            ways: &[Way::Refusal],
+            why: "a block refuses nothing",
+        },
+        NotAsked { calls: &["backward"], ways: &[Way::Refusal], why: FORWARD_REFUSES },
+        NotAsked {
+            calls: &["block_backward", "forward", "backward", "decode", "train"],
             ways: &[Way::Special],
             why: "a weight that is no number is no model; the block is asked about such tokens",
         },
@@ -57,10 +63,25 @@ impl Llama for Mixed<Model> {
         turn.values(&axes, || self.right.block(case), || self.wrong.block(case))
     }
 
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let call = Call::of("block_backward", axes(case.tokens, ("h", case.sizes.h)));
+        let n = case.tensors().into_iter().map(Vec::len).sum();
+        let ask = |party: &Model| party.block_backward(case, dy);
+        let turn = self.mixer.turn(&call.with(dy));
+        turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case, 1));
         let axes = axes(case.tokens, ("v", case.sizes.v));
         turn.values(&axes, || self.right.forward(case), || self.wrong.forward(case))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let turn = self.mixer.turn(&call("backward", case, 1).with(dy));
+        let n: usize = case.weights().iter().map(|tensor| tensor.len()).sum();
+        let ask = |party: &Model| party.backward(case, dy);
+        turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
@@ -105,9 +126,11 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
         base: [10_000.0, 100.0][one(2)],
         scale: [1.0, 4.0, 0.25][one(3)],
         nan: one(5) == 0,
+        offset: 0,
     };
     let seed = draw.bits();
     let mut block = plan.block(&Run { seed, ..Run::default() });
+    block.offset = draw.below(plan.tokens[1]);
     if draw.below(8) == 0 {
         block.x[0] = [0.0, 1e-40][draw.below(2)];
     }
@@ -119,6 +142,7 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
     // A gradient by differences is dear: one question in twenty asks for it.
     let train = draw.below(20) == 0;
     let text = model(&mut draw, small);
+    let (small, dy) = small.block_back(&Run { seed, ..Run::default() });
     let mut probes = vec![
         Probe::ask("block", || Ok(widen(&party.block(&block)?))),
         Probe::ask("forward", || Ok(widen(&party.forward(&case)?))),
@@ -130,6 +154,10 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
             let Trained { loss, weights } = party.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
+        probes
+            .push(Probe::ask("block_backward", || Ok(widen(&party.block_backward(&small, &dy)?))));
+        let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
+        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
     }
     probes
 }

@@ -72,8 +72,23 @@ pub struct BlockCase {
     pub base: f64,
     /// The weights.
     pub weights: BlockWeights,
+    /// Tokens of each text that come before the others, in a call of their own: the block finds their keys and values before
+    /// those of the others. 0 is one call.
+    pub offset: usize,
     /// `[b, s, h]`.
     pub x: Vec<f32>,
+}
+
+impl BlockCase {
+    /// What a gradient is asked for: `x`, then each weight in its order.
+    pub fn tensors(&self) -> Vec<&Vec<f32>> {
+        std::iter::once(&self.x).chain(self.weights.tensors()).collect()
+    }
+
+    /// The same, to be changed.
+    pub fn tensors_mut(&mut self) -> Vec<&mut Vec<f32>> {
+        std::iter::once(&mut self.x).chain(self.weights.tensors_mut()).collect()
+    }
 }
 
 /// A model, and a text for it.
@@ -145,8 +160,15 @@ pub trait Llama {
     /// A pre-norm block: from tokens `[b, s, h]` to tokens `[b, s, h]`.
     fn block(&self, case: &BlockCase) -> Reply<Vec<f32>>;
 
+    /// The gradients of [`BlockCase::tensors`], one after the other, when `dy`, `[b, s, h]`, is that of a block's answer in one
+    /// call.
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>>;
+
     /// The logits `[b, s, v]` of texts.
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>>;
+
+    /// The gradients of [`ModelCase::weights`], one after the other, when `dy`, `[b, s, v]`, is that of the logits.
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>>;
 
     /// The same logits, when the texts come in pieces of these lengths, with keys and values kept in between. Refused, if the
     /// caches have no room for a piece.
@@ -171,8 +193,11 @@ impl Display for Sizes {
 
 impl Display for BlockCase {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { tokens: [b, s], sizes, eps, base, weights, x } = self;
+        let Self { tokens: [b, s], sizes, eps, base, weights, offset, x } = self;
         writeln!(f, "x [{b}, {s}, {}], {sizes}, eps {eps:e}, base {base}", sizes.h)?;
+        if *offset > 0 {
+            writeln!(f, "the first {offset} tokens in a call of their own, the others from offset {offset} on")?;
+        }
         writeln!(f, "x = {}", List(x))?;
         write!(f, "first norm's gamma = {}", List(&weights.input_norm))?;
         write!(f, "\nsecond norm's gamma = {}", List(&weights.post_norm))

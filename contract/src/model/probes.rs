@@ -24,7 +24,15 @@ pub fn probes(party: &dyn Llama) -> Vec<Probe> {
         let short = ModelCase { positions: s - 1, ..model };
         probes.push(Probe::ask("decode", || Ok(widen(&party.decode(&short, &[s])?))));
     }
+    for offset in [1, 3] {
+        let block = Plan { tokens: [1, 5], offset, ..PLAIN }.block(&run);
+        probes.push(Probe::ask("block", || Ok(widen(&party.block(&block)?))));
+    }
     // A gradient by differences is dear: one step, and losses without a step.
+    let (block, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.block_back(&run);
+    probes.push(Probe::ask("block_backward", || Ok(widen(&party.block_backward(&block, &dy)?))));
+    let (model, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.model_back(&run);
+    probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&model, &dy)?))));
     for (tokens, rate) in [([1, 3], 1.0), ([2, 4], 0.0), ([3, 2], 0.0)] {
         let model = Plan { tokens, place: 1, eps: 0.1, ..PLAIN }.model(&run);
         probes.push(Probe::ask("train", || {
@@ -76,6 +84,12 @@ fn samples(draw: &mut Draw) -> Vec<SampleCase> {
         [none, nan, diverged]
     };
     cases.extend(bad(0.0).into_iter().chain(bad(1.0)));
-    cases.extend([plain, large, equal, cut, many, nearly_cold]);
+    const NONE: f32 = f32::NEG_INFINITY;
+    let forbidden = SampleCase { logits: vec![NONE, 0.0, NONE, 0.5], ..equal.clone() };
+    let small = SampleCase { logits: vec![1e-9, 0.0, 2e-9], temperature: 1e-9, ..equal.clone() };
+    let edges =
+        SampleCase { logits: vec![0.5, 2.0, -1.0, 1.25], temperature: 0.7, ..equal.clone() };
+    cases.extend(super::ladder::beside_edges(&edges));
+    cases.extend([plain, large, equal, cut, many, nearly_cold, forbidden, small]);
     cases
 }

@@ -219,15 +219,29 @@ impl Llama for InF32 {
         let texts = case.x.chunks(case.tokens[1] * h).flat_map(|text| {
             let mut x: Rows = text.chunks(h).map(<[f32]>::to_vec).collect();
             let on = (case.sizes, case.eps, case.base);
-            InF32::block(self, on, &weights, &mut x, &mut Kept::default());
-            x.into_iter().flatten().collect::<Vec<_>>()
+            let (mut kept, mut others) = (Kept::default(), x.split_off(case.offset));
+            for part in [&mut x, &mut others] {
+                InF32::block(self, on, &weights, part, &mut kept);
+            }
+            x.into_iter().chain(others).flatten().collect::<Vec<_>>()
         });
         Ok(texts.collect())
+    }
+
+    /// By the chain rule, and not by differences.
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        Ok(bounds::of_block_back(case, dy).iter().map(|near| near.value as f32).collect())
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
         known(case)?;
         Ok(self.logits(&self.folded(case), &[case.tokens[1]]))
+    }
+
+    /// By the chain rule, and not by differences.
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        known(case)?;
+        Ok(bounds::of_backward(case, dy).iter().map(|near| near.value as f32).collect())
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
@@ -240,7 +254,8 @@ impl Llama for InF32 {
 
     fn sample(&self, case: &SampleCase) -> Reply<usize> {
         Oracle.checked(case)?;
-        let mut tokens: Vec<(usize, f32)> = case.logits.iter().copied().enumerate().collect();
+        let wide = case.logits.iter().map(|&logit| f64::from(logit));
+        let mut tokens: Vec<(usize, f64)> = wide.enumerate().collect();
         tokens.sort_by(|a, b| b.1.total_cmp(&a.1)); // stable: the first of equals stays before
         if case.temperature == 0.0 {
             return Ok(tokens[0].0);
@@ -248,17 +263,17 @@ impl Llama for InF32 {
         tokens.truncate(case.top_k.unwrap_or(usize::MAX));
         let first = tokens[0].1;
         let mut sum = 0.0;
-        let cumulated: Vec<f32> = tokens
+        let cumulated: Vec<f64> = tokens
             .iter()
             .map(|(_, logit)| {
-                sum += ((logit - first) / case.temperature as f32).exp();
+                sum += ((logit - first) / case.temperature).exp();
                 sum
             })
             .collect();
-        let enough = case.top_p as f32 * sum;
+        let enough = case.top_p * sum;
         let kept = 1 + cumulated.iter().take_while(|sum| **sum < enough).count();
         let kept = kept.min(tokens.len());
-        let at = case.unit as f32 * cumulated[kept - 1];
+        let at = case.unit * cumulated[kept - 1];
         let place = cumulated[..kept].iter().position(|sum| *sum > at).unwrap_or(kept - 1);
         Ok(tokens[place].0)
     }
@@ -266,9 +281,10 @@ impl Llama for InF32 {
     /// By the chain rule, and not by differences.
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
         known(case)?;
-        let (loss, gradient) = bounds::of_training(case);
+        let truth = bounds::of_training(case);
+        let (loss, gradient) = &*truth;
         let weights = case.weights().into_iter().flatten();
-        let step = |(w, gradient): (&f32, bounds::Near)| w - rate * gradient.value as f32;
+        let step = |(w, gradient): (&f32, &bounds::Near)| w - rate * gradient.value as f32;
         Ok(Trained { loss: loss.value as f32, weights: weights.zip(gradient).map(step).collect() })
     }
 }

@@ -181,6 +181,7 @@ calls! {
     }
     attention: GroupedQueryAttention {
         repeat(val shape: [usize; 4], val times: usize, list x: f32) -> Vec<f32>;
+        repeat_backward(val manner: Manner, val shape: [usize; 4], val times: usize, list dy: f32) -> Vec<f32>;
         mask(val s: usize, val p: usize) -> Vec<bool>;
         forward(by case: AttendCase) -> Vec<f32>;
         backward(by case: AttendCase, list dy: f32) -> AttendGrads;
@@ -208,7 +209,9 @@ calls! {
     }
     model: Llama {
         block(by case: BlockCase) -> Vec<f32>;
+        block_backward(by case: BlockCase, list dy: f32) -> Vec<f32>;
         forward(by case: ModelCase) -> Vec<f32>;
+        backward(by case: ModelCase, list dy: f32) -> Vec<f32>;
         decode(by case: ModelCase, list pieces: usize) -> Vec<f32>;
         sample(by case: SampleCase) -> usize;
         train(by case: ModelCase, val rate: f32) -> Trained;

@@ -58,8 +58,6 @@ const NO_BUGS: &[(&str, &str)] = &[
         "a fused kernel does the same: it is among the contract's own variants",
     ),
     ("layernorm/backward-dgamma-expanded", "its roundings stay within what right code may lose"),
-    ("model/sample-in-f32", "right code may draw in f32, as PyTorch does"),
-    ("biases/t5-backward-sums-in-f32", "right code may add up in f32, as PyTorch does"),
     ("frequencies/turn-angles-in-f32", ANGLES_IN_F32),
     ("frequencies/turn-coarse-circle", ANGLES_IN_F32),
     (
@@ -75,6 +73,12 @@ const NO_BUGS: &[(&str, &str)] = &[
         "blocks have at least one element, and the text says so",
     ),
 ];
+
+/// Code that its author held for right and that is refused since a text says more, and what it says.
+const NO_VARIANTS: &[(&str, &str)] = &[(
+    "attention/attend-bias-and-late-division",
+    "minus infinity takes the place of a score that is not seen: added to one that is NaN it leaves NaN",
+)];
 
 /// Cheats that pass, and why nobody need be refused for them.
 const NO_CHEATS: &[(&str, &str)] = &[
@@ -208,8 +212,9 @@ fn unseen_bugs_are_caught() {
 #[test]
 fn unseen_variants_are_accepted() {
     let scratch = Scratch::with_solutions();
+    let is_none = |case: &Case| NO_VARIANTS.iter().any(|(id, _)| *id == case.id);
     let mut refused = Vec::new();
-    for (set, case) in cases("variants") {
+    for (set, case) in cases("variants").into_iter().filter(|(_, case)| !is_none(case)) {
         let red = red(&scratch, &case);
         if !red.is_empty() {
             refused.push(format!("{set}: {} in {red:?}", case.id));

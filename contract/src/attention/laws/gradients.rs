@@ -261,7 +261,7 @@ pub(super) fn softmax_gradient_f64_loops(party: &Attention, run: &Run) -> Verdic
 pub(in crate::attention) struct Rows {
     pub shape: [usize; 4],
     pub manner: Manner,
-    /// Whether one `dy` is NaN.
+    /// Whether one `dy` is NaN, and the last `y`.
     pub nan: bool,
 }
 
@@ -272,6 +272,7 @@ pub(in crate::attention) fn matches_softmax_back(party: &Attention, rows: Rows, 
     let [mut y, mut dy] = [draw.values(total), draw.values(total)];
     if nan {
         dy[total / 2] = f32::NAN;
+        y[total - 1] = f32::NAN;
     }
     if manner == Manner::Broadcast {
         let row = total / shape[0];

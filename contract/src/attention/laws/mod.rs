@@ -9,7 +9,7 @@ pub(super) use cache::{Pieces, keeps_special, matches_pieces};
 pub(super) use gradients::{
     Asked, Rows, matches_dk, matches_dq, matches_dv, matches_softmax_back, matches_y,
 };
-pub(super) use values::{matches_mask, matches_repeat};
+pub(super) use values::{matches_mask, matches_repeat, matches_repeat_back};
 
 use crate::aspect::Aspect;
 use crate::attention::party::*;
@@ -47,6 +47,9 @@ laws! {
     "repeat-any-size", "groups", Order, 1, values::repeat_any_size, Some(NET);
         "Heads of any number and size are repeated in that order.";
         "repeat(x, n)[j] = x[j / n]";
+    "repeat-gradient", "groups", Gradient, 1, values::repeat_gradient, Some(NET);
+        "The gradient of a head is the sum over its copies.";
+        "dx[j] = Σ dy[i] over the copies i of j";
     "mask-triangle", "mask", Mask, 1, values::mask_triangle,
         Some("The mask that is known by heart.");
         "With nothing in the cache, row t of the mask sees columns 0 to t: a triangle with its diagonal.";
@@ -63,8 +66,8 @@ laws! {
         "Any number of new tokens after any number in the cache has this mask.";
         "mask[t][j] = 1 where j ≤ p + t";
     "first-token", "definition", Statistics, 1, values::first_token,
-        Some("The answer is known without a computation.");
-        "The first token of a text sees itself alone, so it gets its own value, bit for bit.";
+        None;
+        "The first token of a text sees itself alone, so it gets its own value, bit for bit, however low its score is.";
         "p = 0  ⇒  y₀ = v₀";
     "equal-scores", "definition", Statistics, 2, values::equal_scores,
         Some("It needs no exponential: the answer is a plain mean.");
@@ -75,16 +78,20 @@ laws! {
         "Scores are divided by the root of the head size: a product of √hd · ln 3 weighs three times as much as one of 0.";
         "q·k₀ = √hd · ln 3,  q·k₁ = 0  ⇒  weights 3/4 and 1/4";
     "causal", "mask", Mask, 3, values::causal,
-        None;
+        Some("A law without an oracle: it compares attention with itself, at each position.");
         "Other keys and values at a position change no row before it, not by a bit, and every row from it on.";
         "k′, v′ differ at j  ⇒  y_t unchanged for p + t < j";
+    "unseen-keys", "mask", Mask, 2, values::unseen_keys,
+        None;
+        "A key that a row does not see has no part in it, whatever it holds, also NaN and infinities.";
+        "k_j = NaN or ±∞  ⇒  y_t unchanged for p + t < j";
     "key-shift", "softmax", Statistics, 2, values::key_shift,
         Some("What a softmax knows of its scores: their differences. It needs no oracle.");
         "One vector added to all keys changes nothing: all scores of a query grow by one number.";
         "y(q, k + c, v) = y(q, k, v)";
     "large-scores", "softmax", Precision, 2, values::large_scores,
         None;
-        "Scores of hundreds and thousands, of either sign, give numbers, because the largest is subtracted first.";
+        "Scores of hundreds up to a million, of either sign, give numbers, because the largest is subtracted first.";
         "softmax(x) = softmax(x − max x)";
     "weights-sum-to-one", "softmax", Statistics, 2, values::weights_sum_to_one,
         Some("It looks at the weights alone, without an oracle.");

@@ -2,10 +2,11 @@
 
 use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
+use crate::aspect::Aspect;
 use crate::attention::party::*;
 use crate::breach::*;
 use crate::describe::List;
-use crate::ladder::climb;
+use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
 use crate::run::Run;
 
@@ -57,6 +58,40 @@ pub(in crate::attention) fn matches_repeat(
             same_values("repeat", &[b, t, nkv * times, hd], &got, &expected, why)
         })
         .map_err(|breach| breach.on(input.trim_start()))
+}
+
+pub(super) fn repeat_gradient(party: &Attention, run: &Run) -> Verdict {
+    climb(party, run, "repeat_backward")
+}
+
+/// What the gradient of repeated heads must be. One `dy` may be NaN: only its own head has it.
+pub(in crate::attention) fn matches_repeat_back(
+    party: &Attention,
+    shape: [usize; 4],
+    times: usize,
+    (manner, nan): (Manner, bool),
+) -> Step {
+    let [b, t, nkv, hd] = shape;
+    let n = b * t * nkv * hd;
+    let mut dy = Draw::new(&Run::default(), (n * 3 + times) as u64).values(n * times);
+    if nan {
+        dy[n * times / 2] = f32::NAN;
+    }
+    let (mut expected, mut size) = (vec![0.0; n], vec![0.0; n]);
+    for (i, dy) in dy.iter().enumerate() {
+        let at = i / (times * hd) * hd + i % hd;
+        expected[at] += f64::from(*dy);
+        size[at] += f64::from(dy.abs());
+    }
+    let why = "the sum over the copies of a head; n·2⁻²⁴ of Σ|dy| for n copies";
+    let input = || {
+        let (words, dy) = (manner.words(), List(&dy));
+        format!("{words}\nx {shape:?}, {times} times, dy = {dy}")
+    };
+    let call = "repeat_backward";
+    answer(call, || party.repeat_backward(manner, shape, times, &dy))
+        .and_then(|dx| within(call, &shape, &dx, &expected, |i| times as f64 * U * size[i], why))
+        .map_err(|breach| breach.on(input().trim_start()))
 }
 
 // --- mask -----------------------------------------------------------------------------------
@@ -142,6 +177,17 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         same_values("forward", &[2, 1, nh, 4], &got, &expected, why)
             .map_err(|breach| breach.on(&case))?;
     }
+    // Its score is below any number that is taken for minus infinity, and those of later keys are not.
+    for scale in [1e4, 1e12] {
+        let mut case = case_of(sizes([1, 3, 3], (1, 1), 4), 1);
+        let low: Vec<f32> = case.k[..4].iter().map(|k| -scale * k).collect();
+        case.q[..4].copy_from_slice(&low);
+        let y = forward(party, &case)?;
+        let why =
+            "its own value, and nothing of what it does not see: its one score is far below 0";
+        same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
+            .map_err(|breach| breach.on(&case).about(Aspect::Mask))?;
+    }
     Ok(None)
 }
 
@@ -222,6 +268,27 @@ pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+pub(super) fn unseen_keys(party: &Attention, _: &Run) -> Verdict {
+    for [s, t] in [[4, 4], [3, 5]] {
+        let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
+        let (y, one) = (forward(party, &case)?, 2 * 3);
+        for at in t - s + 1..t {
+            for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut changed = case.clone();
+                // One element of each head, so that a score is infinite and not always NaN.
+                changed.k[at * one..][..one].iter_mut().step_by(3).for_each(|k| *k = value);
+                let again = forward(party, &changed)?;
+                let before = (at - (t - s)) * 12;
+                let shape = [1, before / 12, 4, 3];
+                let why = format!("the key at {at} holds {value}, and these rows come before it");
+                same_values("forward", &shape, &again[..before], &y[..before], &why)
+                    .map_err(|breach| breach.on(&changed))?;
+            }
+        }
+    }
+    Ok(None)
+}
+
 pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
     let mut case = case_of(sizes([1, 3, 4], (4, 2), 4), 4);
     case.k.iter_mut().for_each(|k| *k = (*k * 8.0).round() / 8.0); // so that a shift is exact
@@ -240,7 +307,7 @@ pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
 }
 
 pub(super) fn large_scores(party: &Attention, _: &Run) -> Verdict {
-    for score in [200.0, 3000.0, -200.0, -3000.0f32] {
+    for score in [200.0, 3000.0, 1e5, 1e6, -200.0, -3000.0, -1e5, -1e6f32] {
         // A key whose score is 150 lower, and two equal ones. hd is 4, so a score is half of the product.
         let key = |first: f32| [first, 0.0, 0.0, 0.0];
         let case = AttendCase {
@@ -373,6 +440,7 @@ pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {
     for (sizes, rule) in [
         (sizes([1, 2, 2], (4, 3), 2), "3 key heads for 4 query heads"),
         (sizes([1, 2, 2], (2, 4), 2), "more key heads than query heads"),
+        (sizes([1, 2, 2], (4, 0), 2), "no key head at all"),
         (
             sizes([2, 3, 2], (2, 1), 2),
             "more queries than keys: each query is a position of its own",

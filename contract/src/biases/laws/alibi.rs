@@ -1,6 +1,6 @@
 //! ALiBi: the slopes of the heads, and the weights.
 
-use super::{Biases, of_length, sees_the_past};
+use super::{ANYTHING, Biases, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
@@ -175,6 +175,12 @@ pub(super) fn alibi_no_future(party: &Biases, run: &Run) -> Verdict {
         let case = alibi_text(shape, run);
         let w = alibi(party, &case)?;
         sees_the_past("alibi", &w, shape[0], shape[1]).map_err(|breach| breach.on(&case))?;
+        for value in ANYTHING {
+            let ([s, t, nh, hd], mut changed) = (shape, case.clone());
+            changed.k[(t - 1) * nh * hd..].fill(value);
+            unmoved("alibi", &w, &alibi(party, &changed)?, [s, t])
+                .map_err(|breach| breach.on(&changed))?;
+        }
     }
     Ok(None)
 }

@@ -7,7 +7,9 @@ mod transformer_xl;
 
 pub(super) use alibi::{alibi_text, matches_alibi, matches_slopes};
 pub(super) use kerple::{matches_dr, matches_kerple};
-pub(super) use t5::{RULES, matches_bucket, matches_dtable, matches_t5, published};
+pub(super) use t5::{
+    RULES, beside_edges, large_among_ones, matches_bucket, matches_dtable, matches_t5, published,
+};
 pub(super) use transformer_xl::{matches_xl, xl_text};
 
 use crate::aspect::Aspect;
@@ -107,7 +109,8 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     },
     Invariant {
         id: "biases/alibi-no-future",
-        sentence: "A key behind its query has the weight 0, exactly, and the weights of a query add up to 1.",
+        sentence: "A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of \
+                   a query add up to 1.",
         formula: "n > m  ⇒  w = 0,  Σ w = 1",
         chapter: "biases#alibi",
         aspect: Aspect::Mask,
@@ -165,6 +168,17 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         weight: 1,
         stays: Some("What tells one direction from two."),
         check: bucket_of_later_keys,
+    },
+    Invariant {
+        id: "biases/bucket-last-digit",
+        sentence: "What is a whole number but for its last digits in f64 is that number, and what is only near one is not: a \
+                   bucket begins where it should.",
+        formula: "j = e·rᵇ, longest = e·rᵃ  ⇒  bucket(j) = e + (n − e)·b/a, if that is a whole number",
+        chapter: "biases#buckets",
+        aspect: Aspect::Precision,
+        weight: 2,
+        stays: None,
+        check: bucket_last_digit,
     },
     Invariant {
         id: "biases/bucket-any",
@@ -249,6 +263,16 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
             "A law without an oracle: the bias is linear in its table, so differences are exact.",
         ),
         check: t5_gradient_differences,
+    },
+    Invariant {
+        id: "biases/t5-gradient-in-f64",
+        sentence: "The sums are made in f64: between a large number and its opposite, nothing is lost.",
+        formula: "dy = …, 1, 2²⁸, 1, …, 1, −2²⁸, 1, …  ⇒  dtable = number of ones",
+        chapter: "biases#t5-gradient",
+        aspect: Aspect::Precision,
+        weight: 1,
+        stays: None,
+        check: t5_gradient_in_f64,
     },
     Invariant {
         id: "biases/t5-gradient-any",
@@ -386,7 +410,8 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     },
     Invariant {
         id: "biases/xl-no-future",
-        sentence: "A key behind its query has the weight 0, exactly, and the weights of a query add up to 1.",
+        sentence: "A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of \
+                   a query add up to 1.",
         formula: "n > m  ⇒  w = 0,  Σ w = 1",
         chapter: "biases#transformer-xl",
         aspect: Aspect::Mask,
@@ -414,6 +439,19 @@ fn of_length(call: &str, shape: &[usize], values: Vec<f32>) -> Step<Vec<f32>> {
     let length = Fault::Length { shape: shape.to_vec(), got: values.len() };
     let whole = values.len() == shape.iter().product::<usize>();
     if whole { Ok(values) } else { Err(Breach::new(call, length)) }
+}
+
+/// What may stand in a key that is not seen.
+const ANYTHING: [f32; 3] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+
+/// The last key alone was changed. The rows of `s` queries that do not see it, all but the last, are what they were.
+fn unmoved(call: &str, before: &[f32], after: &[f32], [s, t]: [usize; 2]) -> Step {
+    let rows = after.chunks(t).zip(before.chunks(t)).enumerate();
+    for (_, (after, before)) in rows.filter(|(row, _)| row % s + 1 < s) {
+        let why = "the last key alone was changed, and this query does not see it";
+        same_values(call, &[t], after, before, why)?;
+    }
+    Ok(())
 }
 
 /// Zeros for what is not seen, and rows whose sum is 1.

@@ -137,6 +137,61 @@ pub(super) fn bucket_of_later_keys(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Rules whose growing buckets begin at whole distances: `e` times a power of a ratio. Each with a distance and its bucket.
+fn whole_distances() -> Vec<(BucketCase, usize)> {
+    let mut cases = Vec::new();
+    // Each way to write the quotient of logarithms is one less in some of them.
+    for num_buckets in (3..=24).chain([32, 64]) {
+        let (exact, more) = (num_buckets / 2, num_buckets - num_buckets / 2);
+        for (up, down) in [(2, 1), (3, 1), (5, 1), (6, 1), (10, 1), (3, 2), (5, 4)] {
+            let grown = |steps: u32| {
+                let (up, down) = (exact * usize::pow(up, steps), usize::pow(down, steps));
+                up.is_multiple_of(down).then_some(up / down).filter(|distance| *distance < 5000)
+            };
+            for steps in 2..=8u32 {
+                let Some(max_distance) = grown(steps) else { continue };
+                let begins = |nth: &u32| (more * *nth as usize).is_multiple_of(steps as usize);
+                for nth in (1..steps).filter(begins) {
+                    let Some(distance) = grown(nth) else { continue };
+                    let relative = -(distance as i64);
+                    let case =
+                        BucketCase { relative, bidirectional: false, num_buckets, max_distance };
+                    cases.push((case, exact + more * nth as usize / steps as usize));
+                }
+            }
+        }
+    }
+    cases
+}
+
+/// Distances of a rule with many buckets that lie beside the beginning of one: nearer than `f32` tells, and much further than
+/// `f64` is off.
+pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
+    let (num_buckets, max_distance) = (1usize << 16, 40 << 16);
+    let exact = num_buckets / 2;
+    let beside = move |distance: &usize| {
+        let nth = Oracle.nth(*distance, exact, num_buckets, max_distance);
+        (2e-4..1e-3).contains(&(nth - nth.round()).abs())
+    };
+    let case = move |distance: usize| {
+        let relative = -(distance as i64);
+        BucketCase { relative, bidirectional: false, num_buckets, max_distance }
+    };
+    (exact + 1..max_distance).step_by(37).filter(beside).take(100).map(case)
+}
+
+pub(super) fn bucket_last_digit(party: &Biases, _: &Run) -> Verdict {
+    for (case, expected) in whole_distances() {
+        has_bucket(party, &case, expected)?;
+        let before = BucketCase { relative: case.relative + 1, ..case };
+        matches_bucket(party, &before)?;
+        let num_buckets = 2 * case.num_buckets;
+        has_bucket(party, &BucketCase { num_buckets, bidirectional: true, ..case }, expected)?;
+    }
+    beside_edges().try_for_each(|case| matches_bucket(party, &case))?;
+    Ok(None)
+}
+
 pub(super) fn bucket_any(party: &Biases, run: &Run) -> Verdict {
     climb(party, run, "bucket")
 }
@@ -296,6 +351,33 @@ pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
         )
         .map_err(|breach| breach.on(&case))?;
     }
+    Ok(None)
+}
+
+/// A gradient of ones for 36 pairs in two buckets, with a large number and its opposite among those of the first.
+pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
+    let case = T5Case {
+        shape: [6, 6],
+        num_heads: 1,
+        bidirectional: false,
+        num_buckets: 2,
+        max_distance: 4,
+        table: vec![0.0; 2],
+    };
+    // Later keys are at distance 0: 21 of the 36 pairs are in the first bucket, of which these are the 6th and the 16th.
+    let in_first: Vec<usize> = (0..36).filter(|at| at % 6 >= at / 6).collect();
+    let mut dy = vec![1.0; 36];
+    const LARGE: f32 = (1u32 << 28) as f32;
+    (dy[in_first[5]], dy[in_first[15]]) = (LARGE, -LARGE);
+    (case, dy)
+}
+
+pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
+    let (case, dy) = large_among_ones();
+    let why = "nineteen ones and fifteen, whatever large numbers cancel among them";
+    let dtable = t5_backward(party, &case, &dy)?;
+    same_values("t5_backward", &[2, 1], &dtable, &[19.0, 15.0], why)
+        .map_err(|breach| breach.on(&case))?;
     Ok(None)
 }
 

@@ -1,6 +1,6 @@
 //! Transformer-XL: the scores with a term for the place.
 
-use super::{Asked, Biases, of_length, sees_the_past};
+use super::{ANYTHING, Asked, Biases, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
@@ -134,6 +134,13 @@ pub(super) fn xl_no_future(party: &Biases, run: &Run) -> Verdict {
         let case = xl_text(shape, keys, 4, run);
         let w = xl(party, &case)?;
         sees_the_past("transformer_xl", &w, shape[1], keys).map_err(|breach| breach.on(&case))?;
+        for value in ANYTHING {
+            let ([_, s, nh, hd], mut changed) = (shape, case.clone());
+            let one = nh * hd;
+            changed.k.chunks_mut(keys * one).for_each(|k| k[(keys - 1) * one..].fill(value));
+            unmoved("transformer_xl", &w, &xl(party, &changed)?, [s, keys])
+                .map_err(|breach| breach.on(&changed))?;
+        }
     }
     Ok(None)
 }

@@ -18,12 +18,12 @@ fn inputs(case: &AttendCase, manner: Manner) -> [Heads<Cpu>; 3] {
     [heads(of_q, &case.q, manner), heads(of_k, &case.k, manner), heads(of_k, &case.v, manner)]
 }
 
+fn traced(x: &Heads<Cpu>, manner: Manner) -> Traced {
+    if manner == Manner::Continued { continued(x) } else { x.leaky_trace() }
+}
+
 fn attend_traced(inputs: &[Heads<Cpu>; 3], manner: Manner) -> Reply<Traced> {
-    let traced = |x: &Heads<Cpu>| match manner {
-        Manner::Continued => continued(x),
-        _ => x.leaky_trace(),
-    };
-    let [q, k, v] = inputs.each_ref().map(traced);
+    let [q, k, v] = inputs.each_ref().map(|x| traced(x, manner));
     attention::attend(q, k, v).map_err(Refusal::new)
 }
 
@@ -48,6 +48,28 @@ impl GroupedQueryAttention for Learner {
             Manner::Traced => attention::repeat_kv(x.leaky_trace(), times).as_vec(),
             _ => attention::repeat_kv(x, times).as_vec(),
         })
+    }
+
+    fn repeat_backward(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        self.may("repeat_backward")?;
+        // The gradient of a broadcast tensor is that of one row.
+        let leaf = if manner == Manner::Broadcast { Manner::Plain } else { manner };
+        let x = heads(shape, &vec![0.5; shape.iter().product()], leaf);
+        let y = || attention::repeat_kv(traced(&x, manner), times);
+        if manner == Manner::Again {
+            run_back(y(), &reversed(dy));
+        }
+        let mut grads = match manner {
+            Manner::UsedTwice => run_back_twice([y(), y()], dy),
+            _ => run_back(y(), dy),
+        };
+        Ok(gradient_of(&mut grads, &x))
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {

@@ -1,13 +1,13 @@
 //! The learner's model as a party to the contract.
 
-use super::{Learner, tensor};
+use super::{Learner, continued, gradient_of, run_back, run_back_continued, tensor};
 use crate::seat::{Seat, seat};
-use exercises::attention::{KvCache, attend};
+use exercises::attention::{Heads, KvCache, attend};
 use exercises::embedding::VocabEmbedding;
 use exercises::feedforward::SwiGlu;
 use exercises::model::{self, Block};
 use exercises::norm::GroupRmsNorm;
-use exercises::prelude::{Const, Cpu, TensorFromVec};
+use exercises::prelude::{Axis, Const, Cpu, Gradients, PutTape, TensorFromVec, TryConcatAlong};
 use exercises::rope::NtkAwareRope;
 use seams::model::party::*;
 use seams::with_model_sizes;
@@ -81,9 +81,69 @@ fn weights_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
     all
 }
 
+/// The gradients of a block's weights, in the contract's order.
+fn gradients_of_block<const H: usize, const HD: usize, const FF: usize>(
+    block: &Block<H, HD, FF, Cpu>,
+    grads: &mut Gradients<f32, Cpu>,
+) -> Vec<f32> {
+    let mut all = gradient_of(grads, &block.input_norm.weight);
+    for matrix in [&block.q, &block.k, &block.v, &block.o] {
+        all.extend(gradient_of(grads, matrix));
+    }
+    all.extend(gradient_of(grads, &block.post_norm.weight));
+    let SwiGlu { gate, up, down } = &block.network;
+    all.extend(gradient_of(grads, gate));
+    all.extend(gradient_of(grads, up));
+    all.extend(gradient_of(grads, down));
+    all
+}
+
+/// The gradients of all weights, in the contract's order.
+fn gradients_of<const V: usize, const H: usize, const HD: usize, const FF: usize>(
+    model: &model::Llama<V, H, HD, FF, Cpu>,
+    grads: &mut Gradients<f32, Cpu>,
+) -> Vec<f32> {
+    let mut all = gradient_of(grads, &model.table.weight);
+    for block in &model.blocks {
+        all.extend(gradients_of_block(block, grads));
+    }
+    all.extend(gradient_of(grads, &model.norm.weight));
+    if let Some(head) = &model.head {
+        all.extend(gradient_of(grads, head));
+    }
+    all
+}
+
 /// Some tokens of each text of `s`.
 fn piece(ids: &[usize], s: usize, tokens: Range<usize>) -> Vec<usize> {
     ids.chunks(s).flat_map(|text| text[tokens.clone()].iter().copied()).collect()
+}
+
+/// A block's answer to the first tokens of each text, and then to the others, which find the keys and values of those that came
+/// before. What is kept is the grader's: a block is asked before the cache is written.
+fn in_two<const H: usize, const HD: usize, const FF: usize>(
+    block: &Block<H, HD, FF, Cpu>,
+    case: &BlockCase,
+) -> Reply<Vec<f32>> {
+    let ([b, s], offset) = (case.tokens, case.offset);
+    let (mut rows, mut kept) = (vec![Vec::new(); b], None::<(Heads<Cpu>, Heads<Cpu>)>);
+    for tokens in [0..offset, offset..s].into_iter().filter(|tokens| !tokens.is_empty()) {
+        let (n, start) = (tokens.len(), tokens.start);
+        let of_text = |text: &[f32]| text[start * H..tokens.end * H].to_vec();
+        let x: Vec<f32> = case.x.chunks(s * H).flat_map(of_text).collect();
+        let y = block.forward(tensor(&x, (b, n, Const::<H>)), start, |q, k, v| {
+            let (k, v) = match kept.take() {
+                None => (k, v),
+                Some((old_k, old_v)) => {
+                    ((old_k, k).concat_along(Axis::<1>), (old_v, v).concat_along(Axis::<1>))
+                }
+            };
+            kept = Some((k.clone(), v.clone()));
+            attend(q, k, v)
+        });
+        append(&mut rows, &y.map_err(Refusal::new)?.as_vec(), n * H);
+    }
+    Ok(rows.concat())
 }
 
 /// Appends to each text's logits its part of new ones, of `len` elements.
@@ -95,11 +155,21 @@ impl Llama for Learner {
     fn block(&self, case: &BlockCase) -> Reply<Vec<f32>> {
         self.may("block")?;
         let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |_V, H, _NH, _NKV, HD, FF| {
+            in_two(&a_block::<H, HD, FF>(&case.weights, case.eps, case.base, POSITIONS)?, case)
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.may("block_backward")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
         let [b, s] = case.tokens;
         with_model_sizes!((v, h, nh, nkv, hd, f), |_V, H, _NH, _NKV, HD, FF| {
             let block = a_block::<H, HD, FF>(&case.weights, case.eps, case.base, POSITIONS)?;
             let x = tensor(&case.x, (b, s, Const::<H>));
-            Ok(block.forward(x, 0, attend).map_err(Refusal::new)?.as_vec())
+            let mut grads =
+                run_back(block.forward(continued(&x), 0, attend).map_err(Refusal::new)?, dy);
+            Ok([gradient_of(&mut grads, &x), gradients_of_block(&block, &mut grads)].concat())
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 
@@ -111,6 +181,20 @@ impl Llama for Learner {
         with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
             let model = a_model::<V, H, HD, FF>(case)?;
             Ok(model.forward(ids).map_err(Refusal::new)?.as_vec())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.may("backward")?;
+        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, _NH, _NKV, HD, FF| {
+            let model = a_model::<V, H, HD, FF>(case)?;
+            run_back_continued(dy, |tape| {
+                let ids = Cpu::default().tensor_from_vec(case.ids.clone(), (b, s)).put_tape(tape);
+                model.forward(ids).map_err(Refusal::new)
+            })
+            .map(|mut grads| gradients_of(&model, &mut grads))
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 

@@ -12,13 +12,16 @@ fn question(call: &str, case: &AttendCase) -> Value {
            "q": plain(q), "k": plain(k), "v": plain(v)})
 }
 
-/// PyTorch has no cache of keys and values: a user concatenates, or takes that of another library.
+/// PyTorch adds a mask to its scores. It has no cache of keys and values: a user concatenates, or takes that of another library.
 fn apart() -> Vec<Apart> {
     let ids = match task("attention/cache").map(|task| task.grading) {
         Some(Grading::Invariants { ids, .. }) => ids,
         _ => panic!("the cache is graded by invariants"),
     };
-    ids.iter().map(|id| (*id, "PyTorch has no cache of keys and values")).collect()
+    let cache = ids.iter().map(|id| (*id, "PyTorch has no cache of keys and values"));
+    let added =
+        "scaled_dot_product_attention adds minus infinity to what is not seen, and NaN stays NaN";
+    cache.chain([("attention/unseen-keys", added)]).collect()
 }
 
 /// The seat.
@@ -28,6 +31,17 @@ impl GroupedQueryAttention for PyTorch {
     fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
         let call = "attention.repeat";
         self.ask_f32(json!({"call": call, "shape": shape, "times": times, "x": plain(x)}))
+    }
+
+    fn repeat_backward(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let call = "attention.repeat_backward";
+        self.ask_f32(with_dy(json!({"call": call, "shape": shape, "times": times}), dy))
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {

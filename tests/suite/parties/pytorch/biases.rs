@@ -6,7 +6,13 @@ use contract::party::*;
 use serde_json::{Value, json};
 
 /// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(ScoreBiases, &[]);
+pub const SEAT: Seat<PyTorch> = seat!(
+    ScoreBiases,
+    &[
+        ("biases/bucket-last-digit", "T5's code takes its logarithms in f32, and cuts them"),
+        ("biases/t5-gradient-in-f64", "PyTorch adds up in f32"),
+    ]
+);
 
 fn of_t5(call: &str, case: &T5Case) -> Value {
     let T5Case { shape, num_heads, bidirectional, num_buckets, max_distance, table } = case;

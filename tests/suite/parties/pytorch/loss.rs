@@ -33,7 +33,7 @@ impl CrossEntropy for PyTorch {
 
     fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let mut question = question("loss.backward", case);
-        question["dloss"] = json!(dloss);
+        question["dloss"] = plain_f64(f64::from(dloss));
         self.ask_f32(question)
     }
 

@@ -25,16 +25,32 @@ fn question(call: &str, case: &ModelCase) -> Value {
     question
 }
 
+fn question_of_block(call: &str, case: &BlockCase) -> Value {
+    let mut question = settings(call, case.sizes, case.tokens, case.eps, case.base);
+    question["weights"] = json!(all(&case.weights.tensors()));
+    question["x"] = json!(plain(&case.x));
+    question
+}
+
 impl Llama for PyTorch {
     fn block(&self, case: &BlockCase) -> Reply<Vec<f32>> {
-        let mut question = settings("model.block", case.sizes, case.tokens, case.eps, case.base);
-        question["weights"] = json!(all(&case.weights.tensors()));
-        question["x"] = json!(plain(&case.x));
+        let mut question = question_of_block("model.block", case);
+        if case.offset > 0 {
+            question["offset"] = json!(case.offset);
+        }
         self.ask_f32(question)
+    }
+
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(question_of_block("model.block_backward", case), dy))
     }
 
     fn forward(&self, case: &ModelCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("model.forward", case))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.ask_f32(with_dy(question("model.backward", case), dy))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {

@@ -41,6 +41,19 @@ impl GroupedQueryAttention for Library {
         Ok(repeat_kv(x, times).map_err(refused)?.as_vec())
     }
 
+    fn repeat_backward(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
+        let x = heads(shape, &vec![0.5; shape.iter().product()], leaf_manner(manner));
+        let call = || repeat_kv(traced(&x, manner), times).map_err(refused);
+        let mut grads = run_back(manner, dy, call)?;
+        Ok(gradient(&mut grads, &x))
+    }
+
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
         Ok(causal_mask(p, s, p + s, &[0]))
     }

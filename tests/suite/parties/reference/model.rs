@@ -4,7 +4,7 @@ use super::*;
 use crate::parties::{Seat, seat};
 use contract::party::*;
 use contract::with_model_sizes;
-use quadrivium::attention::GroupedQueryAttention;
+use quadrivium::attention::{GroupedQueryAttention, KvCache};
 use quadrivium::feedforward::SwiGlu;
 use quadrivium::linear::Linear;
 use quadrivium::loss::{IGNORE, cross_entropy};
@@ -126,14 +126,73 @@ where
     Ok(rows.concat())
 }
 
-/// The weight after a step against its gradient.
-fn stepped<S: Shape>(
-    weight: &Tensor<S, f32, Dev>,
+/// The gradients of a block's weights, in the contract's order.
+fn of_block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize>(
+    block: &Block<H, NH, NKV, HD, FF>,
     grads: &mut Gradients<f32, Dev>,
-    rate: f32,
 ) -> Vec<f32> {
-    let gradient = gradient(grads, weight);
-    weight.as_vec().iter().zip(gradient).map(|(w, g)| w - rate * g).collect()
+    let attention = &block.self_attn;
+    [
+        gradient(grads, &block.input_layernorm.weight),
+        gradient(grads, &attention.q_proj.weight),
+        gradient(grads, &attention.k_proj.weight),
+        gradient(grads, &attention.v_proj.weight),
+        gradient(grads, &attention.o_proj.weight),
+        gradient(grads, &block.post_attention_layernorm.weight),
+        gradient(grads, &block.mlp.gate_proj.weight),
+        gradient(grads, &block.mlp.up_proj.weight),
+        gradient(grads, &block.mlp.down_proj.weight),
+    ]
+    .concat()
+}
+
+/// The gradients of all weights but those of a head of its own.
+fn of_model<
+    const V: usize,
+    const H: usize,
+    const NH: usize,
+    const NKV: usize,
+    const HD: usize,
+    const FF: usize,
+    O,
+>(
+    model: &Model<V, H, NH, NKV, HD, FF, O>,
+    grads: &mut Gradients<f32, Dev>,
+) -> Vec<f32> {
+    let mut all = gradient(grads, &model.embed_tokens.weight);
+    for block in &model.layers.modules {
+        all.extend(of_block(block, grads));
+    }
+    all.extend(gradient(grads, &model.norm.weight));
+    all
+}
+
+/// What `$body` makes of a case's logits, which are on a tape: a number that it tells, and gradients. Gives the number and the
+/// gradients of all weights.
+macro_rules! backward {
+    ($case:ident, |$logits:ident| $body:expr) => {{
+        let Sizes { v, h, nh, nkv, hd, f } = $case.sizes;
+        let traced = ids(&$case.ids, ($case.tokens[0], $case.tokens[1])).put_tape(OwnedTape::default());
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            match &$case.head {
+                None => {
+                    let model = model::<V, H, NH, NKV, HD, F, _>($case, Tied);
+                    let $logits = model.try_forward(traced).map_err(refused)?;
+                    let (told, mut grads) = $body;
+                    Ok((told, of_model(&model, &mut grads)))
+                }
+                Some(head) => {
+                    let head: Matrix<V, H> = matrix(head);
+                    let model = model::<V, H, NH, NKV, HD, F, _>($case, head);
+                    let $logits = model.try_forward(traced).map_err(refused)?;
+                    let (told, mut grads) = $body;
+                    let mut all = of_model(&model, &mut grads);
+                    all.extend(gradient(&mut grads, &model.lm_head.weight));
+                    Ok((told, all))
+                }
+            }
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }};
 }
 
 impl Llama for Library {
@@ -143,8 +202,34 @@ impl Llama for Library {
         with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
             let _ = V;
             let block: Block<H, NH, NKV, HD, F> = block(&case.weights, case.eps, case.base);
+            if case.offset == 0 {
+                let x = tensor(&case.x, (b, s, Const::<H>));
+                return Ok(block.try_forward(x).map_err(refused)?.as_vec());
+            }
+            let (mut cache, mut rows) = (KvCache::<NKV, HD, f32, Dev>::new(s), vec![Vec::new(); b]);
+            for tokens in [0..case.offset, case.offset..s] {
+                let n = tokens.len();
+                let of_text = |text: &[f32]| text[tokens.start * H..tokens.end * H].to_vec();
+                let x: Vec<f32> = case.x.chunks(s * H).flat_map(of_text).collect();
+                let x = tensor(&x, (b, n, Const::<H>));
+                let y = block.try_decode_with(x, &mut cache, &NoPosition, &[]).map_err(refused)?;
+                let y = y.as_vec();
+                rows.iter_mut().zip(y.chunks(n * H)).for_each(|(row, y)| row.extend(y));
+            }
+            Ok(rows.concat())
+        }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let Sizes { h, nh, nkv, hd, f, v } = case.sizes;
+        let [b, s] = case.tokens;
+        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
+            let _ = V;
+            let block: Block<H, NH, NKV, HD, F> = block(&case.weights, case.eps, case.base);
             let x = tensor(&case.x, (b, s, Const::<H>));
-            Ok(block.try_forward(x).map_err(refused)?.as_vec())
+            let call = || block.try_forward(traced(&x, Manner::Continued)).map_err(refused);
+            let mut grads = run_back(Manner::Continued, dy, call)?;
+            Ok([gradient(&mut grads, &x), of_block(&block, &mut grads)].concat())
         }, _ => Err(Refusal::not_compiled("these sizes")))
     }
 
@@ -161,6 +246,12 @@ impl Llama for Library {
             };
             Ok(logits.map_err(refused)?.as_vec())
         }, _ => Err(Refusal::not_compiled("these sizes")))
+    }
+
+    fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        let of_logits: Reply<(f32, Vec<f32>)> =
+            backward!(case, |logits| (0.0, backward(logits, dy)));
+        Ok(of_logits?.1)
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
@@ -184,53 +275,17 @@ impl Llama for Library {
     }
 
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
-        let Sizes { v, h, nh, nkv, hd, f } = case.sizes;
         let [b, s] = case.tokens;
         // The last place of a text has no next token.
         let next = case.ids.chunks(s).flat_map(|text| text[1..].iter().copied().chain([IGNORE]));
         let targets = ids(&next.collect::<Vec<_>>(), (b, s));
-        let traced = ids(&case.ids, (b, s)).put_tape(OwnedTape::default());
-        macro_rules! train {
-            ($model:ident, $head:expr) => {{
-                let logits = $model.try_forward(traced).map_err(refused)?;
-                let loss = cross_entropy(logits, &targets).map_err(refused)?;
-                let told = loss.array();
-                let mut grads = loss.backward();
-                let grads = &mut grads;
-                let mut weights = stepped(&$model.embed_tokens.weight, grads, rate);
-                for block in &$model.layers.modules {
-                    let attention = &block.self_attn;
-                    for stepped in [
-                        stepped(&block.input_layernorm.weight, grads, rate),
-                        stepped(&attention.q_proj.weight, grads, rate),
-                        stepped(&attention.k_proj.weight, grads, rate),
-                        stepped(&attention.v_proj.weight, grads, rate),
-                        stepped(&attention.o_proj.weight, grads, rate),
-                        stepped(&block.post_attention_layernorm.weight, grads, rate),
-                        stepped(&block.mlp.gate_proj.weight, grads, rate),
-                        stepped(&block.mlp.up_proj.weight, grads, rate),
-                        stepped(&block.mlp.down_proj.weight, grads, rate),
-                    ] {
-                        weights.extend(stepped);
-                    }
-                }
-                weights.extend(stepped(&$model.norm.weight, grads, rate));
-                weights.extend($head(&$model.lm_head, grads));
-                Ok(Trained { loss: told, weights })
-            }};
-        }
-        with_model_sizes!((v, h, nh, nkv, hd, f), |V, H, NH, NKV, HD, F| {
-            match &case.head {
-                None => {
-                    let model = model::<V, H, NH, NKV, HD, F, _>(case, Tied);
-                    train!(model, |_: &Tied, _: &mut Gradients<f32, Dev>| Vec::<f32>::new())
-                }
-                Some(head) => {
-                    let head: Matrix<V, H> = matrix(head);
-                    let model = model::<V, H, NH, NKV, HD, F, _>(case, head);
-                    train!(model, |head: &Matrix<V, H>, grads| stepped(&head.weight, grads, rate))
-                }
-            }
-        }, _ => Err(Refusal::not_compiled("these sizes")))
+        let of_step: Reply<(f32, Vec<f32>)> = backward!(case, |logits| {
+            let loss = cross_entropy(logits, &targets).map_err(refused)?;
+            (loss.array(), loss.backward())
+        });
+        let (loss, gradients) = of_step?;
+        let before = case.weights().into_iter().flatten();
+        let weights = before.zip(gradients).map(|(w, gradient)| w - rate * gradient).collect();
+        Ok(Trained { loss, weights })
     }
 }
