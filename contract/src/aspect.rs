@@ -59,7 +59,7 @@ impl Aspect {
     /// gradient's own formula there.
     pub fn of_gradient(self) -> Self {
         match self {
-            Self::Lookup | Self::Rotation | Self::Gate | Self::Softmax => Self::Gradient,
+            Self::Lookup | Self::Rotation | Self::Gate | Self::Softmax | Self::Weights => Self::Gradient,
             other => other,
         }
     }

@@ -1,7 +1,9 @@
 //! The ladder of stretched RoPE: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::frequencies::laws::{Asked, matches_dtheta, matches_dx, matches_frequencies, matches_y};
+use crate::frequencies::laws::{
+    Asked, answers_dx, answers_y, matches_dtheta, matches_dx, matches_frequencies, matches_y,
+};
 use crate::frequencies::menu;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
@@ -191,7 +193,8 @@ const FIRST: Plan = Plan {
 };
 
 /// Something of all that the formula has, in round sizes.
-const TYPICAL: Plan = Plan { heads: [2, 8, 2], hd: 8, planes: 4, offset: 8, ..FIRST };
+const TYPICAL: Plan =
+    Plan { heads: [2, 8, 2], hd: 8, planes: 4, offset: 8, scale: 1.25, ..FIRST };
 
 fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     let mut plans = Vec::new();
@@ -332,7 +335,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
     let mut rungs: Vec<Rung<Any>> = Vec::new();
     for kind in KINDS {
         let typical =
-            Setting { d: 64, head_dim: 64, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
+            Setting { d: 64, head_dim: 128, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
         let call = typical.rule.call();
         rungs.push(Rung::typical(call, move |party| matches_frequencies(party, &typical)));
         for (aspect, setting) in settings(&run) {
@@ -352,6 +355,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
             Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
         }),
     );
+    for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
+        let other = move |asked: &Asked| StretchedRopeCase { offset, ..asked.case.clone() };
+        rungs.push(Rung::elsewhere("forward", move |party| {
+            let asked = TYPICAL.asked(&run);
+            answers_y(party, &asked, &other(&asked))
+        }));
+        rungs.push(Rung::elsewhere("backward (dx)", move |party| {
+            let asked = TYPICAL.asked(&run);
+            answers_dx(party, &asked, &other(&asked))
+        }));
+    }
     for (aspect, plan) in plans(&run) {
         for (call, judge) in judges {
             let (asked, aspect) = match call {

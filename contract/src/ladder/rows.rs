@@ -101,7 +101,8 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     add(Aspect::Special, Plan { sizes: small[0], weights: Weights::OneZero, ..PLAIN });
     for &sizes in &small {
         for scale in [0, -4, -8, -10, -20, 6].map(|j| 2f64.powi(j)) {
-            for eps in [1.1, 0.3, 17.0] {
+            // 0 is an eps as well: nothing is added.
+            for eps in [1.1, 0.3, 17.0, 0.0] {
                 add(Aspect::Eps, Plan { sizes, scale, eps, ..PLAIN });
             }
         }

@@ -3,11 +3,14 @@
 use crate::aspect::Aspect;
 use crate::breach::Step;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
-use crate::rotations::checks::axial::{AxialAsked, matches_axial, matches_axial_dx};
-use crate::rotations::checks::linear::{
-    LinearAsked, matches_dk, matches_dq, matches_dv, matches_linear, matches_running,
+use crate::rotations::checks::axial::{
+    AxialAsked, answers_axial, matches_axial, matches_axial_dx,
 };
-use crate::rotations::checks::xpos::{XPosAsked, matches_xpos};
+use crate::rotations::checks::linear::{
+    LinearAsked, answers_running, matches_dk, matches_dq, matches_dv, matches_linear,
+    matches_running,
+};
+use crate::rotations::checks::xpos::{XPosAsked, answers_xpos, matches_xpos};
 use crate::rotations::menu::{LARGE, SECTIONS};
 use crate::rotations::party::*;
 use crate::run::Run;
@@ -101,6 +104,7 @@ const TYPICAL: Plan = Plan {
     base: 10_000.0,
     turns: true,
     offset: 8,
+    scale_base: 64.0,
     center: 4,
     reach: 16,
     cut: Cut::Middle,
@@ -121,6 +125,9 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     add(Aspect::Mask, Plan { tokens: [1, 2], ..PLAIN });
     add(Aspect::Rotation, Plan { tokens: [1, 2], turns: true, reach: 2, ..PLAIN });
     add(Aspect::Rotation, Plan { tokens: [1, 3], turns: true, reach: 4, ..PLAIN });
+    for (offset, center) in [(1, 0), (0, 9)] {
+        add(Aspect::Offset, Plan { turns: true, offset, center, reach: 4, ..some });
+    }
     add(Aspect::Frequencies, Plan { sections: Sections::OneList, ..full });
     add(Aspect::Frequencies, Plan { planes: &[2, 2], heads: 1, ..full });
     add(Aspect::Frequencies, Plan { base: 10_000.0, ..full });
@@ -313,8 +320,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
     let run = *run;
     let mut rungs: Vec<Rung<dyn Rotations>> = Vec::new();
     for (call, judge) in JUDGES {
-        rungs.push(Rung::typical(call, move |party| judge(party, &TYPICAL, &run)));
+        rungs.push(Rung::typical(call, move |party| {
+            let kinds = [Sections::Anew, Sections::OneList];
+            kinds.into_iter().try_for_each(|sections| {
+                judge(party, &Plan { sections, ..TYPICAL }, &run)
+            })
+        }));
     }
+    elsewhere(&mut rungs, run);
     for (aspect, plan) in plans(&run) {
         for (call, judge) in JUDGES {
             let is_gradient = call.contains("backward");
@@ -325,9 +338,39 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
             if !asked || is_running || (is_linear && !plan.has_few_pairs(is_gradient)) {
                 continue;
             }
-            let aspect = if is_gradient { aspect.of_gradient() } else { aspect };
+            // The turn itself is given where its place among the others is what is asked.
+            let aspect = match aspect {
+                _ if is_gradient => aspect.of_gradient(),
+                Aspect::Rotation | Aspect::Frequencies if is_linear => Aspect::Wiring,
+                Aspect::Rotation => Aspect::Frequencies,
+                other => other,
+            };
             rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan, &run)));
         }
     }
     rungs
+}
+
+/// The typical questions, judged as if they had been asked of other positions.
+fn elsewhere(rungs: &mut Vec<Rung<dyn Rotations>>, run: Run) {
+    for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
+        rungs.push(Rung::elsewhere("xpos", move |party| {
+            let asked = TYPICAL.xpos(&run);
+            answers_xpos(party, &asked, &XPosCase { offset, ..asked.case.clone() })
+        }));
+    }
+    let moves: [fn(usize) -> usize; 2] = [|place| place + 1, |place| place.saturating_sub(1)];
+    for moved in moves {
+        rungs.push(Rung::elsewhere("axial", move |party| {
+            let asked = TYPICAL.axial(&run);
+            let coordinates = asked.case.coordinates.iter().map(|place| moved(*place)).collect();
+            answers_axial(party, &asked, &AxialCase { coordinates, ..asked.case.clone() })
+        }));
+    }
+    // Only distances are in a sum that runs. At one position there are none.
+    rungs.push(Rung::elsewhere("running", move |party| {
+        let case = TYPICAL.linear(&run).case;
+        let pieces = TYPICAL.cut.pieces(TYPICAL.tokens[1]);
+        answers_running(party, &case, &pieces, &LinearCase { base: None, ..case.clone() })
+    }));
 }

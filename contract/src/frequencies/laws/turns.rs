@@ -100,8 +100,17 @@ fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
 
 /// `y` must be what the loops give.
 pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
+    answers_y(party, asked, &asked.case)
+}
+
+/// What is asked must be answered as `other` should be.
+pub(in crate::frequencies) fn answers_y(
+    party: &Any,
+    asked: &Asked,
+    other: &StretchedRopeCase,
+) -> Step {
     let Asked { manner, case, .. } = asked;
-    let (expected, off) = (Oracle.forward(case), of_turn(case, &case.x));
+    let (expected, off) = (Oracle.forward(other), of_turn(other, &case.x));
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| off[i], TURN_WHY))
         .map_err(|breach| breach.on(asked))
@@ -109,8 +118,17 @@ pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
 
 /// So must `dx`.
 pub(in crate::frequencies) fn matches_dx(party: &Any, asked: &Asked) -> Step {
+    answers_dx(party, asked, &asked.case)
+}
+
+/// The same for `dx`.
+pub(in crate::frequencies) fn answers_dx(
+    party: &Any,
+    asked: &Asked,
+    other: &StretchedRopeCase,
+) -> Step {
     let Asked { manner, case, dy } = asked;
-    let (expected, off) = (Oracle.backward(case, dy).0, of_turn(case, dy));
+    let (expected, off) = (Oracle.backward(other, dy).0, of_turn(other, dy));
     answer("backward (dx)", || party.backward_in(*manner, case, dy))
         .and_then(|StretchedRopeGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| off[i], TURN_WHY)
@@ -262,7 +280,40 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    climb(party, run, "forward")?;
+    angles_far_out(party)
+}
+
+/// A frequency that `f32` holds, and whose angles it does not.
+const THETA: f64 = 0.7f32 as f64;
+
+/// Says by how much angles in `f32` are off, which may be: transformers has them. Whoever has angles in `f64` at position a
+/// million has them everywhere.
+fn angles_far_out(party: &Any) -> Verdict {
+    // A 1 that is turned: its cosine and its sine, rounded once, and two products.
+    let off_at = |position: usize| -> Step<f64> {
+        let case = single(position, THETA, [1.0, 0.0, 0.0, 0.0], 1.0);
+        let right = Oracle.forward(&case);
+        let apart = |(got, right): (&f32, &f64)| (f64::from(*got) - right).abs();
+        Ok(forward(party, &case)?.iter().zip(&right).map(apart).fold(0.0, f64::max))
+    };
+    let may = |position: usize| 4.0 * U + 2.0 * position as f64 * f64::EPSILON;
+    let off = off_at(1_000_003)?;
+    if off > may(1_000_003) {
+        let told = format!("angles built in f32: off by {off:.1e} at position 1000003");
+        return Ok(Some(format!("{told}; f64 angles give 6e-8")));
+    }
+    for position in [(1 << 24) + 1, (1 << 32) + 1] {
+        let off = off_at(position)?;
+        holds("forward", off <= may(position), || {
+            format!("off by {off:.1e}, where f64 angles give {:.1e}", may(position))
+        })
+        .map_err(|breach| {
+            let case = single(position, THETA, [1.0, 0.0, 0.0, 0.0], 1.0);
+            breach.at(crate::aspect::Aspect::Precision).on(case)
+        })?;
+    }
+    Ok(None)
 }
 
 // --- backward -------------------------------------------------------------------------------
