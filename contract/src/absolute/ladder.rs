@@ -183,7 +183,7 @@ fn tables(run: &Run) -> Vec<(Aspect, Rows)> {
         add(Aspect::Frequencies, h, base, 1, 1);
         add(Aspect::Frequencies, h, base, 0, 12);
     }
-    for start in [3, 40, 127, 255] {
+    for start in [3, 40, 127, 250] {
         add(Aspect::Offset, 6, 10_000.0, start, 4);
     }
     for start in [1000, 65_535, 1 << 20] {

@@ -396,6 +396,13 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     rungs.push(Rung::typical("transformer_xl", move |party| {
         matches_xl(party, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
     }));
+    // Right without a past, and wrong with one.
+    rungs.push(Rung::elsewhere("transformer_xl", move |party| {
+        let judge =
+            |case| matches_xl(party, &Asked { manner: Manner::Plain, case, dy: Vec::new() });
+        judge(xl_text([2, 5, 2, 4], 5, 8, &run))?;
+        holds("transformer_xl", judge(typical()).is_err(), || "a past is right as well".to_string())
+    }));
     let mut add =
         |aspect, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
             rungs.push(Rung::new("transformer_xl", aspect, move |party| {

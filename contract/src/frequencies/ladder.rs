@@ -127,7 +127,7 @@ fn settings(run: &Run) -> Vec<(Aspect, Setting)> {
         add(Aspect::Offset, Setting { offset, seq_len, ..PLAIN });
     }
     for (d, head_dim) in [(4, 8), (6, 8), (8, 64), (64, 128)] {
-        add(Aspect::Order, Setting { d, head_dim, ..PLAIN });
+        add(Aspect::Frequencies, Setting { d, head_dim, ..PLAIN });
     }
     let every: Vec<usize> = if run.every_size { (2..=70).collect() } else { vec![2, 3, 16] };
     for d in every.into_iter().map(|half| 2 * half) {
@@ -193,8 +193,7 @@ const FIRST: Plan = Plan {
 };
 
 /// Something of all that the formula has, in round sizes.
-const TYPICAL: Plan =
-    Plan { heads: [2, 8, 2], hd: 8, planes: 4, offset: 8, scale: 1.25, ..FIRST };
+const TYPICAL: Plan = Plan { heads: [2, 8, 2], hd: 8, planes: 3, offset: 8, scale: 1.25, ..FIRST };
 
 fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     let mut plans = Vec::new();
@@ -210,6 +209,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         add(Aspect::Order, Plan { hd, planes, ..FIRST });
         add(Aspect::Order, Plan { hd, planes, scale: 1.25, ..full });
     }
+    add(Aspect::Order, full);
     for offset in [0, 2, 7, 100, 1000] {
         add(Aspect::Offset, Plan { offset, ..full });
     }
@@ -350,11 +350,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
         ("backward (dx)", matches_dx),
         ("backward (dtheta)", matches_dtheta),
     ];
-    rungs.extend(
-        judges.map(|(call, judge)| {
-            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
-        }),
-    );
+    rungs.extend(judges.map(|(call, judge)| {
+        // Frequencies are trained where all of a head turns.
+        let planes = if call == "backward (dtheta)" { TYPICAL.hd / 2 } else { TYPICAL.planes };
+        Rung::typical(call, move |party| judge(party, &Plan { planes, ..TYPICAL }.asked(&run)))
+    }));
     for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
         let other = move |asked: &Asked| StretchedRopeCase { offset, ..asked.case.clone() };
         rungs.push(Rung::elsewhere("forward", move |party| {

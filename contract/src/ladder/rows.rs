@@ -246,12 +246,10 @@ impl Plan {
         Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
     }
 
-    /// The aspect of this question about a gradient: statistics over another group, the gradient's own sums, or
-    /// some tokens only.
+    /// The aspect of this question about a gradient: statistics over another group, or the gradient's own sums.
     pub fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
         let (h, group) = self.sizes;
         match aspect {
-            Aspect::Statistics if self.tokens[0] > 1 => Aspect::Extent,
             Aspect::Statistics if h == group || self.tokens != PLAIN.tokens => Aspect::Gradient,
             other => other.of_gradient(),
         }

@@ -134,9 +134,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     let train = Plan { tokens: [2, 4], place: 1, ..typical };
     rungs.push(Rung::typical("block", move |party| matches_block(party, &typical.block(&run))));
     rungs.push(Rung::typical("forward", move |party| {
-        [false, true].into_iter().try_for_each(|tied| {
-            matches_forward(party, &Plan { tied, ..typical }.model(&run))
-        })
+        [false, true]
+            .into_iter()
+            .try_for_each(|tied| matches_forward(party, &Plan { tied, ..typical }.model(&run)))
     }));
     rungs.push(Rung::typical("decode", move |party| {
         matches_decode(party, &typical.model(&run), &pieces(8, 3))

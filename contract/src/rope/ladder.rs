@@ -36,7 +36,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
 }
 
 fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    rungs.push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, BASE, 2.0)));
+    rungs
+        .push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, 500_000.0, 2.0)));
     let mut add = |aspect, d, base, ratio| {
         rungs.push(Rung::new("frequencies", aspect, move |party| {
             matches_frequencies(party, d, base, ratio)
@@ -142,6 +143,14 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
         let rows = of(other..other + (end - start));
         close(&got.cos, &rows.cos, |x| x) && close(&got.sin, &rows.sin, |x| x)
     }) {
+        return Some(Aspect::Offset);
+    }
+    // One back of position 0 is a position that no table has. The next rows tell.
+    let (after, before) = (d.min(got.cos.len()), of(start..end.saturating_sub(1).max(start)));
+    if end > start + 1
+        && close(&got.cos[after..], &before.cos, |x| x)
+        && close(&got.sin[after.min(got.sin.len())..], &before.sin, |x| x)
+    {
         return Some(Aspect::Offset);
     }
     let expected = of(positions.clone());

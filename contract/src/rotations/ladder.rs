@@ -3,9 +3,7 @@
 use crate::aspect::Aspect;
 use crate::breach::Step;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
-use crate::rotations::checks::axial::{
-    AxialAsked, answers_axial, matches_axial, matches_axial_dx,
-};
+use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
     LinearAsked, answers_running, matches_dk, matches_dq, matches_dv, matches_linear,
     matches_running,
@@ -69,6 +67,10 @@ struct Plan {
     center: usize,
     /// Coordinates are below this.
     reach: usize,
+    /// Whether all coordinates of a token are one number.
+    one_number: bool,
+    /// Whether all queries and keys are one number, so that every key that is seen weighs the same.
+    one_weight: bool,
     /// How large values are.
     scale: f32,
     /// What queries and keys of linear attention are lowered by.
@@ -89,6 +91,8 @@ const PLAIN: Plan = Plan {
     scale_base: 512.0,
     center: 0,
     reach: 1,
+    one_number: false,
+    one_weight: false,
     scale: 0.5,
     low: 0.0,
     cut: Cut::Whole,
@@ -122,9 +126,18 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     // One token; then several that do not turn; then those that do, with all that says how far.
     add(Aspect::Wiring, PLAIN);
     add(Aspect::Wiring, Plan { scale: 1.0, ..PLAIN });
-    add(Aspect::Mask, Plan { tokens: [1, 2], ..PLAIN });
-    add(Aspect::Rotation, Plan { tokens: [1, 2], turns: true, reach: 2, ..PLAIN });
-    add(Aspect::Rotation, Plan { tokens: [1, 3], turns: true, reach: 4, ..PLAIN });
+    for one_weight in [true, false] {
+        let aspect = if one_weight { Aspect::Mask } else { Aspect::Wiring };
+        add(aspect, Plan { tokens: [1, 2], one_weight, ..PLAIN });
+    }
+    // With scales that are far from 1 after one position.
+    let near = Plan { turns: true, scale_base: 4.0, ..PLAIN };
+    for sections in [Sections::Anew, Sections::OneList] {
+        let planes = &[2, 2];
+        add(Aspect::Frequencies, Plan { one_number: true, reach: 5, planes, sections, ..near });
+    }
+    add(Aspect::Rotation, Plan { tokens: [1, 2], reach: 2, ..near });
+    add(Aspect::Rotation, Plan { tokens: [1, 3], reach: 4, ..near });
     for (offset, center) in [(1, 0), (0, 9)] {
         add(Aspect::Offset, Plan { turns: true, offset, center, reach: 4, ..some });
     }
@@ -206,6 +219,8 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
             scale_base: mixture.pick(8, &[512.0, 512.0, 64.0]),
             center: mixture.pick(9, &[0, 0, 7, 200]),
             reach: mixture.pick(10, &[2, 5, 40, 700]),
+            one_number: false,
+            one_weight: false,
             scale: mixture.pick(11, &[0.5, 0.5, 0.1]),
             low: 0.0,
             cut: mixture.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
@@ -258,13 +273,18 @@ impl Plan {
     fn axial(self, run: &Run) -> AxialAsked {
         let mut draw = self.draw(run);
         let (x, dy) = (self.values(&mut draw, true), self.values(&mut draw, true));
-        let coordinates = (0..self.tokens[1] * self.planes.len()).map(|_| draw.below(self.reach));
+        let axes = self.planes.len();
+        let mut coordinates: Vec<usize> =
+            (0..self.tokens[1] * axes).map(|_| draw.below(self.reach)).collect();
+        if self.one_number {
+            coordinates.chunks_mut(axes).for_each(|token| token.fill(self.reach - 1));
+        }
         let case = AxialCase {
             shape: self.shape(),
             planes: self.planes.to_vec(),
             sections: self.sections,
             base: self.base,
-            coordinates: coordinates.collect(),
+            coordinates,
             x,
         };
         AxialAsked { manner: self.manner, case, dy }
@@ -275,6 +295,9 @@ impl Plan {
         let mut q = self.values(&mut draw, true);
         let [mut k, v, dy] = [0, 1, 2].map(|_| self.values(&mut draw, false));
         q.iter_mut().chain(&mut k).for_each(|x| *x -= self.low);
+        if self.one_weight {
+            q.iter_mut().chain(&mut k).for_each(|x| *x = 0.5);
+        }
         let base = self.turns.then_some(self.base);
         let case = LinearCase { shape: self.shape(), base, offset: self.offset, q, k, v };
         LinearAsked { manner: self.manner, case, dy }
@@ -322,9 +345,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
     for (call, judge) in JUDGES {
         rungs.push(Rung::typical(call, move |party| {
             let kinds = [Sections::Anew, Sections::OneList];
-            kinds.into_iter().try_for_each(|sections| {
-                judge(party, &Plan { sections, ..TYPICAL }, &run)
-            })
+            kinds
+                .into_iter()
+                .try_for_each(|sections| judge(party, &Plan { sections, ..TYPICAL }, &run))
         }));
     }
     elsewhere(&mut rungs, run);
@@ -342,6 +365,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
             let aspect = match aspect {
                 _ if is_gradient => aspect.of_gradient(),
                 Aspect::Rotation | Aspect::Frequencies if is_linear => Aspect::Wiring,
+                Aspect::Offset if call == "running" => Aspect::State,
+                Aspect::Offset if is_linear => Aspect::Order,
+                Aspect::Mask if !is_linear => Aspect::Wiring,
+                // Which coordinate turns a plane.
+                Aspect::Rotation if call == "axial" => Aspect::Order,
                 Aspect::Rotation => Aspect::Frequencies,
                 other => other,
             };

@@ -8,12 +8,11 @@ use crate::rotations::party::{LinearCase, Rotations, XPosCase};
 type Any = dyn Rotations;
 
 /// They are tried in this order.
-pub static REPAIRS: &[Repair<Any>] =
-    &[
-        Repair { call: "linear", explain: weights },
-        Repair { call: "linear", explain: phi },
-        Repair { call: "xpos", explain: zeta },
-    ];
+pub static REPAIRS: &[Repair<Any>] = &[
+    Repair { call: "linear", explain: weights },
+    Repair { call: "linear", explain: phi },
+    Repair { call: "xpos", explain: zeta },
+];
 
 /// What the weights of a query add up to, if all else is right: two values that are 1, and nothing that turns.
 fn weights(party: &Any) -> Option<String> {
@@ -24,7 +23,10 @@ fn weights(party: &Any) -> Option<String> {
     }
     let got = one_value(sums)?;
     (!same(got, 1.0)).then(|| {
-        format!("the weights of a query, which add up to 1 where nothing turns, add up to {}", number(got))
+        format!(
+            "the weights of a query, which add up to 1 where nothing turns, add up to {}",
+            number(got)
+        )
     })
 }
 

@@ -1,6 +1,7 @@
 //! The rotation by given frequencies, and its gradients.
 
 use super::Any;
+use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::describe::List;
 use crate::frequencies::oracle::StretchedRopeLoops;
@@ -281,37 +282,30 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
 
 pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
     climb(party, run, "forward")?;
-    angles_far_out(party)
+    angles_far_out("forward", |case| forward(party, case), |case| Oracle.forward(case))
 }
 
 /// A frequency that `f32` holds, and whose angles it does not.
 const THETA: f64 = 0.7f32 as f64;
 
 /// Says by how much angles in `f32` are off, which may be: transformers has them. Whoever has angles in `f64` at position a
-/// million has them everywhere.
-fn angles_far_out(party: &Any) -> Verdict {
-    // A 1 that is turned: its cosine and its sine, rounded once, and two products.
-    let off_at = |position: usize| -> Step<f64> {
+/// million has them everywhere. A 1 is turned: its cosine and its sine are rounded once, and multiplied.
+fn angles_far_out(
+    call: &str,
+    turned: impl Fn(&StretchedRopeCase) -> Step<Vec<f32>>,
+    right: fn(&StretchedRopeCase) -> Vec<f64>,
+) -> Verdict {
+    for position in [1_000_003, (1 << 24) + 1, (1 << 32) + 1] {
         let case = single(position, THETA, [1.0, 0.0, 0.0, 0.0], 1.0);
-        let right = Oracle.forward(&case);
         let apart = |(got, right): (&f32, &f64)| (f64::from(*got) - right).abs();
-        Ok(forward(party, &case)?.iter().zip(&right).map(apart).fold(0.0, f64::max))
-    };
-    let may = |position: usize| 4.0 * U + 2.0 * position as f64 * f64::EPSILON;
-    let off = off_at(1_000_003)?;
-    if off > may(1_000_003) {
-        let told = format!("angles built in f32: off by {off:.1e} at position 1000003");
-        return Ok(Some(format!("{told}; f64 angles give 6e-8")));
-    }
-    for position in [(1 << 24) + 1, (1 << 32) + 1] {
-        let off = off_at(position)?;
-        holds("forward", off <= may(position), || {
-            format!("off by {off:.1e}, where f64 angles give {:.1e}", may(position))
-        })
-        .map_err(|breach| {
-            let case = single(position, THETA, [1.0, 0.0, 0.0, 0.0], 1.0);
-            breach.at(crate::aspect::Aspect::Precision).on(case)
-        })?;
+        let off = turned(&case)?.iter().zip(&right(&case)).map(apart).fold(0.0, f64::max);
+        let may = 4.0 * U + 2.0 * position as f64 * f64::EPSILON;
+        if off > may && position < 1 << 24 {
+            let told = format!("angles built in f32: off by {off:.1e} at position {position}");
+            return Ok(Some(format!("{told}; f64 angles give 6e-8")));
+        }
+        holds(call, off <= may, || format!("off by {off:.1e}, where f64 angles give {may:.1e}"))
+            .map_err(|breach| breach.at(Aspect::Precision).on(&case))?;
     }
     Ok(None)
 }
@@ -406,7 +400,9 @@ fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
 }
 
 pub(super) fn dx_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")
+    climb(party, run, "backward (dx)")?;
+    let dx = |case: &StretchedRopeCase| Ok(backward(party, case, &case.x)?.dx);
+    angles_far_out("backward (dx)", dx, |case| Oracle.backward(case, &case.x).0)
 }
 
 pub(super) fn dtheta_any(party: &Any, run: &Run) -> Verdict {
