@@ -87,14 +87,13 @@ impl Aspect {
 
     /// Whether it is a side of the computation that questions about another one may show first.
     pub fn is_a_side(self) -> bool {
-        use Aspect::{Mask, Offset, Precision, State};
-        matches!(self, Precision | Mask | Offset | State)
+        matches!(self, Self::Precision | Self::Mask | Self::Offset)
     }
 
     /// Whether a question that tells it leaves no doubt.
     pub fn is_certain(self) -> bool {
-        use Aspect::{Gradient, Mask, Offset, Refusal, Seed, State};
-        matches!(self, Mask | Offset | State | Seed | Refusal | Gradient)
+        use Aspect::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
+        matches!(self, Mask | Offset | State | Precision | Range | Seed | Refusal | Gradient)
     }
 
     /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.
