@@ -59,7 +59,9 @@ impl Aspect {
     /// gradient's own formula there.
     pub fn of_gradient(self) -> Self {
         match self {
-            Self::Lookup | Self::Rotation | Self::Gate | Self::Softmax => Self::Gradient,
+            Self::Lookup | Self::Rotation | Self::Gate | Self::Softmax | Self::Weights => {
+                Self::Gradient
+            }
             other => other,
         }
     }
@@ -81,6 +83,17 @@ impl Aspect {
                 | Wiring
                 | Gradient
         )
+    }
+
+    /// Whether it is a side of the computation that questions about another one may show first.
+    pub fn is_a_side(self) -> bool {
+        matches!(self, Self::Precision | Self::Mask | Self::Offset)
+    }
+
+    /// Whether a question that tells it leaves no doubt.
+    pub fn is_certain(self) -> bool {
+        use Aspect::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
+        matches!(self, Mask | Offset | State | Precision | Range | Seed | Refusal | Gradient)
     }
 
     /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.

@@ -18,6 +18,9 @@ pub struct Breach {
     /// Whether the right values stand in other places.
     #[serde(skip)]
     rearranged: bool,
+    /// Whether every wrong value is 0, and nothing is there that should be.
+    #[serde(skip)]
+    missing: bool,
 }
 
 /// What was wrong with an answer.
@@ -88,6 +91,7 @@ impl Breach {
             fault,
             aspect: None,
             rearranged: false,
+            missing: false,
         })
     }
 
@@ -102,6 +106,12 @@ impl Breach {
             None if self.rearranged && !places.contains(&aspect) => Aspect::Order,
             None => aspect,
         });
+        self
+    }
+
+    /// The breach of a mistake that is known to be of this aspect.
+    pub fn at(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
+        self.aspect = Some(aspect);
         self
     }
 
@@ -146,6 +156,11 @@ impl Breach {
     /// Whether the right values stand in other places.
     pub fn is_rearranged(&self) -> bool {
         self.rearranged
+    }
+
+    /// Whether nothing is there that should be: every wrong value is 0.
+    pub fn is_missing(&self) -> bool {
+        self.missing
     }
 
     /// The breach with its input described.
@@ -237,23 +252,25 @@ pub fn within_f64(
     };
     let mut breach = Breach::new(call, fault);
     breach.rearranged = is_rearranged(got, expected);
+    breach.missing = wrong.iter().all(|&i| got[i] == 0.0);
     Err(breach)
 }
 
-/// Whether these are the right values in other places.
+/// Whether these are the right values in other places. A value in its own place that is merely rounded has not moved.
 fn is_rearranged(got: &[f64], expected: &[f64]) -> bool {
     let sorted = |values: &[f64]| {
         let mut values = values.to_vec();
         values.sort_by(f64::total_cmp);
         values
     };
-    let (got, expected) = (sorted(got), sorted(expected));
     let close = |(got, expected): (&f64, &f64)| {
         let both_nan = got.is_nan() && expected.is_nan();
         got == expected || both_nan || (got - expected).abs() < 1e-5 * expected.abs()
     };
+    let in_place = got.iter().zip(expected).all(close);
+    let (got, expected) = (sorted(got), sorted(expected));
     let different = 1 + expected.windows(2).filter(|pair| pair[1] - pair[0] > 1e-3).count();
-    different > 2 && got.iter().zip(&expected).all(close)
+    !in_place && different > 2 && got.iter().zip(&expected).all(close)
 }
 
 /// Compares an answer bit by bit. Zeros of either sign are equal; NaN is right where it is

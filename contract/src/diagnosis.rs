@@ -29,6 +29,17 @@ pub struct Fit {
     pub others: f64,
     /// The same for all calls: a bug that is wrong in calls that are not looked at is less likely.
     pub all: f64,
+    /// Whether the call that decides gives a gradient.
+    pub of_gradient: bool,
+}
+
+impl Fit {
+    /// Whether the bug may be named. A forward pass that is wrong spoils the gradients in several ways, so they need not
+    /// fit. Where the values are right, one gradient says nothing about the others: a bug that loses those of queries and
+    /// keys is not the one that loses those of queries alone.
+    fn is_enough(&self) -> bool {
+        self.deciding >= ENOUGH && (!self.of_gradient || self.others >= ENOUGH)
+    }
 }
 
 /// A bug that answers fewer of the telling questions like the party is not named.
@@ -68,7 +79,7 @@ fn closest(
     fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
     let best = fits.first()?;
     let alike = fits.iter().filter(|other| other.fit == best.fit).count();
-    (best.fit.deciding >= ENOUGH && alike == 1).then(|| fits.swap_remove(0))
+    (best.fit.is_enough() && alike == 1).then(|| fits.swap_remove(0))
 }
 
 /// How well the diagnosis names the bugs of the museum.
@@ -161,6 +172,7 @@ fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Optio
         deciding: share(&|call| call == decides),
         others: share(&|call| call != decides && asked(call)),
         all: share(&|_| true),
+        of_gradient: decides.contains("backward"),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::aspect::Aspect;
 use crate::breach::{Breach, Fault, Verdict};
-use crate::component::Component;
+use crate::component::{Component, NET};
 use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
 use crate::registry::{self, Entry, Exhibit, Promise, TASKS, promises};
@@ -295,11 +295,16 @@ fn by_promises(
         // dfdx found the gradients: what is wrong is what it was given.
         aspect = aspect.of_tape();
     }
-    grade.aspect = Some(aspect);
-    let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.breach.is_plain());
     let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
+    // A known bug is about what the invariant whose name it carries is about, if that is no place of the formula: a ladder
+    // shows such a mistake at the first question that happens to have it.
+    let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
+    let of_law = law.filter(|law| law.stays != Some(NET) && law.aspect.is_a_side());
+    aspect = of_law.filter(|_| !aspect.is_certain()).map_or(aspect, |law| law.aspect);
+    grade.aspect = Some(aspect);
+    let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
     // An invariant of the aspect goes to the front, that which carries the bug's name before all.
     let name = named.map_or("", |bug| bug.named_by);
     grade.broken.sort_by_key(|broken| (broken.id != name, !about(&broken.id)));

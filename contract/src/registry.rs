@@ -5,6 +5,7 @@ use crate::aspect::Aspect;
 use crate::breach::Breach;
 use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
+use crate::grade;
 use crate::matrix::{self, Matrix};
 use crate::mutants::asked::{self, NotAsked, Way};
 use crate::mutants::mixer::{Axes, conditions};
@@ -12,6 +13,7 @@ use crate::mutants::{self, Fate, Mutant, Told};
 use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
+use rayon::prelude::*;
 use seams::party;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -127,6 +129,7 @@ pub struct Entry {
     axes: fn() -> &'static Axes,
     oracle_breaks: fn() -> Vec<(&'static str, Breach)>,
     repaired: fn() -> Vec<(&'static str, Option<String>)>,
+    told: fn() -> Vec<(Exhibit, Option<Aspect>)>,
     specs: fn() -> &'static [Spec],
 }
 
@@ -181,6 +184,7 @@ impl Entry {
             axes: P::axes,
             oracle_breaks: oracle_breaks::<P>,
             repaired: repaired::<P>,
+            told: told::<P>,
             specs: P::tasks,
         }
     }
@@ -266,6 +270,12 @@ impl Entry {
         (self.repaired)()
     }
 
+    /// Its bugs, each with what a report says that it is about, in the first task that has the invariant whose name it
+    /// carries. `None` if there is no such task, or if it passes.
+    pub fn told(&self) -> Vec<(Exhibit, Option<Aspect>)> {
+        (self.told)()
+    }
+
     /// How well its bugs are named: see [`diagnosis::accuracy`].
     pub fn accuracy(&self) -> Accuracy {
         (self.accuracy)()
@@ -284,6 +294,22 @@ fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
     let variants = P::variants().iter().map(|variant| repaired(variant.id, &(variant.party)()));
     let bugs = P::bugs().iter().map(|bug| repaired(bug.id, &(bug.party)()));
     std::iter::once(repaired("the oracle", &P::oracle())).chain(variants).chain(bugs).collect()
+}
+
+fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Aspect>)> {
+    // A report names the same with fewer sizes and inputs, but for bugs of one size.
+    let run = Run { shrink: false, ..Run::default() };
+    let about = |(bug, exhibit): (&Bug<P>, Exhibit)| {
+        let has_law = |task: &&Task| match task.grading {
+            Grading::Invariants { ids, .. } => ids.contains(&bug.named_by),
+            _ => false,
+        };
+        let task = TASKS.iter().filter(|task| task.component == P::SLUG).find(has_law);
+        let grade = task.map(|task| grade::by_invariants(task, &*(bug.party)(), &run));
+        (exhibit, grade.and_then(|grade| grade.aspect))
+    };
+    let bugs: Vec<_> = P::bugs().iter().zip(exhibits::<P>()).collect();
+    bugs.into_par_iter().map(about).collect()
 }
 
 /// What a component promises.

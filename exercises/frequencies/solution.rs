@@ -181,7 +181,7 @@ pub fn llama3(rotary_dim: usize, base: f64, rule: &Llama3) -> Vec<f64> {
 /// ```
 ///
 /// Build the angles in `f64`, as in task `rope/tables`, so that they are right at every position. Angles in `f32` pass too:
-/// no question here is far enough out to tell the two apart.
+/// the grade then says by how much yours are off.
 pub fn turn(
     x: &[f32],
     [_, s, nh, hd]: [usize; 4],

@@ -183,12 +183,17 @@ fn tables(run: &Run) -> Vec<(Aspect, Rows)> {
         add(Aspect::Frequencies, h, base, 1, 1);
         add(Aspect::Frequencies, h, base, 0, 12);
     }
-    for start in [3, 40, 127, 255] {
+    for start in [3, 40, 127, 250] {
         add(Aspect::Offset, 6, 10_000.0, start, 4);
     }
     for start in [1000, 65_535, 1 << 20] {
         add(Aspect::Precision, 6, 10_000.0, start, 3);
     }
+    for start in [(1 << 24) + 1, (1 << 32) + 1] {
+        add(Aspect::Precision, 6, 10_000.0, start, 3);
+    }
+    // No positions have no rows.
+    add(Aspect::Extent, 6, 10_000.0, 5, 0);
     for n in sizes(run) {
         add(Aspect::Extent, 2 * n, 10_000.0, 1, 3);
         add(Aspect::Extent, 6, 100.0, 2, n);
@@ -238,6 +243,23 @@ fn shifts(run: &Run) -> Vec<(Aspect, Steps)> {
     all
 }
 
+/// Questions from a position on, judged as if they had been asked of others.
+fn elsewhere(rungs: &mut Vec<Rung<Positions>>, run: Run) {
+    let plan = Plan { tokens: [2, 5], h: 6, offset: 7, more: 2, ..PLAIN };
+    for other in [8, 6, 0] {
+        rungs.push(Rung::elsewhere("table", move |party| {
+            let asked = Rows { h: 6, base: 10_000.0, positions: 7..12 };
+            answers_table(party, &asked, other..other + 5)
+        }));
+        rungs.push(Rung::elsewhere("add_sinusoids", move |party| {
+            answers_sum(party, &plan.sinusoids(&run), other)
+        }));
+        rungs.push(Rung::elsewhere("add_learned", move |party| {
+            answers_learned(party, &plan.learned(&run), other)
+        }));
+    }
+}
+
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
     let mut rungs: Vec<Rung<Positions>> = Vec::new();
@@ -248,6 +270,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
         rungs.push(Rung::new("shift", aspect, move |party| matches_shift(party, &asked)));
     }
     let run = *run;
+    elsewhere(&mut rungs, run);
     type OfSinusoids = fn(&Positions, &AskedSinusoids) -> Step;
     type OfLearned = fn(&Positions, &AskedLearned) -> Step;
     let sinusoids: [(_, OfSinusoids, bool); 2] =

@@ -4,6 +4,7 @@ use crate::aspect::Aspect;
 use crate::biases::laws::*;
 use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
+use crate::breach::holds;
 use crate::ladder::{Draw, EDGES, Rung, edges, mixtures, sizes};
 use crate::run::Run;
 
@@ -50,6 +51,12 @@ enum Among {
 fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     rungs.push(Rung::typical("alibi", move |party| {
         matches_alibi(party, &alibi_text([3, 8, 4, 8], &run))
+    }));
+    // Right without a past, and wrong with one.
+    rungs.push(Rung::elsewhere("alibi", move |party| {
+        let judge = |shape| matches_alibi(party, &alibi_text(shape, &run));
+        judge([5, 5, 3, 4])?;
+        holds("alibi", judge([3, 8, 4, 8]).is_err(), || "a past is right as well".to_string())
     }));
     let mut add = |aspect, shape, among| {
         rungs.push(Rung::new("alibi", aspect, move |party| {
@@ -388,6 +395,13 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     let typical = move || xl_text([2, 4, 2, 4], 8, 8, &run);
     rungs.push(Rung::typical("transformer_xl", move |party| {
         matches_xl(party, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
+    }));
+    // Right without a past, and wrong with one.
+    rungs.push(Rung::elsewhere("transformer_xl", move |party| {
+        let judge =
+            |case| matches_xl(party, &Asked { manner: Manner::Plain, case, dy: Vec::new() });
+        judge(xl_text([2, 5, 2, 4], 5, 8, &run))?;
+        holds("transformer_xl", judge(typical()).is_err(), || "a past is right as well".to_string())
     }));
     let mut add =
         |aspect, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {

@@ -640,8 +640,8 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
     },
     Bug {
         id: "biases/xl-nearest-first",
-        misconception: "counts the sinusoids from the front, the nearest first",
-        story: "The shift wants them from the farthest to the nearest. A range that goes up turns all distances around.",
+        misconception: "turns the distances around: the nearest key gets what belongs to the farthest",
+        story: "A range that goes up where one that goes down was meant. Near and far change places, and no shape tells.",
         source: None,
         named_by: "biases/xl-place-alone",
         party: bug!(XlNearestFirst {

@@ -164,14 +164,6 @@ impl Plan {
         Asked { manner, case, dy }
     }
 
-    /// The aspect of this question about a gradient.
-    fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
-        match aspect {
-            Aspect::Order if self.tokens[0] > 1 && self.manner == Manner::Plain => Aspect::Extent,
-            other => other.of_gradient(),
-        }
-    }
-
     /// Whether it is asked of what is summed over the tokens. A NaN would be in every sum, so once is enough.
     fn is_for_sums(self) -> bool {
         let [b, s] = self.tokens;
@@ -243,7 +235,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
         }),
     );
     for (aspect, plan) in plans(&run) {
-        let of_gradient = plan.aspect_of_gradient(aspect);
+        let of_gradient = aspect.of_gradient();
         for (call, judge) in judges {
             let (asked, aspect) = match call {
                 "forward" => (plan.has_values(), aspect),

@@ -1,7 +1,9 @@
 //! The ladder of stretched RoPE: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::frequencies::laws::{Asked, matches_dtheta, matches_dx, matches_frequencies, matches_y};
+use crate::frequencies::laws::{
+    Asked, answers_dx, answers_y, matches_dtheta, matches_dx, matches_frequencies, matches_y,
+};
 use crate::frequencies::menu;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
@@ -125,7 +127,7 @@ fn settings(run: &Run) -> Vec<(Aspect, Setting)> {
         add(Aspect::Offset, Setting { offset, seq_len, ..PLAIN });
     }
     for (d, head_dim) in [(4, 8), (6, 8), (8, 64), (64, 128)] {
-        add(Aspect::Order, Setting { d, head_dim, ..PLAIN });
+        add(Aspect::Frequencies, Setting { d, head_dim, ..PLAIN });
     }
     let every: Vec<usize> = if run.every_size { (2..=70).collect() } else { vec![2, 3, 16] };
     for d in every.into_iter().map(|half| 2 * half) {
@@ -191,7 +193,7 @@ const FIRST: Plan = Plan {
 };
 
 /// Something of all that the formula has, in round sizes.
-const TYPICAL: Plan = Plan { heads: [2, 8, 2], hd: 8, planes: 4, offset: 8, ..FIRST };
+const TYPICAL: Plan = Plan { heads: [2, 8, 2], hd: 8, planes: 3, offset: 8, scale: 1.25, ..FIRST };
 
 fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     let mut plans = Vec::new();
@@ -207,6 +209,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         add(Aspect::Order, Plan { hd, planes, ..FIRST });
         add(Aspect::Order, Plan { hd, planes, scale: 1.25, ..full });
     }
+    add(Aspect::Order, full);
     for offset in [0, 2, 7, 100, 1000] {
         add(Aspect::Offset, Plan { offset, ..full });
     }
@@ -332,7 +335,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
     let mut rungs: Vec<Rung<Any>> = Vec::new();
     for kind in KINDS {
         let typical =
-            Setting { d: 64, head_dim: 64, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
+            Setting { d: 64, head_dim: 128, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
         let call = typical.rule.call();
         rungs.push(Rung::typical(call, move |party| matches_frequencies(party, &typical)));
         for (aspect, setting) in settings(&run) {
@@ -347,11 +350,22 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
         ("backward (dx)", matches_dx),
         ("backward (dtheta)", matches_dtheta),
     ];
-    rungs.extend(
-        judges.map(|(call, judge)| {
-            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
-        }),
-    );
+    rungs.extend(judges.map(|(call, judge)| {
+        // Frequencies are trained where all of a head turns.
+        let planes = if call == "backward (dtheta)" { TYPICAL.hd / 2 } else { TYPICAL.planes };
+        Rung::typical(call, move |party| judge(party, &Plan { planes, ..TYPICAL }.asked(&run)))
+    }));
+    for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
+        let other = move |asked: &Asked| StretchedRopeCase { offset, ..asked.case.clone() };
+        rungs.push(Rung::elsewhere("forward", move |party| {
+            let asked = TYPICAL.asked(&run);
+            answers_y(party, &asked, &other(&asked))
+        }));
+        rungs.push(Rung::elsewhere("backward (dx)", move |party| {
+            let asked = TYPICAL.asked(&run);
+            answers_dx(party, &asked, &other(&asked))
+        }));
+    }
     for (aspect, plan) in plans(&run) {
         for (call, judge) in judges {
             let (asked, aspect) = match call {

@@ -24,6 +24,8 @@ pub struct Rung<P: ?Sized> {
     pub aspect: Aspect,
     /// Whether it has something of all that the formula has, and sizes that are many, even and round.
     pub typical: bool,
+    /// Whether it is kept by answers that are right for other positions, and wrong for those that were asked.
+    pub elsewhere: bool,
     /// Asks, and judges the answer.
     pub judge: Box<dyn Fn(&P) -> Step>,
 }
@@ -31,7 +33,13 @@ pub struct Rung<P: ?Sized> {
 impl<P: ?Sized> Rung<P> {
     /// A question.
     pub fn new(call: &'static str, aspect: Aspect, judge: impl Fn(&P) -> Step + 'static) -> Self {
-        Self { call, aspect, typical: false, judge: Box::new(judge) }
+        Self { call, aspect, typical: false, elsewhere: false, judge: Box::new(judge) }
+    }
+
+    /// The typical question, judged as if it had been asked of other positions: one further on, one back, those from 0
+    /// on. Whoever is right there and wrong in the typical question has the formula right and the position wrong.
+    pub fn elsewhere(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
+        Self { elsewhere: true, ..Self::new(call, Aspect::Offset, judge) }
     }
 
     /// The typical question, which is asked of who is wrong at a plainer one. Whose answer is right has the formula
@@ -45,14 +53,25 @@ impl<P: ?Sized> Rung<P> {
 pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
     let ladder = P::ladder(run);
     let of_call = || ladder.iter().filter(|rung| rung.call == call);
-    let mut wrong = of_call().filter(|rung| !rung.typical).filter_map(|rung| {
+    let of_back = call.contains("backward");
+    let asked = of_call().filter(|rung| !rung.typical && !rung.elsewhere);
+    let mut wrong = asked.filter_map(|rung| {
         let breach = (rung.judge)(party).err()?;
-        Some((rung.aspect, breach))
+        // A gradient that is not there, or is another number, has no order. Only layouts and right numbers have one.
+        let of_order = rung.aspect == Aspect::Order && breach.is_plain() && !breach.is_rearranged();
+        let is_lost = rung.aspect.is_of_a_formula() && breach.is_missing();
+        let aspect = if of_back && (of_order || is_lost) { Aspect::Gradient } else { rung.aspect };
+        Some((aspect, breach))
     });
     let Some((aspect, breach)) = wrong.next() else { return Ok(None) };
+    let keeps = |kind: fn(&Rung<P>) -> bool| {
+        of_call().any(|rung| kind(rung) && (rung.judge)(party).is_ok())
+    };
+    if breach.is_plain() && !breach.is_about_refusal() && keeps(|rung| rung.elsewhere) {
+        return Err(breach.at(Aspect::Offset));
+    }
     if !breach.is_nearly_right() {
-        let has_formula = || of_call().any(|rung| rung.typical && (rung.judge)(party).is_ok());
-        let of_size = aspect.is_of_a_formula() && breach.is_plain() && has_formula();
+        let of_size = aspect.is_of_a_formula() && breach.is_plain() && keeps(|rung| rung.typical);
         return Err(breach.about(if of_size { Aspect::Extent } else { aspect }));
     }
     // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
@@ -60,6 +79,22 @@ pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict
         Some((Aspect::Extent | Aspect::Special, _)) | None => Err(breach.about(Aspect::Precision)),
         Some((aspect, breach)) => Err(breach.about(aspect)),
     }
+}
+
+/// Whether all rows of a table that begins at `start` are one and the same, and that of no position near: a count that has
+/// stopped. (One that is held in few digits stops too, at a position near by.) `row` is the right one of a position.
+pub fn stands_still(
+    got: &[f64],
+    width: usize,
+    start: usize,
+    row: impl Fn(usize) -> Vec<f64>,
+) -> bool {
+    let same = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-3);
+    let rows: Vec<&[f64]> = got.chunks(width).collect();
+    let near = start / 128 + 1;
+    rows.len() > 1
+        && rows.windows(2).all(|pair| same(pair[0], pair[1]))
+        && !(start.saturating_sub(near)..=start + near).any(|m| same(rows[0], &row(m)))
 }
 
 /// What a rung asks: a case, in some manner, and the gradient that comes back to it.

@@ -101,7 +101,8 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     add(Aspect::Special, Plan { sizes: small[0], weights: Weights::OneZero, ..PLAIN });
     for &sizes in &small {
         for scale in [0, -4, -8, -10, -20, 6].map(|j| 2f64.powi(j)) {
-            for eps in [1.1, 0.3, 17.0] {
+            // 0 is an eps as well: nothing is added.
+            for eps in [1.1, 0.3, 17.0, 0.0] {
                 add(Aspect::Eps, Plan { sizes, scale, eps, ..PLAIN });
             }
         }
@@ -245,12 +246,10 @@ impl Plan {
         Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
     }
 
-    /// The aspect of this question about a gradient: statistics over another group, the gradient's own sums, or
-    /// some tokens only.
+    /// The aspect of this question about a gradient: statistics over another group, or the gradient's own sums.
     pub fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
         let (h, group) = self.sizes;
         match aspect {
-            Aspect::Statistics if self.tokens[0] > 1 => Aspect::Extent,
             Aspect::Statistics if h == group || self.tokens != PLAIN.tokens => Aspect::Gradient,
             other => other.of_gradient(),
         }

@@ -192,6 +192,19 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         }),
     },
     Bug {
+        id: "layernorm/eps-never-zero",
+        misconception: "takes 1e-6 where eps is 0",
+        story: "A guard against 0 / 0 that nobody asked for. Every other eps is used as it is, so tests with a usual one see \
+                nothing.",
+        source: None,
+        named_by: "layernorm/eps-inside-root",
+        party: bug!(EpsNeverZero {
+            fn std(&self, variance: f64, eps: f64) -> f64 {
+                (variance + if eps == 0.0 { 1e-6 } else { eps }).sqrt()
+            }
+        }),
+    },
+    Bug {
         id: "layernorm/eps-squared",
         misconception: "adds eps squared under the root",
         story: "Somebody wanted eps in the units of x. It is in the units of x squared.",

@@ -53,6 +53,7 @@ fn cases() -> Vec<LayerNormCase> {
         case(1e-5, &|i, x| if i < 6 { 2.0 } else { x }),
         case(1e-5, &|i, x| if i < 6 { f32::NAN } else { x }),
         case(1e-12, &|_, x| 2f32.powi(-17) * x),
+        case(0.0, &|_, x| x / 1024.0),
         LayerNormCase { gamma: vec![1.0; 6], ..case(1e-5, &|_, x| x) },
         many_rows(),
         outlier(),

@@ -69,7 +69,7 @@ const PLAIN: Plan = Plan {
 };
 
 /// Something of all that the formula has, in round sizes.
-const TYPICAL: Plan = Plan { tokens: [2, 8], v: 16, ignored: Ignored::Some, ..PLAIN };
+const TYPICAL: Plan = Plan { tokens: [2, 8], v: 16, ignored: Ignored::Some, dloss: -0.75, ..PLAIN };
 
 /// The ways in which a function can be asked: there is nothing to clone.
 const MANNERS: [Manner; 7] = [

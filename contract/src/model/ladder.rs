@@ -33,6 +33,8 @@ pub struct Plan {
     pub nan: bool,
     /// Of a block: tokens that come in a call before the others.
     pub offset: usize,
+    /// Whether queries are 0, so that a token finds the mean of all that it sees, wherever that stands.
+    pub even: bool,
 }
 
 /// One token.
@@ -46,6 +48,7 @@ pub const PLAIN: Plan = Plan {
     scale: 1.0,
     nan: false,
     offset: 0,
+    even: false,
 };
 
 impl Plan {
@@ -106,11 +109,14 @@ fn weights(draw: &mut Draw, sizes: Sizes) -> BlockWeights {
 
 /// A model with drawn weights, and drawn ids.
 pub fn model(draw: &mut Draw, plan: Plan) -> ModelCase {
-    let Plan { tokens, blocks, tied, eps, base, scale, .. } = plan;
+    let Plan { tokens, blocks, tied, eps, base, scale, even, .. } = plan;
     let sizes = sizes(plan.place);
     let Sizes { v, h, .. } = sizes;
     let table = draw.values(v * h).iter().map(|x| x * scale).collect();
-    let blocks = (0..blocks).map(|_| weights(draw, sizes)).collect();
+    let mut blocks: Vec<BlockWeights> = (0..blocks).map(|_| weights(draw, sizes)).collect();
+    if even {
+        blocks.iter_mut().for_each(|block| block.q.fill(0.0));
+    }
     let norm = draw.values(h).iter().map(|w| w / 2.0).collect();
     let head = (!tied).then(|| draw.values(v * h).iter().map(|w| w / 4.0).collect());
     let ids = (0..tokens[0] * tokens[1]).map(|_| draw.below(v)).collect();
@@ -145,7 +151,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     let typical = Plan { tokens: [2, 8], blocks: 2, eps: 0.1, ..PLAIN };
     let train = Plan { tokens: [2, 4], place: 1, ..typical };
     rungs.push(Rung::typical("block", move |party| matches_block(party, &typical.block(&run))));
-    rungs.push(Rung::typical("forward", move |party| matches_forward(party, &typical.model(&run))));
+    rungs.push(Rung::typical("forward", move |party| {
+        [false, true]
+            .into_iter()
+            .try_for_each(|tied| matches_forward(party, &Plan { tied, ..typical }.model(&run)))
+    }));
     rungs.push(Rung::typical("decode", move |party| {
         matches_decode(party, &typical.model(&run), &pieces(8, 3))
     }));
@@ -201,6 +211,7 @@ fn mixed(mixture: Mixture) -> Plan {
         scale: mixture.pick(6, &[1.0, 0.125, 8.0]),
         nan: mixture.pick(7, &[false, false, true]),
         offset: mixture.pick(8, &[0, 0, 1, 2]).min(mixture.tokens[1] - 1),
+        even: false,
     }
 }
 
@@ -218,7 +229,8 @@ fn block_plans(run: &Run) -> Vec<(Aspect, Plan)> {
     plans.extend((0..MODEL.len()).map(|place| (Aspect::Wiring, Plan { place, ..PLAIN })));
     plans.push((Aspect::Eps, Plan { eps: 2.0, ..PLAIN }));
     let two = (0..MODEL.len()).map(|place| Plan { tokens: [1, 2], place, ..PLAIN });
-    plans.extend(two.map(|plan| (Aspect::Rotation, plan)));
+    // The rotation is a part: what is turned, and what is not, is wiring.
+    plans.extend(two.map(|plan| (Aspect::Wiring, plan)));
     plans.push((Aspect::Frequencies, Plan { base: 50.0, place: 3, tokens: [1, 6], ..PLAIN }));
     plans.push((Aspect::Offset, Plan { tokens: [1, 2], offset: 1, ..PLAIN }));
     plans.extend([1, 3, 4].map(|offset| (Aspect::Offset, Plan { offset, ..full })));
@@ -269,7 +281,9 @@ fn decode_plans(run: &Run) -> Vec<(Aspect, Plan, Vec<usize>)> {
     let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
     let mut plans = vec![
         (Aspect::Wiring, PLAIN, vec![1]),
-        (Aspect::State, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
+        // What is kept, where no position counts; then where it stands.
+        (Aspect::State, Plan { tokens: [1, 2], even: true, ..PLAIN }, vec![1, 1]),
+        (Aspect::Offset, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
         (Aspect::Offset, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 1, 1]),
         (Aspect::Mask, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 2]),
     ];
@@ -293,10 +307,10 @@ fn decode_plans(run: &Run) -> Vec<(Aspect, Plan, Vec<usize>)> {
 fn train_plans(run: &Run) -> Vec<(Aspect, Plan)> {
     let small = Plan { place: 1, tokens: [1, 2], ..PLAIN };
     let mut plans = vec![(Aspect::Gradient, small)];
-    plans.push((Aspect::Order, Plan { tokens: [1, 4], ..small }));
+    plans.push((Aspect::Gradient, Plan { tokens: [1, 4], ..small }));
     plans.push((Aspect::Weights, Plan { tied: true, ..small }));
-    plans.push((Aspect::Order, Plan { tokens: [3, 3], ..small }));
-    plans.push((Aspect::Wiring, Plan { blocks: 2, tokens: [1, 3], ..small }));
+    plans.push((Aspect::Gradient, Plan { tokens: [3, 3], ..small }));
+    plans.push((Aspect::Gradient, Plan { blocks: 2, tokens: [1, 3], ..small }));
     if run.every_size {
         plans.push((Aspect::Extent, Plan { tokens: [2, 9], ..small }));
         plans.push((Aspect::Extent, Plan { tokens: [5, 2], tied: true, ..small }));

@@ -125,6 +125,7 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
         eps: [1e-6, 0.1, 2.0][one(3)],
         base: [10_000.0, 100.0][one(2)],
         scale: [1.0, 4.0, 0.25][one(3)],
+        even: false,
         nan: one(5) == 0,
         offset: 0,
     };

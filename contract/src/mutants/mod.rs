@@ -169,7 +169,7 @@ fn met<P: Component + ?Sized>(conditions: &[Condition], questions: &[Question<P>
 
 /// The rungs that invariants climb. A panic is a wrong answer, as it is for an invariant.
 fn rungs<P: Component + ?Sized>() -> Vec<Question<P>> {
-    let climbed = P::ladder(&run()).into_iter().filter(|rung| !rung.typical);
+    let climbed = P::ladder(&run()).into_iter().filter(|rung| !rung.typical && !rung.elsewhere);
     let question = |rung: Rung<P>| -> Question<P> {
         Box::new(move |party| {
             catch_unwind(AssertUnwindSafe(|| (rung.judge)(party).is_ok())).unwrap_or(false)

@@ -124,6 +124,19 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         }),
     },
     Bug {
+        id: "norm/eps-never-zero",
+        misconception: "takes 1e-6 where eps is 0",
+        story: "A guard against 0 / 0 that nobody asked for. Every other eps is used as it is, so tests with a usual one see \
+                nothing.",
+        source: None,
+        named_by: "norm/eps-inside-root",
+        party: bug!(EpsNeverZero {
+            fn rms(&self, mean_square: f64, eps: f64) -> f64 {
+                (mean_square + if eps == 0.0 { 1e-6 } else { eps }).sqrt()
+            }
+        }),
+    },
+    Bug {
         id: "norm/eps-squared",
         misconception: "adds eps squared under the root",
         story: "Somebody wanted eps in the units of x. It is in the units of x squared.",

@@ -46,6 +46,7 @@ fn cases() -> Vec<NormCase> {
         case(3, 1e-5, &|_, x| 1e13 * x),
         case(3, 1e-5, &|i, x| if i < 3 { 0.0 } else { x }),
         case(3, 1e-5, &|i, x| if i < 3 { f32::NAN } else { x }),
+        case(3, 0.0, &|_, x| x / 1024.0),
         case(4, 1e-5, &|_, x| x), // 4 does not divide 6
     ]
 }

@@ -1,7 +1,8 @@
 //! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
+use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes, stands_still};
+use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::rope::laws::frequencies::{
     exact_far_out, matches_frequencies, matches_tables, no_frequencies,
@@ -35,7 +36,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
 }
 
 fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    rungs.push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, BASE, 2.0)));
+    rungs
+        .push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, 500_000.0, 2.0)));
     let mut add = |aspect, d, base, ratio| {
         rungs.push(Rung::new("frequencies", aspect, move |party| {
             matches_frequencies(party, d, base, ratio)
@@ -75,6 +77,9 @@ fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         rungs.push(Rung::new("tables", aspect, move |party| {
             matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut breach| {
                 let formula = [Aspect::Rotation, Aspect::Frequencies, Aspect::Offset];
+                if has_stopped(party, d, ratio, &positions) {
+                    return breach.at(Aspect::Offset);
+                }
                 if formula.contains(&aspect) && !breach.is_rearranged() {
                     breach.aspect = of_tables(party, d, ratio, &positions);
                 }
@@ -114,6 +119,15 @@ fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     }
 }
 
+/// Whether the tables go on with the row of some position before.
+fn has_stopped(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> bool {
+    let tables = |positions| party.tables(d, BASE, ratio, positions);
+    let got = catch_unwind(AssertUnwindSafe(|| tables(positions.clone())));
+    let Ok(Ok(got)) = got else { return false };
+    let row = |m: usize| widen(&Oracle.tables(d, BASE, ratio, m..m + 1).cos);
+    positions.start < 1 << 21 && stands_still(&widen(&got.cos), d, positions.start, row)
+}
+
 /// What wrong tables are about, if their values tell.
 fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Aspect> {
     let got = catch_unwind(AssertUnwindSafe(|| party.tables(d, BASE, ratio, positions.clone())));
@@ -129,6 +143,14 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
         let rows = of(other..other + (end - start));
         close(&got.cos, &rows.cos, |x| x) && close(&got.sin, &rows.sin, |x| x)
     }) {
+        return Some(Aspect::Offset);
+    }
+    // One back of position 0 is a position that no table has. The next rows tell.
+    let (after, before) = (d.min(got.cos.len()), of(start..end.saturating_sub(1).max(start)));
+    if end > start + 1
+        && close(&got.cos[after..], &before.cos, |x| x)
+        && close(&got.sin[after.min(got.sin.len())..], &before.sin, |x| x)
+    {
         return Some(Aspect::Offset);
     }
     let expected = of(positions.clone());

@@ -3,11 +3,12 @@
 use crate::aspect::Aspect;
 use crate::breach::Step;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
-use crate::rotations::checks::axial::{AxialAsked, matches_axial, matches_axial_dx};
+use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
-    LinearAsked, matches_dk, matches_dq, matches_dv, matches_linear, matches_running,
+    LinearAsked, answers_running, matches_dk, matches_dq, matches_dv, matches_linear,
+    matches_running,
 };
-use crate::rotations::checks::xpos::{XPosAsked, matches_xpos};
+use crate::rotations::checks::xpos::{XPosAsked, answers_xpos, matches_xpos};
 use crate::rotations::menu::{LARGE, SECTIONS};
 use crate::rotations::party::*;
 use crate::run::Run;
@@ -66,6 +67,10 @@ struct Plan {
     center: usize,
     /// Coordinates are below this.
     reach: usize,
+    /// Whether all coordinates of a token are one number.
+    one_number: bool,
+    /// Whether all queries and keys are one number, so that every key that is seen weighs the same.
+    one_weight: bool,
     /// How large values are.
     scale: f32,
     /// What queries and keys of linear attention are lowered by.
@@ -86,6 +91,8 @@ const PLAIN: Plan = Plan {
     scale_base: 512.0,
     center: 0,
     reach: 1,
+    one_number: false,
+    one_weight: false,
     scale: 0.5,
     low: 0.0,
     cut: Cut::Whole,
@@ -101,6 +108,7 @@ const TYPICAL: Plan = Plan {
     base: 10_000.0,
     turns: true,
     offset: 8,
+    scale_base: 64.0,
     center: 4,
     reach: 16,
     cut: Cut::Middle,
@@ -118,9 +126,21 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
     // One token; then several that do not turn; then those that do, with all that says how far.
     add(Aspect::Wiring, PLAIN);
     add(Aspect::Wiring, Plan { scale: 1.0, ..PLAIN });
-    add(Aspect::Mask, Plan { tokens: [1, 2], ..PLAIN });
-    add(Aspect::Rotation, Plan { tokens: [1, 2], turns: true, reach: 2, ..PLAIN });
-    add(Aspect::Rotation, Plan { tokens: [1, 3], turns: true, reach: 4, ..PLAIN });
+    for one_weight in [true, false] {
+        let aspect = if one_weight { Aspect::Mask } else { Aspect::Wiring };
+        add(aspect, Plan { tokens: [1, 2], one_weight, ..PLAIN });
+    }
+    // With scales that are far from 1 after one position.
+    let near = Plan { turns: true, scale_base: 4.0, ..PLAIN };
+    for sections in [Sections::Anew, Sections::OneList] {
+        let planes = &[2, 2];
+        add(Aspect::Frequencies, Plan { one_number: true, reach: 5, planes, sections, ..near });
+    }
+    add(Aspect::Rotation, Plan { tokens: [1, 2], reach: 2, ..near });
+    add(Aspect::Rotation, Plan { tokens: [1, 3], reach: 4, ..near });
+    for (offset, center) in [(1, 0), (0, 9)] {
+        add(Aspect::Offset, Plan { turns: true, offset, center, reach: 4, ..some });
+    }
     add(Aspect::Frequencies, Plan { sections: Sections::OneList, ..full });
     add(Aspect::Frequencies, Plan { planes: &[2, 2], heads: 1, ..full });
     add(Aspect::Frequencies, Plan { base: 10_000.0, ..full });
@@ -199,6 +219,8 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
             scale_base: mixture.pick(8, &[512.0, 512.0, 64.0]),
             center: mixture.pick(9, &[0, 0, 7, 200]),
             reach: mixture.pick(10, &[2, 5, 40, 700]),
+            one_number: false,
+            one_weight: false,
             scale: mixture.pick(11, &[0.5, 0.5, 0.1]),
             low: 0.0,
             cut: mixture.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
@@ -251,13 +273,18 @@ impl Plan {
     fn axial(self, run: &Run) -> AxialAsked {
         let mut draw = self.draw(run);
         let (x, dy) = (self.values(&mut draw, true), self.values(&mut draw, true));
-        let coordinates = (0..self.tokens[1] * self.planes.len()).map(|_| draw.below(self.reach));
+        let axes = self.planes.len();
+        let mut coordinates: Vec<usize> =
+            (0..self.tokens[1] * axes).map(|_| draw.below(self.reach)).collect();
+        if self.one_number {
+            coordinates.chunks_mut(axes).for_each(|token| token.fill(self.reach - 1));
+        }
         let case = AxialCase {
             shape: self.shape(),
             planes: self.planes.to_vec(),
             sections: self.sections,
             base: self.base,
-            coordinates: coordinates.collect(),
+            coordinates,
             x,
         };
         AxialAsked { manner: self.manner, case, dy }
@@ -268,6 +295,9 @@ impl Plan {
         let mut q = self.values(&mut draw, true);
         let [mut k, v, dy] = [0, 1, 2].map(|_| self.values(&mut draw, false));
         q.iter_mut().chain(&mut k).for_each(|x| *x -= self.low);
+        if self.one_weight {
+            q.iter_mut().chain(&mut k).for_each(|x| *x = 0.5);
+        }
         let base = self.turns.then_some(self.base);
         let case = LinearCase { shape: self.shape(), base, offset: self.offset, q, k, v };
         LinearAsked { manner: self.manner, case, dy }
@@ -313,8 +343,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
     let run = *run;
     let mut rungs: Vec<Rung<dyn Rotations>> = Vec::new();
     for (call, judge) in JUDGES {
-        rungs.push(Rung::typical(call, move |party| judge(party, &TYPICAL, &run)));
+        rungs.push(Rung::typical(call, move |party| {
+            let kinds = [Sections::Anew, Sections::OneList];
+            kinds
+                .into_iter()
+                .try_for_each(|sections| judge(party, &Plan { sections, ..TYPICAL }, &run))
+        }));
     }
+    elsewhere(&mut rungs, run);
     for (aspect, plan) in plans(&run) {
         for (call, judge) in JUDGES {
             let is_gradient = call.contains("backward");
@@ -325,9 +361,44 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
             if !asked || is_running || (is_linear && !plan.has_few_pairs(is_gradient)) {
                 continue;
             }
-            let aspect = if is_gradient { aspect.of_gradient() } else { aspect };
+            // The turn itself is given where its place among the others is what is asked.
+            let aspect = match aspect {
+                _ if is_gradient => aspect.of_gradient(),
+                Aspect::Rotation | Aspect::Frequencies if is_linear => Aspect::Wiring,
+                Aspect::Offset if call == "running" => Aspect::State,
+                Aspect::Offset if is_linear => Aspect::Order,
+                Aspect::Mask if !is_linear => Aspect::Wiring,
+                // Which coordinate turns a plane.
+                Aspect::Rotation if call == "axial" => Aspect::Order,
+                Aspect::Rotation => Aspect::Frequencies,
+                other => other,
+            };
             rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan, &run)));
         }
     }
     rungs
+}
+
+/// The typical questions, judged as if they had been asked of other positions.
+fn elsewhere(rungs: &mut Vec<Rung<dyn Rotations>>, run: Run) {
+    for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
+        rungs.push(Rung::elsewhere("xpos", move |party| {
+            let asked = TYPICAL.xpos(&run);
+            answers_xpos(party, &asked, &XPosCase { offset, ..asked.case.clone() })
+        }));
+    }
+    let moves: [fn(usize) -> usize; 2] = [|place| place + 1, |place| place.saturating_sub(1)];
+    for moved in moves {
+        rungs.push(Rung::elsewhere("axial", move |party| {
+            let asked = TYPICAL.axial(&run);
+            let coordinates = asked.case.coordinates.iter().map(|place| moved(*place)).collect();
+            answers_axial(party, &asked, &AxialCase { coordinates, ..asked.case.clone() })
+        }));
+    }
+    // Only distances are in a sum that runs. At one position there are none.
+    rungs.push(Rung::elsewhere("running", move |party| {
+        let case = TYPICAL.linear(&run).case;
+        let pieces = TYPICAL.cut.pieces(TYPICAL.tokens[1]);
+        answers_running(party, &case, &pieces, &LinearCase { base: None, ..case.clone() })
+    }));
 }

@@ -218,7 +218,7 @@ pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[
         sentence: "RoPE turns the numerator alone. Then weights need not add up to 1: of 5 equal tokens the last one's are below 0 together, so their sum could be no denominator.",
         formula: "φ = (4, 0, ..), v = 1  ⇒  yₘ = Σ cos(j) / (m+1),  j = 0 .. m;  y₄ < 0",
         chapter: "rotations#linear",
-        aspect: Aspect::Rotation,
+        aspect: Aspect::Wiring,
         weight: 3,
         stays: Some("The counter-example in one line: the sum that could be no denominator."),
         check: numerator_alone,

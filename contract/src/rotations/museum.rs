@@ -167,7 +167,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Two layouts in one function: the two dimensions of a plane get scales of two planes, and \
                 the rotation no longer cancels.",
         source: None,
-        named_by: "rotations/xpos-relative",
+        named_by: "rotations/xpos-by-numbers",
         party: bug!(XPosScalesOfPairs {
             fn scaled_as(&self, i: usize, side: usize, hd: usize) -> usize {
                 (i + side * (hd / 2)) / 2
@@ -544,7 +544,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         misconception: "does not divide at all",
         story: "Results grow with the length of the text. Many later models do so, with a norm behind.",
         source: None,
-        named_by: "rotations/linear-first-token",
+        named_by: "rotations/linear-constant-values",
         party: bug!(LinearNotDivided {
             fn quotient(&self, numerator: f64, _: f64, _: usize) -> f64 {
                 numerator

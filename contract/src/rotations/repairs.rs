@@ -1,24 +1,49 @@
 //! Repairs of more rotations: steps whose value can be found from the answers.
 
 use crate::oracle::Oracle;
-use crate::repair::{Repair, number, same};
+use crate::repair::{Repair, number, one_value, same};
 use crate::rotations::oracle::RotationsLoops;
 use crate::rotations::party::{LinearCase, Rotations, XPosCase};
 
 type Any = dyn Rotations;
 
 /// They are tried in this order.
-pub static REPAIRS: &[Repair<Any>] =
-    &[Repair { call: "linear", explain: phi }, Repair { call: "xpos", explain: zeta }];
+pub static REPAIRS: &[Repair<Any>] = &[
+    Repair { call: "linear", explain: weights },
+    Repair { call: "linear", explain: phi },
+    Repair { call: "xpos", explain: zeta },
+];
+
+/// What the weights of a query add up to, if all else is right: two values that are 1, and nothing that turns.
+fn weights(party: &Any) -> Option<String> {
+    let mut sums = Vec::new();
+    for (key, query) in [(1.0, 0.5), (-1.0, 0.5), (0.5, 2.0), (2.0, -0.5)] {
+        let y = weighed(party, key, query, [1.0, 1.0])?;
+        sums.push(y);
+    }
+    let got = one_value(sums)?;
+    (!same(got, 1.0)).then(|| {
+        format!(
+            "the weights of a query, which add up to 1 where nothing turns, add up to {}",
+            number(got)
+        )
+    })
+}
+
+/// What the second of two tokens finds: keys of `x` and of 0, and these values.
+fn weighed(party: &Any, x: f32, query: f32, values: [f32; 2]) -> Option<f64> {
+    let k = [[x; 4], [0.0; 4]].concat();
+    let v = values.map(|value| [value; 4]).concat();
+    let case = LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q: vec![query; 8], k, v };
+    party.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
+}
 
 /// What stands in phi's place, if all else is right: of two keys, of `x` and of 0, the weights show their quotient.
 fn phi(party: &Any) -> Option<String> {
     let share = |x: f32, query: f32| {
-        let k = [[x; 4], [0.0; 4]].concat();
-        let v = [[1.0; 4], [0.0; 4]].concat();
-        let case =
-            LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q: vec![query; 8], k, v };
-        party.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
+        // They are shares if they add up to 1.
+        let whole = weighed(party, x, query, [1.0, 1.0])?;
+        same(whole, 1.0).then(|| weighed(party, x, query, [1.0, 0.0])).flatten()
     };
     // If phi(0) is 1, a share of s belongs to a feature of s / (1 - s).
     let mut wrong = None;

@@ -16,6 +16,94 @@ struct Mistake {
     bug: Option<&'static str>,
 }
 
+/// A change of the model solutions near the border between two causes: what the report must say that it is about, and
+/// the words that it must not say.
+struct Cause {
+    task: &'static str,
+    from: &'static str,
+    to: &'static str,
+    about: &'static str,
+    never: &'static str,
+}
+
+const CAUSES: &[Cause] = &[
+    // Rounding leaves every value in its place.
+    Cause {
+        task: "absolute/sinusoids",
+        from: "m as f64 * frequency(i)",
+        to: "(m as f32 * frequency(i) as f32) as f64",
+        about: "precision",
+        never: "",
+    },
+    Cause {
+        task: "rotations/two-axes",
+        from: "coordinate as f64 * base.powf(-share)",
+        to: "(coordinate as f32 * base.powf(-share) as f32) as f64",
+        about: "precision",
+        never: "",
+    },
+    // The right values of another position.
+    Cause {
+        task: "frequencies/turn",
+        from: "let position = offset + head / nh % s;",
+        to: "let position = offset + head / nh % s + 1;",
+        about: "offset",
+        never: "",
+    },
+    Cause {
+        task: "rotations/xpos",
+        from: " - settings.center as f64",
+        to: "",
+        about: "offset",
+        never: "",
+    },
+    Cause {
+        task: "rope/tables",
+        from: "m as f64 * theta",
+        to: "m.min(4095) as f64 * theta",
+        about: "offset",
+        never: "",
+    },
+    // Only the queries lose their gradient.
+    Cause {
+        task: "attention/forward",
+        from: "let q = q.permute",
+        to: "let q = { let (q, tape) = q.split_tape(); (q * 1.0).put_tape(tape) };
+        let q = q.permute",
+        about: "gradient",
+        never: "keys get no gradient",
+    },
+    // The turn is right, and in the wrong place.
+    Cause {
+        task: "rotations/linear",
+        from: "let plain = in_heads(q).matmul(across(k)) * seen;",
+        to: "let plain = in_heads(turned(q, angles)).matmul(across(turned(k, angles))) * seen;",
+        about: "wiring",
+        never: "",
+    },
+    Cause {
+        task: "rotations/linear",
+        from: "let weights = turned_q.matmul(turned_k) * seen.clone();",
+        to: "let weights = turned_q.matmul(turned_k) * seen.clone() / (hd as f32).sqrt();",
+        about: "wiring",
+        never: "φ(1)",
+    },
+    Cause {
+        task: "loss/backward",
+        from: "dloss / n as f32",
+        to: "dloss.signum() / n as f32",
+        about: "gradient",
+        never: "",
+    },
+    Cause {
+        task: "biases/transformer-xl",
+        from: "&r[j * hd..][..hd]",
+        to: "&r[(t - 1 - j) * hd..][..hd]",
+        about: "wiring",
+        never: "the nearest first",
+    },
+];
+
 const MISTAKES: &[Mistake] = &[
     Mistake {
         task: "1.2",
@@ -158,6 +246,26 @@ fn mistakes_are_named() {
         let bug = grade["misconception"]["bug"].as_str();
         if (broken, bug) != (mistake.broken, mistake.bug) {
             surprises.push(format!("{} -> {}: {broken}, {bug:?}", mistake.from, mistake.to));
+        }
+    }
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+#[test]
+fn causes_are_told() {
+    let scratch = Scratch::with_solutions();
+    let mut surprises = Vec::new();
+    for Cause { task, from, to, about, never } in CAUSES {
+        let slug = task.split('/').next().unwrap();
+        let file = format!("exercises/src/{slug}.rs");
+        let solution = scratch.read(&file);
+        scratch.change(&file, from, to);
+        let grade = &grades(&scratch, &[task], 1)[0];
+        scratch.write(&file, &solution);
+        let told = [&grade["misconception"]["does"], &grade["repair"]].map(ToString::to_string);
+        let says_it = !never.is_empty() && told.iter().any(|words| words.contains(never));
+        if grade["aspect"] != *about || says_it {
+            surprises.push(format!("{from} -> {to}: {}, {told:?}", grade["aspect"]));
         }
     }
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));

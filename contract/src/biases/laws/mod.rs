@@ -393,7 +393,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
         sentence: "If q and u are 0, the keys do not matter: neighbours' weights have one ratio wherever the query stands.",
         formula: "q = u = 0  ⇒  w(m, n) / w(m, n − 1) = w(m + 1, n + 1) / w(m + 1, n)",
         chapter: "biases#transformer-xl",
-        aspect: Aspect::Offset,
+        aspect: Aspect::Wiring,
         weight: 2,
         stays: None,
         check: xl_place_alone,

@@ -10,7 +10,7 @@ use rules::*;
 use turns::*;
 
 pub(super) use rules::matches_frequencies;
-pub(super) use turns::{Asked, matches_dtheta, matches_dx, matches_y};
+pub(super) use turns::{Asked, answers_dx, answers_y, matches_dtheta, matches_dx, matches_y};
 
 type Any = dyn StretchedRope;
 

@@ -1,6 +1,7 @@
 //! The rotation by given frequencies, and its gradients.
 
 use super::Any;
+use crate::aspect::Aspect;
 use crate::breach::*;
 use crate::describe::List;
 use crate::frequencies::oracle::StretchedRopeLoops;
@@ -100,8 +101,17 @@ fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
 
 /// `y` must be what the loops give.
 pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
+    answers_y(party, asked, &asked.case)
+}
+
+/// What is asked must be answered as `other` should be.
+pub(in crate::frequencies) fn answers_y(
+    party: &Any,
+    asked: &Asked,
+    other: &StretchedRopeCase,
+) -> Step {
     let Asked { manner, case, .. } = asked;
-    let (expected, off) = (Oracle.forward(case), of_turn(case, &case.x));
+    let (expected, off) = (Oracle.forward(other), of_turn(other, &case.x));
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| off[i], TURN_WHY))
         .map_err(|breach| breach.on(asked))
@@ -109,8 +119,17 @@ pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
 
 /// So must `dx`.
 pub(in crate::frequencies) fn matches_dx(party: &Any, asked: &Asked) -> Step {
+    answers_dx(party, asked, &asked.case)
+}
+
+/// The same for `dx`.
+pub(in crate::frequencies) fn answers_dx(
+    party: &Any,
+    asked: &Asked,
+    other: &StretchedRopeCase,
+) -> Step {
     let Asked { manner, case, dy } = asked;
-    let (expected, off) = (Oracle.backward(case, dy).0, of_turn(case, dy));
+    let (expected, off) = (Oracle.backward(other, dy).0, of_turn(other, dy));
     answer("backward (dx)", || party.backward_in(*manner, case, dy))
         .and_then(|StretchedRopeGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| off[i], TURN_WHY)
@@ -262,7 +281,33 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    climb(party, run, "forward")?;
+    angles_far_out("forward", |case| forward(party, case), |case| Oracle.forward(case))
+}
+
+/// A frequency that `f32` holds, and whose angles it does not.
+const THETA: f64 = 0.7f32 as f64;
+
+/// Says by how much angles in `f32` are off, which may be: transformers has them. Whoever has angles in `f64` at position a
+/// million has them everywhere. A 1 is turned: its cosine and its sine are rounded once, and multiplied.
+fn angles_far_out(
+    call: &str,
+    turned: impl Fn(&StretchedRopeCase) -> Step<Vec<f32>>,
+    right: fn(&StretchedRopeCase) -> Vec<f64>,
+) -> Verdict {
+    for position in [1_000_003, (1 << 24) + 1, (1 << 32) + 1] {
+        let case = single(position, THETA, [1.0, 0.0, 0.0, 0.0], 1.0);
+        let apart = |(got, right): (&f32, &f64)| (f64::from(*got) - right).abs();
+        let off = turned(&case)?.iter().zip(&right(&case)).map(apart).fold(0.0, f64::max);
+        let may = 4.0 * U + 2.0 * position as f64 * f64::EPSILON;
+        if off > may && position < 1 << 24 {
+            let told = format!("angles built in f32: off by {off:.1e} at position {position}");
+            return Ok(Some(format!("{told}; f64 angles give 6e-8")));
+        }
+        holds(call, off <= may, || format!("off by {off:.1e}, where f64 angles give {may:.1e}"))
+            .map_err(|breach| breach.at(Aspect::Precision).on(&case))?;
+    }
+    Ok(None)
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -355,7 +400,9 @@ fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
 }
 
 pub(super) fn dx_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")
+    climb(party, run, "backward (dx)")?;
+    let dx = |case: &StretchedRopeCase| Ok(backward(party, case, &case.x)?.dx);
+    angles_far_out("backward (dx)", dx, |case| Oracle.backward(case, &case.x).0)
 }
 
 pub(super) fn dtheta_any(party: &Any, run: &Run) -> Verdict {

@@ -27,8 +27,17 @@ fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
 
 /// `y` must be what the loops give.
 pub(in crate::rotations) fn matches_axial(party: &Any, asked: &AxialAsked) -> Step {
+    answers_axial(party, asked, &asked.case)
+}
+
+/// What is asked must be answered as `other` should be.
+pub(in crate::rotations) fn answers_axial(
+    party: &Any,
+    asked: &AxialAsked,
+    other: &AxialCase,
+) -> Step {
     let AxialAsked { manner, case, .. } = asked;
-    let (expected, near) = (Oracle.axial(case), tolerance::axial(case, &case.x, false));
+    let (expected, near) = (Oracle.axial(other), tolerance::axial(other, &other.x, false));
     answer("axial", || party.axial_in(*manner, case))
         .and_then(|y| within("axial", &case.shape, &y, &expected, off(&near), TURNED_WHY))
         .map_err(|breach| breach.on(asked))

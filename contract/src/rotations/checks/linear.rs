@@ -63,7 +63,17 @@ pub(in crate::rotations) fn matches_running(
     case: &LinearCase,
     pieces: &[usize],
 ) -> Step {
-    let (expected, near) = &*loops(case, &[]);
+    answers_running(party, case, pieces, case)
+}
+
+/// What is asked must be answered as `other` should be.
+pub(in crate::rotations) fn answers_running(
+    party: &Any,
+    case: &LinearCase,
+    pieces: &[usize],
+    other: &LinearCase,
+) -> Step {
+    let (expected, near) = &*loops(other, &[]);
     answer("running", || party.running(case, pieces))
         .and_then(|y| within("running", &case.shape, &y, &expected.y, off(&near.y), LINEAR_WHY))
         .map_err(|breach| breach.on(format!("{case}\npieces {pieces:?}")))

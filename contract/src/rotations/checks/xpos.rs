@@ -30,9 +30,14 @@ fn asked(party: &Any, case: &XPosCase) -> Step<TurnedPair> {
 
 /// Queries and keys must be what the loops give.
 pub(in crate::rotations) fn matches_xpos(party: &Any, asked: &XPosAsked) -> Step {
+    answers_xpos(party, asked, &asked.case)
+}
+
+/// What is asked must be answered as `other` should be.
+pub(in crate::rotations) fn answers_xpos(party: &Any, asked: &XPosAsked, other: &XPosCase) -> Step {
     let XPosAsked { manner, case, .. } = asked;
-    let [q, k] = Oracle.xpos(case);
-    let [q_near, k_near] = tolerance::xpos(case);
+    let [q, k] = Oracle.xpos(other);
+    let [q_near, k_near] = tolerance::xpos(other);
     answer("xpos", || party.xpos_in(*manner, case))
         .and_then(|got| {
             within("xpos", &case.shape, &got.q, &q, off(&q_near), TURNED_WHY)?;
