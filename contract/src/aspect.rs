@@ -85,9 +85,20 @@ impl Aspect {
         )
     }
 
-    /// Whether it is a side of the computation that questions about another one may show first.
-    pub fn is_a_side(self) -> bool {
-        matches!(self, Self::Precision | Self::Mask | Self::Offset)
+    /// Whether a question that tells this aspect may be the first that shows a mistake of another one.
+    pub fn gives_way_to(self, other: Self) -> bool {
+        use Aspect::{
+            Choice, Exchange, Extent, Frequencies, Ignored, Lookup, Mask, Offset, Order, Precision,
+            Range, Special, State, Statistics,
+        };
+        match other {
+            Precision | Mask | Offset => true,
+            Range | Choice | Ignored => self != Special,
+            State => matches!(self, Lookup | Frequencies | Extent),
+            Statistics => matches!(self, Order | Exchange),
+            Frequencies => self == Extent,
+            _ => false,
+        }
     }
 
     /// Whether a question that tells it leaves no doubt.

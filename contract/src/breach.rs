@@ -101,8 +101,8 @@ impl Breach {
     pub fn about(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
         let places = [Aspect::Extent, Aspect::State, Aspect::Seed, Aspect::Special];
         self.aspect = Some(match self.aspect {
-            _ if self.is_about_refusal() => Aspect::Refusal,
             Some(told) => told,
+            None if self.is_about_refusal() => Aspect::Refusal,
             None if self.rearranged && !places.contains(&aspect) => Aspect::Order,
             None => aspect,
         });

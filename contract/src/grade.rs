@@ -298,10 +298,10 @@ fn by_promises(
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.breach.is_plain());
     let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
-    // A known bug is about what the invariant whose name it carries is about, if that is no place of the formula: a ladder
-    // shows such a mistake at the first question that happens to have it.
+    // A known bug is about what the invariant whose name it carries is about: a ladder shows it at the first question
+    // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
-    let of_law = law.filter(|law| law.stays != Some(NET) && law.aspect.is_a_side());
+    let of_law = law.filter(|law| law.stays != Some(NET) && aspect.gives_way_to(law.aspect));
     aspect = of_law.filter(|_| !aspect.is_certain()).map_or(aspect, |law| law.aspect);
     grade.aspect = Some(aspect);
     let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);

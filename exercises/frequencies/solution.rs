@@ -25,7 +25,7 @@ pub fn interpolated(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
 /// base' = base · s^(d / (d - 2))
 /// ```
 ///
-/// The fastest plane stays, and the slowest gets slower by exactly `s`. Source: bloc97 2023.
+/// The fastest plane stays, and the slowest gets slower by exactly `s`. `d` is at least 4. Source: bloc97 2023.
 pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
     // task frequencies/ntk: begin
     let d = rotary_dim as f64;

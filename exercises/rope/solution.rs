@@ -13,7 +13,7 @@ use crate::prelude::*;
 /// ```
 ///
 /// `d` is `head_dim`, `k` is `ratio`. `theta_0 = 1` is the fastest and stays; the last plane gets
-/// slower by exactly `k`. Refuse an odd `head_dim` and one below 4, a `base` that is not finite and above
+/// slower by exactly `k`. Powers in `f32` are good enough. Refuse an odd `head_dim` and one below 4, a `base` that is not finite and above
 /// 1, and a `ratio` that is not finite and at least 1.
 pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
     // task rope/frequencies: begin
@@ -143,7 +143,7 @@ pub fn interleaved_to_half_split(x: &[f32], head_dim: usize) -> Vec<f32> {
 
 /// Task `rope/ratio`. `k'`, the ratio for a call that ends at `length` positions, past the cache.
 ///
-/// The smallest EVEN whole number with `max_seq_len · k' >= length`. Refuse a `max_seq_len` of 0.
+/// The smallest EVEN whole number with `max_seq_len · k' >= length`: 0 for a length of 0. Refuse a `max_seq_len` of 0.
 pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
     // task rope/ratio: begin
     if max_seq_len == 0 {

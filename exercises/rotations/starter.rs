@@ -172,7 +172,7 @@ impl Running {
     ///
     /// What task `rotations/linear` computes over all pairs, with sums that are carried along: token after token, its key
     /// and value go into the sums, and then its query reads them. `base` is that of the angles, [`rope_angles`]; without
-    /// one, nothing turns. The denominator's sum is of keys that are not turned. The next piece goes on where this one ends.
+    /// one, nothing turns. All pieces of a text have the same. The denominator's sum is of keys that are not turned. The next piece goes on where this one ends.
     pub fn piece(
         &mut self,
         q: &[Vec<f64>],

@@ -46,6 +46,17 @@ enum Among {
     Zeros,
     /// A NaN.
     Nan,
+    /// A query whose score with itself is far below any number that is taken for minus infinity.
+    Low,
+}
+
+/// Puts it into the first `one` elements of queries and keys.
+fn put(among: Among, one: usize, q: &mut [f32], k: &mut [f32]) {
+    match among {
+        Among::Zeros => (q[0], k[0]) = (0.0, 1e-40),
+        Among::Low => q[..one].iter_mut().zip(k).for_each(|(q, k)| *q = -1e12 * *k),
+        _ => (),
+    }
 }
 
 fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
@@ -61,10 +72,7 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     let mut add = |aspect, shape, among| {
         rungs.push(Rung::new("alibi", aspect, move |party| {
             let mut case = alibi_text(shape, &run);
-            if among == Among::Zeros {
-                case.q[0] = 0.0;
-                case.k[0] = 1e-40;
-            }
+            put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
             matches_alibi(party, &case)
         }));
     };
@@ -75,6 +83,7 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     add(Aspect::Offset, [2, 5, 2, 4], Among::Nothing);
     add(Aspect::Mask, [4, 4, 2, 4], Among::Nothing);
     add(Aspect::Special, [4, 6, 3, 4], Among::Zeros);
+    add(Aspect::Mask, [3, 3, 2, 4], Among::Low);
     for n in sizes(&run) {
         add(Aspect::Extent, [2, n + 2, 2, 2], Among::Nothing);
         add(Aspect::Extent, [n, n + 2, 1, 2], Among::Nothing);
@@ -209,7 +218,7 @@ fn t5_asked(
     let (mut table, mut dy) =
         (draw.values(num_buckets * num_heads), draw.values(num_heads * s * t));
     match among {
-        Among::Nothing => {}
+        Among::Nothing | Among::Low => {}
         Among::Zeros => {
             table[0] = 0.0;
             table[num_heads] = 1e-40;
@@ -318,7 +327,7 @@ fn kerple_asked(
     let mut dy = draw.values(num_heads * positions);
     let mut case = KerpleCase { kernel, r1, r2, positions };
     match among {
-        Among::Nothing => {}
+        Among::Nothing | Among::Low => {}
         Among::Zeros => {
             case.r1[num_heads - 1] = 0.0;
             dy[0] = 0.0;
@@ -408,9 +417,8 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
             rungs.push(Rung::new("transformer_xl", aspect, move |party| {
                 let mut case = xl_text(shape, keys, hidden_size, &run);
                 case.base = base;
+                put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
                 if among == Among::Zeros {
-                    case.q[0] = 0.0;
-                    case.k[0] = 1e-40;
                     case.weight[0] = 0.0;
                 }
                 matches_xl(party, &Asked { manner, case, dy: Vec::new() })
@@ -424,6 +432,7 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     add(Aspect::Frequencies, [1, 2, 1, 2], 5, 6, plain, 100.0);
     add(Aspect::Order, [1, 1, 3, 2], 5, 4, plain, BASE);
     add(Aspect::Mask, [1, 4, 2, 2], 4, 4, plain, BASE);
+    add(Aspect::Mask, [1, 4, 2, 2], 4, 4, (Among::Low, Manner::Plain), BASE);
     add(Aspect::Offset, [1, 3, 2, 2], 7, 4, plain, BASE);
     add(Aspect::Extent, [2, 3, 2, 2], 7, 4, plain, BASE);
     add(Aspect::Special, [2, 3, 2, 2], 6, 4, (Among::Zeros, Manner::Plain), BASE);

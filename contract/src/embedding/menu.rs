@@ -3,8 +3,8 @@
 /// `(v, e)`.
 pub const EMBEDDING: [(usize, usize); 3] = [(7, 2), (12, 5), (16, 4)];
 
-/// `(v, e)` of larger ones: rows longer than a lane, more rows than 16 bits count.
-pub const LARGE: [(usize, usize); 2] = [(70, 67), (65_539, 1)];
+/// `(v, e)` of larger ones: rows longer than a lane, more rows than 16 bits count. The first has more columns than rows.
+pub const LARGE: [(usize, usize); 2] = [(61, 67), (65_539, 1)];
 
 /// Calls `$body` with `V` and `E` as constants, for a pair of [`EMBEDDING`] or [`LARGE`]; else `$other`.
 #[macro_export]
@@ -15,7 +15,7 @@ macro_rules! with_embedding_sizes {
             [$V, $E],
             $body,
             $other,
-            (7, 2)(12, 5)(16, 4)(70, 67)(65_539, 1)
+            (7, 2)(12, 5)(16, 4)(61, 67)(65_539, 1)
         )
     };
 }

@@ -113,6 +113,10 @@ fn settings(run: &Run) -> Vec<(Aspect, Setting)> {
     for base in [100.0, 500_000.0, 1e6] {
         add(Aspect::Frequencies, Setting { base, ..PLAIN });
     }
+    // So long a text for so small a base that YaRN's ramp would end past the planes.
+    for truncate in [true, false] {
+        add(Aspect::Frequencies, Setting { base: 10.0, truncate, ..PLAIN });
+    }
     for ms in [100, 4096, 8192, 131_072] {
         add(Aspect::Frequencies, Setting { ms, ..PLAIN });
     }

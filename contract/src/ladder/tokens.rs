@@ -234,6 +234,7 @@ pub fn bad_batches(run: &Run, v: usize) -> Vec<Bad> {
     add([4, 5], &[(13, 977)]);
     add([4, 5], &[(13, 977), (14, 31), (19, usize::MAX)]);
     add([4, 5], &[(9, 977), (10, 31)]); // the first row's comes first, in a later column
+    add([4, 5], &[(9, v + 31), (10, v + 977)]); // neither the largest nor the last is named
     add([5, 4], &[(0, v)]);
     add([5, 4], &[(19, v + 1)]);
     // What becomes small if it is cut, negative if it has a sign, or wraps around if it is multiplied.

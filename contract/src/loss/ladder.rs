@@ -309,6 +309,7 @@ fn bad_targets(run: &Run) -> Vec<Bad> {
         ((12, [4, 5], Manner::Plain), vec![(13, 977)]),
         ((12, [4, 5], Manner::Plain), vec![(13, 977), (14, 31), (19, 55)]),
         ((12, [4, 5], Manner::Plain), vec![(9, 977), (10, 31)]),
+        ((12, [4, 5], Manner::Plain), vec![(9, 31), (10, 977)]),
         ((12, [5, 4], Manner::Plain), vec![(0, 12)]),
         ((12, [5, 4], Manner::Plain), vec![(19, 13)]),
     ];

@@ -1,6 +1,7 @@
 //! The ladder of the model: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
+use crate::breach::Step;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
@@ -144,6 +145,11 @@ pub fn pieces(s: usize, kind: usize) -> Vec<usize> {
     }
 }
 
+/// What a refusal of good input is about, where the call itself has nothing to refuse.
+fn refusing_is(aspect: Aspect, step: Step) -> Step {
+    step.map_err(|breach| if breach.is_about_refusal() { breach.at(aspect) } else { breach })
+}
+
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     let run = *run;
@@ -180,12 +186,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     }
     for (aspect, plan) in train_plans(&run) {
         rungs.push(Rung::new("backward", aspect, move |party| {
-            matches_back(party, &plan.model_back(&run))
+            // Nothing is refused on the way back: a gradient that can't be had is lost.
+            refusing_is(Aspect::Gradient, matches_back(party, &plan.model_back(&run)))
         }));
     }
     for (aspect, plan, pieces) in decode_plans(&run) {
         rungs.push(Rung::new("decode", aspect, move |party| {
-            matches_decode(party, &plan.model(&run), &pieces)
+            // Who refuses a piece that fits has kept what it should not have.
+            refusing_is(Aspect::State, matches_decode(party, &plan.model(&run), &pieces))
         }));
     }
     for (aspect, case) in sample_cases(&run) {

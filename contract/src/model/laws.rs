@@ -277,13 +277,13 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
     },
     Invariant {
         id: "model/unknown-id-in-training",
-        sentence: "A text with an id that the table does not have is refused: nothing is learned from it.",
-        formula: "id ≥ v  ⇒  refused",
+        sentence: "A text with an id that the table does not have is refused, and so is a text of one token, which nothing follows.",
+        formula: "id ≥ v or s = 1  ⇒  refused",
         chapter: "model#learning",
         aspect: Aspect::Refusal,
         weight: 1,
         stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: |party, run| unknown_id(run, "train", |case| party.train(case, 1.0)),
+        check: nothing_to_learn,
     },
     Invariant {
         id: "model/loss-of-equal-logits",
@@ -449,7 +449,12 @@ pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
         Near { value, off: off + U * (w.abs() + value.abs()) }
     });
     let stepped: Vec<Near> = stepped.collect();
-    near("train", &[stepped.len()], &trained.weights, &stepped).map_err(|breach| breach.on(case))
+    let weights = &trained.weights;
+    near("train", &[stepped.len()], weights, &stepped).map_err(|breach| {
+        let moved = weights.iter().zip(&before).any(|(&got, &before)| f64::from(got) != before);
+        // Without any step, no gradient is wrong.
+        if moved { breach } else { breach.at(Aspect::State) }.on(case)
+    })
 }
 
 // --- the block ------------------------------------------------------------------------------
@@ -668,6 +673,16 @@ fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) ->
                 .map_err(|breach| breach.on(&case))?;
             case.ids[at] = before;
         }
+    }
+    Ok(None)
+}
+
+fn nothing_to_learn(party: &Model, run: &Run) -> Verdict {
+    unknown_id(run, "train", |case| party.train(case, 1.0))?;
+    for b in [1, 2] {
+        let case = Plan { tokens: [b, 1], ..PLAIN }.model(run);
+        refusal("train", "no token follows the only one of a text", || party.train(&case, 1.0))
+            .map_err(|breach| breach.on(&case))?;
     }
     Ok(None)
 }

@@ -551,6 +551,9 @@ impl Llama for Loops<dyn LlamaLoops> {
     }
 
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
+        if case.tokens[1] < 2 {
+            return Err(Refusal::new("no token follows the only one of a text"));
+        }
         let case = &with_rows(&*self.0, case)?;
         if rate == 0.0 {
             let weights = case.weights().into_iter().flatten().copied().collect();

@@ -309,8 +309,9 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     }
     // Nothing may be added to such a length.
     for max_seq_len in [2, 3, 2048, 1 << 40] {
-        add(Aspect::Extent, usize::MAX, max_seq_len);
+        add(Aspect::Precision, usize::MAX, max_seq_len);
     }
+    add(Aspect::Extent, 0, 3); // 0 is even, and there is nothing to reach
     rungs.push(Rung::new("ratio_for_length", Aspect::Refusal, no_ratio));
 }
 

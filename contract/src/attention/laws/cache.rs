@@ -3,6 +3,7 @@
 use super::tolerance::{WHY, tolerances};
 use super::values::forward;
 use super::{Attention, case_of, sizes};
+use crate::aspect::Aspect;
 use crate::attention::oracle::{cut, joined, positions};
 use crate::attention::party::*;
 use crate::breach::*;
@@ -171,7 +172,9 @@ pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Ver
         let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 3, 2, 3]));
         let mut script = || {
             expect_push(&mut cache, &first, &first, "the only piece")?;
-            refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))?;
+            // Who panics has not refused.
+            refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))
+                .map_err(|breach| breach.at(Aspect::Refusal))?;
             expect_positions(&cache, 3)?;
             let why = "the two pieces that fit, which fill it: the one between them was refused";
             expect_push(&mut cache, &next, &joined(&first, &next), why)

@@ -185,8 +185,11 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let y = forward(party, &case)?;
         let why =
             "its own value, and nothing of what it does not see: its one score is far below 0";
+        // 0/0 is an exponential without its maximum, and a mixture is a mask that is too high.
+        let lost = y[..4].iter().any(|y| y.is_nan());
+        let aspect = if lost { Aspect::Precision } else { Aspect::Mask };
         same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
-            .map_err(|breach| breach.on(&case).about(Aspect::Mask))?;
+            .map_err(|breach| breach.on(&case).about(aspect))?;
     }
     Ok(None)
 }

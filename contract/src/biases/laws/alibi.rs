@@ -1,6 +1,6 @@
 //! ALiBi: the slopes of the heads, and the weights.
 
-use super::{ANYTHING, Biases, of_length, sees_the_past, unmoved};
+use super::{ANYTHING, Biases, of_a_mask, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
@@ -96,7 +96,7 @@ pub(in crate::biases) fn matches_alibi(party: &Biases, case: &AlibiCase) -> Step
     let (expected, off) = alibi_loops(case);
     let got = alibi(party, case)?;
     within("alibi", &[nh, s, t], &got, &expected, |i| off[i], WEIGHT_WHY)
-        .map_err(|breach| breach.on(case))
+        .map_err(|breach| of_a_mask(breach, &got, &expected).on(case))
 }
 
 /// Queries and keys of 0: what is left is the bias.

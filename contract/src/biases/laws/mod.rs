@@ -441,6 +441,14 @@ fn of_length(call: &str, shape: &[usize], values: Vec<f32>) -> Step<Vec<f32>> {
     if whole { Ok(values) } else { Err(Breach::new(call, length)) }
 }
 
+/// Of weights that are wrong: a key that has weight where it should have none, or the reverse, is wrong about the mask.
+fn of_a_mask(breach: Box<Breach>, got: &[f32], expected: &[f64]) -> Box<Breach> {
+    let mut pairs = got.iter().zip(expected);
+    let moved = pairs
+        .any(|(&got, &expected)| (got > 0.0 && expected == 0.0) || (got == 0.0 && expected > 1e-3));
+    if moved && !breach.is_rearranged() { breach.about(Aspect::Mask) } else { breach }
+}
+
 /// What may stand in a key that is not seen.
 const ANYTHING: [f32; 3] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
 

@@ -1,6 +1,6 @@
 //! Transformer-XL: the scores with a term for the place.
 
-use super::{ANYTHING, Asked, Biases, of_length, sees_the_past, unmoved};
+use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
@@ -30,6 +30,7 @@ pub(in crate::biases) fn matches_xl(party: &Biases, asked: &Asked<XlCase>) -> St
         .and_then(|w| {
             let shape = [b, nh, s, case.keys];
             within("transformer_xl", &shape, &w, &expected, |i| off[i], WEIGHT_WHY)
+                .map_err(|breach| of_a_mask(breach, &w, &expected))
         })
         .map_err(|breach| breach.on(asked))
 }
