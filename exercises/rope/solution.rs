@@ -143,7 +143,7 @@ pub fn interleaved_to_half_split(x: &[f32], head_dim: usize) -> Vec<f32> {
 
 /// Task `rope/ratio`. `k'`, the ratio for a call that ends at `length` positions, past the cache.
 ///
-/// The smallest EVEN whole number with `max_seq_len · k' >= length`: 0 for a length of 0. Refuse a `max_seq_len` of 0.
+/// The smallest EVEN whole number with `max_seq_len · k' >= length`. A `length` is at least 1. Refuse a `max_seq_len` of 0.
 pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
     // task rope/ratio: begin
     if max_seq_len == 0 {

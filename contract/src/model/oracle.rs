@@ -551,9 +551,7 @@ impl Llama for Loops<dyn LlamaLoops> {
     }
 
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
-        if case.tokens[1] < 2 {
-            return Err(Refusal::new("no token follows the only one of a text"));
-        }
+        has_targets(case)?;
         let case = &with_rows(&*self.0, case)?;
         if rate == 0.0 {
             let weights = case.weights().into_iter().flatten().copied().collect();
@@ -586,6 +584,14 @@ fn with_rows(loops: &dyn LlamaLoops, case: &ModelCase) -> Reply<ModelCase> {
     };
     let ids = case.ids.iter().enumerate().map(row).collect::<Reply<_>>()?;
     Ok(ModelCase { ids, ..case.clone() })
+}
+
+/// Whether there is anything to learn from a text.
+pub(super) fn has_targets(case: &ModelCase) -> Reply<()> {
+    match case.tokens[1] {
+        0 | 1 => Err(Refusal::new("no token follows the only one of a text")),
+        _ => Ok(()),
+    }
 }
 
 /// Logits and settings from which nothing can be drawn.

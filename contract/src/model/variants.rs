@@ -2,7 +2,7 @@
 
 use crate::component::Variant;
 use crate::model::bounds;
-use crate::model::oracle::LlamaLoops;
+use crate::model::oracle::{LlamaLoops, has_targets};
 use crate::model::party::*;
 use crate::oracle::Oracle;
 
@@ -280,6 +280,7 @@ impl Llama for InF32 {
 
     /// By the chain rule, and not by differences.
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
+        has_targets(case)?;
         known(case)?;
         let truth = bounds::of_training(case);
         let (loss, gradient) = &*truth;

@@ -311,7 +311,6 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     for max_seq_len in [2, 3, 2048, 1 << 40] {
         add(Aspect::Precision, usize::MAX, max_seq_len);
     }
-    add(Aspect::Extent, 0, 3); // 0 is even, and there is nothing to reach
     rungs.push(Rung::new("ratio_for_length", Aspect::Refusal, no_ratio));
 }
 
