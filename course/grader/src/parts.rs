@@ -4,6 +4,7 @@
 //! and no solution is among them.
 
 use crate::error::{Error, Result};
+use crate::folder::lock_file;
 use crate::intake::hex;
 use contract::registry::COMPONENTS;
 use learner::exercise::compile::STARTERS;
@@ -155,18 +156,18 @@ impl Built {
         let folder = all.join(format!("parts-{}", &hex(&hash.finalize())[..16]));
         std::fs::create_dir_all(&all)?;
         // One grader at a time looks after these folders.
-        let one = lock(&all.join("lock"))?;
+        let one = lock_file(&all.join("lock"))?;
         one.lock()?;
         for old in all.read_dir()?.flatten() {
             let (path, name) = (old.path(), old.file_name().to_string_lossy().into_owned());
             let is_old = name.starts_with("parts-") && path.is_dir() && path != folder;
             // Another grader may be at work with it.
-            if is_old && lock(&path.with_extension("lock"))?.try_lock().is_ok() {
+            if is_old && lock_file(&path.with_extension("lock"))?.try_lock().is_ok() {
                 std::fs::remove_dir_all(&path)?;
                 std::fs::remove_file(path.with_extension("lock"))?;
             }
         }
-        let in_use = lock(&folder.with_extension("lock"))?;
+        let in_use = lock_file(&folder.with_extension("lock"))?;
         in_use.lock_shared()?;
         if !folder.is_dir() {
             let new = tempfile::tempdir_in(&all)?;
@@ -177,10 +178,6 @@ impl Built {
         }
         Ok((folder, in_use))
     }
-}
-
-fn lock(path: &Path) -> io::Result<File> {
-    File::options().create(true).truncate(false).write(true).open(path)
 }
 
 fn file_name(path: &Path) -> String {
