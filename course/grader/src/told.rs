@@ -79,8 +79,8 @@ pub struct Told<'a> {
 pub fn part((nth, of): (usize, usize), records: &[Record], anew: usize) -> String {
     let graded = records.iter().filter(|record| record.has_points()).count();
     let mut text = format!(
-        "part {nth} of {of}: {graded} of {} have a grade\ngraded in this call: {anew}; as before: {}\n",
-        count(records.len(), "submission"),
+        "part {nth} of {of}: {graded} of {} submissions have a grade\ngraded in this call: {anew}; as before: {}\n",
+        records.len(),
         records.len().saturating_sub(anew)
     );
     for record in records {
