@@ -4,14 +4,14 @@ use crate::changes::{Changes, Entry};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::grade::Judge;
-use crate::output;
+use crate::output::{self, page::on_terminal};
 use crate::parts::Parts;
 use crate::record::{Record, Sandbox};
 use crate::settings::Settings;
 use crate::similar::{self, Printer};
 use crate::submissions::{Submissions, found, passed_over, refuse_twins, shard};
 use crate::systems::System;
-use crate::told::{Anew, Forgotten, Told};
+use crate::told::{self, Anew, Forgotten, Told};
 use crate::{intake, package};
 use course::arguments::{Format, GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// The most names that an error lists.
 const NAMED: usize = 10;
@@ -75,7 +76,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     }
     too_many_points(&changes, &settings)?;
     not_within(&arguments.out, &arguments.submissions)?;
-    let folder = Folder::open(&arguments.out)?;
+    let folder = Folder::open(&arguments.out, arguments.shard.is_some())?;
     let others = others(&folder, &names, whose)?;
     unknown_changes(&changes, &names, &others)?;
     let seed = seed(&folder, arguments.seed, arguments.anew)?;
@@ -92,6 +93,12 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let jobs = arguments.jobs.map_or(most, usize::from);
     let printer = Printer::new(&course);
     let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.anew)?;
+    if let Some(part) = arguments.shard {
+        // Of the class, nothing is written before all parts are there.
+        let records: Vec<_> = all.keys().filter_map(|name| folder.record(name)).collect();
+        print!("{}", on_terminal(&told::part(part, &records, anew.len())));
+        return Ok(records.iter().all(Record::has_points));
+    }
 
     // All that lie here, and not of those alone that were named: the others are of the same class, from earlier calls or
     // from other machines.
@@ -354,7 +361,10 @@ fn grade_all(
             let taken = source.take();
             let digest = taken.as_ref().map(intake::Taken::digest).unwrap_or_default();
             let before = folder.record(name);
-            if !before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest)) {
+            let begin = Instant::now();
+            let is_kept =
+                before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest));
+            if !is_kept {
                 let mut record = judge.grade(name, &taken, within);
                 judge.points(&mut record);
                 graded
@@ -368,7 +378,10 @@ fn grade_all(
             }
             bar.inc(1);
             if silent {
-                eprintln!("{} of {}: {name}", bar.position(), all.len());
+                let seconds = begin.elapsed().as_secs_f64();
+                let took =
+                    if is_kept { "as before".to_string() } else { format!("{seconds:.1} s") };
+                eprintln!("{} of {}: {name}, {took}", bar.position(), all.len());
             }
         }
     };
@@ -438,16 +451,16 @@ mod tests {
         not_within(&at("out"), &[at("class")]).unwrap();
         not_within(&at("class/out"), &[at("class/ann")]).unwrap();
         // Of others' files nothing is written over, and no lock is left there.
-        assert!(said(Folder::open(&at("class")).map(drop)).contains("has other files"));
+        assert!(said(Folder::open(&at("class"), false).map(drop)).contains("has other files"));
         assert!(!at("class/.lock").exists());
-        drop(Folder::open(&at("out")).unwrap());
-        Folder::open(&at("out")).unwrap();
+        drop(Folder::open(&at("out"), false).unwrap());
+        Folder::open(&at("out"), false).unwrap();
     }
 
     #[test]
     fn a_class_has_one_seed() {
         let folder = tempfile::tempdir().unwrap();
-        let folder = Folder::open(folder.path()).unwrap();
+        let folder = Folder::open(folder.path(), false).unwrap();
         let drawn = seed(&folder, None, false).unwrap();
         assert_eq!(seed(&folder, None, false).unwrap(), drawn);
         assert_eq!(seed(&folder, Some(drawn), false).unwrap(), drawn);

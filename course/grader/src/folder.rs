@@ -1,4 +1,4 @@
-//! The folder of results. One grader at a time works in it; each file in it is whole.
+//! The folder of results. One grader works in it, or several with a part of the class each; each file in it is whole.
 
 use crate::error::{Error, Result};
 use crate::record::{LAYOUT, Record};
@@ -12,14 +12,17 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, or takes it.
+    /// Makes the folder, or takes it: for itself alone, or beside the graders of other parts of the class.
     ///
     /// # Errors
     /// It can't be made; it is somebody's folder of other things; another grader works in it.
-    pub fn open(path: &Path) -> Result<Self> {
-        // The first files of a call. Elsewhere nothing is ours, and a file of the same name would be written over.
-        let is_ours = [".lock", "class.json"].iter().any(|name| path.join(name).exists());
-        if !is_ours && path.read_dir().is_ok_and(|mut files| files.next().is_some()) {
+    pub fn open(path: &Path, is_part: bool) -> Result<Self> {
+        // The first files of a call. Elsewhere nothing is ours, and a file of the same name would be written over. One look,
+        // since the grader of another part may begin at the same moment.
+        let names: Vec<_> =
+            path.read_dir().into_iter().flatten().flatten().map(|file| file.file_name()).collect();
+        let is_ours = names.iter().any(|name| name == ".lock" || name == "class.json");
+        if !is_ours && !names.is_empty() {
             return Err(Error::Argument {
                 what: "results lie in a folder of their own".to_string(),
                 expected: "a new or empty folder, or one of an earlier call".to_string(),
@@ -29,17 +32,41 @@ impl Folder {
         }
         std::fs::create_dir_all(path).map_err(Error::file(path, "can't be made"))?;
         let lock = path.join(".lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&lock);
-        let file = file.map_err(Error::file(&lock, "can't be written"))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_path_buf(), _lock: file }),
-            Err(TryLockError::WouldBlock) => Err(Error::Argument {
-                what: "one grader at a time works in a folder of results".to_string(),
-                expected: "a folder that no other one uses".to_string(),
-                got: format!("another one is at work in {}", path.display()),
-                to_do: "wait until it has ended, or name another folder with --out".to_string(),
-            }),
-            Err(TryLockError::Error(reason)) => Err(Error::file(lock, "can't be locked")(reason)),
+        let file = lock_file(&lock).map_err(Error::file(&lock, "can't be written"))?;
+        match if is_part { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Argument {
+                    what: "one grader works in a folder of results, or several with --shard"
+                        .to_string(),
+                    expected: "a folder that no other one uses".to_string(),
+                    got: format!("another one is at work in {}", path.display()),
+                    to_do: "wait until it has ended, or name another folder with --out".to_string(),
+                });
+            }
+            Err(TryLockError::Error(reason)) => {
+                return Err(Error::file(lock, "can't be locked")(reason));
+            }
+        }
+        let folder = Self { path: path.to_path_buf(), _lock: file };
+        if !is_part {
+            folder.tidy();
+        }
+        Ok(folder)
+    }
+
+    /// Removes what graders were about to write when they were killed. Nobody else writes here now.
+    fn tidy(&self) {
+        let below = |folder: &Path| folder.read_dir().into_iter().flatten().flatten();
+        let results = below(&self.path).map(|entry| entry.path()).filter(|path| path.is_dir());
+        for folder in std::iter::once(self.path.clone()).chain(results) {
+            for file in below(&folder) {
+                let name = file.file_name();
+                let name = name.to_string_lossy();
+                if name.starts_with('.') && name.ends_with(learner::save::NEW) {
+                    let _ = std::fs::remove_file(file.path());
+                }
+            }
         }
     }
 
@@ -88,5 +115,45 @@ impl Folder {
         let text = std::fs::read(self.at(&format!("{submission}/result.json"))).ok()?;
         let record: Record = serde_json::from_slice(&text).ok()?;
         (record.layout == LAYOUT && record.submission == submission).then_some(record)
+    }
+}
+
+/// Opens a file that is there to be locked. On NFS, a shared lock needs one that can be read, and an exclusive lock one that can
+/// be written.
+///
+/// # Errors
+/// It can't be made or opened.
+pub fn lock_file(path: &Path) -> std::io::Result<File> {
+    File::options().create(true).truncate(false).read(true).write(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_file_that_is_locked_can_be_read_and_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = lock_file(&folder.path().join("lock")).unwrap();
+        file.write_all(b"1").unwrap();
+        assert_eq!(file.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn parts_work_beside_each_other_and_the_whole_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |is_part| Folder::open(folder.path(), is_part);
+        let parts = [open(true).unwrap(), open(true).unwrap()];
+        // A part that is written now stays; what a killed grader has left goes.
+        let half = folder.path().join(".a1b2c3.new");
+        std::fs::write(&half, "{").unwrap();
+        assert!(open(false).err().unwrap().to_string().contains("at work"));
+        assert!(half.exists());
+        drop(parts);
+        let whole = open(false).unwrap();
+        assert!(!half.exists());
+        assert!(open(true).err().unwrap().to_string().contains("at work"));
+        drop(whole);
     }
 }

@@ -4,6 +4,7 @@
 //! and no solution is among them.
 
 use crate::error::{Error, Result};
+use crate::folder::lock_file;
 use crate::intake::hex;
 use contract::registry::COMPONENTS;
 use learner::exercise::compile::STARTERS;
@@ -155,19 +156,21 @@ impl Built {
         let folder = all.join(format!("parts-{}", &hex(&hash.finalize())[..16]));
         std::fs::create_dir_all(&all)?;
         // One grader at a time looks after these folders.
-        let one = lock(&all.join("lock"))?;
-        one.lock()?;
+        let one = lock_file(&all.join("lock"))?;
+        one.lock().map_err(unlocked)?;
         for old in all.read_dir()?.flatten() {
             let (path, name) = (old.path(), old.file_name().to_string_lossy().into_owned());
             let is_old = name.starts_with("parts-") && path.is_dir() && path != folder;
-            // Another grader may be at work with it.
-            if is_old && lock(&path.with_extension("lock"))?.try_lock().is_ok() {
+            // Another grader may be at work with it. What was not whole when a grader was killed is nobody's.
+            if name.starts_with(".tmp") {
+                std::fs::remove_dir_all(&path)?;
+            } else if is_old && lock_file(&path.with_extension("lock"))?.try_lock().is_ok() {
                 std::fs::remove_dir_all(&path)?;
                 std::fs::remove_file(path.with_extension("lock"))?;
             }
         }
-        let in_use = lock(&folder.with_extension("lock"))?;
-        in_use.lock_shared()?;
+        let in_use = lock_file(&folder.with_extension("lock"))?;
+        in_use.lock_shared().map_err(unlocked)?;
         if !folder.is_dir() {
             let new = tempfile::tempdir_in(&all)?;
             for path in &self.files {
@@ -179,8 +182,9 @@ impl Built {
     }
 }
 
-fn lock(path: &Path) -> io::Result<File> {
-    File::options().create(true).truncate(false).write(true).open(path)
+/// Not every file system that machines share has locks.
+fn unlocked(reason: io::Error) -> io::Error {
+    io::Error::other(format!("target/grader can't be locked: {reason}"))
 }
 
 fn file_name(path: &Path) -> String {

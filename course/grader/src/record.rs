@@ -39,8 +39,6 @@ pub struct Record {
     pub tasks: Vec<TaskRecord>,
     /// Somebody's own decision, if there is one. The points above have it already.
     pub changed: Vec<Change>,
-    /// Seconds of the whole, on the clock.
-    pub seconds: f64,
 }
 
 /// Whether there is a grade.

@@ -75,6 +75,26 @@ pub struct Told<'a> {
     pub forgotten: Forgotten,
 }
 
+/// What is told of a part of the class, the `nth` of `of`.
+pub fn part((nth, of): (usize, usize), records: &[Record], anew: usize) -> String {
+    let graded = records.iter().filter(|record| record.has_points()).count();
+    let mut text = format!(
+        "part {nth} of {of}: {graded} of {} submissions have a grade\ngraded in this call: {anew}; as before: {}\n",
+        records.len(),
+        records.len().saturating_sub(anew)
+    );
+    for record in records {
+        if let Outcome::NotGraded { why } = &record.outcome {
+            text += &not_graded(record, why);
+        }
+    }
+    text + "the class: once all parts have ended, call the command again without --shard\n"
+}
+
+fn not_graded(record: &Record, why: &str) -> String {
+    format!("not graded: {}: {}\n", record.submission, why.lines().next().unwrap_or_default())
+}
+
 /// Names of a list that are told.
 const NAMED: usize = 20;
 
@@ -115,10 +135,7 @@ impl Told<'_> {
         }
         for record in records {
             match &record.outcome {
-                Outcome::NotGraded { why } => {
-                    let why = why.lines().next().unwrap_or_default();
-                    let _ = writeln!(text, "not graded: {}: {why}", record.submission);
-                }
+                Outcome::NotGraded { why } => text += &not_graded(record, why),
                 Outcome::Decided { .. } => {
                     let points = record.points.map(number).unwrap_or_default();
                     let scaled = columns.points(record).filter(|scaled| *scaled != points);

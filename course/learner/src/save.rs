@@ -8,6 +8,9 @@ use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
+/// How the names of files end that are being written. They begin with a dot.
+pub const NEW: &str = ".new";
+
 /// More links in a row than any system follows.
 const LINKS: usize = 40;
 
@@ -61,7 +64,7 @@ fn beside(file: &Path) -> Result<NamedTempFile> {
         return Err(Error::new(ErrorKind::NotFound, words));
     }
     let mut builder = tempfile::Builder::new();
-    let builder = builder.prefix(".").suffix(".new");
+    let builder = builder.prefix(".").suffix(NEW);
     match permissions(file)? {
         Some(old) => {
             let beside = builder.tempfile_in(folder)?;

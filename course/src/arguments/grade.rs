@@ -63,7 +63,8 @@ pub struct GradeArguments {
 
     /// Grade each N-th submission only, beginning with the I-th: the class on several machines.
     ///
-    /// All of them need the same --seed. Their folders of results, put into one, are what one machine would have written.
+    /// All of them need the same --seed. They may share a folder of results, or have folders that are copied into one. The files
+    /// for the class are written by a last call without this option.
     #[arg(long, value_name = "I/N", value_parser = part, requires = "seed")]
     pub shard: Option<(usize, usize)>,
 
@@ -124,5 +125,7 @@ fn part(words: &str) -> Result<(usize, usize), String> {
     let parts = words.split_once('/');
     let part = parts.and_then(|(nth, of)| Some((nth.parse().ok()?, of.parse().ok()?)));
     let fits = |(nth, of): &(usize, usize)| (1..=*of).contains(nth);
-    part.filter(fits).ok_or_else(|| "I/N is a part and how many there are, such as 2/3".to_string())
+    part.filter(fits).ok_or_else(|| {
+        "I/N is a part, counted from 1, and how many there are, such as 2/3".to_string()
+    })
 }

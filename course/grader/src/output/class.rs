@@ -366,7 +366,6 @@ fn submissions(all: &[&Record]) -> Markup {
                     th scope="col" { "Name" }
                     th.n scope="col" { "Points" }
                     th.n scope="col" { "Passed" }
-                    th.n scope="col" { "Seconds" }
                 } }
                 tbody { @for record in all { (row(record)) } }
             }
@@ -392,7 +391,6 @@ fn row(record: &Record) -> Markup {
                 td.n.bad { "not graded" }
                 td {}
             }
-            td.n { (number(record.seconds.round())) }
         }
     }
 }

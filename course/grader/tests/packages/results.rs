@@ -116,7 +116,6 @@ pub fn graded() -> Record {
         maximum: None,
         tasks: vec![one("norm/forward", 2.0), one("rope/rotate", 0.0)],
         changed: Vec::new(),
-        seconds: 3.0,
     }
 }
 

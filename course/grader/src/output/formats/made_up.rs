@@ -41,7 +41,6 @@ pub fn graded() -> Record {
             when: "24 November".to_string(),
             why: "a typo of ours".to_string(),
         }],
-        seconds: 12.34,
     }
 }
 
