@@ -10,7 +10,7 @@ use crate::prelude::*;
 /// Task `parallel/shard-range`. The ids that rank `rank` of `world_size` owns.
 ///
 /// A world size that does not divide the vocabulary size is refused (0 too), and so is a rank
-/// that is not below the world size.
+/// that is not below the world size. `vocab_size` is at least 1.
 pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<Range<usize>> {
     // task parallel/shard-range: begin
     todo!("task parallel/shard-range")

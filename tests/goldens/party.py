@@ -500,6 +500,8 @@ def model_sample(q):
 @call
 def model_train(q):
     ids, weights = model_ids(q), model_weights(q, grad=True)
+    if ids.shape[1] < 2:
+        raise ValueError("no token follows the only one of a text")  # PyTorch's mean of nothing is NaN
     logits = model_logits(ids, weights, q, [[] for _ in range(q["blocks"])])
     loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
     loss.backward()

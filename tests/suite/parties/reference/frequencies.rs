@@ -8,7 +8,7 @@ use quadrivium::functional::rotate_by_frequencies;
 use quadrivium::pos_emb::{
     DynamicNtk, Llama3, LongRope, RotaryFrequencies, ScaledRope, ScaledRopeConfig, Yarn,
 };
-use quadrivium::rope::{Layout, RotaryTables};
+use quadrivium::rope::{Layout, MAX_TABLE_POSITIONS, RotaryTables};
 
 /// The seat.
 pub const SEAT: Seat<Library> = seat!(StretchedRope, &[]);
@@ -99,6 +99,9 @@ impl StretchedRope for Library {
         let x = heads(case.shape, &case.x, manner);
         if manner == Manner::Traced {
             return Ok(turned(x.leaky_trace(), case)?.as_vec());
+        }
+        if case.offset >= MAX_TABLE_POSITIONS {
+            return Ok(turned(x, case)?.as_vec()); // past every table
         }
         with_frequencies_size!(case.shape[3], |HD| by_module::<HD>(x, manner, case), _ => {
             Ok(turned(x, case)?.as_vec())
