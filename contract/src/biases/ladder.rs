@@ -354,6 +354,11 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
                 }));
             }
             if how.1 != Manner::Traced {
+                // How a slope grows with the distance is its own formula.
+                let aspect = match aspect {
+                    Aspect::Statistics => Aspect::Gradient,
+                    other => other,
+                };
                 rungs.push(Rung::new("kerple_backward", aspect, move |party| {
                     matches_dr(party, &asked())
                 }));

@@ -382,8 +382,8 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
     {
         for temperature in [0.0, 1.0] {
             let case = SampleCase { logits: equal.clone(), temperature, ..plain.clone() };
-            add(Aspect::Special, &case);
-            add(Aspect::Special, &SampleCase { top_k: Some(2), ..case });
+            add(Aspect::Choice, &case);
+            add(Aspect::Choice, &SampleCase { top_k: Some(2), ..case });
         }
     }
     for temperature in [1.0, 0.7, 3.0] {

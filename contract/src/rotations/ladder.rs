@@ -367,7 +367,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
                 Aspect::Rotation | Aspect::Frequencies if is_linear => Aspect::Wiring,
                 Aspect::Offset if call == "running" => Aspect::State,
                 Aspect::Offset if is_linear => Aspect::Order,
-                Aspect::Mask if !is_linear => Aspect::Wiring,
+                // A sum that runs has no mask.
+                Aspect::Mask if call != "linear" => Aspect::Wiring,
                 // Which coordinate turns a plane.
                 Aspect::Rotation if call == "axial" => Aspect::Order,
                 Aspect::Rotation => Aspect::Frequencies,
