@@ -24,8 +24,12 @@ impl CrossEntropy for Lines {
     }
 
     fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
-        let grads = (self.0)(&case.logits, &case.targets, case.shape[2]);
-        Ok(grads.into_iter().map(|dlogit| dlogit * dloss).collect())
+        let v = case.shape[2];
+        let mut grads = (self.0)(&case.logits, &case.targets, v);
+        // A place that is not asked about is not multiplied: 0 times infinity is no 0.
+        let asked = grads.chunks_mut(v).zip(&case.targets).filter(|(_, target)| target.is_some());
+        asked.flat_map(|(row, _)| row).for_each(|dlogit| *dlogit *= dloss);
+        Ok(grads)
     }
 
     fn perplexity(&self, _: &[Part]) -> Reply<f32> {
