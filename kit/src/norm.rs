@@ -116,6 +116,24 @@ mod tests {
         assert!(verdict.to_string().contains("norm/gradient-along-x"), "{verdict}");
     }
 
+    /// The notebook's first try.
+    #[test]
+    fn a_constant_rms_is_named_where_squares_overflow() {
+        let verdict = check_backward(|x, gamma, dy, group_size, eps| {
+            let (mut dx, mut dgamma) = (vec![], vec![0.0; gamma.len()]);
+            for (nth, group) in x.chunks(group_size).enumerate() {
+                let mean = group.iter().map(|x| x * x).sum::<f32>() / group_size as f32;
+                for (j, x) in group.iter().enumerate() {
+                    let i = nth * group_size + j;
+                    dgamma[i % gamma.len()] += dy[i] * (x / (mean + eps).sqrt());
+                    dx.push(gamma[i % gamma.len()] * dy[i] / (mean + eps).sqrt());
+                }
+            }
+            (dx, dgamma)
+        });
+        assert!(verdict.to_string().contains("takes the rms for a constant"), "{verdict}");
+    }
+
     #[test]
     fn a_panic_is_a_verdict() {
         let verdict = check_forward(|_, _, _, _| todo!());
