@@ -92,6 +92,7 @@ impl Aspect {
             Range, Special, State, Statistics,
         };
         match other {
+            _ if self.is_certain() => false,
             Precision | Mask | Offset => true,
             Range | Choice | Ignored => self != Special,
             State => matches!(self, Lookup | Frequencies | Extent),
@@ -102,7 +103,7 @@ impl Aspect {
     }
 
     /// Whether a question that tells it leaves no doubt.
-    pub fn is_certain(self) -> bool {
+    fn is_certain(self) -> bool {
         use Aspect::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
         matches!(self, Mask | Offset | State | Precision | Range | Seed | Refusal | Gradient)
     }

@@ -302,7 +302,7 @@ fn by_promises(
     // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
     let of_law = law.filter(|law| law.stays != Some(NET) && aspect.gives_way_to(law.aspect));
-    aspect = of_law.filter(|_| !aspect.is_certain()).map_or(aspect, |law| law.aspect);
+    aspect = of_law.map_or(aspect, |law| law.aspect);
     grade.aspect = Some(aspect);
     let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
     // An invariant of the aspect goes to the front, that which carries the bug's name before all.
