@@ -212,11 +212,11 @@ fn where_nothing_can_be_written_nothing_changes() {
     let before = fill(&scratch, 0);
     let exercises = scratch.file("exercises");
     let kept = tempfile::tempdir().unwrap();
-    let copied = Command::new("cp").arg("-r").arg(&exercises).arg(kept.path()).status().unwrap();
+    let copied = Command::new("cp").arg("-a").arg(&exercises).arg(kept.path()).status().unwrap();
     assert!(copied.success());
     let folder = exercises.as_os_str();
     let full = format!(
-        "cp -r '{}'/exercises/. '{}'/ && cat /dev/zero > '{}'/zeros 2> /dev/null",
+        "cp -a '{}'/exercises/. '{}'/ && cat /dev/zero > '{}'/zeros 2> /dev/null",
         kept.path().display(),
         exercises.display(),
         exercises.display(),

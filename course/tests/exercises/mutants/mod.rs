@@ -8,7 +8,7 @@
 mod generate;
 
 use crate::scratch::Scratch;
-use contract::registry::{self, COMPONENTS};
+use contract::registry::{self, COMPONENTS, Entry};
 use contract::task::{Grading, Task};
 use generate::Mutant;
 use serde::Deserialize;
@@ -59,8 +59,7 @@ fn mutants_are_caught() {
             .is_none_or(|of| of == "1" || of == task || task.starts_with(&format!("{of}/")))
     };
     let step = if all.is_some() { 1 } else { SAMPLE };
-    let mut survivors = Vec::new();
-    for entry in COMPONENTS {
+    let drawn = |entry: &Entry| {
         let source = scratch.read(&format!("exercises/{}/solution.rs", entry.slug));
         let mut mutants = generate::mutants(&source);
         mutants.extend(generate::pairs(&mutants));
@@ -72,9 +71,17 @@ fn mutants_are_caught() {
         };
         let chosen = mutants.into_iter().filter(|mutant| is_of(&mutant.task) && is_drawn(mutant));
         let chosen: Vec<Mutant> = chosen.collect();
-        if chosen.is_empty() {
-            continue;
-        }
+        (source, chosen)
+    };
+    let mut drawn: Vec<_> = COMPONENTS.iter().map(|entry| (entry, drawn(entry))).collect();
+    drawn.retain(|(_, (_, chosen))| !chosen.is_empty());
+    // If a solution did not pass, every mutant of it would be caught.
+    let program = build(&scratch).expect("the solutions compile");
+    for (entry, (_, chosen)) in &drawn {
+        assert!(!is_caught(&program, entry.slug, &chosen[0].task), "{} passes", entry.slug);
+    }
+    let mut survivors = Vec::new();
+    for (entry, (source, chosen)) in drawn {
         println!("{}: {} changes", entry.slug, chosen.len());
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
         let survived = survivors.len();
@@ -146,9 +153,6 @@ fn grade(
                 grader.send((mutant, caught)).unwrap();
             }
         });
-        // If the solution did not pass, every mutant would be caught.
-        let program = build(scratch).expect("the solution compiles");
-        assert!(!is_caught(&program, component, mutants[0].task.as_str()), "the solution passes");
         for (nth, mutant) in mutants.into_iter().enumerate() {
             scratch.write(&file, &mutant.text(source));
             let Some(program) = build(scratch) else { continue };
@@ -165,7 +169,7 @@ fn grade(
         }
         drop((built, tell));
     });
-    scratch.write(&file, source);
+    scratch.solve(component);
     told.into_iter().collect()
 }
 
