@@ -1,6 +1,7 @@
 //! Limits of resources. They hold for each process that follows.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
+use signal_hook::consts::{SIGXCPU, SIGXFSZ};
 
 /// Sets a limit, which nothing can raise again.
 pub fn set(name: &str, most: u64) -> crate::Result<()> {
@@ -18,5 +19,14 @@ pub fn set(name: &str, most: u64) -> crate::Result<()> {
     // Who computes for too long gets a signal of its own first, so that it can be told from others.
     let maximum = if name == "cpu" { most + 1 } else { most };
     setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
+    Ok(())
+}
+
+/// Lets the signals of the limits end what follows, also where somebody above ignores them: that is inherited. A signal that is
+/// caught here is nobody's there.
+pub fn heed_signals() -> crate::Result<()> {
+    for signal in [SIGXCPU, SIGXFSZ] {
+        signal_hook::flag::register(signal, Default::default())?;
+    }
     Ok(())
 }

@@ -47,6 +47,7 @@ fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
         }
         _ => None,
     };
+    limits::heed_signals()?;
     let (mut readable, mut writable) = (Vec::new(), Vec::new());
     for order in orders {
         match order.split_once('=').ok_or_else(|| format!("`{order}` is no order"))? {
