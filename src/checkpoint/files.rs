@@ -21,6 +21,10 @@ pub(super) const WHOLE: &str = "model.safetensors";
 /// The list of the files, if there are several.
 const INDEX: &str = "model.safetensors.index.json";
 
+/// What older programs write.
+const PICKLES: [&str; 3] =
+    ["pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"];
+
 /// Entries of old checkpoints that are no weights: RoPE's frequencies.
 fn is_no_weight(name: &str) -> bool {
     name.ends_with(".rotary_emb.inv_freq")
@@ -117,6 +121,11 @@ fn expected(file: &Path) -> String {
     }
     if is(CONFIG) {
         return format!("a checkpoint has its settings there; name the folder that has {CONFIG}");
+    }
+    if is(WHOLE) && PICKLES.iter().any(|name| file.with_file_name(name).exists()) {
+        return "the weights are in a pickle, which runs the code of whoever wrote it, so none is read here; open it with \
+                transformers where you trust it, and save it by save_pretrained"
+            .into();
     }
     if is(WHOLE) {
         return format!(

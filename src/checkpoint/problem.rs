@@ -249,6 +249,9 @@ fn remedy_of_missing(name: &str) -> &'static str {
         "lm_head.weight" => {
             "where the output is the table once more, `tie_word_embeddings` must be true in config.json"
         }
+        "model.embed_tokens.weight" => {
+            "fetch all files again, or, where output and table are one matrix that is saved as lm_head.weight, give it this name"
+        }
         _ => "fetch all files again, or correct `num_hidden_layers`",
     }
 }

@@ -409,6 +409,18 @@ fn wrong_files_are_named() {
     }
     let none = refused("grouped", |folder| fs::remove_file(folder.join(WHOLE)).unwrap());
     assert!(none.to_string().contains("model.safetensors: there is no such file"), "{none}");
+    let pickle = refused("grouped", |folder| {
+        fs::rename(folder.join(WHOLE), folder.join("pytorch_model.bin")).unwrap();
+    });
+    assert!(pickle.to_string().contains("the weights are in a pickle"), "{pickle}");
+    let one_of_two = refused("tied", |folder| {
+        let file = folder.join(WHOLE);
+        let mut all = tensors(&file);
+        let table = all.remove("model.embed_tokens.weight").unwrap();
+        all.insert("lm_head.weight".into(), table);
+        write(&file, &all);
+    });
+    assert!(one_of_two.to_string().contains("saved as lm_head.weight"), "{one_of_two}");
 
     let shard = "model-00002-of-00003.safetensors";
     let gone = refused("sharded", |folder| fs::remove_file(folder.join(shard)).unwrap());

@@ -219,12 +219,15 @@ fn grades(scratch: &Scratch, selection: &[&str], code: i32) -> Vec<Value> {
     serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap()
 }
 
+/// What a grade says, if it is not what it should say.
+type Surprise = dyn Fn(&Value) -> Option<String>;
+
 /// A change of a solution, and what is wrong with what the autograder says of it.
 struct Change {
     task: &'static str,
     from: &'static str,
     to: &'static str,
-    surprise: Box<dyn Fn(&Value) -> Option<String>>,
+    surprise: Box<Surprise>,
 }
 
 impl Change {
