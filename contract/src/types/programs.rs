@@ -64,7 +64,10 @@ impl Error {
                     "not yet implemented",
                     "not implemented",
                 ];
-                words.contains(' ') && !rust_s_own.iter().any(|own| words.starts_with(own))
+                // A sentence has two words at least.
+                let is_word = |word: &&str| word.chars().any(char::is_alphabetic);
+                words.split_whitespace().filter(is_word).count() > 1
+                    && !rust_s_own.iter().any(|own| words.starts_with(own))
             }
             None => has_zero && self.message.contains("zero"),
         }

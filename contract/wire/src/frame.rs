@@ -11,6 +11,7 @@ const AT_ONCE: usize = 64 << 10;
 
 /// The two ends of a conversation.
 pub struct Ends {
+    longest: usize,
     reader: Box<dyn Read>,
     writer: Box<dyn Write>,
 }
@@ -19,7 +20,12 @@ impl Ends {
     /// Reads from the one and writes to the other.
     pub fn new(reader: impl Read + 'static, writer: impl Write + 'static) -> Self {
         let reader = BufReader::with_capacity(AT_ONCE, reader);
-        Self { reader: Box::new(reader), writer: Box::new(writer) }
+        Self { longest: MOST, reader: Box::new(reader), writer: Box::new(writer) }
+    }
+
+    /// Refuses longer frames that come from now on.
+    pub fn at_most(&mut self, bytes: usize) {
+        self.longest = bytes;
     }
 
     /// Writes a message as one frame.
@@ -49,9 +55,10 @@ impl Ends {
         let mut len = [0; 4];
         self.reader.read_exact(&mut len)?;
         let len = u32::from_le_bytes(len) as usize;
-        if len > MOST {
+        if len > self.longest {
             return Err(io::Error::other(format!(
-                "a frame of {len} bytes, and {MOST} are allowed"
+                "a frame of {len} bytes, and {} are allowed",
+                self.longest
             )));
         }
         // Memory grows with what comes, and not with what is announced.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// All that is the same for every submission.
 pub struct Judge {
@@ -48,7 +48,7 @@ pub struct Judge {
 const TRIES: usize = 3;
 /// A pause before another try: the machine may have been out of something.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Seconds on the clock, for each that a submission may compute. A machine with much to do, or one that was asleep, needs more.
+/// Seconds that its tasks may take together, for each that a submission may compute. A machine with much to do needs more.
 const CLOCK: u32 = 4;
 /// The most of a judge's own words that is kept.
 const SAID: u64 = 64 << 10;
@@ -195,7 +195,7 @@ impl Judge {
             false => Vec::new(),
         };
         let built = program::build(&self.cage, &self.parts, &stage, taken, &wanted, &refused)?;
-        let clock = Clock { begin: Instant::now(), computed: AtomicU64::new(0) };
+        let clock = Clock::default();
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::new());
         let work = || -> Result<()> {
@@ -231,7 +231,7 @@ impl Judge {
             return Ok((Grade::uncompiled(task, error.first.clone()), String::new()));
         }
         let most = Duration::from_secs(self.settings.limits.submission_seconds);
-        if clock.computed() >= most || clock.begin.elapsed() >= CLOCK * most {
+        if Clock::of(&clock.computed) >= most || Clock::of(&clock.taken) >= CLOCK * most {
             return Ok((out_of_time(task, most), String::new()));
         }
         let asked = Asked {
@@ -283,8 +283,9 @@ impl Judge {
             let out = out.map(io::read_to_string);
             (out, said.join().unwrap_or_default())
         };
-        let left = (CLOCK * most).saturating_sub(clock.begin.elapsed());
-        let ((out, said), status) = watched(&mut child, left, read).map_err(failed)?;
+        let left = (CLOCK * most).saturating_sub(Clock::of(&clock.taken));
+        let ((out, said), status, taken) = watched(&mut child, left, read).map_err(failed)?;
+        Clock::add(&clock.taken, taken);
         let Some(status) = status else {
             // What waits so long waits for itself, if the course's own program runs.
             self.check()?;
@@ -296,7 +297,7 @@ impl Judge {
         let words = format!("its judge ended over the answers ({status}) {}", said.trim());
         Ok(match (heard, signal_of(status)) {
             (Some((judged, seconds)), _) if status.success() => {
-                clock.add(seconds);
+                Clock::add(&clock.computed, Duration::from_secs_f64(seconds));
                 judged
             }
             (_, Some(signal)) if !OWN_SIGNALS.contains(&signal) => Judged::NoGrade(words),
@@ -337,20 +338,21 @@ fn out_of_time(task: &Task, most: Duration) -> Grade {
     Grade::failed(task, "autograder/time", "A submission ends within its time limit.", what)
 }
 
-/// What the tasks of a submission have taken so far.
+/// What the tasks of a submission have taken so far, in milliseconds: of computing, and of time in which the grader was awake. Those of
+/// tasks at the same time are added, so that the limits are the same for any number of them.
+#[derive(Default)]
 struct Clock {
-    begin: Instant,
-    /// Milliseconds.
     computed: AtomicU64,
+    taken: AtomicU64,
 }
 
 impl Clock {
-    fn computed(&self) -> Duration {
-        Duration::from_millis(self.computed.load(Ordering::Relaxed))
+    fn of(one: &AtomicU64) -> Duration {
+        Duration::from_millis(one.load(Ordering::Relaxed))
     }
 
-    fn add(&self, seconds: f64) {
-        self.computed.fetch_add((1000.0 * seconds) as u64, Ordering::Relaxed);
+    fn add(one: &AtomicU64, more: Duration) {
+        one.fetch_add(more.as_millis() as u64, Ordering::Relaxed);
     }
 }
 

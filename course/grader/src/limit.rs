@@ -3,8 +3,28 @@
 use std::io;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// So often it is seen whether time is over.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Waits for a message until this process has been awake for as long as `limit` says, which is asked each time. A process that is
+/// stopped, or whose machine sleeps, has not waited meanwhile. What came, and for how long it was waited.
+pub fn awaited<T: PartialEq>(
+    message: &Receiver<T>,
+    limit: impl Fn() -> Duration,
+) -> (Result<T, RecvTimeoutError>, Duration) {
+    let mut awake = Duration::ZERO;
+    loop {
+        let begin = Instant::now();
+        let came = message.recv_timeout(TICK.min(limit().saturating_sub(awake)));
+        awake += begin.elapsed().min(2 * TICK);
+        if came != Err(RecvTimeoutError::Timeout) || awake >= limit() {
+            return (came, awake);
+        }
+    }
+}
 
 /// How long a process and those that it has started have waited for a core: the thread that has waited longest. Nothing, on a
 /// system that does not tell.
@@ -25,7 +45,7 @@ pub fn starved(process: u32) -> Duration {
 }
 
 /// Runs `read`, which ends when the process has closed what it writes to, and waits for the process. One that takes longer is
-/// killed; then there is no status.
+/// killed; then there is no status. The last is the time it took.
 ///
 /// # Errors
 /// The process can't be waited for.
@@ -33,7 +53,7 @@ pub fn watched<T: Send>(
     child: &mut Child,
     limit: Duration,
     read: impl FnOnce() -> T + Send,
-) -> io::Result<(T, Option<ExitStatus>)> {
+) -> io::Result<(T, Option<ExitStatus>, Duration)> {
     let (done, waits) = channel();
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || {
@@ -41,13 +61,14 @@ pub fn watched<T: Send>(
             let _ = done.send(());
             got
         });
-        let in_time = waits.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
+        let (came, taken) = awaited(&waits, || limit);
+        let in_time = came != Err(RecvTimeoutError::Timeout);
         if !in_time {
             child.kill()?;
         }
         let status = child.wait()?;
         let got = reader.join().map_err(|_| io::Error::other("its output can't be read"))?;
-        Ok((got, in_time.then_some(status)))
+        Ok((got, in_time.then_some(status), taken))
     })
 }
 
@@ -55,6 +76,21 @@ pub fn watched<T: Send>(
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_process_that_is_stopped_has_not_waited() -> io::Result<()> {
+        let (_open, never) = channel::<()>();
+        let stops = format!("kill -STOP {0}; sleep 6; kill -CONT {0}", std::process::id());
+        let begin = Instant::now();
+        let mut shell = Command::new("sh").args(["-c", &stops]).spawn()?;
+        let limit = Duration::from_secs(12);
+        let (came, awake) = awaited(&never, || limit);
+        assert_eq!(came, Err(RecvTimeoutError::Timeout));
+        assert!(awake >= limit && shell.wait()?.success());
+        // Of the 6 seconds, two at most count.
+        assert!(begin.elapsed() >= awake + Duration::from_secs(3), "{:?}", begin.elapsed());
+        Ok(())
+    }
 
     #[test]
     fn who_waits_for_a_core_is_told_from_who_sleeps() -> io::Result<()> {

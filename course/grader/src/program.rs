@@ -138,7 +138,7 @@ pub fn tidy() {
 }
 
 /// A file alone may take one in so many of the seconds that all have together: it is one of many.
-const ALONE: u64 = 10;
+pub const ALONE: u64 = 10;
 
 /// Why there is no program.
 #[derive(Debug)]
@@ -169,7 +169,7 @@ pub struct Output {
     /// How it ended, in words.
     pub status: String,
     /// Whether it was one of its limits that ended it.
-    by_limit: bool,
+    pub by_limit: bool,
 }
 
 /// Builds the program of a submission. Where a file does not compile, its starter stands in, and so it does for the files that
@@ -316,6 +316,9 @@ fn crate_of(
     if success {
         return Ok(None);
     }
+    if let Some(line) = words.lines().find(|line| is_of_the_disk(line)) {
+        return Err(Error::Machine(line.to_string()).into());
+    }
     let found = errors(&words);
     if let Some(words) = not_of_the_code(&found, &status) {
         // An error of the compiler in itself is none of its files and crates.
@@ -331,13 +334,22 @@ fn crate_of(
 /// The compiler's numbers for a crate that it can't find or read.
 const NO_CRATE: [&str; 5] = ["E0460", "E0461", "E0462", "E0463", "E0786"];
 
+/// What it says of a constant that it has not computed to its end, since a signal came.
+const INTERRUPTED: &str = "compilation was interrupted";
+
+/// Whether a line is what LLVM says of a file that it can't write. It is no message of the compiler's own, which is JSON.
+fn is_of_the_disk(line: &str) -> bool {
+    let words = ["No space left on device", "IO failure on output stream"];
+    !line.starts_with('{') && words.iter().any(|said| line.contains(said))
+}
+
 /// What a compiler that failed says of itself and its files, if it is not of the code alone: an error of the code has a place.
 pub fn not_of_the_code(errors: &[Message], status: &str) -> Option<String> {
     let is_of_code = |error: &Message| {
         let code = error.code.as_ref().map_or("", |code| code.code.as_str());
         let is_of_crate =
             NO_CRATE.contains(&code) || error.message.starts_with("extern location for ");
-        !error.spans.is_empty() && !is_of_crate
+        !error.spans.is_empty() && !is_of_crate && !error.message.contains(INTERRUPTED)
     };
     let words = format!("the compiler ended without an error in the code ({status})");
     match errors.iter().find(|error| !is_of_code(error)) {
@@ -388,8 +400,9 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
         command.stderr(Stdio::piped()).spawn().map_err(|error| failed(error.to_string()))?;
     let said = child.stderr.take();
     let limit = std::time::Duration::from_secs(cage.limits.build_seconds.saturating_mul(CLOCK));
-    let (words, status) = crate::limit::watched(&mut child, limit, move || read_some(said, SAID))
-        .map_err(|error| failed(error.to_string()))?;
+    let (words, status, _) =
+        crate::limit::watched(&mut child, limit, move || read_some(said, SAID))
+            .map_err(|error| failed(error.to_string()))?;
     if words.starts_with("bwrap:") || words.starts_with("confine:") {
         return Err(failed(words));
     }

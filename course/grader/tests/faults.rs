@@ -49,7 +49,7 @@ mod on_linux {
 
     /// What happens, in the words of the shell; `"$@"` are bubblewrap's arguments. And whether it can go on for ever and still be the
     /// machine's fault.
-    const FAULTS: [(&str, &str, bool); 12] = [
+    const FAULTS: [(&str, &str, bool); 14] = [
         ("killed at once, as where memory is short", "kill -KILL $$", true),
         ("killed in the sandbox", "exit 137", true),
         ("killed in its middle", "timeout -s KILL 0.3 bwrap \"$@\"; exit 137", true),
@@ -58,11 +58,23 @@ mod on_linux {
         ("a wrong address, as in bad memory", "kill -SEGV $$", false),
         ("aborted", "kill -ABRT $$", false),
         ("ended without a word", "exit 1", false),
+        ("interrupted", INTERRUPTED, true),
+        (
+            "no space left for LLVM",
+            "echo 'rustc-LLVM ERROR: IO failure on output stream: No space left on device' >&2; exit 101",
+            true,
+        ),
         ("no namespaces left", "echo 'bwrap: No space left on device' >&2; exit 1", true),
         ("little memory allowed", "ulimit -v 500000; bwrap \"$@\"", true),
         ("a full disk", FULL, true),
         ("files that are gone", GONE, true),
     ];
+    /// As by a key: rustc catches this signal, and says that a constant is wrong.
+    const INTERRUPTED: &str = r#"bwrap "$@" &
+outer=$!
+sleep 0.2
+for inner in $(pgrep -P $outer); do kill -INT $(pgrep -P $inner); done
+wait $outer"#;
     /// What may be written to is another disk, of one page.
     const FULL: &str = r#"for word; do
     shift

@@ -7,7 +7,7 @@ mod talk;
 
 use crate::cage::Cage;
 use crate::parts::Parts;
-use crate::program::{compile, named_crates, not_of_the_code};
+use crate::program::{ALONE, compile, named_crates, not_of_the_code};
 use crate::record::TaskRecord;
 use contract::grade::Grade;
 use contract::panics;
@@ -180,6 +180,9 @@ fn broken(task: &Task, cage: &Cage, end: &End) -> Option<Judged> {
     Some(match &end.why {
         Why::Whole => return None,
         Why::Killed(words) => Judged::NoGrade(words.clone()),
+        Why::Computed if computed() + 1.0 < cage.limits.cpu_seconds as f64 => Judged::NoGrade(
+            "something ended it by the signal of a limit before it was reached".to_string(),
+        ),
         // No machine's fault makes a program compute.
         Why::Computed => Judged::Grade(
             of_time(format!(
@@ -235,14 +238,27 @@ fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
     };
     let compiler: Compiler = &|program, emit| {
         compiled(asked, program, emit).inspect_err(|error| {
-            lost.replace(Some(Judged::NoGrade(error.to_string())));
+            lost.replace(Some(match error.kind() {
+                // No machine's fault makes a compiler compute.
+                io::ErrorKind::TimedOut => {
+                    let sentence = "A program of these types is compiled within its time limit.";
+                    let grade = Grade::failed(task, "autograder/time", sentence, error.to_string());
+                    Judged::Grade(Box::new(grade), String::new())
+                }
+                _ => Judged::NoGrade(error.to_string()),
+            }));
         })
     };
     let grade = types::judge(task, rule, &asked.file, &run, keeps, compiler);
-    lost.into_inner().unwrap_or_else(|| Judged::Grade(Box::new(grade), String::new()))
+    lost.into_inner().unwrap_or_else(|| match grade.passed || !grade.begun {
+        true => Judged::Grade(Box::new(grade), String::new()),
+        // What the compiler says once may be said by a machine that is full.
+        false => Judged::Broken(Box::new(grade), String::new()),
+    })
 }
 
-/// What rustc says of a program against the submission's crate.
+/// What rustc says of a program against the submission's crate. Where it was stopped because it computed too long, the error is
+/// `TimedOut`.
 fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     let Asked { cage, parts, stage, task, .. } = asked;
     let name = task.replace('/', "-");
@@ -255,7 +271,17 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     arguments.push(format!("--out-dir={}", out.display()));
     let named = BTreeMap::from([("exercises".to_string(), String::new())]);
     arguments.extend(named_crates(parts, stage, &named));
-    let output = compile(cage, parts, stage, &arguments).map_err(io::Error::other)?;
+    // It is as small as a file alone.
+    let mut cage = cage.clone();
+    cage.limits.build_seconds = cage.limits.build_seconds.div_ceil(ALONE);
+    let output = compile(&cage, parts, stage, &arguments).map_err(io::Error::other)?;
+    if output.by_limit {
+        let words = format!(
+            "the compiler was stopped after {} seconds of computing. Is there a constant that is computed without end?",
+            cage.limits.build_seconds
+        );
+        return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+    }
     let messages =
         output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if !output.success

@@ -136,11 +136,16 @@ fn shown(
 /// What the learner's invariant says of a party, and what it printed.
 type Met = Result<(Option<String>, String), Judged>;
 
+/// The most bytes of a question. A party computes in this process, whose time is nobody's, and a question of many millions of
+/// numbers would keep it busy for minutes.
+const LONGEST: usize = 1 << 20;
+
 fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
     let Asked { cage, program, .. } = asked;
     let order = Order::Judge { slug: task.component.to_string() };
     let (talk, mut ends) =
         Talk::start(cage, program, &order).map_err(|NotStarted(words)| Judged::NoGrade(words))?;
+    ends.at_most(LONGEST);
     let served = (seat.serve)(shown, &mut ends);
     let last = match served {
         Ok(Served::Done(last)) => whole::<Option<String>>(&last).map_err(|error| error.to_string()),

@@ -1,21 +1,19 @@
 //! A conversation with a submission's program, in the sandbox.
 
 use crate::cage::Cage;
-use crate::limit::starved;
+use crate::limit::{awaited, starved};
 use crate::program::{OWN_SIGNALS, read_some, signal_of};
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wait_timeout::ChildExt;
 use wire::{Ends, Order, VERSION, whole};
 
 /// The most that is kept of what the code prints.
 const PRINTED: u64 = 64 << 10;
-/// A process whose time may be over is looked at again after so long, or later.
-const SOON: Duration = Duration::from_secs(1);
 /// How long a process may take to end after all was said.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long a process may take to end after its conversation has broken off.
@@ -28,6 +26,7 @@ pub struct Talk {
 }
 
 /// What a conversation came to.
+#[derive(PartialEq)]
 enum Over {
     /// All was said.
     Whole,
@@ -161,20 +160,8 @@ fn wait(
 ) -> io::Result<Ending> {
     let killed =
         |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
-    let begin = Instant::now();
-    let mut left = limit;
-    let said = loop {
-        let said = over.recv_timeout(left);
-        if let Err(RecvTimeoutError::Timeout) = said {
-            left = (limit + starved(child.id())).saturating_sub(begin.elapsed());
-            if !left.is_zero() {
-                left = left.max(SOON);
-                continue;
-            }
-        }
-        break said;
-    };
-    match said {
+    let process = child.id();
+    match awaited(over, || limit + starved(process)).0 {
         // It has nothing left to read, and ends. Killed, it would leave a dead process to whoever is the first of the system.
         Ok(Over::Whole) => match child.wait_timeout(FAREWELL)? {
             Some(status) => Ok(Ending::Itself(status)),
