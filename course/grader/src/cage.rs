@@ -237,11 +237,15 @@ pub(crate) fn user() -> Option<u32> {
     None
 }
 
-/// Gives a new folder, which nobody else can look into, to the sandbox's user.
+/// Gives a folder to the sandbox's user. Whoever else knows the name of a file in it may reach that file, as a compiler's sandbox does.
 pub fn give(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
-    if let Some(user) = user() {
-        std::os::unix::fs::chown(folder, Some(user), Some(user))?;
+    {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if let Some(user) = user() {
+            chown(folder, Some(user), Some(user))?;
+        }
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o711))?;
     }
     Ok(())
 }

@@ -412,7 +412,10 @@ fn grade_all(
                     .push(Anew { name: (*name).clone(), before });
                 keep(write_new(folder, record));
             }
-            if let Ok(taken) = &taken {
+            // Without a folder of its own, its result says why.
+            if let Ok(taken) = &taken
+                && folder.at(name).is_dir()
+            {
                 keep(similar::keep(folder, name, &printer.prints(taken)));
             }
             bar.inc(1);
