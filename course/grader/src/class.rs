@@ -83,7 +83,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     // Without namespaces all submissions are one user, whose threads are counted together.
     let most = if kind.has_namespaces() { cores + 1 } else { 1 };
     let jobs = Jobs::shared(arguments.jobs.map_or(most, usize::from), all.len());
-    inherited::check(&settings.limits, jobs.submissions * jobs.tasks)?;
+    inherited::check(&settings.limits, jobs.submissions.saturating_mul(jobs.tasks))?;
     let folder = Folder::open(&arguments.out, arguments.shard.is_some())?;
     let others = others(&folder, &names, whose)?;
     unknown_changes(&changes, &names, &others)?;
