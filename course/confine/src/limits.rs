@@ -18,8 +18,9 @@ pub fn set(name: &str, most: u64) -> crate::Result<()> {
     };
     // Who computes for too long gets a signal of its own first, so that it can be told from others.
     let maximum = if name == "cpu" { most + 1 } else { most };
-    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })?;
-    Ok(())
+    setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) }).map_err(|error| {
+        format!("the limit {name}={most} can't be set over a lower one ({error})").into()
+    })
 }
 
 /// Lets the signals of the limits end what follows, also where somebody above ignores them: that is inherited. A signal that is

@@ -36,6 +36,13 @@ const TOOLS: &[&str] = &["/bin", "/lib", "/lib64", "/usr", "/etc/alternatives"];
 /// What a program reads numbers from that nobody can guess, and where others go.
 const RUN_DEVICES: [&str; 3] = ["/dev/null", "/dev/urandom", "/dev/random"];
 
+/// Bytes of a program's stack.
+pub const STACK: u64 = 8 << 20;
+/// Files that a program may have open.
+pub const OPEN: u64 = 64;
+/// Bytes of the longest file that a compiler may write.
+pub const BUILT: u64 = 512 << 20;
+
 /// Within the sandbox.
 const PROGRAM: &str = "/party";
 const CONFINE: &str = "/confine";
@@ -48,13 +55,14 @@ impl Cage {
     pub fn new(kind: Sandbox, limits: Limits, parts: &Parts, stage: &Path) -> Result<Self> {
         let confine = stage.join("confine");
         std::fs::copy(&parts.confine, &confine)
+            .and_then(|_| share(&confine))
             .map_err(Error::file(&confine, "can't be written"))?;
         Ok(Self { kind, limits, confine, user: user() })
     }
 
     /// Whether each program has namespaces of its own.
     pub fn has_namespaces(&self) -> bool {
-        matches!(self.kind, Sandbox::Full | Sandbox::Namespaces)
+        self.kind.has_namespaces()
     }
 
     fn has_guard(&self) -> bool {
@@ -74,8 +82,8 @@ impl Cage {
             format!("processes={processes}"),
             format!("file={}", file_mib << 20),
             // Whatever the shell of the lecturer allows.
-            format!("stack={}", 8 << 20),
-            "open=64".to_string(),
+            format!("stack={STACK}"),
+            format!("open={OPEN}"),
             "core=0".to_string(),
         ]);
         orders.extend(RUN_DEVICES.map(|path| format!("read={path}")));
@@ -118,7 +126,7 @@ impl Cage {
         orders.extend([
             format!("cpu={build_seconds}"),
             format!("memory={}", build_memory_mib << 20),
-            format!("file={}", 512_u64 << 20),
+            format!("file={BUILT}"),
             "core=0".to_string(),
         ]);
         orders.extend(there(TOOLS).map(|path| format!("read={path}")));
@@ -220,23 +228,38 @@ fn bind<'p>(bwrap: &mut Command, paths: impl Iterator<Item = &'p str>) {
 
 /// The user whom programs run as in the sandbox, if it is another one than this process's.
 #[cfg(target_os = "linux")]
-fn user() -> Option<u32> {
+pub(crate) fn user() -> Option<u32> {
     rustix::process::geteuid().is_root().then_some(NOBODY)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn user() -> Option<u32> {
+pub(crate) fn user() -> Option<u32> {
     None
 }
 
-/// Gives a new folder, which nobody else can look into, to the sandbox's user.
+/// Gives a folder to the sandbox's user. Whoever else knows the name of a file in it may reach that file, as a compiler's sandbox does.
 pub fn give(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
-    if let Some(user) = user() {
-        std::os::unix::fs::chown(folder, Some(user), Some(user))?;
+    {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        if let Some(user) = user() {
+            chown(folder, Some(user), Some(user))?;
+        }
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o711))?;
     }
     Ok(())
 }
+
+/// Lets the sandbox's user read and start a program of this grader's, whatever the umask of the lecturer's shell.
+pub fn share(program: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// What to do where the sandbox's user can't read its files.
+const REACH: &str =
+    "see whether the folder of temporary files (TMPDIR) can be reached by other users";
 
 /// Whether the sandbox holds on this machine: `probe` is a program in it, the compiler or one made of a submission.
 ///
@@ -263,6 +286,13 @@ pub fn check(cage: &Cage, mut probe: Command) -> Result<()> {
         Err(error) => failed("submissions run in a sandbox", error.to_string(), "mend this first"),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            if said.starts_with("bwrap: Can't find source path") {
+                return failed(
+                    "submissions run in a sandbox, into which bwrap puts files",
+                    said,
+                    REACH,
+                );
+            }
             if said.starts_with("bwrap:") {
                 return failed(
                     "submissions run in a sandbox of namespaces, which bwrap asks the kernel for",
@@ -283,11 +313,7 @@ pub fn check(cage: &Cage, mut probe: Command) -> Result<()> {
             if said.starts_with("party:") || output.status.success() {
                 return Ok(());
             }
-            failed(
-                "a program starts in the sandbox",
-                format!("{said} ({})", output.status),
-                "see whether the folder of temporary files (TMPDIR) can be reached by other users",
-            )
+            failed("a program starts in the sandbox", format!("{said} ({})", output.status), REACH)
         }
     }
 }

@@ -6,18 +6,19 @@ use crate::folder::Folder;
 use crate::grade::Judge;
 use crate::output::{self, page::on_terminal};
 use crate::parts::Parts;
-use crate::record::{Record, Sandbox};
+use crate::record::{Outcome, Record, Sandbox};
 use crate::settings::Settings;
 use crate::similar::{self, Printer};
 use crate::submissions::{Submissions, found, passed_over, refuse_twins, shard};
 use crate::systems::System;
 use crate::told::{self, Anew, Forgotten, Told};
-use crate::{intake, package};
+use crate::{inherited, intake, package};
 use course::arguments::{Format, GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
 use learner::exercise::Workspace;
 use learner::progress::with_spinner;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -76,6 +77,13 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     }
     too_many_points(&changes, &settings)?;
     not_within(&arguments.out, &arguments.submissions)?;
+    let kind = sandbox(arguments.sandbox);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // One more: code that waits for nothing until its time is over would let a core wait with it.
+    // Without namespaces all submissions are one user, whose threads are counted together.
+    let most = if kind.has_namespaces() { cores + 1 } else { 1 };
+    let jobs = Jobs::shared(arguments.jobs.map_or(most, usize::from), all.len());
+    inherited::check(&settings.limits, jobs.submissions.saturating_mul(jobs.tasks))?;
     let folder = Folder::open(&arguments.out, arguments.shard.is_some())?;
     let others = others(&folder, &names, whose)?;
     unknown_changes(&changes, &names, &others)?;
@@ -84,15 +92,11 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         says("building what submissions are linked with");
         let parts = Parts::build(&course, says)?;
         says("trying the sandbox");
-        Judge::new(parts, settings, sandbox(arguments.sandbox), seed)
+        Judge::new(parts, settings, kind, seed)
     })?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // One more: code that waits for nothing until its time is over would let a core wait with it.
-    // Without namespaces all submissions are one user, whose threads are counted together.
-    let most = if judge.cage.has_namespaces() { cores + 1 } else { 1 };
-    let jobs = arguments.jobs.map_or(most, usize::from);
     let printer = Printer::new(&course);
     let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.anew)?;
+    folder.check()?;
     if let Some(part) = arguments.shard {
         // Of the class, nothing is written before all parts are there.
         let records: Vec<_> = all.keys().filter_map(|name| folder.record(name)).collect();
@@ -316,6 +320,44 @@ fn write_record(folder: &Folder, record: &Record) -> Result<()> {
     folder.write(&format!("{name}/result.json"), json(record)?)
 }
 
+/// The same for a record that was made now. A name that the results' file system does not take stops nobody else's grading: the
+/// record says so, under another name.
+fn write_new(folder: &Folder, mut record: Record) -> Result<()> {
+    use std::io::ErrorKind::{InvalidFilename, InvalidInput};
+    match write_record(folder, &record) {
+        Err(Error::File { reason, .. })
+            if matches!(reason.kind(), InvalidFilename | InvalidInput) =>
+        {
+            let name = &record.submission;
+            let why = format!(
+                "no folder of results can be called \"{name}\" on the disk of --out ({reason}). Rename the submission, remove this \
+                 folder of results, and call the command again"
+            );
+            record.submission = format!("_renamed-{}", intake::hex(&Sha256::digest(name)[..4]));
+            (record.outcome, record.points) = (Outcome::NotGraded { why }, None);
+            record.tasks.clear();
+            write_record(folder, &record)
+        }
+        written => written,
+    }
+}
+
+/// What is graded at the same time.
+#[derive(Clone, Copy)]
+struct Jobs {
+    submissions: usize,
+    /// Of each of them.
+    tasks: usize,
+}
+
+impl Jobs {
+    /// Few submissions share all cores: each task is a process of its own.
+    fn shared(jobs: usize, submissions: usize) -> Self {
+        let submissions = jobs.min(submissions).max(1);
+        Self { submissions, tasks: jobs.div_ceil(submissions) }
+    }
+}
+
 /// Whether a result is what this run would come to.
 fn is_kept(judge: &Judge, kept: &Record, digest: &str) -> bool {
     // Not the whole records: a value that a report shows may be NaN, which equals nothing.
@@ -328,16 +370,13 @@ fn grade_all(
     printer: &Printer,
     folder: &Folder,
     all: &Submissions,
-    jobs: usize,
+    jobs: Jobs,
     anew: bool,
 ) -> Result<Vec<Anew>> {
     let bar = ProgressBar::new(all.len() as u64);
     let style = ProgressStyle::with_template("{pos} of {len} graded  {bar:30}  {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let all: Vec<_> = all.iter().collect();
-    let threads = jobs.min(all.len()).max(1);
-    // Few submissions share all cores: each task is a process of its own.
-    let within = jobs.div_ceil(threads);
     let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let error = Mutex::new(None);
     let graded = Mutex::new(Vec::new());
@@ -365,15 +404,18 @@ fn grade_all(
             let is_kept =
                 before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest));
             if !is_kept {
-                let mut record = judge.grade(name, &taken, within);
+                let mut record = judge.grade(name, &taken, jobs.tasks);
                 judge.points(&mut record);
                 graded
                     .lock()
                     .expect("no thread panics")
                     .push(Anew { name: (*name).clone(), before });
-                keep(write_record(folder, &record));
+                keep(write_new(folder, record));
             }
-            if let Ok(taken) = &taken {
+            // Without a folder of its own, its result says why.
+            if let Ok(taken) = &taken
+                && folder.at(name).is_dir()
+            {
                 keep(similar::keep(folder, name, &printer.prints(taken)));
             }
             bar.inc(1);
@@ -386,7 +428,7 @@ fn grade_all(
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..jobs.submissions {
             scope.spawn(work);
         }
     });
@@ -455,6 +497,21 @@ mod tests {
         assert!(!at("class/.lock").exists());
         drop(Folder::open(&at("out"), false).unwrap());
         Folder::open(&at("out"), false).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_no_folder_can_have_stops_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::open(folder.path(), false).unwrap();
+        let (long, right) = ("x".repeat(256), output::made_up::hostile());
+        write_new(&folder, Record { submission: long.clone(), ..right.clone() }).unwrap();
+        write_new(&folder, Record { submission: "ann".to_string(), ..right.clone() }).unwrap();
+        let [renamed, ann] = &folder.records()[..] else { panic!("two results") };
+        assert!(renamed.why_not().unwrap().contains(&long) && renamed.points.is_none());
+        assert_eq!(ann.outcome, right.outcome);
+        // What is no name's fault is everybody's.
+        std::fs::write(folder.at("ben"), "").unwrap();
+        write_new(&folder, Record { submission: "ben".to_string(), ..right }).unwrap_err();
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The folder, for as long as this grader works in it.
 pub struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -48,7 +48,7 @@ impl Folder {
                 return Err(Error::file(lock, "can't be locked")(reason));
             }
         }
-        let folder = Self { path: path.to_path_buf(), _lock: file };
+        let folder = Self { path: path.to_path_buf(), lock: file };
         if !is_part {
             folder.tidy();
         }
@@ -70,6 +70,32 @@ impl Folder {
         }
     }
 
+    /// Whether this is still the folder that was opened. Its disk may be lost meanwhile, or the folder moved: what is written then
+    /// lies where nobody looks for it, beside none of the others' results.
+    ///
+    /// # Errors
+    /// It is another folder, or none.
+    pub fn check(&self) -> Result<()> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            let which = |about: std::fs::Metadata| (about.dev(), about.ino());
+            let held = self.lock.metadata().map(which).ok();
+            if held.is_none() || self.at(".lock").metadata().map(which).ok() != held {
+                return Err(Error::Argument {
+                    what: "results are written into one folder, which stays where it is until the end".to_string(),
+                    expected: "the folder that was there when the grader began".to_string(),
+                    got: format!(
+                        "another one, or none, at {}: it was moved or removed, or its disk was unmounted",
+                        self.path.display()
+                    ),
+                    to_do: "put it back, and call the same command again: what was written there is kept".to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The path of something in it.
     pub fn at(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -78,8 +104,9 @@ impl Folder {
     /// Writes a file in one step: at no moment is there half of it.
     ///
     /// # Errors
-    /// It can't be written.
+    /// It can't be written; the folder is another one by now.
     pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> Result<()> {
+        self.check()?;
         let path = self.at(name);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(Error::file(folder, "can't be made"))?;
@@ -138,6 +165,31 @@ mod tests {
         let mut file = lock_file(&folder.path().join("lock")).unwrap();
         file.write_all(b"1").unwrap();
         assert_eq!(file.read(&mut [0]).unwrap(), 0);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_written_into_another_folder_than_the_one_that_was_opened() {
+        let above = tempfile::tempdir().unwrap();
+        let (path, moved) = (above.path().join("results"), above.path().join("moved"));
+        let folder = Folder::open(&path, false).unwrap();
+        let refused = || {
+            let said = folder.write("ann/result.json", "{}").unwrap_err().to_string();
+            assert!(said.contains("its disk was unmounted"), "{said}");
+        };
+        folder.write("class.json", "{}").unwrap();
+        std::fs::rename(&path, &moved).unwrap();
+        refused();
+        assert!(!path.exists());
+        // What lies below the place of a mount, or another grader's folder.
+        std::fs::create_dir(&path).unwrap();
+        refused();
+        lock_file(&path.join(".lock")).unwrap();
+        refused();
+        assert!(!path.join("ann").exists());
+        std::fs::remove_dir_all(&path).unwrap();
+        std::fs::rename(&moved, &path).unwrap();
+        folder.write("ann/result.json", "{}").unwrap();
     }
 
     #[test]

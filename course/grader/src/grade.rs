@@ -9,6 +9,7 @@ use crate::parts::Parts;
 use crate::program::{self, OWN_SIGNALS, Stage, read_some, signal_of};
 use crate::record::{LAYOUT, Outcome, Record, TaskRecord};
 use crate::settings::Settings;
+use crate::temporary;
 use crate::worker::{Asked, Heard, Judged, WORKER, recorded};
 use contract::grade::Grade;
 use contract::run::Run;
@@ -71,7 +72,7 @@ impl Judge {
             to_do: "mend the file of settings".to_string(),
         })?;
         let digest = digest(&parts, &settings, &tasks)?;
-        program::tidy();
+        temporary::tidy();
         let control = Stage::new(&parts, &Taken::default())?;
         let cage = Cage::new(kind, settings.limits.clone(), &parts, control.reachable())?;
         let version = ["--version".to_string()];

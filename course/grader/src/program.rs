@@ -7,6 +7,7 @@ use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
 use crate::intake::Taken;
 use crate::parts::Parts;
+use crate::temporary::Temporary;
 use contract::registry::COMPONENTS;
 use contract::types::Message;
 use learner::compile_error::CompileError;
@@ -26,9 +27,9 @@ const PARTY: &str = "party";
 
 /// A submission on its way to a program: a folder with the pristine files, the learner's over them, and what is built.
 pub struct Stage {
-    folder: tempfile::TempDir,
+    folder: Temporary,
     /// The program alone, where the sandbox's user can reach it.
-    program: tempfile::TempDir,
+    program: Temporary,
 }
 
 impl Stage {
@@ -38,9 +39,7 @@ impl Stage {
     /// Files of the course can't be read; files can't be written.
     pub fn new(parts: &Parts, taken: &Taken) -> Result<Self> {
         let new = || {
-            let prefix = format!("{FOLDER}{}-{}-", std::process::id(), host());
-            let new = tempfile::Builder::new().prefix(&prefix).tempdir();
-            new.map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))
+            Temporary::new().map_err(Error::file(std::env::temp_dir(), "can't hold a new folder"))
         };
         let stage = Self { folder: new()?, program: new()? };
         let program = stage.program.path();
@@ -103,38 +102,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::create_dir_all(to.parent().unwrap_or(to))?;
     // Not `copy`: the permissions of the lecturer's files are theirs.
     std::fs::write(to, std::fs::read(from)?)
-}
-
-/// How the folders of submissions begin in the folder of temporary files. The number of the process and the name of its machine
-/// follow: machines may share that folder.
-const FOLDER: &str = "quadrivium-";
-
-/// This machine's name, where the system tells it.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_string()
-}
-
-/// The process that a folder of a submission belongs to, if it is one of this machine's.
-fn owner<'n>(folder: &'n str, host: &str) -> Option<&'n str> {
-    let (process, rest) = folder.strip_prefix(FOLDER)?.split_once('-')?;
-    let (of, _) = rest.rsplit_once('-')?;
-    (of == host).then_some(process)
-}
-
-/// Removes what graders have left there that were killed.
-pub fn tidy() {
-    let host = host();
-    for entry in std::env::temp_dir().read_dir().into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| owner(name, &host));
-        let is_gone = process
-            .is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists());
-        // Not another user's: that fails, and is theirs to do.
-        if is_gone && Path::new("/proc/self").exists() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// A file alone may take one in so many of the seconds that all have together: it is one of many.
@@ -294,7 +261,9 @@ fn attempt(cage: &Cage, parts: &Parts, stage: &Stage, starters: &[&str]) -> Atte
         return Ok(Err(error));
     }
     let moved = std::fs::rename(stage.path().join("out").join(PARTY), stage.program());
-    moved.map_err(Error::file(stage.program(), "can't be put there"))?;
+    moved
+        .and_then(|()| cage::share(&stage.program()))
+        .map_err(Error::file(stage.program(), "can't be put there"))?;
     Ok(Ok(()))
 }
 
@@ -439,24 +408,4 @@ pub fn read_some(reader: Option<impl io::Read>, most: u64) -> String {
     let _ = io::Read::read_to_end(&mut io::Read::take(&mut reader, most), &mut bytes);
     let _ = io::copy(&mut reader, &mut io::sink());
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_of_another_machine_is_not_removed() {
-        for (folder, host, process) in [
-            ("quadrivium-77-node-5-a1B2c3", "node-5", Some("77")),
-            ("quadrivium-77--a1B2c3", "", Some("77")),
-            ("quadrivium-77-node-5-a1B2c3", "node-4", None),
-            ("quadrivium-77-node-5-a1B2c3", "node", None),
-            ("quadrivium-77-node-a1B2c3", "node-5", None),
-            ("quadrivium-77-a1B2c3", "node", None),
-            ("other-77-node-a1B2c3", "node", None),
-        ] {
-            assert_eq!(owner(folder, host), process, "{folder} on {host}");
-        }
-    }
 }

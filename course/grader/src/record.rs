@@ -237,6 +237,11 @@ impl TaskRecord {
 }
 
 impl Sandbox {
+    /// Whether each program has namespaces of its own.
+    pub fn has_namespaces(self) -> bool {
+        matches!(self, Self::Full | Self::Namespaces)
+    }
+
     /// What a report says of it.
     pub fn stamp(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ use crate::systems::System;
 use contract::registry::COMPONENTS;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -68,13 +69,14 @@ pub fn passed_over(paths: &[PathBuf], systems: &[System]) -> Result<Vec<LeftOut>
 /// A path that is not there; nothing in a folder; two of one name.
 pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
     let mut all = Submissions::new();
-    let mut places: BTreeMap<String, (String, PathBuf)> = BTreeMap::new();
-    for path in paths {
+    let mut places: BTreeMap<String, (String, PathBuf, usize)> = BTreeMap::new();
+    for (nth, path) in paths.iter().enumerate() {
         for Member { file, path, source } in members(path, systems)?.all {
             let whole = matches!(&source, Source::Path(path) if !path.is_dir());
             let name = name(&file, whole);
-            if let Some((other, place)) = places.get(&name) {
-                if *other == file && *place != path {
+            if let Some((other, place, of)) = places.get(&name) {
+                // In one folder, nobody's name may stop the grading of the others.
+                if *other == file && *place != path && *of != nth {
                     return Err(Error::Argument {
                         what:
                             "each submission has a name of its own: that of its folder or archive"
@@ -92,7 +94,7 @@ pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
                 all.insert(name, Source::None { why });
                 continue;
             }
-            places.insert(name.clone(), (file, path));
+            places.insert(name.clone(), (file, path, nth));
             all.insert(name, source);
         }
     }
@@ -145,7 +147,7 @@ fn members(path: &Path, systems: &[System]) -> Result<Members> {
     }
     let whole = path.canonicalize().map_err(Error::file(path, "can't be read"))?;
     let file = path.file_name().or(whole.file_name()).unwrap_or_default();
-    let file = file.to_string_lossy().into_owned();
+    let file = as_text(file);
     // The folder of one participant is one submission, whatever is in it.
     if !systems.iter().any(|system| system.split(&file).is_some()) {
         let class = of_system(path, systems)?;
@@ -184,8 +186,7 @@ fn participants(path: &Path, system: System) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     if path.is_dir() {
         for entry in path.read_dir().map_err(Error::file(path, "can't be read"))?.flatten() {
-            found
-                .extend(system.split(&entry.file_name().to_string_lossy()).map(|(whose, _)| whose));
+            found.extend(system.split(&as_text(&entry.file_name())).map(|(whose, _)| whose));
         }
     } else if path.to_string_lossy().to_lowercase().ends_with(".zip") {
         for name in names_in_zip(path).unwrap_or_default() {
@@ -237,7 +238,7 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Members> {
     let is_alone = entries.len() == 1;
     let mut has_any = false;
     for entry in &entries {
-        let (path, file) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let (path, file) = (entry.path(), as_text(&entry.file_name()));
         let kind = entry.file_type().map_err(failed)?;
         let named = own.as_ref().and_then(|(system, own)| {
             system.split(&file).map(|(whose, inside)| (own.contains(&whose), whose, inside))
@@ -330,19 +331,39 @@ fn no_submission(is_link: bool) -> String {
 /// to be changed for that gets a number of its own behind it: changed, it may be somebody else's.
 fn name(file: &str, is_archive: bool) -> String {
     let file = if is_archive { stem(file) } else { file };
-    let mut name: String = file.chars().map(plain).take(LONGEST).collect();
+    let mut name: String = file.chars().map(plain).collect();
     if name.is_empty() || name.starts_with('.') || is_taken(&name) {
         name.insert(0, '_');
     }
-    if name != file {
-        let digest = Sha256::digest(file);
-        let _ = write!(name, "-{}", hex(&digest[..4]));
+    if name == file && name.len() <= LONGEST {
+        return name;
     }
-    name
+    let digest = hex(&Sha256::digest(file)[..4]);
+    if name.len() <= LONGEST {
+        return format!("{name}-{digest}");
+    }
+    let (begin, end) =
+        (name.floor_char_boundary(LONGEST - END), name.ceil_char_boundary(name.len() - END));
+    format!("{}-{digest}-{}", &name[..begin], &name[end..])
 }
 
-/// The most letters of a name.
-const LONGEST: usize = 150;
+/// The most bytes of a name, before the number of its own. File systems take 255.
+const LONGEST: usize = 200;
+
+/// The bytes at the end of a name that stay when it is cut: systems write there whose it is.
+const END: usize = 60;
+
+/// The name of a file as a text. Two names never become one: bytes that are no text are written as numbers.
+fn as_text(name: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
 
 /// A name without the ending of an archive.
 fn stem(file: &str) -> &str {

@@ -263,6 +263,70 @@ fn what_is_wrong_is_said_and_nothing_is_graded() {
     assert!(refused(onto_a_file).contains("can't be made"));
 }
 
+/// The same command from a shell that has been told this.
+fn in_shell(told: &str, command: &Command) -> Command {
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(format!("{told} && exec \"$0\" \"$@\""));
+    shell.arg(command.get_program()).args(command.get_args());
+    shell
+}
+
+#[test]
+fn no_umask_and_nobodys_name_stop_the_class() {
+    let class = Class::new();
+    class.write("settings.toml", "tasks = ['loss/shift']\n");
+    let long = format!("\u{202e}{}", "界".repeat(84));
+    for name in ["ann", &long] {
+        class.write(&format!("class/{name}/loss.rs"), solution("loss"));
+    }
+    for umask in ["027", "077"] {
+        let command = class.command(&["--anew"]);
+        let output = in_shell(&format!("umask {umask}"), &command).output().unwrap();
+        assert!(output.status.success(), "umask {umask}: {output:?}");
+        assert_eq!(class.passed("ann"), ["loss/shift"]);
+    }
+    let table = std::fs::read_to_string(class.at("results/grades.csv")).unwrap();
+    assert_eq!(table.lines().count(), 3, "{table}");
+}
+
+#[test]
+fn a_limit_of_the_shell_costs_nobody_points() {
+    let class = Class::new();
+    class.write("class/ann/loss.rs", solution("loss"));
+    for limit in ["u 70", "v 3000000", "d 100000", "s 4096", "f 100000", "t 600", "n 50"] {
+        // Only the soft one, which the shell may raise again.
+        for of in ["", "S"] {
+            let told = format!("ulimit -{of}{limit}");
+            let said = refused(in_shell(&told, &class.command(&["--jobs", "2"])));
+            let letter = &limit[..1];
+            assert!(said.contains(&format!("(`ulimit -{letter}`)")), "{told}: {said}");
+            assert!(!class.at("results").exists(), "{told}");
+        }
+    }
+    let said = refused(in_shell("ulimit -u 70", &class.command(&["--jobs", "3"])));
+    assert!(said.contains("3 at a time, each with 64 and 4 of its sandbox"), "{said}");
+}
+
+/// In a container, the processes of others are not to be seen. Their folders are in use all the same.
+#[test]
+fn a_grader_in_another_container_leaves_the_folders_of_this_one() {
+    let class = Class::new();
+    class.write("class/ann/loss.rs", solution("loss"));
+    let workspace = Workspace::find().unwrap();
+    let parts = grader::parts::Parts::build(&workspace.path(""), &|_| {}).unwrap();
+    let stage = grader::program::Stage::new(&parts, &grader::intake::Taken::default()).unwrap();
+    let mut container = Command::new("bwrap");
+    container.args(["--unshare-user", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc"]);
+    let command = class.command(&[]);
+    container.arg(command.get_program()).args(command.get_args());
+    // Whether it can have a sandbox in there is another thing: it tidies before.
+    let output = container.output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).starts_with("bwrap:"), "{output:?}");
+    for folder in [stage.path(), stage.reachable()] {
+        assert!(folder.exists(), "{}", folder.display());
+    }
+}
+
 /// All files of a folder of results, the lock left out, and what is in them.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();

@@ -438,6 +438,48 @@ fn two_submissions_of_one_participant_are_not_graded() {
 
 const CANVAS: [System; 2] = [System::Moodle, System::Canvas];
 
+/// File systems count bytes, not letters, and not every name is a text.
+#[cfg(unix)]
+#[test]
+fn a_name_of_any_length_can_be_a_folder_and_says_whose_it_is() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let class = Class::new();
+    let mut names: Vec<Vec<u8>> = vec![
+        format!("\u{202e}{}", "界".repeat(84)).into(),
+        "é".repeat(127).into(),
+        "x".repeat(255).into(),
+        vec![0xff; 255],
+    ];
+    // These differ in bytes that are no text.
+    names.extend([b"M\x81ller".to_vec(), b"M\x84ller".to_vec()]);
+    for name in &names {
+        let folder = class.at("class").join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("norm.rs"), NORM).unwrap();
+    }
+    let all = class.found("class");
+    assert_eq!(all.len(), names.len(), "{:?}", all.keys());
+    let archive = |nth: usize| format!("{}_{nth}_assignsubmission_file_/norm.rs", "界".repeat(100));
+    let [one, two] = [12, 13].map(archive);
+    class.write("class.zip", zip(&[(&one, NORM.as_bytes()), (&two, NORM.as_bytes())]));
+    let of_zip = class.found("class.zip");
+    assert_eq!(of_zip.len(), 2);
+    for (name, source) in all.iter().chain(&of_zip) {
+        assert!(name.len() <= 255, "{} bytes", name.len());
+        assert_eq!(files(&source.take()), ["norm"], "{name}");
+        std::fs::create_dir_all(class.at("results").join(name)).unwrap();
+    }
+    let participants: Vec<_> =
+        of_zip.keys().filter_map(|name| grader::systems::moodle_participant(name)).collect();
+    assert_eq!(participants.len(), 2, "{of_zip:?}");
+    let canvas = format!("{}_12_345_norm.rs", "x".repeat(240));
+    class.write(&format!("canvas/{canvas}"), NORM);
+    let of_canvas = found(&[class.at("canvas")], &CANVAS).unwrap();
+    let whose: Vec<_> = of_canvas.keys().map(|name| grader::systems::canvas_user(name)).collect();
+    assert_eq!(whose, [Some("12")]);
+}
+
 /// Canvas has no folders: a user's files are those that begin with their name and number.
 /// Somebody hands in under a name that is shown as another one's.
 #[test]

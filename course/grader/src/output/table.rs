@@ -1,14 +1,16 @@
 //! Tables of points: for a spreadsheet, and for the grade books of Moodle and Canvas.
 //!
 //! A spreadsheet takes a cell that begins with `=`, `+`, `-` or `@` for a formula, and a name may begin so. Such a
-//! cell gets an apostrophe before it, also behind a semicolon, where other countries' spreadsheets begin a cell. Tabs,
-//! line breaks and other control characters are written as `[U+0009]`. Numbers are ours, and stay numbers.
+//! cell gets an apostrophe before it, also after a semicolon, where other countries' spreadsheets begin a cell: a row with
+//! one in it has all its cells in quotation marks. Tabs, line breaks and other control characters are
+//! written as `[U+0009]`. Numbers are ours, and stay numbers.
 
 use super::page::{line, number};
 use crate::record::{Record, Sandbox};
 use crate::systems::{canvas_user, is_number, moodle_name, moodle_participant};
 use contract::registry::TASKS;
 use course::arguments::Format;
+use csv::QuoteStyle;
 use serde::{Deserialize, Serialize};
 
 /// What a grade book's columns are called, and how a submission's name tells whose it is.
@@ -87,11 +89,14 @@ fn cell(text: &str) -> String {
 
 /// Rows of cells as CSV.
 fn csv(rows: Vec<Vec<String>>) -> String {
-    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    let mut bytes = Vec::new();
     for row in rows {
+        // The comma is not the only sign at which a spreadsheet may split a line.
+        let is_split = row.iter().any(|cell| cell.contains([';', '\t']));
+        let style = if is_split { QuoteStyle::Always } else { QuoteStyle::Necessary };
+        let mut writer = csv::WriterBuilder::new().quote_style(style).from_writer(&mut bytes);
         writer.write_record(&row).expect("memory takes every row");
     }
-    let bytes = writer.into_inner().expect("memory takes every row");
     String::from_utf8(bytes).expect("cells are UTF-8")
 }
 
@@ -361,6 +366,28 @@ group 4,4,12,1,,norm.rs rope.rs,7,full,4,0,0,
         record.points = Some(-2.5);
         let row = "\"'=HYPERLINK(\"\"x\"\")\",-2.5,12,1,,,7,full,4,0,0\n";
         assert!(grades(&[record]).ends_with(row));
+    }
+
+    #[test]
+    fn a_cell_with_a_semicolon_is_quoted() {
+        let records = [named("a;b"), not_graded("c", "d;=1"), named("e")];
+        let columns = columns("grade = 'points;1'");
+        let people = csv_of_names(vec![vec!["f;g".to_string(), "h".to_string()]]);
+        let tables =
+            [grades(&records), moodle(&records, &columns), canvas(&records, &columns), people];
+        for table in &tables {
+            let rows: Vec<&str> = table.lines().map(|row| row.trim_start_matches(BOM)).collect();
+            assert!(rows.iter().any(|row| row.contains(';')), "{table}");
+            for row in rows {
+                let is_quoted = row.starts_with('"') && row.ends_with('"');
+                assert_eq!(is_quoted, row.contains(';'), "{row}");
+            }
+        }
+        let rows = [
+            "\"a;b\",\"4\",\"12\",\"1\",\"\",\"\",\"7\",\"full\",\"4\",\"0\",\"0\"\n",
+            "\"c\",\"\",\"\",\"\",\"d;'=1\",",
+        ];
+        assert!(rows.iter().all(|row| tables[0].contains(row)), "{}", tables[0]);
     }
 
     #[test]
