@@ -122,6 +122,22 @@ fn independent_programs_are_hardly_ever_called_alike() {
     assert!(called.len() <= 2, "{called:?}");
 }
 
+/// Files of two components have even less in common, and each is compared with thirteen times as many of these.
+#[test]
+fn files_of_other_components_are_never_called_alike() {
+    let corpus = Corpus::read();
+    let mut class = BTreeMap::new();
+    for source in &corpus.sources {
+        for (nth, (set, text)) in corpus.programs(source).into_iter().enumerate() {
+            class.insert(format!("{set} {nth} {}", source.slug), corpus.prints(source, &text));
+        }
+    }
+    let alike = corpus.printer.compare(&class);
+    let moved: Vec<_> = alike.iter().filter(|one| one.file.contains(" as ")).collect();
+    assert!(class.len() > 200 && alike.len() > moved.len(), "{} {}", class.len(), alike.len());
+    assert!(moved.is_empty(), "{moved:?}");
+}
+
 /// A file with one task done, as after the first lab.
 #[test]
 fn single_tasks_are_seldom_called_alike() {

@@ -1,17 +1,143 @@
-//! What the exercises see of dfdx: the library's own door, with a tape that can be closed.
+//! What the exercises see of dfdx: all that is listed here, and nothing else.
 //!
-//! In the process of a task that asks for a gradient by hand, [`Backward`] refuses to run the tape of a loss. It stands in the
-//! place of dfdx's trait, and [`Tape`] in the place of the one by which a tape of one's own could be written. Those of dfdx
-//! have no name here.
+//! dfdx trusts the traits of its shapes, its devices and its tapes. A dimension that says another size each time it is asked makes
+//! a product of matrices read and write any memory, in code that is safe; so does a gradient that is exchanged for a shorter
+//! one. Here these traits can be named in bounds and can't be implemented: each is a trait of our own for whatever has dfdx's, whose own
+//! has no name. What reads or writes files has none either.
+//!
+//! In the process of a task that asks for a gradient by hand, [`Backward`] refuses to run the tape of a loss.
 
-pub use quadrivium_tensor::*;
+pub use quadrivium_tensor::{
+    AsArray, AutoDevice, BroadcastTo, ChooseFrom, CopySlice, Cpu, CpuError, Device, GatherTo,
+    HasErr, LogSumExpTo, MaxTo, MeanTo, Merge, MinTo, NoneTape, OnesTensor, OwnedTape, PermuteTo,
+    PutTape, RealizeTo, ReshapeTo, Roll, SampleTensor, SelectTo, SplitTape, StddevTo, SumTo,
+    Tensor, TensorFrom, TensorFromVec, TriangleTensor, TryAdd, TryConcatAlong, TryDiv, TryMatMul,
+    TryMul, TryStack, TrySub, VarTo, WithEmptyTape, ZerosTensor, f16,
+};
+pub use shapes::*;
 
+use quadrivium_tensor as dfdx;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// All of dfdx's operations, as functions and for bounds that name one.
+/// Shapes, their dimensions and their axes.
+pub mod shapes {
+    use super::dfdx;
+    pub use dfdx::{
+        Axes2, Axes3, Axes4, Axes5, Axes6, Axis, Const, Product, Quotient, Rank0, Rank1, Rank2,
+        Rank3, Rank4, Rank5, Rank6,
+    };
+    // Their methods, without their names.
+    pub use dfdx::{ConstDim as _, ConstShape as _, Dim as _, HasShape as _, Shape as _};
+
+    /// A trait of dfdx's for bounds: whatever has it has this one, and nothing else can.
+    macro_rules! bounds {
+        ($($(#[$about:meta])* $name:ident$(<$($of:ident),+>)?;)+) => {$(
+            $(#[$about])*
+            pub trait $name$(<$($of),+>)?: dfdx::$name$(<$($of),+>)? {}
+
+            impl<$($($of,)+)? X: dfdx::$name$(<$($of),+>)?> $name$(<$($of),+>)? for X {}
+        )+};
+    }
+    bounds! {
+        /// One dimension of a shape.
+        Dim;
+        /// One dimension, known to the compiler.
+        ConstDim;
+        /// A tuple of dimensions.
+        Shape;
+        /// A tuple of dimensions that are all known to the compiler.
+        ConstShape;
+        /// What has a shape: a tensor, or a shape itself.
+        HasShape;
+        /// One axis or several.
+        Axes;
+        /// A shape that has these axes.
+        HasAxes<Ax>;
+        /// A shape that can be reduced along these axes.
+        ReduceShape<Ax>;
+        /// A shape that is `S` after it was reduced along these axes.
+        ReduceShapeTo<S, Ax>;
+        /// A type of the elements of a tensor.
+        Unit;
+        /// A type of numbers that a tensor computes with.
+        Dtype;
+        /// What keeps the elements of a tensor.
+        Storage<E>;
+    }
+}
+
+/// Operations that are named now and then. Most are methods of [`Tensor`].
 pub mod tensor_ops {
-    pub use super::Backward;
-    pub use quadrivium_tensor::tensor_ops::*;
+    pub use super::{
+        Backward, BroadcastTo, ChooseFrom, Device, GatherTo, LogSumExpTo, MaxTo, MeanTo, MinTo,
+        PermuteTo, RealizeTo, ReshapeTo, Roll, SelectTo, StddevTo, SumTo, TryAdd, TryConcatAlong,
+        TryDiv, TryMatMul, TryMul, TryStack, TrySub, VarTo,
+    };
+    pub use quadrivium_tensor::tensor_ops::{
+        TryEq, TryGe, TryGt, TryLe, TryLt, TryNe, bool_and, bool_not, bool_or, bool_xor,
+        log_softmax, maximum, minimum, softmax,
+    };
+}
+
+/// Gradients of a loss, by tensor.
+///
+/// dfdx's lets its buffers be exchanged, and writes past the end of one that is too short.
+#[derive(Debug, Clone)]
+pub struct Gradients<E, D: Storage<E>>(dfdx::Gradients<E, D>);
+
+impl<E, D: Storage<E>> Gradients<E, D> {
+    /// None yet.
+    pub fn leaky() -> Self {
+        Self(dfdx::Gradients::leaky())
+    }
+
+    /// The gradient with respect to `t`.
+    ///
+    /// # Panics
+    /// There is none.
+    pub fn get<S: Shape, T>(&self, t: &Tensor<S, E, D, T>) -> Tensor<S, E, D> {
+        self.0.get(t)
+    }
+
+    /// Zeros for `t`, if there is no gradient with respect to it.
+    ///
+    /// # Errors
+    /// What the device reports.
+    pub fn try_alloc_for<S: Shape, T>(&mut self, t: &Tensor<S, E, D, T>) -> Result<(), D::Err> {
+        self.0.try_alloc_for(t)
+    }
+}
+
+/// Puts a tape on a tensor that has none.
+pub trait Trace<E, D: Storage<E>>: Clone {
+    /// The tensor with a tape.
+    type Traced;
+
+    /// A copy with a new tape.
+    fn leaky_trace(&self) -> Self::Traced {
+        self.clone().leaky_traced()
+    }
+
+    /// The tensor with a new tape.
+    fn leaky_traced(self) -> Self::Traced {
+        self.traced(Gradients::leaky())
+    }
+
+    /// A copy with a tape that adds to these gradients.
+    fn trace(&self, gradients: Gradients<E, D>) -> Self::Traced {
+        self.clone().traced(gradients)
+    }
+
+    /// The tensor with a tape that adds to these gradients.
+    fn traced(self, gradients: Gradients<E, D>) -> Self::Traced;
+}
+
+impl<E, D: Storage<E>, X: dfdx::Trace<E, D>> Trace<E, D> for X {
+    type Traced = X::Traced;
+
+    fn traced(self, gradients: Gradients<E, D>) -> X::Traced {
+        dfdx::Trace::traced(self, gradients.0)
+    }
 }
 
 /// Runs the tape of a loss.
@@ -32,24 +158,28 @@ pub trait Backward<E, D: Storage<E>>: HasErr {
     fn try_backward(self) -> Result<Gradients<E, D>, Self::Err>;
 }
 
-impl<E, D: Storage<E>, L: quadrivium_tensor::Backward<E, D>> Backward<E, D> for L {
+impl<E, D: Storage<E>, L: dfdx::Backward<E, D>> Backward<E, D> for L {
     #[track_caller]
     fn backward(self) -> Gradients<E, D> {
         must_be_open();
-        quadrivium_tensor::Backward::backward(self)
+        Gradients(dfdx::Backward::backward(self))
     }
 
     #[track_caller]
     fn try_backward(self) -> Result<Gradients<E, D>, Self::Err> {
         must_be_open();
-        quadrivium_tensor::Backward::try_backward(self)
+        dfdx::Backward::try_backward(self).map(Gradients)
     }
 }
 
 /// A tape, or none: dfdx's two types of them.
-pub trait Tape<E, D: Storage<E>>: quadrivium_tensor::Tape<E, D> {}
+pub trait Tape<E, D: Storage<E>>: dfdx::Tape<E, D> {
+    /// Takes the name of dfdx's, which would hand out its own gradients: a call of two methods of one name does not compile.
+    #[doc(hidden)]
+    fn add_backward_op(&mut self) {}
+}
 
-impl<E, D: Storage<E>, T: quadrivium_tensor::Tape<E, D>> Tape<E, D> for T {}
+impl<E, D: Storage<E>, T: dfdx::Tape<E, D>> Tape<E, D> for T {}
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 

@@ -1,7 +1,7 @@
 //! Files of a class that are alike. It is a hint for a person, and never a verdict: no point depends on it.
 //!
-//! Each file is compared by its fingerprints ([`winnow`]), without those of the empty tasks, and without what much of the class
-//! has: people who write the obvious thing write the same. How often independent programs are listed, and edited copies are not,
+//! Each file is compared with every file of the others, since a copy can be moved, by its fingerprints ([`winnow`]), without those
+//! of the empty tasks, and without what much of the class has: people who write the obvious thing write the same. How often independent programs are listed, and edited copies are not,
 //! is measured in `tests/similar.rs`, on programs that were written independently of each other.
 
 pub mod winnow;
@@ -55,7 +55,8 @@ const FILE: &str = "prints.json";
 
 /// Makes prints: knows the empty tasks and the solutions.
 pub struct Printer {
-    given: BTreeMap<&'static str, BTreeSet<u64>>,
+    /// Of all empty tasks: code that was moved to another file takes what was given with it.
+    given: BTreeSet<u64>,
     solution: Prints,
 }
 
@@ -75,7 +76,7 @@ pub enum How {
 pub struct Alike {
     /// The submissions, in the order of their names; the second may be [`SOLUTION`].
     pub submissions: [String; 2],
-    /// The file, such as `norm.rs`.
+    /// The file, such as `norm.rs`; `norm.rs as loss.rs` if the second one has it under another name.
     pub file: String,
     /// How.
     pub how: How,
@@ -103,9 +104,9 @@ impl Printer {
             std::fs::read_to_string(course.join(format!("exercises/{slug}/{name}.rs")))
                 .unwrap_or_default()
         };
-        let grams = |text: String| winnow::grams(&winnow::tokens(&text)).into_iter().collect();
+        let grams = |text: String| winnow::grams(&winnow::tokens(&text));
         let slugs = || COMPONENTS.iter().map(|component| component.slug);
-        let given = slugs().map(|slug| (slug, grams(read(slug, "starter")))).collect();
+        let given = slugs().flat_map(|slug| grams(read(slug, "starter"))).collect();
         let files = slugs().map(|slug| (slug, read(slug, "solution"))).collect();
         let nothing =
             Prints { measure: String::new(), digest: String::new(), files: BTreeMap::new() };
@@ -117,14 +118,12 @@ impl Printer {
     /// The prints of a submission.
     pub fn prints(&self, taken: &Taken) -> Prints {
         let hash = |text: &str| hex(&Sha256::digest(text));
-        let print = |slug: &str, text: &str| {
+        let print = |text: &str| {
             let tokens = winnow::tokens(text);
-            let nothing = BTreeSet::new();
-            let given = self.given.get(slug).unwrap_or(&nothing);
-            let own = winnow::fingerprints(&winnow::grams(&tokens), given);
+            let own = winnow::fingerprints(&winnow::grams(&tokens), &self.given);
             Print { text: hash(text), tokens: hash(&tokens.join(" ")), own }
         };
-        let files = taken.files.iter().map(|(slug, text)| (slug.to_string(), print(slug, text)));
+        let files = taken.files.iter().map(|(slug, text)| (slug.to_string(), print(text)));
         Prints { measure: measure(), digest: taken.digest(), files: files.collect() }
     }
 
@@ -144,26 +143,27 @@ impl Printer {
 
     /// All pairs of files that are alike.
     pub fn compare(&self, class: &BTreeMap<String, Prints>) -> Vec<Alike> {
-        let mut alike = Vec::new();
-        for component in COMPONENTS {
-            let own = class.iter().filter_map(|(name, prints)| {
-                Some((name.as_str(), prints.files.get(component.slug)?))
-            });
-            let mut members: Vec<(&str, &Print)> = own.collect();
-            if members.is_empty() {
-                continue;
-            }
-            let is_everybodys = (members.len() / EVERYBODY).max(FEW);
-            let solution = self.solution.files.get(component.slug);
-            members.extend(solution.map(|print| (SOLUTION, print)));
-            alike.extend(pairs(&format!("{}.rs", component.slug), &members, is_everybodys));
-        }
-        alike
+        let submissions = class.iter().map(|(name, prints)| (name.as_str(), prints));
+        let all = submissions.chain([(SOLUTION, &self.solution)]).enumerate();
+        let files = all.flat_map(|(of, (submission, prints))| {
+            let files = prints.files.iter();
+            files.map(move |(slug, print)| Member { of, submission, slug, print })
+        });
+        pairs(&files.collect::<Vec<_>>(), class.len())
     }
 }
 
+/// A file of the class, or of the solutions, which come last.
+struct Member<'a> {
+    /// Which submission.
+    of: usize,
+    submission: &'a str,
+    slug: &'a str,
+    print: &'a Print,
+}
+
 fn measure() -> String {
-    format!("{} {}", winnow::K, winnow::W)
+    format!("{} {} without all starters", winnow::K, winnow::W)
 }
 
 /// Keeps prints beside a result, unless they lie there.
@@ -187,43 +187,49 @@ fn kept(folder: &Folder, submission: &str) -> Option<Prints> {
     (prints.measure == measure()).then_some(prints)
 }
 
-/// The pairs of one component. An index of who has a fingerprint makes that fast: only those who share one are compared.
-fn pairs(file: &str, members: &[(&str, &Print)], is_everybodys: usize) -> Vec<Alike> {
+/// The pairs of files, of so many submissions. An index of who has a fingerprint makes that fast: what two files share is counted only where
+/// they share it.
+fn pairs(files: &[Member<'_>], submissions: usize) -> Vec<Alike> {
     let mut having: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
-    for (place, (_, print)) in members.iter().enumerate() {
-        for print in &print.own {
+    for (place, file) in files.iter().enumerate() {
+        for print in &file.print.own {
             having.entry(*print).or_default().push(place);
         }
     }
-    let solution = members.len() - 1;
-    let is_rare =
-        |all: &&Vec<usize>| all.iter().filter(|place| **place != solution).count() <= is_everybodys;
-    // Of each, what not everybody has; and of each pair, what both have.
-    let mut own = vec![0; members.len()];
-    let pair = |one: usize, other: usize| other * other.saturating_sub(1) / 2 + one;
-    let mut common = vec![0_usize; pair(0, members.len())];
-    for all in having.values().filter(is_rare) {
-        for (nth, other) in all.iter().enumerate() {
-            own[*other] += 1;
-            for one in &all[..nth] {
-                common[pair(*one, *other)] += 1;
+    // Submissions, not files: one may have the same in several. Their files lie side by side.
+    let is_everybodys = (submissions / EVERYBODY).max(FEW);
+    having.retain(|_, all| {
+        let mut of: Vec<usize> = all.iter().map(|place| files[*place].of).collect();
+        of.dedup();
+        of.iter().filter(|of| **of < submissions).count() <= is_everybodys
+    });
+    let mut alike = Vec::new();
+    // Of each file, what not everybody has; and what each of those before the file has of that.
+    let mut own = vec![0; files.len()];
+    for (nth, second) in files.iter().enumerate() {
+        let mut common = vec![0_usize; nth];
+        for all in second.print.own.iter().filter_map(|print| having.get(print)) {
+            own[nth] += 1;
+            for before in all.iter().take_while(|place| **place < nth) {
+                common[*before] += 1;
             }
         }
-    }
-    let mut alike = Vec::new();
-    for (other, (second, b)) in members.iter().enumerate() {
-        for (one, (first, a)) in members[..other].iter().enumerate() {
-            let shared = common[pair(one, other)];
+        for (before, first) in files[..nth].iter().enumerate().filter(|(_, a)| a.of != second.of) {
+            let (a, b) = (first.print, second.print);
             // Equal ones are equal, also where everybody has what they have.
             let (how, least, common, of) = match () {
                 () if a.text == b.text => (How::Equal, COMMON_OF_EQUAL, a.own.len(), a.own.len()),
                 () if a.tokens == b.tokens => (How::Renamed, COMMON, a.own.len(), a.own.len()),
-                () => (How::Near, COMMON, shared, own[one].min(own[other])),
+                () => (How::Near, COMMON, common[before], own[before].min(own[nth])),
             };
             let share = common as f64 / of.max(1) as f64;
             if common >= least && share >= SHARE {
-                let submissions = [first.to_string(), second.to_string()];
-                alike.push(Alike { submissions, file: file.to_string(), how, share, common });
+                let submissions = [first.submission, second.submission].map(String::from);
+                let file = match first.slug == second.slug {
+                    true => format!("{}.rs", first.slug),
+                    false => format!("{}.rs as {}.rs", first.slug, second.slug),
+                };
+                alike.push(Alike { submissions, file, how, share, common });
             }
         }
     }
@@ -285,6 +291,34 @@ mod tests {
         assert_eq!(of("a", SOLUTION), Some(How::Near));
         assert_eq!(all.len(), 10, "{all:?}");
         assert_eq!(seen(&printer, &[("me", "loss", &solution("loss"))])[0].2, How::Equal);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_to_another_name_is_found() {
+        let printer = Printer::new(&course());
+        let own = solution("loss")
+            .replace("let asked = ", "let asked: Vec<_> = Vec::new(); let asked = ");
+        let norm = solution("norm").replace("let rms = ", "let unused = 1; let rms = ");
+        let files = |name: &str, files: [(&'static str, String); 2]| {
+            let taken = Taken { files: files.into(), left_out: Vec::new() };
+            (name.to_string(), printer.prints(&taken))
+        };
+        let in_module = |text: &str| format!("pub use m::*;\nmod m {{\n{text}\n}}\n");
+        let class = [
+            files("a", [("loss", own.clone()), ("norm", norm.clone())]),
+            files("b", [("loss", in_module(&norm)), ("norm", in_module(&own))]),
+        ];
+        let alike = printer.compare(&class.into());
+        let found: Vec<(&str, &str)> = alike
+            .iter()
+            .filter(|one| one.submissions[1] == "b")
+            .map(|one| (one.submissions[0].as_str(), one.file.as_str()))
+            .collect();
+        assert_eq!(found, [("a", "norm.rs as loss.rs"), ("a", "loss.rs as norm.rs")]);
+        // The course's own are found under another name, too.
+        let of_b = |one: &&Alike| one.submissions == ["b", SOLUTION];
+        let solutions: Vec<&str> = alike.iter().filter(of_b).map(|one| one.file.as_str()).collect();
+        assert_eq!(solutions, ["norm.rs as loss.rs", "loss.rs as norm.rs"]);
     }
 
     /// Of the model solutions: whoever gets them right may well write them to the letter.

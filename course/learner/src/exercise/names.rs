@@ -4,12 +4,36 @@
 //! that reaches beyond the process: files, clocks, other processes, the network. The rule is about tokens, as
 //! rustc's own lexer cuts them, because a path that is not written in a file can't be reached from it: the file defines no
 //! macros that would put one together, and has no other name for `std`.
+//!
+//! A type needs no name: `proptest` and `quickcheck` make a duration for whoever asks for what `sleep` takes. So what waits for one is
+//! refused wherever its name is written, and so is what reads or writes files in these crates.
 
 use crate::compile_error::CompileError;
 use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, strip_shebang, tokenize};
 
 /// Never, wherever they stand. In this edition an attribute that reaches the linker stands in `unsafe`, too.
 const FORBIDDEN: &[&str] = &["unsafe", "extern"];
+/// Neither as a path nor as a method, a field or a name of one's own: how they are reached makes no difference.
+const REACHING: &[(&str, &str)] = &[
+    ("sleep", WAITS),
+    ("sleep_ms", WAITS),
+    ("sleep_until", WAITS),
+    ("park_timeout", WAITS),
+    ("park_timeout_ms", WAITS),
+    ("wait_timeout", WAITS),
+    ("wait_timeout_ms", WAITS),
+    ("wait_timeout_while", WAITS),
+    ("recv_timeout", WAITS),
+    ("recv_deadline", WAITS),
+    ("max_shrink_time", WAITS),
+    ("failure_persistence", PERSISTS),
+    ("FailurePersistence", PERSISTS),
+    ("FileFailurePersistence", PERSISTS),
+    ("source_file", PERSISTS),
+];
+const WAITS: &str = "it is a clock, and no task needs one. Give what is yours another name";
+const PERSISTS: &str = "it reads and writes files, and no task needs that";
+
 /// Macros.
 const MACROS: &[(&str, &str)] = &[
     ("macro_rules", "a macro could put together what may not be written"),
@@ -32,11 +56,12 @@ const ROOTS: &[&str] = &["std", "core", "alloc"];
 const OF_STD: &str = "\
     any array ascii borrow boxed cell cfg char clone cmp collections convert default error f32 f64 fmt hash hint i8 i16 i32 i64 \
     i128 isize iter marker mem num ops option panic pin prelude primitive ptr rc result slice str string sync thread u8 u16 u32 u64 u128 \
-    usize vec assert assert_eq assert_ne dbg debug_assert debug_assert_eq debug_assert_ne eprint eprintln concat format \
-    matches print println stringify thread_local todo unimplemented unreachable write writeln";
+    usize vec assert assert_eq assert_ne column dbg debug_assert debug_assert_eq debug_assert_ne eprint eprintln concat file format \
+    format_args line matches module_path print println stringify thread_local todo unimplemented unreachable write writeln";
 
+/// `cfg_attr` adds others, which are looked at themselves.
 const ATTRIBUTES: &str = "\
-    allow cfg clippy cold default deny deprecated derive doc expect forbid ignore inline must_use non_exhaustive proptest_config repr \
+    allow cfg cfg_attr clippy cold default deny deprecated derive doc expect forbid ignore inline must_use non_exhaustive proptest_config repr \
     rustfmt should_panic test track_caller warn";
 
 /// A token that is no space and no comment.
@@ -86,28 +111,83 @@ pub fn refused(slug: &'static str, text: &str) -> Option<CompileError> {
 fn found(text: &str) -> Vec<(usize, String, String)> {
     let tokens = tokens(text);
     let mut found = Vec::new();
-    let mut is_import = false;
+    let mut import = Import::default();
     for (place, token) in tokens.iter().enumerate() {
-        let after = &tokens[place + 1..];
-        is_import = token.text == "use" || (is_import && token.kind != TokenKind::Semi);
+        let (before, after) = (&tokens[..place], &tokens[place + 1..]);
+        let begins = import.begins(token, after);
+        let is_import = import.is_open;
+        let of = |list: &[(&str, &str)], name| {
+            let listed = list.iter().find(|(forbidden, _)| *forbidden == name);
+            listed.map(|(_, why)| (format!("`{name}`"), (*why).to_string()))
+        };
         let refusal = match token.name() {
-            // Elsewhere, a variable of this name.
-            Some(name) if ROOTS.contains(&name) && (is_import || is_path(after)) => {
+            // Elsewhere, something of the file's own.
+            Some(name)
+                if ROOTS.contains(&name)
+                    && if is_import { begins } else { is_root(before) && is_path(after) } =>
+            {
                 beyond(name, after)
             }
             Some(name) if FORBIDDEN.contains(&name) => {
                 Some((format!("`{name}`"), UNSAFE.to_string()))
             }
-            Some(name) if is_import || after.first().is_some_and(|t| t.kind == TokenKind::Bang) => {
-                let of_macro = MACROS.iter().find(|(forbidden, _)| *forbidden == name);
-                of_macro.map(|(_, why)| (format!("`{name}`"), (*why).to_string()))
+            Some(name) if is_import || is_macro(after) => {
+                of(MACROS, name).or_else(|| of(REACHING, name))
             }
+            Some(name) => of(REACHING, name),
             None if token.kind == TokenKind::Pound => attribute(after),
-            _ => None,
+            None => None,
         };
         found.extend(refusal.map(|(what, why)| (token.at, what, why)));
     }
     found
+}
+
+/// Where in `use a::{b, c::d};` the place is.
+#[derive(Default)]
+struct Import {
+    is_open: bool,
+    /// Whether a name that comes now is the first of its path.
+    is_first: bool,
+    /// The same where each group begins that is open.
+    groups: Vec<bool>,
+}
+
+impl Import {
+    /// Goes on by a token: whether it is the first name of a path that is imported.
+    fn begins(&mut self, token: &Token<'_>, after: &[Token<'_>]) -> bool {
+        // `impl A + use<'a>` imports nothing.
+        let captures = after.first().is_some_and(|next| next.kind == TokenKind::Lt);
+        if token.text == "use" && !captures {
+            *self = Self { is_open: true, is_first: true, groups: Vec::new() };
+            return false;
+        }
+        match token.kind {
+            TokenKind::Ident | TokenKind::RawIdent => {
+                return std::mem::take(&mut self.is_first);
+            }
+            TokenKind::OpenBrace => self.groups.push(self.is_first),
+            TokenKind::CloseBrace if self.groups.pop().is_some() => {}
+            TokenKind::Comma => self.is_first = self.groups.last().copied().unwrap_or(true),
+            TokenKind::Colon | TokenKind::Star => {}
+            // Its end; or it was none, as in `stringify!(use a)`.
+            _ => *self = Self::default(),
+        }
+        false
+    }
+}
+
+/// Whether what comes after this is no part of the file's own: `self::core` is one.
+fn is_root(before: &[Token<'_>]) -> bool {
+    let [.., own, a, b] = before else { return true };
+    let is_after = [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon];
+    !(is_after && ["self", "super", "crate"].contains(&own.text))
+}
+
+/// Whether what comes before this is the name of a macro. `a != b` is none.
+fn is_macro(after: &[Token<'_>]) -> bool {
+    let [bang, next, ..] = after else { return false };
+    bang.kind == TokenKind::Bang && next.kind != TokenKind::Eq
 }
 
 /// The tokens of a file, as rustc cuts them.
@@ -134,9 +214,10 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether `::` comes next.
+/// Whether `::` comes next, and no types for a function: `std::<4>(x)` calls one.
 fn is_path(after: &[Token<'_>]) -> bool {
-    matches!(after, [a, b, ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon])
+    matches!(after, [a, b, rest @ ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon]
+        && rest.first().is_none_or(|next| next.kind != TokenKind::Lt))
 }
 
 /// What a path of one of these crates leads to, if a task may not use it. The crate itself gets no other name.
@@ -186,13 +267,43 @@ fn attribute(after: &[Token<'_>]) -> Option<(String, String)> {
         [bang, rest @ ..] if bang.kind == TokenKind::Bang => rest,
         all => all,
     };
-    let [open, first, ..] = after else { return None };
-    if open.kind != TokenKind::OpenBracket
-        || first.name().is_some_and(|name| is_listed(ATTRIBUTES, name))
-    {
+    match after {
+        [open, rest @ ..] if open.kind == TokenKind::OpenBracket => unlisted(rest),
+        _ => None,
+    }
+}
+
+/// The first attribute of `a`, or `cfg_attr(condition, a, b)`, that is not on the list.
+fn unlisted(attribute: &[Token<'_>]) -> Option<(String, String)> {
+    let (first, rest) = attribute.split_first()?;
+    let name = first.name().filter(|name| is_listed(ATTRIBUTES, name));
+    if name.is_none() {
+        let what = format!("the attribute `#[{}..]`", first.text);
+        return Some((what, format!("a task may have: {ATTRIBUTES}")));
+    }
+    if name != Some("cfg_attr") {
         return None;
     }
-    Some((format!("the attribute `#[{}..]`", first.text), format!("a task may have: {ATTRIBUTES}")))
+    let mut depth = 0;
+    for (place, token) in rest.iter().enumerate() {
+        match token.kind {
+            TokenKind::OpenParen | TokenKind::OpenBracket | TokenKind::OpenBrace => depth += 1,
+            TokenKind::CloseParen | TokenKind::CloseBracket | TokenKind::CloseBrace => depth -= 1,
+            TokenKind::Comma if depth == 1 => {
+                // After the last comma, there may be none.
+                let added = &rest[place + 1..];
+                let is_end = added.first().is_some_and(|one| one.kind == TokenKind::CloseParen);
+                if let Some(refused) = (!is_end).then(|| unlisted(added)).flatten() {
+                    return Some(refused);
+                }
+            }
+            _ => {}
+        }
+        if depth <= 0 {
+            break;
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -227,11 +338,47 @@ mod tests {
             ("#[unsafe(naked)] extern \"C\" fn f() {}", "the attribute `#[unsafe..]`"),
             ("#![feature(x)]", "the attribute `#[feature..]`"),
             ("# [path = \"/etc/passwd\"] mod x;", "the attribute `#[path..]`"),
-            ("#[cfg_attr(all(), path = \"x\")] mod x;", "the attribute `#[cfg_attr..]`"),
+            ("#[cfg_attr(all(), path = \"x\")] mod x;", "the attribute `#[path..]`"),
+            (
+                "#[cfg_attr(any(a, b), inline, r#path = \"x\",)] mod x;",
+                "the attribute `#[r#path..]`",
+            ),
+            (
+                "#![cfg_attr(a, derive(B, C), cfg_attr(b, cfg_attr(c, path = \"x\")))]",
+                "the attribute `#[path..]`",
+            ),
+            ("#[cfg_attr(a, cfg_attr(b, inline), feature(c))] d", "the attribute `#[feature..]`"),
+            ("#[cfg_attr(a, ::path)] d", "the attribute `#[:..]`"),
             ("m! { #[$a] mod x; }", "the attribute `#[$..]`"),
             ("const A: &str = include_str!(\"x\");", "`include_str`"),
             ("use core::arch::naked_asm as x;", "`core::arch`"),
             ("m! { unsafe }", "`unsafe`"),
+            // A path that begins with `::` is none of the file's own, whatever stands before it.
+            ("return ::std::fs::read(a)", "`std::fs`"),
+            ("fn f() -> ::std::fs::File {}", "`std::fs`"),
+            ("use ::{core, a};", "`core` itself"),
+            ("use {a::{b, c}, std::fs};", "`std::fs`"),
+            ("use self::{a}; use std::fs;", "`std::fs`"),
+            ("fn f() -> impl A + use<'_> { std::fs::read(a) }", "`std::fs`"),
+            ("std::<4>(x); std::fs::read(a)", "`std::fs`"),
+            ("a::std::fs::read(b)", "`std::fs`"),
+            ("stringify!(use a); fn f() { stringify!(use a) } use std::fs;", "`std::fs`"),
+            ("stringify!(use a).len() + std::fs::read(b)", "`std::fs`"),
+            ("stringify! { use a } std::fs::read(b)", "`std::fs`"),
+            // By whatever way, and without the name of a type.
+            ("use std::thread as t; f(t::sleep)", "`sleep`"),
+            ("use std::thread::*; f(r#sleep)", "`sleep`"),
+            ("use std::{thread}; thread::park_timeout(d)", "`park_timeout`"),
+            ("use std::thread::sleep as s;", "`sleep`"),
+            ("condition.wait_timeout(guard, d)", "`wait_timeout`"),
+            ("Receiver::recv_timeout(&r, d)", "`recv_timeout`"),
+            ("Config { max_shrink_time: 1, ..c }", "`max_shrink_time`"),
+            (
+                "use proptest::test_runner::{A, FileFailurePersistence as F};",
+                "`FileFailurePersistence`",
+            ),
+            ("config.failure_persistence", "`failure_persistence`"),
+            ("let Config { source_file: s, .. } = c;", "`source_file`"),
             // What looks like the beginning of a comment or of a text is a line that rustc does not read.
             ("#!/* \n use std::fs;", "`std::fs`"),
             ("'\"'; std::fs", "`std::fs`"),
@@ -252,6 +399,21 @@ mod tests {
             "std::println!(\"{}\", std::f64::consts::LN_2); ::std::mem::swap(a, b)",
             "#[derive(Clone)] #[inline] #[allow(dead_code)] struct A; let fs = self.time(thread);",
             "/// # unsafe\n#![allow(unused)]",
+            "fn f(x: &[f32]) -> impl Iterator<Item = f32> + use<'_> { x.iter().copied() } let env = 1;",
+            "fn std<const N: usize>(x: [f32; N]) -> f32 { x[0] } std::<4>(x); self::std(y); Self::std::<2>(z)",
+            "use self::stats::{mean, std}; use super::{core, alloc as a}; pub(crate) use crate::core;",
+            "mod core { pub fn mean() {} } self::core::mean(); crate::core::mean(); super::core::mean()",
+            "use {self::core::mean, crate::alloc}; use a::{self, b::{core, std}, c};",
+            "std::line!(); ::core::column!(); std::file!(); std::module_path!(); std::format_args!(\"\")",
+            "#[cfg_attr(test, derive(Debug, Clone))] #[cfg_attr(a, inline, cfg_attr(b, must_use),)] struct A;",
+            "if env != 0 && include != 1 || asm!= 2 {}",
+            "struct Stats { std: f32, core: [f32; 2] } Stats { std: y, core }; s.std + Stats::std(&s)",
+            "match x { std @ 1.. => std, alloc => alloc } |std: f32, _: &str| std; 'core: loop { break 'core }",
+            "use std::cmp::Ordering::{self, *}; use core::{iter, ops::Range,};",
+            "std::thread::scope(|s| { s.spawn(f); }); std::thread::available_parallelism(); thread::park()",
+            "proptest!(ProptestConfig::with_cases(20), |(x in 0.0..1.0f32)| { prop_assert!(x < 1.0) });",
+            "impl<T: std::fmt::Display> std::ops::Add for A<T> where T: ::core::marker::Copy {}",
+            "let f = |include: &str| include.len(); #[rustfmt::skip] let m = [[1, 0], [0, 1]];",
         ] {
             assert!(found(text).is_empty(), "{text}");
         }

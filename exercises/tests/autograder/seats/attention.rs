@@ -3,7 +3,8 @@
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
 use crate::seat::{Seat, seat};
 use exercises::attention::{self, Heads};
-use exercises::prelude::{Cpu, HasShape, OwnedTape, Trace};
+use exercises::prelude::shapes::*;
+use exercises::prelude::{Cpu, OwnedTape, Trace};
 use seams::attention::party::*;
 
 /// The seat of grouped-query attention.

@@ -23,9 +23,10 @@ mod rope;
 mod rotations;
 
 use crate::seat::Seat;
+use exercises::prelude::shapes::*;
 use exercises::prelude::{
-    Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, HasShape, OwnedTape,
-    PermuteTo, Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
+    Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, OwnedTape, PermuteTo,
+    Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
 };
 use seams::seam::{Manner, Refusal, Reply, with_axes_reversed};
 
