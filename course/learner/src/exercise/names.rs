@@ -134,6 +134,7 @@ fn found(text: &str) -> Vec<(usize, String, String)> {
             Some(name) if is_import || is_macro(after) => {
                 of(MACROS, name).or_else(|| of(REACHING, name))
             }
+            Some("failure_persistence") if is_none(after) => None,
             Some(name) => of(REACHING, name),
             None if token.kind == TokenKind::Pound => attribute(after),
             None => None,
@@ -182,6 +183,14 @@ fn is_root(before: &[Token<'_>]) -> bool {
     let [.., own, a, b] = before else { return true };
     let is_after = [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon];
     !(is_after && ["self", "super", "crate"].contains(&own.text))
+}
+
+/// Whether a field of this value is turned off: `failure_persistence: None` keeps no file.
+fn is_none(after: &[Token<'_>]) -> bool {
+    let [colon, none, end, ..] = after else { return false };
+    colon.kind == TokenKind::Colon
+        && none.text == "None"
+        && [TokenKind::Comma, TokenKind::CloseBrace].contains(&end.kind)
 }
 
 /// Whether what comes before this is the name of a macro. `a != b` is none.
@@ -378,6 +387,8 @@ mod tests {
                 "`FileFailurePersistence`",
             ),
             ("config.failure_persistence", "`failure_persistence`"),
+            ("Config { failure_persistence: None.or(a), ..b }", "`failure_persistence`"),
+            ("Config { failure_persistence: a, ..b }", "`failure_persistence`"),
             ("let Config { source_file: s, .. } = c;", "`source_file`"),
             // What looks like the beginning of a comment or of a text is a line that rustc does not read.
             ("#!/* \n use std::fs;", "`std::fs`"),
@@ -406,6 +417,7 @@ mod tests {
             "use {self::core::mean, crate::alloc}; use a::{self, b::{core, std}, c};",
             "std::line!(); ::core::column!(); std::file!(); std::module_path!(); std::format_args!(\"\")",
             "#[cfg_attr(test, derive(Debug, Clone))] #[cfg_attr(a, inline, cfg_attr(b, must_use),)] struct A;",
+            "Config { cases: 20, failure_persistence: None, ..Config::default() }; A { failure_persistence: None }",
             "if env != 0 && include != 1 || asm!= 2 {}",
             "struct Stats { std: f32, core: [f32; 2] } Stats { std: y, core }; s.std + Stats::std(&s)",
             "match x { std @ 1.. => std, alloc => alloc } |std: f32, _: &str| std; 'core: loop { break 'core }",
