@@ -180,9 +180,6 @@ fn broken(task: &Task, cage: &Cage, end: &End) -> Option<Judged> {
     Some(match &end.why {
         Why::Whole => return None,
         Why::Killed(words) => Judged::NoGrade(words.clone()),
-        Why::Computed if computed() + 1.0 < cage.limits.cpu_seconds as f64 => Judged::NoGrade(
-            "something ended it by the signal of a limit before it was reached".to_string(),
-        ),
         // No machine's fault makes a program compute.
         Why::Computed => Judged::Grade(
             of_time(format!(
