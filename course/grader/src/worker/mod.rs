@@ -73,8 +73,11 @@ pub fn run() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{
-            Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit,
+            Resource, Rlimit, Signal, getpid, set_child_subreaper, set_parent_process_death_signal,
+            setrlimit,
         };
+        // What a sandbox leaves behind is waited for, and its time counted: bubblewrap ends before its own inner process.
+        set_child_subreaper(Some(getpid()))?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // A compiler that it starts may have no more than this process.
         let most = Some(asked.cage.limits.build_memory_mib << 20);
@@ -85,8 +88,11 @@ pub fn run() -> io::Result<()> {
     Ok(())
 }
 
-/// The seconds that processes have computed which this one has started and waited for. Known on Linux.
+/// The seconds that processes have computed which this one has started. Those that live on are waited for, since they end with
+/// what started them. Known on Linux.
 fn computed() -> f64 {
+    #[cfg(target_os = "linux")]
+    while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::empty()) {}
     let about = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // After the name, which stands in parentheses, are the state and other fields; the 14th and the 15th count the hundredths
     // of a second of those processes in their programs and in the system.
