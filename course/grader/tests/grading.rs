@@ -189,6 +189,30 @@ fn a_grader_that_is_killed_goes_on_and_comes_to_the_same() {
 }
 
 /// NaN equals nothing, not even the NaN of the result that is kept.
+/// Also in a sandbox whose outer process ends before its inner one.
+#[test]
+fn what_a_submission_computes_is_counted() {
+    let class = Class::new();
+    let tasks = "tasks = ['norm/uniform', 'norm/forward', 'loss/shift']\n";
+    let limits = "[limits]\ncpu_seconds = 5\nwall_seconds = 8\nsubmission_seconds = 8\n";
+    class.write("settings.toml", format!("{tasks}{limits}"));
+    let mut norm = solution("norm");
+    for task in ["uniform", "forward"] {
+        let mark = format!("// task norm/{task}: begin\n");
+        norm = norm.replace(&mark, &format!("{mark}    loop {{ std::hint::spin_loop(); }}\n"));
+    }
+    class.write("class/ann/norm.rs", norm);
+    class.write("class/ann/loss.rs", solution("loss"));
+    assert!(class.grade(&["--jobs", "1"]).status.success());
+    let tasks = class.record("ann").tasks;
+    let last = tasks.last().unwrap();
+    assert!(
+        last.report.contains("all tasks together have computed for 8 seconds"),
+        "{}",
+        last.report
+    );
+}
+
 #[test]
 fn a_result_that_shows_nan_is_kept() {
     let class = Class::new();
