@@ -223,10 +223,10 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether `::` comes next, and no types for a function: `std::<4>(x)` calls one.
+/// Whether `::` comes next, and no types for a function: `std::<4>(x)` calls one. An empty list of them may stand in a path, too.
 fn is_path(after: &[Token<'_>]) -> bool {
     matches!(after, [a, b, rest @ ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon]
-        && rest.first().is_none_or(|next| next.kind != TokenKind::Lt))
+        && !matches!(rest, [open, first, ..] if open.kind == TokenKind::Lt && first.kind != TokenKind::Gt))
 }
 
 /// What a path of one of these crates leads to, if a task may not use it. The crate itself gets no other name.
@@ -371,6 +371,7 @@ mod tests {
             ("fn f() -> impl A + use<'_> { std::fs::read(a) }", "`std::fs`"),
             ("std::<4>(x); std::fs::read(a)", "`std::fs`"),
             ("a::std::fs::read(b)", "`std::fs`"),
+            ("std::<>::fs::read(b)", "`std::<`"),
             ("stringify!(use a); fn f() { stringify!(use a) } use std::fs;", "`std::fs`"),
             ("stringify!(use a).len() + std::fs::read(b)", "`std::fs`"),
             ("stringify! { use a } std::fs::read(b)", "`std::fs`"),
