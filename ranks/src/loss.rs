@@ -193,22 +193,23 @@ pub fn parallel_loss<B: Dim, S: Dim, N: Dim, H: Dim, T: Tape<f32, Cpu>>(
             .map_err(|e| Error::Library(quadrivium::Error::device(e)))
     };
     let (values, rows) = (matrix(values, t, h.size())?, matrix(rows, n, h.size())?);
-    let Entropy { loss, dx, dweight } =
+    let Entropy { loss, mut dx, mut dweight } =
         projected_loss(comm, order, values.view(), rows.view(), &targets)?;
 
     let dev = x.device().clone();
-    let tensor = |matrix: Array2<f32>| matrix.into_iter().collect::<Vec<f32>>();
     let loss = dev.try_tensor_from_vec(vec![loss as f32], ()).map_err(quadrivium::Error::device)?;
     if T::OWNS_TAPE {
-        let dx = dev.try_tensor_from_vec(tensor(dx), *x.shape());
-        let dweight = dev.try_tensor_from_vec(tensor(dweight), *weight.shape());
-        let (dx, dweight) =
-            (dx.map_err(quadrivium::Error::device)?, dweight.map_err(quadrivium::Error::device)?);
         let weight = weight.clone();
         on_backward(&mut tape, &loss, move |dloss: Tensor<Rank0, f32, Cpu>, grads| {
             let dloss = dloss.array();
-            add_gradient(grads, &x, dx.try_mul(dloss)?)?;
-            add_gradient(grads, &weight, dweight.try_mul(dloss)?)
+            // Where nothing is asked 0 stays 0, even if the gradient that arrives is infinite.
+            let asked =
+                dx.rows_mut().into_iter().zip(&targets).filter(|(_, target)| target.is_some());
+            asked.for_each(|(mut row, _)| row *= dloss);
+            dweight *= dloss;
+            let tensor = |matrix: Array2<f32>| matrix.into_iter().collect::<Vec<f32>>();
+            add_gradient(grads, &x, dev.try_tensor_from_vec(tensor(dx), *x.shape())?)?;
+            add_gradient(grads, &weight, dev.try_tensor_from_vec(tensor(dweight), *weight.shape())?)
         });
     }
     Ok(loss.put_tape(tape))

@@ -98,18 +98,6 @@ const NO_VARIANTS: &[(&str, &str)] = &[
         "attention/attend-bias-and-late-division",
         "minus infinity takes the place of a score that is not seen: added to one that is NaN it leaves NaN",
     ),
-    ("embedding/forward-own-gradient", OWN_OPERATION),
-    ("layernorm/forward-welford", OWN_OPERATION),
-    ("norm/forward-own-gradient", OWN_OPERATION),
-    ("parallel/forward-own-gradient", OWN_OPERATION),
-    ("embedding/own-operation", OWN_OPERATION),
-    ("layernorm/own-operation", OWN_OPERATION),
-    ("norm/own-operation", OWN_OPERATION),
-    ("parallel/own-operation", OWN_OPERATION),
-    ("rope/own-operation", OWN_OPERATION),
-    ("norm/gradient-by-hand", OWN_OPERATION),
-    ("parallel/forward-stack-of-vectors", OWN_OPERATION),
-    ("parallel/forward-one-hot-choose", OWN_OPERATION),
     ("embedding/rows-of-a-vector", OWNS_TAPE),
     ("layernorm/f64-without-a-tape", OWNS_TAPE),
     ("norm/f64-without-a-tape", OWNS_TAPE),
@@ -117,8 +105,6 @@ const NO_VARIANTS: &[(&str, &str)] = &[
     ("rope/rotate-vectors-without-a-tape", OWNS_TAPE),
     ("rope/rotate-turned-back", OWNS_TAPE),
 ];
-const OWN_OPERATION: &str = "dfdx lets an operation on its tape exchange the buffers of gradients, and trusts their lengths, so the \
-                             exercises can't name what would write one";
 const OWNS_TAPE: &str =
     "this constant is `T::OWNS_TAPE` in the exercises, whose trait is one of their own";
 

@@ -61,6 +61,8 @@ pub mod shapes {
         Unit;
         /// A type of numbers that a tensor computes with.
         Dtype;
+        /// `f32` and `f64`, and `f16` where the library has it.
+        Float;
         /// What keeps the elements of a tensor.
         Storage<E>;
     }
@@ -106,6 +108,35 @@ impl<E, D: Storage<E>> Gradients<E, D> {
     pub fn try_alloc_for<S: Shape, T>(&mut self, t: &Tensor<S, E, D, T>) -> Result<(), D::Err> {
         self.0.try_alloc_for(t)
     }
+}
+
+/// Puts a gradient of one's own on the tape of `y`.
+///
+/// When the tape runs backward, `backward` receives `dy`, the gradient of the loss with respect to `y`, and hands on what it makes
+/// of it with [`add_gradient`].
+pub fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
+    tape: &mut T,
+    y: &Tensor<S, F, D>,
+    backward: impl FnOnce(Tensor<S, F, D>, &mut Gradients<F, D>) -> Result<(), D::Err> + 'static,
+) {
+    dfdx::on_backward(tape, y, move |dy, grads| {
+        let mut own = Gradients(std::mem::replace(grads, dfdx::Gradients::leaky()));
+        let done = backward(dy, &mut own);
+        *grads = own.0;
+        done
+    });
+}
+
+/// Adds `dx` to the gradient of `x`. `x` must be contiguous.
+///
+/// # Errors
+/// What the device reports.
+pub fn add_gradient<S: Shape, F: Float, D: Device<F>>(
+    grads: &mut Gradients<F, D>,
+    x: &Tensor<S, F, D>,
+    dx: Tensor<S, F, D>,
+) -> Result<(), D::Err> {
+    dfdx::add_gradient(&mut grads.0, x, dx)
 }
 
 /// Puts a tape on a tensor that has none.

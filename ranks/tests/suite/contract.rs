@@ -134,8 +134,12 @@ impl CrossEntropy for Sharded {
         let [b, s, v] = shape;
         let columns = self.ask(&Question::Entropy { shape, logits, targets })?.dtable; // [v, b s]
         let t = b * s;
-        let at_place = |place: usize| columns.get(place).copied().unwrap_or(f32::NAN);
-        Ok((0..t * v).map(|at| at_place(at % v * t + at / v) * dloss).collect())
+        // The ranks' gradient is that of a dloss of 1, and 0 times infinity is no 0.
+        let at_place = |row: usize, id: usize| {
+            let found = columns.get(id * t + row).copied().unwrap_or(f32::NAN);
+            if case.targets[row].is_some() { found * dloss } else { found }
+        };
+        Ok((0..t * v).map(|at| at_place(at / v, at % v)).collect())
     }
 
     fn perplexity(&self, parts: &[Part]) -> Reply<f32> {

@@ -1,6 +1,7 @@
 //! Nobody waits for ever, and every rank says who it was.
 
 use crate::support::{PARTY, alone};
+use quadrivium::loss::IGNORE;
 use quadrivium::tensor::*;
 use ranks::act::{Question, tiny, tiny_batch};
 use ranks::communicator::{Communicator, Order};
@@ -239,5 +240,25 @@ fn ranks_that_are_apart_stay_so() {
         let (first, again) = of_rank.unwrap();
         assert!(matches!(first, Err(Error::Elsewhere { rank: 1, .. })), "{first:?}");
         assert_eq!(again, first);
+    }
+}
+
+/// Where nothing is asked the gradient is 0, and an infinite one that arrives does not make 0 times infinity of it.
+#[test]
+fn what_is_not_asked_about_has_no_gradient_whatever_arrives() {
+    for dloss in [f32::INFINITY, f32::NAN] {
+        let dx = threads::run(2, |comm| {
+            let dev = Cpu::default();
+            let x: Tensor<Rank3<1, 2, 1>, f32, _> = dev.tensor([[[0.5], [0.25]]]);
+            let rows: Tensor<Rank2<2, 1>, f32, _> = dev.tensor([[1.0], [2.0]]);
+            let ids: Tensor<Rank2<1, 2>, usize, _> = dev.tensor([[3, IGNORE]]);
+            let loss = parallel_loss(comm.as_ref(), Order::Any, x.leaky_trace(), &rows, &ids, 4);
+            (loss.unwrap() * dloss).backward().get(&x).array()
+        });
+        for dx in dx {
+            let [[[asked], [ignored]]] = dx.unwrap();
+            assert!(!asked.is_finite());
+            assert_eq!(ignored.to_bits(), 0.0_f32.to_bits(), "of {dloss}");
+        }
     }
 }
