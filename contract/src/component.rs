@@ -1,12 +1,12 @@
 //! What the course knows about each component: invariants, bugs, correct variants, probes.
 
 use crate::aspect::Aspect;
-use crate::breach::{Breach, Verdict};
 use crate::ladder::{Draw, Rung};
 use crate::mutants::mixer::{Axes, Mixer};
 use crate::repair::Repair;
 use crate::run::Run;
 use crate::task::Spec;
+use crate::violation::{Verdict, Violation};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -32,11 +32,11 @@ pub struct Invariant<P: ?Sized> {
 }
 
 impl<P: ?Sized> Invariant<P> {
-    /// Runs the check. A panic in it is a breach too: some answer was stranger than it expected.
+    /// Runs the check. A panic in it is a violation too: some answer was stranger than it expected.
     pub fn judge(&self, party: &P, run: &Run) -> Verdict {
         catch_unwind(AssertUnwindSafe(|| (self.check)(party, run))).unwrap_or_else(|payload| {
             let message = crate::panics::message(&*payload);
-            Err(Breach::new("check", crate::breach::Fault::Panicked { message }))
+            Err(Violation::new("check", crate::violation::Fault::Panicked { message }))
         })
     }
 }
@@ -74,7 +74,7 @@ pub struct Variant<P: ?Sized> {
 /// One answer to a fixed question. The diagnosis compares them between parties.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
-    /// The call, as in [`Breach::call`].
+    /// The call, as in [`Violation::call`].
     pub call: &'static str,
     /// The answer as numbers, the words of a refusal, or nothing for a panic.
     pub answer: Option<Result<Vec<f64>, String>>,

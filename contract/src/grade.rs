@@ -1,7 +1,6 @@
 //! Grading: a task's invariants on a party, and what came out.
 
 use crate::aspect::Aspect;
-use crate::breach::{Breach, Fault, Verdict};
 use crate::component::{Component, NET};
 use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
@@ -9,6 +8,7 @@ use crate::registry::{self, Entry, Exhibit, Promise, TASKS, promises};
 use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Task};
+use crate::violation::{Fault, Verdict, Violation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +56,7 @@ pub struct Broken {
     /// Where to read about it.
     pub chapter: String,
     /// How it was broken.
-    pub breach: Breach,
+    pub violation: Violation,
 }
 
 /// A known bug.
@@ -92,9 +92,9 @@ impl Grade {
     /// The grade of a task whose code breaks a rule that is not an invariant: it does not end, it
     /// ends the process, it has the wrong types.
     pub fn failed(task: &Task, rule: &str, sentence: &str, what: impl Into<String>) -> Self {
-        let breach = Breach::new("", Fault::Broken { what: what.into() });
+        let violation = Violation::new("", Fault::Broken { what: what.into() });
         let mut grade = Self::new(task);
-        grade.fail(rule, sentence, breach);
+        grade.fail(rule, sentence, violation);
         grade
     }
 
@@ -111,7 +111,7 @@ impl Grade {
             return Some(wrong);
         }
         let broken = self.broken.first().filter(|_| !self.begun)?;
-        let Fault::Panicked { message } = &broken.breach.fault else { return None };
+        let Fault::Panicked { message } = &broken.violation.fault else { return None };
         // Behind the name stands where it is.
         let name = message.strip_prefix(TODO)?.strip_prefix(": task ")?.split(' ').next()?;
         (name != task.place).then_some(name)
@@ -172,15 +172,15 @@ impl Grade {
     }
 
     /// Adds a broken rule that is not an invariant.
-    pub fn fail(&mut self, rule: &str, sentence: &str, breach: Box<Breach>) {
+    pub fn fail(&mut self, rule: &str, sentence: &str, violation: Box<Violation>) {
         self.passed = false;
-        self.begun &= !is_todo(&breach);
+        self.begun &= !is_todo(&violation);
         self.broken.push(Broken {
             id: rule.to_string(),
             sentence: sentence.to_string(),
             formula: String::new(),
             chapter: String::new(),
-            breach: *breach,
+            violation: *violation,
         });
     }
 }
@@ -198,8 +198,8 @@ const NOT_STARTED: &str = "autograder/process";
 pub const NO_COMPILER: &str = "types/compiler";
 
 /// Whether the code is still the `todo!()` of the stub.
-pub fn is_todo(breach: &Breach) -> bool {
-    matches!(&breach.fault, Fault::Panicked { message } if message.starts_with(TODO))
+pub fn is_todo(violation: &Violation) -> bool {
+    matches!(&violation.fault, Fault::Panicked { message } if message.starts_with(TODO))
 }
 
 /// A task that can't be graded never passes: this is a mistake of the course, and it must be seen.
@@ -233,7 +233,7 @@ pub fn one<P: Component + ?Sized>(id: &str, party: &P, run: &Run) -> (&'static s
         None => {
             let what =
                 format!("no invariant of {} is called {id}: a mistake of the course", P::SLUG);
-            ("", Err(Breach::new("", Fault::Broken { what })))
+            ("", Err(Violation::new("", Fault::Broken { what })))
         }
     }
 }
@@ -268,19 +268,19 @@ fn by_promises(
                 grade.held.push(invariant.id.to_string());
                 grade.remarks.extend(remark);
             }
-            Err(breach) => {
+            Err(violation) => {
                 grade.passed = false;
-                grade.begun &= !is_todo(&breach);
+                grade.begun &= !is_todo(&violation);
                 // A ladder tells it, by the first rung that is wrong.
-                grade.aspect = grade.aspect.or(breach.aspect);
-                let refusal = breach.is_about_refusal().then_some(Aspect::Refusal);
+                grade.aspect = grade.aspect.or(violation.aspect);
+                let refusal = violation.is_about_refusal().then_some(Aspect::Refusal);
                 aspects.push((invariant.id, refusal.unwrap_or(invariant.aspect)));
                 grade.broken.push(Broken {
                     id: invariant.id.to_string(),
                     sentence: invariant.sentence.to_string(),
                     formula: invariant.formula.to_string(),
                     chapter: invariant.chapter.to_string(),
-                    breach: *breach,
+                    violation: *violation,
                 });
                 if !grade.begun {
                     return grade; // nothing to judge yet
@@ -290,13 +290,13 @@ fn by_promises(
     }
     let Some((_, of_first)) = aspects.first() else { return grade };
     let mut aspect = grade.aspect.unwrap_or(*of_first);
-    let on_the_way_back = |broken: &Broken| broken.breach.call.contains("backward");
+    let on_the_way_back = |broken: &Broken| broken.violation.call.contains("backward");
     if !by_hand && grade.broken.iter().all(on_the_way_back) && has_values(task, promises, judge) {
         // dfdx found the gradients: what is wrong is what it was given.
         aspect = aspect.of_tape();
     }
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
-    let plain = grade.broken.iter().any(|broken| broken.breach.is_plain());
+    let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());
     let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
     // A known bug is about what the invariant whose name it carries is about: a ladder shows it at the first question
     // that happens to have it.
@@ -411,7 +411,7 @@ pub fn by_bugs(task: &Task, ask: impl FnOnce(&[Shown]) -> Result<Refusals, Box<G
     if let Some((_, words)) = refused.iter().find(|(_, words)| is_not_begun(words)) {
         let mut grade = Grade::new(task);
         let message = words.clone();
-        grade.fail(rule, sentence, Breach::new("property", Fault::Panicked { message }));
+        grade.fail(rule, sentence, Violation::new("property", Fault::Panicked { message }));
         return grade;
     }
     if let Some((shown, words)) = refused.iter().find(|(shown, _)| shown.is_right()) {
@@ -462,7 +462,7 @@ mod tests {
         let graded = |message: &str| {
             let mut grade = Grade::new(task);
             let message = format!("not yet implemented{message}");
-            grade.fail("", "", Breach::new("forward", Fault::Panicked { message }));
+            grade.fail("", "", Violation::new("forward", Fault::Panicked { message }));
             grade
         };
         let own = graded(&format!(": task {} (exercises/src/norm.rs:9)", task.place));

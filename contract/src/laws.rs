@@ -5,8 +5,8 @@
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
 use crate::aspect::Aspect;
-use crate::breach::{Step, same_values};
 use crate::ladder::BLOCK;
+use crate::violation::{Step, same_values};
 
 /// The relative error of one rounding in `f32`: half an ulp of 1.
 pub const U: f64 = 1.0 / (1u64 << 24) as f64;
@@ -35,9 +35,9 @@ pub(crate) fn repeats(
 ) -> Step {
     const WHY: &str = "the same call gave other bits before";
     for _ in 0..if tokens > BLOCK { 3 } else { 0 } {
-        same_values(call, shape, &ask()?, got, WHY).map_err(|mut breach| {
-            breach.aspect = Some(Aspect::State);
-            breach
+        same_values(call, shape, &ask()?, got, WHY).map_err(|mut violation| {
+            violation.aspect = Some(Aspect::State);
+            violation
         })?;
     }
     Ok(())

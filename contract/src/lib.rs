@@ -11,7 +11,7 @@
 //! - [`component`]: what a component says of itself.
 //! - [`seam`], [`oracle`], [`laws`] and [`menu`]: what seams, oracles, laws and sizes share.
 //! - [`ladder`] and [`aspect`]: questions from the plainest on, and what the first wrong answer is about.
-//! - [`run`] and [`breach`]: random inputs, and what is wrong with an answer.
+//! - [`run`] and [`violation`]: random inputs, and what is wrong with an answer.
 //! - [`matrix`]: which bug is caught by which invariant.
 //! - [`measured`]: bugs that the makers had not seen, and what came out when they were new.
 //! - [`mutants`]: every bug under every condition, made and not chosen.
@@ -21,7 +21,6 @@
 //! - [`places`]: where a component stands in the workspace, and what it lacks.
 
 pub mod aspect;
-pub mod breach;
 pub mod component;
 pub mod diagnosis;
 pub mod grade;
@@ -40,6 +39,7 @@ pub mod report;
 pub mod run;
 pub mod task;
 pub mod types;
+pub mod violation;
 
 pub mod absolute;
 pub mod attention;

@@ -2,7 +2,6 @@
 //! counts are made of it.
 
 use crate::aspect::Aspect;
-use crate::breach::Breach;
 use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::grade;
@@ -13,6 +12,7 @@ use crate::mutants::{self, Fate, Mutant, Told};
 use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
+use crate::violation::Violation;
 use rayon::prelude::*;
 use seams::party;
 use std::ops::Range;
@@ -127,7 +127,7 @@ pub struct Entry {
     mutants: fn(usize, Told<'_>) -> Vec<(Mutant, Fate)>,
     asked: fn() -> Vec<(&'static str, Way, bool)>,
     axes: fn() -> &'static Axes,
-    oracle_breaks: fn() -> Vec<(&'static str, Breach)>,
+    oracle_breaks: fn() -> Vec<(&'static str, Violation)>,
     repaired: fn() -> Vec<(&'static str, Option<String>)>,
     told: fn() -> Vec<(Exhibit, Option<Aspect>)>,
     specs: fn() -> &'static [Spec],
@@ -260,7 +260,7 @@ impl Entry {
     }
 
     /// The invariants that its own oracle breaks, and how. There should be none.
-    pub fn oracle_breaks(&self) -> Vec<(&'static str, Breach)> {
+    pub fn oracle_breaks(&self) -> Vec<(&'static str, Violation)> {
         (self.oracle_breaks)()
     }
 
@@ -282,7 +282,7 @@ impl Entry {
     }
 }
 
-fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Breach)> {
+fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Violation)> {
     let judge =
         |law: &Invariant<P>| Some((law.id, *law.judge(&P::oracle(), &Run::default()).err()?));
     P::invariants().iter().filter_map(judge).collect()

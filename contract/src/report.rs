@@ -1,8 +1,8 @@
 //! A failure as the learner reads it.
 
-use crate::breach::{Breach, Fault};
 use crate::grade::Grade;
 use crate::task::Task;
+use crate::violation::{Fault, Violation};
 
 /// Width of the label column.
 const LABEL: usize = 11;
@@ -86,8 +86,8 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
     if let Some(aspect) = grade.aspect.filter(|_| no_answer(grade).is_none()) {
         row("about", aspect.words(task.component));
     }
-    row("input", &first.breach.input);
-    row("result", &result(&first.breach));
+    row("input", &first.violation.input);
+    row("result", &result(&first.violation));
     match &grade.misconception {
         Some(known) => row("perhaps", &format!("The code {}. {}", known.does, known.story)),
         // Not an invariant, or nothing that it could be asked of.
@@ -112,7 +112,7 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
 /// Why no invariant could be asked of the answer: the one that happened to call first says nothing
 /// about the mistake.
 fn no_answer(grade: &Grade) -> Option<&'static str> {
-    match grade.broken.first()?.breach.fault {
+    match grade.broken.first()?.violation.fault {
         Fault::Length { .. } => Some("The answer does not have the length that it must have."),
         Fault::Panicked { .. } => Some("The code panics on this input."),
         _ => None,
@@ -125,9 +125,9 @@ pub fn chapter<'a>(task: &'a Task, grade: &'a Grade) -> &'a str {
 }
 
 /// What was wrong with the answer, in words.
-pub fn result(breach: &Breach) -> String {
-    let call = &breach.call;
-    match &breach.fault {
+pub fn result(violation: &Violation) -> String {
+    let call = &violation.call;
+    match &violation.fault {
         Fault::Differs { count, total, index, expected, got, tolerance, why } => {
             let off = (got - expected).abs();
             let exactly = if *tolerance == 0.0 { "exactly" } else { "at most" };

@@ -1,6 +1,6 @@
 //! How the random inputs of a check are drawn, and shrunk when one breaks it.
 
-use crate::breach::{Breach, Fault, Step};
+use crate::violation::{Fault, Step, Violation};
 use proptest::strategy::{BoxedStrategy, Strategy};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use quickcheck::{Arbitrary, Gen};
@@ -57,8 +57,8 @@ impl Run {
             Ok(()) => Ok(()),
             // The runner keeps a message only, so the shrunk input is judged once more.
             Err(TestError::Fail(_, input)) => match law(&input) {
-                Err(breach) => Err(breach.on(&input)),
-                Ok(()) => Err(Breach::new("", unsteady()).on(&input)),
+                Err(violation) => Err(violation.on(&input)),
+                Ok(()) => Err(Violation::new("", unsteady()).on(&input)),
             },
             Err(TestError::Abort(reason)) => {
                 unreachable!("the strategies reject nothing: {reason}")
@@ -72,9 +72,9 @@ impl Run {
         let mut random = Gen::from_size_and_seed(100, self.seed);
         for _ in 0..self.cases * 4 {
             let input = A::arbitrary(&mut random);
-            if let Err(breach) = law(&input) {
-                let (input, breach) = self.smallest(input, breach, &law);
-                return Err(breach.on(format!("{input:?}")));
+            if let Err(violation) = law(&input) {
+                let (input, violation) = self.smallest(input, violation, &law);
+                return Err(violation.on(format!("{input:?}")));
             }
         }
         Ok(())
@@ -84,16 +84,16 @@ impl Run {
     fn smallest<A: Arbitrary>(
         &self,
         mut input: A,
-        mut breach: Box<Breach>,
+        mut violation: Box<Violation>,
         law: impl Fn(&A) -> Step,
-    ) -> (A, Box<Breach>) {
+    ) -> (A, Box<Violation>) {
         if !self.shrink {
-            return (input, breach);
+            return (input, violation);
         }
         loop {
             let smaller = input.shrink().find_map(|next| Some((law(&next).err()?, next)));
-            let Some((its_breach, next)) = smaller else { return (input, breach) };
-            (input, breach) = (next, its_breach);
+            let Some((its_violation, next)) = smaller else { return (input, violation) };
+            (input, violation) = (next, its_violation);
         }
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! `cargo proof` runs it, optimized. `cargo proof norm/` takes one component.
 
-use contract::breach::Breach;
 use contract::component::NET;
 use contract::matrix::{Matrix, SEEDS};
 use contract::registry::{COMPONENTS, Entry, component_called};
 use contract::report::result;
+use contract::violation::Violation;
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -50,8 +50,8 @@ fn proved(entry: &Entry) -> Vec<String> {
     // While the oracle breaks an invariant, the rest of the proof says nothing.
     let oracle = entry.oracle_breaks();
     if !oracle.is_empty() {
-        let told = |(id, breach): &(&str, Breach)| {
-            let said = result(breach);
+        let told = |(id, violation): &(&str, Violation)| {
+            let said = result(violation);
             format!(
                 "{id}: the oracle breaks this invariant. See {folder}/oracle.rs and laws.rs\n{said}"
             )

@@ -1,11 +1,11 @@
 //! Grades and hints as JSON: one of each as a snapshot, and all kinds beside their schemas in `course/schemas`.
 
 use contract::aspect::Aspect;
-use contract::breach::{Breach, Fault};
 use contract::component::Component;
 use contract::grade::{Grade, by_invariants};
 use contract::registry::{TASKS, task};
 use contract::run::Run;
+use contract::violation::{Fault, Violation};
 use learner::exercise::grading::Grades;
 use learner::exercise::{Workspace, json};
 use seams::party::GroupRmsNorm;
@@ -98,7 +98,7 @@ fn every_grade_is_as_its_schema_says() {
     ];
     let failed = faults.into_iter().map(|fault| {
         let mut grade = Grade::new(first);
-        grade.fail("autograder/none", "", Breach::new("forward", fault).about(Aspect::Order));
+        grade.fail("autograder/none", "", Violation::new("forward", fault).about(Aspect::Order));
         grade
     });
     let more = [Grade::new(first), Grade::uncompiled(first, "a place"), without_eps()];
@@ -113,7 +113,7 @@ fn every_grade_is_as_its_schema_says() {
     assert_eq!(written[8]["hint"]["command"], "cargo course hint norm/forward 1 --json");
     // It can fail.
     let mut other = written[0].clone();
-    other["broken"][0]["breach"]["fault"]["kind"] = "other".into();
+    other["broken"][0]["violation"]["fault"]["kind"] = "other".into();
     assert!(!fits(&other, &schema["items"]));
     let mut other = written[0].clone();
     other["colour"] = "red".into();

@@ -3,9 +3,9 @@
 use crate::absolute::laws::*;
 use crate::absolute::party::*;
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::ladder::{Asked, Draw, Rung, is_short, many, mixtures, sizes};
 use crate::run::Run;
+use crate::violation::Step;
 
 type Positions = dyn AbsolutePositions;
 

@@ -6,13 +6,13 @@ use super::tolerance::*;
 use crate::absolute::oracle::PositionLoops;
 use crate::absolute::party::*;
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
 use crate::ladder::{Asked, climb, stands_still};
 use crate::laws::{U, repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use ids::*;
 use proptest::prelude::*;
 use std::fmt;
@@ -188,9 +188,13 @@ fn table(party: &Positions, asked: &Rows) -> Step<Vec<f64>> {
     let got = answer("table", || party.table(*h, *base, positions.clone()));
     let long = |got: Vec<f32>| {
         let fault = Fault::Length { shape: shape.to_vec(), got: got.len() };
-        if got.len() == shape[0] * h { Ok(widen(&got)) } else { Err(Breach::new("table", fault)) }
+        if got.len() == shape[0] * h {
+            Ok(widen(&got))
+        } else {
+            Err(Violation::new("table", fault))
+        }
     };
-    got.and_then(long).map_err(|breach| breach.on(asked))
+    got.and_then(long).map_err(|violation| violation.on(asked))
 }
 
 fn rows(h: usize, base: f64, positions: Range<usize>) -> Rows {
@@ -216,10 +220,10 @@ fn shift(party: &Positions, asked: Steps) -> Step<Vec<f64>> {
     let Steps { h, base, steps } = asked;
     let long = |got: Vec<f32>| {
         let fault = Fault::Length { shape: vec![h, h], got: got.len() };
-        if got.len() == h * h { Ok(widen(&got)) } else { Err(Breach::new("shift", fault)) }
+        if got.len() == h * h { Ok(widen(&got)) } else { Err(Violation::new("shift", fault)) }
     };
     let got = answer("shift", || party.shift(h, base, steps));
-    got.and_then(long).map_err(|breach| breach.on(asked))
+    got.and_then(long).map_err(|violation| violation.on(asked))
 }
 
 /// The product of `[h, h]` and `[h, n]`.
@@ -245,9 +249,9 @@ fn add(party: &Positions, case: &SinusoidCase) -> Step<Vec<f32>> {
     let got = answer("add_sinusoids", || party.add_sinusoids(case));
     let long = |y: Vec<f32>| {
         let fault = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-        if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("add_sinusoids", fault)) }
+        if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("add_sinusoids", fault)) }
     };
-    got.and_then(long).map_err(|breach| breach.on(case))
+    got.and_then(long).map_err(|violation| violation.on(case))
 }
 
 /// Five rows of three elements, all different, and tokens of zeros.
@@ -265,7 +269,7 @@ fn position_zero(party: &Positions, _: &Run) -> Verdict {
         let got: Vec<f32> = table(party, &asked)?.into_iter().map(|value| value as f32).collect();
         let expected: Vec<f32> = (0..h).map(|c| (c % 2) as f32).collect();
         same_values("table", &[1, h], &got, &expected, "sin 0 = 0 and cos 0 = 1")
-            .map_err(|breach| breach.on(&asked))?;
+            .map_err(|violation| violation.on(&asked))?;
     }
     Ok(None)
 }
@@ -275,7 +279,7 @@ fn ten_times_slower(party: &Positions, _: &Run) -> Verdict {
     let got = table(party, &asked)?;
     let expected = [1.0f64, 0.1, 0.01, 0.001].map(|angle| [angle.sin(), angle.cos()]).concat();
     within_f64("table", &[1, 8], &got, &expected, |_| off(8, 10_000.0, 1), TABLE_WHY)
-        .map_err(|breach| breach.on(&asked))?;
+        .map_err(|violation| violation.on(&asked))?;
     Ok(None)
 }
 
@@ -294,7 +298,7 @@ fn unit_circles(party: &Positions, run: &Run) -> Verdict {
         let why = "a sine and a cosine, each off by what a value may be: twice |sin| + |cos| of it at most";
         let ones = vec![1.0; lengths.len()];
         within_f64("table", &[2, asked.h / 2], &lengths, &ones, |_| 3.0 * off, why)
-            .map_err(|breach| breach.on(&asked))
+            .map_err(|violation| violation.on(&asked))
     })?;
     Ok(None)
 }
@@ -324,11 +328,11 @@ pub(super) fn answers_table(party: &Positions, asked: &Rows, other: Range<usize>
         |_| off,
         TABLE_WHY,
     )
-    .map_err(|breach| {
+    .map_err(|violation| {
         let row = |m: usize| Oracle.table(*h, *base, m..m + 1);
         let still = |got: Vec<f64>| stands_still(&got, *h, positions.start, row);
         let stopped = positions.start < 1 << 21 && table(party, asked).is_ok_and(still);
-        if stopped { breach.at(Aspect::Offset) } else { breach }.on(asked)
+        if stopped { violation.at(Aspect::Offset) } else { violation }.on(asked)
     })
 }
 
@@ -345,7 +349,7 @@ fn rows_are_a_slice(party: &Positions, _: &Run) -> Verdict {
         let off = 2.0 * off(h, base, 40);
         let expected = &whole[part.start * h..part.end * h];
         within_f64("table", &[part.len(), h], &table(party, &asked)?, expected, |_| off, why)
-            .map_err(|breach| breach.on(&asked))?;
+            .map_err(|violation| violation.on(&asked))?;
     }
     Ok(None)
 }
@@ -359,7 +363,7 @@ fn rows_differ(party: &Positions, _: &Run) -> Verdict {
         holds("table", apart > 0.4, || {
             format!("the rows of positions {n} and {m} are {apart:.3} apart, squared: more than 0.4 is expected")
         })
-        .map_err(|breach| breach.on(&asked))?;
+        .map_err(|violation| violation.on(&asked))?;
     }
     Ok(None)
 }
@@ -376,8 +380,8 @@ fn distance_in_the_product(party: &Positions, run: &Run) -> Verdict {
         let expected: f64 = (0..h / 2).map(cosine).sum();
         let off = 4.0 * (h / 2) as f64 * off(h, base, m + far + 1);
         let why = "for each plane the four values of two products, each off by what a value may be";
-        within_f64("table", &[], &[got], &[expected], |_| off, why).map_err(|breach| {
-            breach.on(format!("hidden_size {h}, base {base}, positions {m} and {}", m + far))
+        within_f64("table", &[], &[got], &[expected], |_| off, why).map_err(|violation| {
+            violation.on(format!("hidden_size {h}, base {base}, positions {m} and {}", m + far))
         })
     })?;
     Ok(None)
@@ -432,8 +436,9 @@ fn shift_moves(party: &Positions, _: &Run) -> Verdict {
             let moved = product(&matrix, &table(party, &rows(h, base, m..m + 1))?, h);
             let there = table(party, &rows(h, base, m + k..m + k + 1))?;
             let off = 4.0 * off(h, base, m + k + 1);
-            within_f64("shift", &[h], &moved, &there, |_| off, MOVED_WHY).map_err(|breach| {
-                breach.on(format!("hidden_size {h}, base {base}, from position {m} by {k} steps"))
+            within_f64("shift", &[h], &moved, &there, |_| off, MOVED_WHY).map_err(|violation| {
+                violation
+                    .on(format!("hidden_size {h}, base {base}, from position {m} by {k} steps"))
             })?;
         }
     }
@@ -446,9 +451,9 @@ fn shift_composes(party: &Positions, _: &Run) -> Verdict {
     let off = 4.0 * off(h, base, 101);
     for (a, b) in [(0, 0), (1, 1), (2, 5), (5, 2), (70, 30)] {
         let got = product(&of(a)?, &of(b)?, h);
-        within_f64("shift", &[h, h], &got, &of(a + b)?, |_| off, MOVED_WHY).map_err(|breach| {
-            breach.on(format!("hidden_size {h}, base {base}, steps {a} and {b}"))
-        })?;
+        within_f64("shift", &[h, h], &got, &of(a + b)?, |_| off, MOVED_WHY).map_err(
+            |violation| violation.on(format!("hidden_size {h}, base {base}, steps {a} and {b}")),
+        )?;
     }
     within_f64("shift", &[h, h], &of(0)?, &identity(h), |_| off, "no step moves nothing")?;
     Ok(None)
@@ -463,7 +468,7 @@ fn shift_keeps_lengths(party: &Positions, _: &Run) -> Verdict {
         let got = product(&transposed, &matrix, h);
         let off = 4.0 * off(h, base, steps + 1);
         within_f64("shift", &[h, h], &got, &identity(h), |_| off, MOVED_WHY)
-            .map_err(|breach| breach.on(asked))?;
+            .map_err(|violation| violation.on(asked))?;
     }
     Ok(None)
 }
@@ -472,7 +477,7 @@ pub(super) fn matches_shift(party: &Positions, asked: &Steps) -> Step {
     let Steps { h, base, steps } = *asked;
     let (expected, off) = (Oracle.shift(h, base, steps), off(h, base, steps + 1));
     within_f64("shift", &[h, h], &shift(party, *asked)?, &expected, |_| off, TABLE_WHY)
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn shift_f64_loops(party: &Positions, run: &Run) -> Verdict {
@@ -492,7 +497,7 @@ fn sinusoids_start_at_the_offset(party: &Positions, _: &Run) -> Verdict {
         let tolerance = |i: usize| 2.0 * off_of_sum(expected[i], off(6, 10_000.0, 12));
         let why = "twice what a sum may be off: each piece is computed anew";
         within("add_sinusoids", &case.shape, &add(party, &case)?, expected, tolerance, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -509,7 +514,7 @@ fn same_for_each_text(party: &Positions, _: &Run) -> Verdict {
         &first,
         "the first text has these rows, and all tokens are 0",
     )
-    .map_err(|breach| breach.on(&case))?;
+    .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -555,7 +560,7 @@ fn not_relative(party: &Positions, _: &Run) -> Verdict {
         let off = 6.0 * off_of_sum(2.0, off(2, 10_000.0, m + s));
         let why = "four factors of size 2 and 1 at most, each off by what a sum may be";
         within_f64("add_sinusoids", &[], &[score], &[expected], |_| off, why).map_err(
-            |breach| breach.on(format!("tokens (1, 0) at positions {m} and {}", m + far)),
+            |violation| violation.on(format!("tokens (1, 0) at positions {m} and {}", m + far)),
         )?;
     }
     Ok(None)
@@ -579,7 +584,7 @@ pub(super) fn answers_sum(party: &Positions, asked: &AskedSinusoids, other: usiz
     let tolerance = |i: usize| off_of_sum(expected[i], of_table);
     answer("add_sinusoids", || party.add_sinusoids_in(*manner, case))
         .and_then(|y| within("add_sinusoids", &case.shape, &y, &expected, tolerance, SUM_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn sinusoids_any_input(party: &Positions, run: &Run) -> Verdict {
@@ -592,7 +597,7 @@ pub(super) fn matches_sinusoids_dx(party: &Positions, asked: &AskedSinusoids) ->
     let Asked { manner, case, dy } = asked;
     answer("sinusoids_backward", || party.sinusoids_backward_in(*manner, case, dy))
         .and_then(|dx| same_values("sinusoids_backward", &case.shape, &dx, dy, PASSES_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn sinusoids_gradient(party: &Positions, run: &Run) -> Verdict {
@@ -610,7 +615,7 @@ fn rows_are_taken(party: &Positions, _: &Run) -> Verdict {
             .and_then(|y| {
                 same_values("add_learned", &case.shape, &y, &expected, "the rows, added to 0")
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -623,7 +628,7 @@ fn whole_table(party: &Positions, _: &Run) -> Verdict {
             .and_then(|y| {
                 same_values("add_learned", &case.shape, &y, expected, "the rows up to the last")
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -639,7 +644,7 @@ fn past_the_table(party: &Positions, _: &Run) -> Verdict {
 fn refused(party: &Positions, manner: Manner, case: &LearnedCase) -> Step<String> {
     let rule = format!("a text past the table's {} rows", case.max_seq_len);
     refusal("add_learned", &rule, || party.add_learned_in(manner, case))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn refusal_names_the_rows(party: &Positions, _: &Run) -> Verdict {
@@ -662,7 +667,7 @@ pub(super) fn refused_in_words(party: &Positions, asked: &AskedLearned) -> Step 
             "the refusal must name the table's {ms} rows and the text's end, {end}: \"{words}\""
         )
     })
-    .map_err(|breach| breach.on(asked))
+    .map_err(|violation| violation.on(asked))
 }
 
 /// Whether the words have a number.
@@ -691,7 +696,7 @@ pub(super) fn answers_learned(party: &Positions, asked: &AskedLearned, other: us
     let tolerance = |i: usize| U * expected[i].abs();
     answer("add_learned", || party.add_learned_in(*manner, case))
         .and_then(|y| within("add_learned", &case.shape, &y, &expected, tolerance, "one rounding"))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn learned_any_input(party: &Positions, run: &Run) -> Verdict {
@@ -702,7 +707,7 @@ fn learned_any_input(party: &Positions, run: &Run) -> Verdict {
 
 fn backward(party: &Positions, case: &LearnedCase, dy: &[f32]) -> Step<LearnedGrads> {
     answer("learned_backward", || party.learned_backward(case, dy))
-        .map_err(|breach| breach.on(format!("{case}\ndy    = {}", List(dy))))
+        .map_err(|violation| violation.on(format!("{case}\ndy    = {}", List(dy))))
 }
 
 fn gradient_passes(party: &Positions, _: &Run) -> Verdict {
@@ -729,7 +734,7 @@ fn unseen_rows_stay(party: &Positions, _: &Run) -> Verdict {
                 grads[at]
             )
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -750,7 +755,7 @@ fn gradient_counts_texts(party: &Positions, _: &Run) -> Verdict {
             |_| 0.0,
             exact,
         )
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -761,7 +766,7 @@ pub(super) fn matches_learned_dx(party: &Positions, asked: &AskedLearned) -> Ste
         .and_then(|LearnedGrads { dx, .. }| {
             same_values("learned_backward (dx)", &case.shape, &dx, dy, PASSES_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
@@ -780,7 +785,7 @@ pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
             let tokens = dy.len() / case.shape[2];
             repeats(call, tokens, &shape, &dtable, || Ok(ask()?.dtable))
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn learned_gradient_of_x(party: &Positions, run: &Run) -> Verdict {

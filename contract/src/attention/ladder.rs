@@ -7,9 +7,9 @@ use crate::attention::laws::{
 };
 use crate::attention::menu::CACHE_HEADS;
 use crate::attention::party::*;
-use crate::breach::Step;
 use crate::ladder::{Draw, Mixture, Rung, edges, is_short, mixtures, sizes};
 use crate::run::Run;
+use crate::violation::Step;
 
 type Attention = dyn GroupedQueryAttention;
 type Judge = fn(&Attention, &Asked) -> Step;

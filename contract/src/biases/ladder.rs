@@ -4,9 +4,9 @@ use crate::aspect::Aspect;
 use crate::biases::laws::*;
 use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
-use crate::breach::holds;
 use crate::ladder::{Draw, EDGES, Rung, edges, mixtures, sizes};
 use crate::run::Run;
+use crate::violation::holds;
 
 type Biases = dyn ScoreBiases;
 

@@ -202,8 +202,8 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
             let [w, m, len] = sizes;
             let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
             // The right sum but for its last bits: what it asks for is an order.
-            matches_tree(party, &blocks(sizes, draw)).map_err(|breach| {
-                if breach.is_nearly_right() { breach.at(Aspect::Order) } else { breach }
+            matches_tree(party, &blocks(sizes, draw)).map_err(|violation| {
+                if violation.is_nearly_right() { violation.at(Aspect::Order) } else { violation }
             })
         }));
     }

@@ -1,7 +1,6 @@
 //! What ranks promise together.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::collectives::oracle::{passes, tree, whole};
 use crate::collectives::party::*;
 use crate::component::{Invariant, NET};
@@ -9,6 +8,7 @@ use crate::describe::List;
 use crate::ladder::{Draw, climb};
 use crate::loss::tolerance::{GRADIENT_WHY, LOSS_WHY, gradient_off, loss_off};
 use crate::run::Run;
+use crate::violation::*;
 use std::fmt::Display;
 
 type Ranks = dyn Collectives;
@@ -263,22 +263,22 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
 
 // --- questions ------------------------------------------------------------------------------
 
-/// The results of all ranks. A rank without one is a breach: a panic before all else, then a collective that never ends.
+/// The results of all ranks. A rank without one is a violation: a panic before all else, then a collective that never ends.
 fn results<T>(
     call: &str,
     case: &(impl Display + ?Sized),
     world_size: usize,
     ask: impl FnOnce() -> Reply<World<T>>,
 ) -> Step<World<T>> {
-    let world = answer(call, ask).map_err(|breach| breach.on(case))?;
-    ended_well(call, &world, world_size).map_err(|breach| breach.on(case))?;
+    let world = answer(call, ask).map_err(|violation| violation.on(case))?;
+    ended_well(call, &world, world_size).map_err(|violation| violation.on(case))?;
     let refused = |(rank, end): (usize, &RankOutcome<T>)| match end {
         RankOutcome::Refused(error) => Some(format!("rank {rank}: {error}")),
         _ => None,
     };
     match world.ranks.iter().enumerate().find_map(refused) {
         None => Ok(world),
-        Some(words) => Err(Breach::new(call, Fault::Refused { words }).on(case)),
+        Some(words) => Err(Violation::new(call, Fault::Refused { words }).on(case)),
     }
 }
 
@@ -286,13 +286,13 @@ fn results<T>(
 fn ended_well<T>(call: &str, world: &World<T>, world_size: usize) -> Step {
     for end in &world.ranks {
         if let RankOutcome::Panicked(message) = end {
-            return Err(Breach::new(call, Fault::Panicked { message: message.clone() }));
+            return Err(Violation::new(call, Fault::Panicked { message: message.clone() }));
         }
     }
     if let Some(trouble) = world.trouble {
-        let mut breach = Breach::new(call, Fault::Broken { what: trouble.to_string() });
-        breach.aspect = Some(Aspect::Exchange);
-        return Err(breach);
+        let mut violation = Violation::new(call, Fault::Broken { what: trouble.to_string() });
+        violation.aspect = Some(Aspect::Exchange);
+        return Err(violation);
     }
     holds(call, world.ranks.len() == world_size, || {
         format!("{} ranks have answered, of {world_size}", world.ranks.len())
@@ -315,7 +315,7 @@ fn entropy(party: &Ranks, case: &EntropyCase) -> Step<Vec<Entropy>> {
     for rank in &ranks {
         if rank.dlogits.len() != shape[0] * shape[1] {
             let fault = Fault::Length { shape: shape.to_vec(), got: rank.dlogits.len() };
-            return Err(Breach::new("entropy", fault).on(case));
+            return Err(Violation::new("entropy", fault).on(case));
         }
     }
     Ok(ranks)
@@ -340,7 +340,7 @@ fn are_losses(case: &EntropyCase, ranks: &[Entropy], expected: f64, why: &str) -
     let off = loss_off(&whole(case), &passes(case));
     let expected = vec![expected; ranks.len()];
     within("entropy", &[ranks.len()], &losses(ranks), &expected, |_| off, why)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// The gradients of all ranks must be `expected`, `[t, v]`.
@@ -348,7 +348,7 @@ fn are_gradients(case: &EntropyCase, ranks: &[Entropy], expected: &[f64], why: &
     let off = gradient_off(&whole(case), &passes(case), 1.0);
     let shape = [case.targets.len(), case.vocab_size];
     within("entropy", &shape, &side_by_side(case, ranks), expected, |i| off[i], why)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// Loss and gradient must be what the loops give, on every rank.
@@ -356,9 +356,9 @@ pub(super) fn matches_entropy(party: &Ranks, case: &EntropyCase) -> Step {
     let ranks = entropy(party, case)?;
     let passes = passes(case);
     are_losses(case, &ranks, passes.loss, LOSS_WHY)?;
-    are_gradients(case, &ranks, &passes.dlogits, GRADIENT_WHY).map_err(|mut breach| {
-        breach.aspect = breach.aspect.or(Some(Aspect::Gradient));
-        breach
+    are_gradients(case, &ranks, &passes.dlogits, GRADIENT_WHY).map_err(|mut violation| {
+        violation.aspect = violation.aspect.or(Some(Aspect::Gradient));
+        violation
     })
 }
 
@@ -380,7 +380,7 @@ fn everyone_comes(party: &Ranks, _: &Run) -> Verdict {
         for targets in [[0, 0, 0], [11, 11, 11], [4, 11, 0], [6, 7, 8]] {
             let case = EntropyCase { targets: targets.to_vec(), ..witness(world_size) };
             let world = answer("entropy", || party.entropy(&case)).map_err(|b| b.on(&case))?;
-            ended_well("entropy", &world, world_size).map_err(|breach| breach.on(&case))?;
+            ended_well("entropy", &world, world_size).map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -402,7 +402,7 @@ fn same_loss_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
         let got = losses(&entropy(party, &case)?);
         let why = "the loss of rank 0";
         same_values("entropy", &[world_size], &got, &vec![got[0]; world_size], why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -528,11 +528,11 @@ pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
                 RankOutcome::Refused(error) if *error == want => {}
                 RankOutcome::Refused(error) => {
                     let what = format!("rank {rank} says: {error}. Expected: {want}");
-                    return Err(Breach::new("entropy", Fault::Broken { what }));
+                    return Err(Violation::new("entropy", Fault::Broken { what }));
                 }
                 _ => {
                     let rule = format!("on rank {rank}: {want}");
-                    return Err(Breach::new("entropy", Fault::Accepted { rule }));
+                    return Err(Violation::new("entropy", Fault::Accepted { rule }));
                 }
             }
         }
@@ -543,7 +543,7 @@ pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
             )
         })
     };
-    judge().map_err(|breach| breach.on(case))
+    judge().map_err(|violation| violation.on(case))
 }
 
 /// Loses a rank before its first call, then after one, and so on until its program has no more: all others must end with
@@ -559,24 +559,24 @@ fn others_are_told<T>(
             let Some(trouble) = world.trouble else {
                 // Behind the last call nobody misses it. Before the first one, all wait for it.
                 let missed = || format!("nobody misses rank {rank}, which never called");
-                holds(call, after > 0, missed).map_err(|breach| breach.on(&case))?;
+                holds(call, after > 0, missed).map_err(|violation| violation.on(&case))?;
                 break;
             };
             let judge = |(other, end): (usize, &RankOutcome<T>)| match end {
                 RankOutcome::Lost if other == rank => Ok(()),
                 RankOutcome::Refused(RankError::Ranks(told)) if *told == trouble => Ok(()),
                 RankOutcome::Panicked(message) => {
-                    Err(Breach::new(call, Fault::Panicked { message: message.clone() }))
+                    Err(Violation::new(call, Fault::Panicked { message: message.clone() }))
                 }
                 RankOutcome::Refused(error) => {
                     let what = format!(
                         "rank {other} says: {error}. Expected, as its call told it: {trouble}"
                     );
-                    Err(Breach::new(call, Fault::Broken { what }))
+                    Err(Violation::new(call, Fault::Broken { what }))
                 }
                 RankOutcome::Result(_) | RankOutcome::Lost => {
                     let rule = format!("on rank {other}, as its call told it: {trouble}");
-                    Err(Breach::new(call, Fault::Accepted { rule }))
+                    Err(Violation::new(call, Fault::Accepted { rule }))
                 }
             };
             world
@@ -584,7 +584,7 @@ fn others_are_told<T>(
                 .iter()
                 .enumerate()
                 .try_for_each(judge)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(())
@@ -629,7 +629,7 @@ fn hands_at_most<T>(
     holds(call, largest <= most, || {
         format!("a rank hands {largest} values to the others, at most {most} are needed: {why}; each rank: {}", List(&world.handed))
     })
-    .map_err(|breach| breach.on(case))
+    .map_err(|violation| violation.on(case))
 }
 
 fn logits_stay(party: &Ranks, _: &Run) -> Verdict {
@@ -679,7 +679,7 @@ fn gradient_sums_to_zero(party: &Ranks, run: &Run) -> Verdict {
         let off = sum(gradient_off(&whole(&case), &passes(&case), 1.0));
         let why = "the sum of what the values themselves may be off";
         within_f64("entropy", &[3], &got, &[0.0; 3], |token| off[token], why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -713,7 +713,7 @@ fn tree_sum(party: &Ranks, case: &SumCase) -> Step<Vec<Vec<f32>>> {
         None => Ok(ranks),
         Some(sum) => {
             let fault = Fault::Length { shape: vec![case.len], got: sum.len() };
-            Err(Breach::new("tree_sum", fault).on(case))
+            Err(Violation::new("tree_sum", fault).on(case))
         }
     }
 }
@@ -731,7 +731,7 @@ fn are_sums(case: &SumCase, ranks: &[Vec<f32>], expected: &[f32], why: &str) -> 
             format!("a zero has another sign: {}, expected: {}; {why}", List(&got), List(&expected))
         })
     };
-    judge().map_err(|breach| breach.on(case))
+    judge().map_err(|violation| violation.on(case))
 }
 
 /// The sum must have the bits of the tree, on every rank.

@@ -1,7 +1,6 @@
 //! The ladder of VocabEmbedding: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::embedding::laws::{
     Asked, matches_gradient_in, matches_middle, matches_normal, matches_rows, refused_in_words,
 };
@@ -12,6 +11,7 @@ use crate::ladder::tokens::{
 };
 use crate::ladder::{Rung, is_short, mixtures, sizes};
 use crate::run::Run;
+use crate::violation::Step;
 
 type Embedding = dyn VocabEmbedding;
 type Judge = fn(&Embedding, &Asked) -> Step;

@@ -1,7 +1,6 @@
 //! What VocabEmbedding promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
@@ -12,6 +11,7 @@ use crate::ladder::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -346,19 +346,20 @@ fn table_shape(case: &LookupCase) -> [usize; 2] {
 }
 
 fn forward(party: &Embedding, case: &LookupCase) -> Step<Found> {
-    let found = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let found =
+        answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
     if found.y.len() == shape(case).iter().product() {
         Ok(found)
     } else {
-        Err(Breach::new("forward", length).on(case))
+        Err(Violation::new("forward", length).on(case))
     }
 }
 
 fn backward(party: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> {
     let grad = answer("backward", || party.backward(case, dy))?;
     let length = Fault::Length { shape: table_shape(case).to_vec(), got: grad.len() };
-    if grad.len() == case.table.len() { Ok(grad) } else { Err(Breach::new("backward", length)) }
+    if grad.len() == case.table.len() { Ok(grad) } else { Err(Violation::new("backward", length)) }
 }
 
 const COPIED: &str = "rows are copied, so every bit is the same";
@@ -376,7 +377,7 @@ pub(super) fn matches_rows(party: &Embedding, asked: &Asked) -> Step {
                 format!("the ids are {} after the call", crate::describe::List(&ids_after))
             })
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_rows`], asked plainly.
@@ -402,22 +403,23 @@ pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
             within("backward", &shape, &got, &expected, tolerance, why)?;
             repeats("backward", case.ids.len(), &shape, &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_gradient_in`] of [`APART`], where the first and the last tokens do not matter.
 pub(super) fn matches_middle(party: &Embedding, asked: &Asked) -> Step {
     let Asked { case, dy, .. } = asked;
-    matches_gradient_in(party, asked).or_else(|breach| {
+    matches_gradient_in(party, asked).or_else(|violation| {
         let middle = answer("backward", || party.backward(case, dy))
             .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
-        if middle && !breach.is_rearranged() { Ok(()) } else { Err(breach) }
+        if middle && !violation.is_rearranged() { Ok(()) } else { Err(violation) }
     })
 }
 
 /// What the gradient must be where every sum is exact.
 fn matches_gradient(party: &Embedding, case: &LookupCase, dy: &[f32], why: &str) -> Step {
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    let on =
+        |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
     let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
     let got = backward(party, case, dy).map_err(on)?;
     same_values("backward", &table_shape(case), &got, &expected, why).map_err(on)
@@ -440,7 +442,7 @@ fn initial(party: &Embedding, (v, e): (usize, usize), init: NormalInit) -> Step 
 pub(super) fn matches_normal(party: &Embedding, [v, e]: [usize; 2], init: NormalInit) -> Step {
     answer("initial_table", || party.initial_table(v, e, init))
         .and_then(|table| same_normal("initial_table", [v, e], &table, init))
-        .map_err(|breach| breach.on(told((v, e), init)))
+        .map_err(|violation| violation.on(told((v, e), init)))
 }
 
 fn told((v, e): (usize, usize), init: NormalInit) -> String {
@@ -499,7 +501,7 @@ fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
     let draw = |(v, e), seed| {
         let init = NormalInit { seed, ..STANDARD };
         answer("initial_table", || party.initial_table(v, e, init))
-            .map_err(|breach| breach.on(told((v, e), init)))
+            .map_err(|violation| violation.on(told((v, e), init)))
     };
     for (v, e) in [(3, 5), (5, 6)] {
         let first = draw((v, e), 11)?;
@@ -507,8 +509,8 @@ fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
         draw((3, 1), 11)?; // an odd number: a cached partner would show
         let again = draw((v, e), 11)?;
         let why = "the same sizes and seed as before, so the same numbers";
-        same_values("initial_table", &[v, e], &again, &first, why).map_err(|breach| {
-            breach.on(told((v, e), NormalInit { seed: 11, ..STANDARD }) + ", drawn again")
+        same_values("initial_table", &[v, e], &again, &first, why).map_err(|violation| {
+            violation.on(told((v, e), NormalInit { seed: 11, ..STANDARD }) + ", drawn again")
         })?;
     }
     Ok(None)
@@ -556,7 +558,7 @@ fn ids_kept(party: &Embedding, _: &Run) -> Verdict {
         holds("forward", after == case.ids, || {
             format!("the ids are {} after the call", crate::describe::List(&after))
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -604,7 +606,7 @@ fn with_bad_id(v: usize, e: usize, t: usize, id: usize) -> LookupCase {
 fn refused(party: &Embedding, manner: Manner, case: &LookupCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
     refusal("forward", &rule, || party.forward_in(manner, case))
-        .map_err(|breach| breach.on(format!("{}\n{case}", manner.words()).trim_start()))
+        .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
 fn id_refused(party: &Embedding, _: &Run) -> Verdict {
@@ -652,7 +654,7 @@ pub(super) fn refused_in_words(
     }
     let (t, id) = bad[0];
     let words = refused(party, manner, &case, id)?;
-    names_all(&words, id, [t / shape[1], t % shape[1]], v).map_err(|breach| breach.on(&case))
+    names_all(&words, id, [t / shape[1], t % shape[1]], v).map_err(|violation| violation.on(&case))
 }
 
 /// Whether the words of a refusal have these numbers.
@@ -695,7 +697,7 @@ fn gradient_counts(party: &Embedding, _: &Run) -> Verdict {
 
 fn gradient_adds(party: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
     let got = backward(party, &case, &dy).map_err(on)?;
     let expected = [0, 1].map(|j| dy[j] + dy[4 + j] + dy[10 + j]);
     let why = "row 5, the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact, no rounding";
@@ -705,7 +707,7 @@ fn gradient_adds(party: &Embedding, _: &Run) -> Verdict {
 
 fn gradient_unused_rows(party: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
     let got = backward(party, &case, &dy).map_err(on)?;
     let unused: Vec<f32> = [1, 3, 4].iter().flat_map(|k| got[2 * k..][..2].to_vec()).collect();
     let why = "rows 1, 3 and 4, which no token looks up";
@@ -734,17 +736,18 @@ fn gradient_linear(party: &Embedding, run: &Run) -> Verdict {
         let got = backward(party, case, &both)?;
         let why = "dT(a) + 64·dT(b); whole numbers, so no rounding";
         same_values("backward", &table_shape(case), &got, &expected, why)
-            .map_err(|breach| breach.on(Input { case: case.clone(), dy: both }))
+            .map_err(|violation| violation.on(Input { case: case.clone(), dy: both }))
     })?;
     Ok(None)
 }
 
 fn gradient_not_of_table(party: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
-    let expected = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    let expected = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
     for value in [0.0, 1e30, f32::NAN] {
         let other = LookupCase { table: vec![value; case.table.len()], ..case.clone() };
-        let on = |breach: Box<Breach>| breach.on(Input { case: other.clone(), dy: dy.clone() });
+        let on =
+            |violation: Box<Violation>| violation.on(Input { case: other.clone(), dy: dy.clone() });
         let got = backward(party, &other, &dy).map_err(on)?;
         let why = "the same ids and dy with another table";
         same_values("backward", &table_shape(&case), &got, &expected, why).map_err(on)?;

@@ -1,7 +1,6 @@
 //! The ladder of SwiGLU: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::feedforward::laws::{
     Asked, matches_ddown, matches_dgate, matches_dup, matches_dx, matches_size, matches_y,
 };
@@ -11,6 +10,7 @@ use crate::feedforward::party::*;
 use crate::ladder::{BLOCK, Draw, EDGES, Rung, is_short, many, mixtures, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Network = dyn SwiGlu;
 type Judge = fn(&Network, &Asked) -> Step;

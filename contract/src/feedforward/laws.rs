@@ -2,7 +2,6 @@
 
 use super::tolerance::{Off, SIZE_WHY, off};
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::feedforward::menu;
 use crate::feedforward::oracle::{Passes, SwiGluLoops};
@@ -12,6 +11,7 @@ use crate::laws::{repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 use std::rc::Rc;
@@ -269,13 +269,14 @@ fn times(values: &[f32], factor: f32) -> Vec<f32> {
 }
 
 fn forward(party: &Network, case: &SwiGluCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
 fn backward(party: &Network, case: &SwiGluCase, dy: &[f32]) -> Step<SwiGluGrads> {
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    let on =
+        |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
     answer("backward", || party.backward(case, dy)).map_err(on)
 }
 
@@ -308,7 +309,7 @@ pub(super) fn matches_y(party: &Network, asked: &Asked) -> Step {
     let (expected, tolerance) = forward_loops(case);
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 // --- the size -------------------------------------------------------------------------------
@@ -331,7 +332,7 @@ pub(super) fn matches_size(party: &Network, case: &SizeCase, expected: usize) ->
         .and_then(|got| {
             holds("size", got == expected, || format!("the size is {got}, expected {expected}"))
         })
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn size_of_llama(party: &Network, _: &Run) -> Verdict {
@@ -345,7 +346,7 @@ fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
     run.integers(|&(h, m): &(u8, u8)| {
         let (hidden_size, multiple_of) = (usize::from(h) + 1, usize::from(m) + 1);
         let case = SizeCase { hidden_size, multiple_of, multiplier: None };
-        let got = answer("size", || party.size(&case)).map_err(|breach| breach.on(case))?;
+        let got = answer("size", || party.size(&case)).map_err(|violation| violation.on(case))?;
         let least = 8 * hidden_size / 3;
         let right = got.is_multiple_of(multiple_of) && (least..least + multiple_of).contains(&got);
         holds("size", right, || {
@@ -354,7 +355,7 @@ fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
                 "the size is {got}, expected the multiple of {multiple_of} from {least} to {next}"
             )
         })
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
     })?;
     Ok(None)
 }
@@ -377,7 +378,7 @@ fn silu_by_numbers(party: &Network, _: &Run) -> Verdict {
         let y = forward(party, &case)?;
         let tolerance = forward_loops(&case).1[0] + 1.1 * crate::laws::U * a.abs(); // a itself is rounded
         within("forward", &case.shape, &y, &[silu], |_| tolerance, SIZE_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -386,7 +387,7 @@ fn closed_gate(party: &Network, _: &Run) -> Verdict {
     let case = SwiGluCase { gate: vec![0.0; 15], ..witness() };
     let why = "silu(0) is 0, and 0 times anything is 0";
     same_values("forward", &case.shape, &forward(party, &case)?, &[0.0; 6], why)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -396,7 +397,7 @@ fn open_gate(party: &Network, _: &Run) -> Verdict {
         let (expected, tolerance) = forward_loops(&case);
         let y = forward(party, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -432,7 +433,7 @@ fn linear_in_up_and_down(party: &Network, run: &Run) -> Verdict {
                 let why =
                     format!("{name} is {factor} times as large, and a power of 2 rounds nothing");
                 same_values("forward", &case.shape, &forward(party, &scaled)?, &expected, &why)
-                    .map_err(|breach| breach.on(&scaled))?;
+                    .map_err(|violation| violation.on(&scaled))?;
             }
         }
         Ok(())
@@ -453,7 +454,7 @@ fn units_permute(party: &Network, run: &Run) -> Verdict {
         let why = "twice the tolerance of a value: the sum over the units has another order";
         let y = forward(party, &turned)?;
         within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
-            .map_err(|breach| breach.on(&turned))
+            .map_err(|violation| violation.on(&turned))
     })?;
     Ok(None)
 }
@@ -467,12 +468,12 @@ fn tokens_are_independent(party: &Network, _: &Run) -> Verdict {
         let again = forward(party, &changed)?;
         let why = "the other token alone was changed; the values of this one are compared";
         same_values("forward", &[3], &again[kept.clone()], &y[kept], why)
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
         let told = again[broken].iter().all(|y| y.is_nan());
         holds("forward", told, || {
             "a token with a NaN gave numbers: whoever reads them can't know".into()
         })
-        .map_err(|breach| breach.on(&changed))?;
+        .map_err(|violation| violation.on(&changed))?;
     }
     Ok(None)
 }
@@ -485,7 +486,7 @@ fn forward_f64_loops(party: &Network, run: &Run) -> Verdict {
 
 fn gradient_at_a_closed_gate(party: &Network, _: &Run) -> Verdict {
     let (case, dy) = (SwiGluCase { gate: vec![0.0; 15], ..witness() }, witness_dy());
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.clone() });
+    let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
     let grads = backward(party, &case, &dy)?;
     let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
     let sum = |n: usize, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
@@ -573,7 +574,7 @@ fn gradient_differences(party: &Network, _: &Run) -> Verdict {
                derivative; twice, since x moves";
     let grads = backward(party, &case, &dy)?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, tolerance, why)
-        .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+        .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
 }
 
@@ -588,7 +589,7 @@ pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
         .and_then(|SwiGluGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected.dx, |i| off.dx[i], SIZE_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn gradient_of_the_gate(party: &Network, run: &Run) -> Verdict {
@@ -639,5 +640,5 @@ fn matches_sum(
             within(call, &shape, &got, &expected, |i| tolerance[i], SIZE_WHY)?;
             repeats(call, dy.len() / case.shape[2], &shape, &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }

@@ -12,7 +12,7 @@ use crate::oracle::Oracle;
 use crate::run::Run;
 
 type Any = dyn StretchedRope;
-type Judge = fn(&Any, &Asked) -> crate::breach::Step;
+type Judge = fn(&Any, &Asked) -> crate::violation::Step;
 
 // --- frequencies ----------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ pub mod rows;
 pub mod tokens;
 
 use crate::aspect::Aspect;
-use crate::breach::{Step, Verdict};
 use crate::component::Component;
 use crate::describe::List;
 use crate::run::Run;
 use crate::seam::Manner;
+use crate::violation::{Step, Verdict};
 use std::fmt;
 
 /// One question of a ladder.
@@ -56,28 +56,32 @@ pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict
     let of_back = call.contains("backward");
     let asked = of_call().filter(|rung| !rung.typical && !rung.elsewhere);
     let mut wrong = asked.filter_map(|rung| {
-        let breach = (rung.judge)(party).err()?;
+        let violation = (rung.judge)(party).err()?;
         // A gradient that is not there, or is another number, has no order. Only layouts and right numbers have one.
-        let of_order = rung.aspect == Aspect::Order && breach.is_plain() && !breach.is_rearranged();
-        let is_lost = rung.aspect.is_of_a_formula() && breach.is_missing();
+        let of_order =
+            rung.aspect == Aspect::Order && violation.is_plain() && !violation.is_rearranged();
+        let is_lost = rung.aspect.is_of_a_formula() && violation.is_missing();
         let aspect = if of_back && (of_order || is_lost) { Aspect::Gradient } else { rung.aspect };
-        Some((aspect, breach))
+        Some((aspect, violation))
     });
-    let Some((aspect, breach)) = wrong.next() else { return Ok(None) };
+    let Some((aspect, violation)) = wrong.next() else { return Ok(None) };
     let keeps = |kind: fn(&Rung<P>) -> bool| {
         of_call().any(|rung| kind(rung) && (rung.judge)(party).is_ok())
     };
-    if breach.is_plain() && !breach.is_about_refusal() && keeps(|rung| rung.elsewhere) {
-        return Err(breach.at(Aspect::Offset));
+    if violation.is_plain() && !violation.is_about_refusal() && keeps(|rung| rung.elsewhere) {
+        return Err(violation.at(Aspect::Offset));
     }
-    if !breach.is_nearly_right() {
-        let of_size = aspect.is_of_a_formula() && breach.is_plain() && keeps(|rung| rung.typical);
-        return Err(breach.about(if of_size { Aspect::Extent } else { aspect }));
+    if !violation.is_nearly_right() {
+        let of_size =
+            aspect.is_of_a_formula() && violation.is_plain() && keeps(|rung| rung.typical);
+        return Err(violation.about(if of_size { Aspect::Extent } else { aspect }));
     }
     // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
-    match wrong.find(|(_, breach)| !breach.is_nearly_right()) {
-        Some((Aspect::Extent | Aspect::Special, _)) | None => Err(breach.about(Aspect::Precision)),
-        Some((aspect, breach)) => Err(breach.about(aspect)),
+    match wrong.find(|(_, violation)| !violation.is_nearly_right()) {
+        Some((Aspect::Extent | Aspect::Special, _)) | None => {
+            Err(violation.about(Aspect::Precision))
+        }
+        Some((aspect, violation)) => Err(violation.about(aspect)),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::{BLOCK, Draw, EDGES, is_short, many, mixtures, sizes};
 use crate::aspect::Aspect;
-use crate::breach::{Fault, Step};
 use crate::run::Run;
 use crate::seam::Manner;
+use crate::violation::{Fault, Step};
 
 /// What a rung asks. [`PLAIN`] is one token, weights that do nothing, and an eps that is not felt.
 #[derive(Debug, Clone, Copy)]
@@ -184,8 +184,8 @@ pub fn typical(sizes: (usize, usize)) -> Plan {
 
 /// With a gamma of 0 a wrong answer is about the weights. No answer is about nothing: the next question tells.
 pub fn if_answered(judged: Step) -> Step {
-    judged.or_else(|breach| match breach.fault {
-        Fault::Differs { .. } => Err(breach),
+    judged.or_else(|violation| match violation.fault {
+        Fault::Differs { .. } => Err(violation),
         _ => Ok(()),
     })
 }

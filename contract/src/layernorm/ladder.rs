@@ -1,12 +1,12 @@
 //! The ladder of LayerNorm: what is asked, from the plainest question on.
 
-use crate::breach::Step;
 use crate::ladder::Rung;
 use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::layernorm::laws::{Asked, matches_dbeta, matches_dgamma, matches_dx, matches_y};
 use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::layernorm::party::*;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Norm = dyn LayerNorm;
 type Judge = fn(&Norm, &Asked) -> Step;

@@ -1,7 +1,6 @@
 //! What LayerNorm promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
 use crate::laws::{U, repeats, values, widen};
@@ -10,6 +9,7 @@ use crate::layernorm::oracle::{LayerNormLoops, Passes};
 use crate::layernorm::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -297,9 +297,9 @@ fn with_x(case: &LayerNormCase, change: impl Fn(f32) -> f32) -> LayerNormCase {
 }
 
 fn forward(party: &Norm, case: &LayerNormCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
 fn backward(party: &Norm, case: &LayerNormCase, dy: &[f32]) -> Step<LayerNormGrads> {
@@ -393,7 +393,7 @@ pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
     let (expected, tolerance) = (forward_oracle(case).y, forward_tolerance(case));
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_y`], asked plainly.
@@ -413,7 +413,7 @@ fn shift(party: &Norm, _: &Run) -> Verdict {
         let why =
             format!("the same as without the {c} that was added to all x, but for its roundings");
         within("forward", &case.shape, &y, &widen(&before), |i| near[i] + far[i], &why)
-            .map_err(|breach| breach.on(&shifted))?;
+            .map_err(|violation| violation.on(&shifted))?;
     }
     Ok(None)
 }
@@ -428,7 +428,7 @@ fn mean_is_zero(party: &Norm, run: &Run) -> Verdict {
         let expected = vec![0.0; got.len()];
         let why = "the mean of what the values themselves may be off";
         within_f64("forward", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -452,7 +452,7 @@ fn variance_is_one(party: &Norm, run: &Run) -> Verdict {
             |row: usize| (row * h..(row + 1) * h).map(square_off).sum::<f64>() / h as f64;
         let why = "what the squares may be off: twice the value times its own tolerance";
         within_f64("forward", &case.shape[..2], &got, &expected, tolerance, why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -469,7 +469,7 @@ fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
         let tolerance = forward_tolerance(&case);
         let tolerance = |i: usize| tolerance[i] + U; // x itself is rounded
         within("forward", &case.shape, &y, &expected, tolerance, FORWARD_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     // An eps of 0 adds nothing, and no other number stands in for it. Small values feel one that does.
     let case = plain(witness(0.0));
@@ -486,7 +486,7 @@ fn constant_row(party: &Norm, _: &Run) -> Verdict {
         let expected: Vec<f64> = (0..y.len()).map(|i| beta[i % beta.len()]).collect();
         let tolerance = forward_tolerance(&case);
         within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -513,7 +513,7 @@ fn odd(party: &Norm, run: &Run) -> Verdict {
         let expected: Vec<f32> = forward(party, &case)?.iter().map(|y| -y).collect();
         let why = "a sign changes no digit";
         same_values("forward", &case.shape, &forward(party, &negative)?, &expected, why)
-            .map_err(|breach| breach.on(&negative))
+            .map_err(|violation| violation.on(&negative))
     })?;
     Ok(None)
 }
@@ -527,12 +527,12 @@ fn rows_are_independent(party: &Norm, _: &Run) -> Verdict {
         let again = forward(party, &changed)?;
         let why = "the other token alone was changed; the values of this one are compared";
         same_values("forward", &[6], &again[kept.clone()], &y[kept], why)
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
         let told = again[broken].iter().all(|y| y.is_nan());
         holds("forward", told, || {
             "a token of NaN gave numbers: whoever reads them can't know".into()
         })
-        .map_err(|breach| breach.on(&changed))?;
+        .map_err(|violation| violation.on(&changed))?;
     }
     Ok(None)
 }
@@ -567,7 +567,7 @@ fn gamma_per_element(party: &Norm, _: &Run) -> Verdict {
     let y = forward(party, &case)?;
     let why = "twice the tolerance of a value: both sides are the norm's own";
     within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -582,7 +582,7 @@ fn beta_is_added_last(party: &Norm, _: &Run) -> Verdict {
         let y = forward(party, &case)?;
         let why = "twice the tolerance of a value: both sides are the norm's own";
         within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -603,7 +603,7 @@ fn rms_norm_if_centred(party: &Norm, _: &Run) -> Verdict {
         let tolerance = forward_tolerance(&case);
         let y = forward(party, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -631,13 +631,13 @@ fn gradient_of_constant_row(party: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 4.0] {
         let case = with_x(&witness(eps), |_| 0.5);
         let dy: Vec<f32> = (0..12).map(|i| 0.5 - 0.25 * i as f32).collect();
-        let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+        let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
         let dxhat = |i: usize| f64::from(case.gamma[i % 6]) * f64::from(dy[i]);
         let level = |i: usize| (i / 6 * 6..i / 6 * 6 + 6).map(dxhat).sum::<f64>() / 6.0;
         let expected: Vec<f64> = (0..12).map(|i| (dxhat(i) - level(i)) / eps.sqrt()).collect();
         let tolerance = dx_tolerance(&case, &dy);
         within("backward (dx)", &case.shape, &grads.dx, &expected, |i| tolerance[i], DX_WHY)
-            .map_err(|breach| breach.on(Input { case, dy }))?;
+            .map_err(|violation| violation.on(Input { case, dy }))?;
     }
     Ok(None)
 }
@@ -658,20 +658,20 @@ fn gradient_sums_to_zero(party: &Norm, run: &Run) -> Verdict {
 fn gradient_shift(party: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
-    let before = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    let before = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
     for c in [1.0, -64.0, 4096.0] {
         let shifted = with_x(&case, |x| x + c); // exactly
-        let again = backward(party, &shifted, &dy).map_err(|breach| breach.on(&shifted))?;
+        let again = backward(party, &shifted, &dy).map_err(|violation| violation.on(&shifted))?;
         let why =
             format!("the same as without the {c} that was added to all x, but for its roundings");
         let (near, far) = (dx_tolerance(&case, &dy), dx_tolerance(&shifted, &dy));
         let dx = widen(&before.dx);
         within("backward (dx)", &case.shape, &again.dx, &dx, |i| near[i] + far[i], &why)
-            .map_err(|breach| breach.on(&shifted))?;
+            .map_err(|violation| violation.on(&shifted))?;
         let (near, far) = (dgamma_tolerance(&case, &dy), dgamma_tolerance(&shifted, &dy));
         let dgamma = widen(&before.dgamma);
         within("backward (dgamma)", &[6], &again.dgamma, &dgamma, |j| near[j] + far[j], &why)
-            .map_err(|breach| breach.on(&shifted))?;
+            .map_err(|violation| violation.on(&shifted))?;
     }
     Ok(None)
 }
@@ -715,9 +715,9 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
     let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
     let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
     let why = "10⁻⁴ of Σ|γ·dy|: what the outputs may be off, 24 times for the steps of 1/16";
-    let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-4 * size, why)
-        .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+        .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
 }
 
@@ -745,7 +745,7 @@ pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
             within(call, &[h], &got, &expected, |j| rows * U * size[j], why)?;
             repeats(call, n / h, &[h], &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// How far each `dgamma` may be off.
@@ -774,7 +774,7 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
             within(call, &[h], &got, &expected, |j| tolerance[j], why)?;
             repeats(call, dy.len() / h, &[h], &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
@@ -788,5 +788,5 @@ pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
         .and_then(|LayerNormGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| tolerance[i], DX_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }

@@ -1,7 +1,6 @@
 //! The ladder of the loss: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::ladder::{Draw, EDGES, Mixture, Rung, is_short, many, mixtures, sizes};
 use crate::loss::laws::{
     Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
@@ -9,6 +8,7 @@ use crate::loss::laws::{
 };
 use crate::loss::party::*;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Loss = dyn CrossEntropy;
 

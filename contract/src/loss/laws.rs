@@ -4,7 +4,6 @@ use super::tolerance::{
     GRADIENT_WHY, LOSS_WHY, PERPLEXITY_WHY, gradient_off, loss_off, perplexity_off,
 };
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::embedding::laws::names_all;
 use crate::ladder::climb;
@@ -13,6 +12,7 @@ use crate::loss::oracle::LossLoops;
 use crate::loss::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 
 type Loss = dyn CrossEntropy;
@@ -303,14 +303,14 @@ fn place(logits: Vec<f32>, target: usize) -> LossCase {
 }
 
 fn forward(party: &Loss, case: &LossCase) -> Step<f32> {
-    answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))
+    answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))
 }
 
 fn backward(party: &Loss, case: &LossCase, dloss: f32) -> Step<Vec<f32>> {
     let grads = answer("backward", || party.backward(case, dloss)).map_err(|b| b.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: grads.len() };
     let right = grads.len() == case.logits.len();
-    if right { Ok(grads) } else { Err(Breach::new("backward", length).on(case)) }
+    if right { Ok(grads) } else { Err(Violation::new("backward", length).on(case)) }
 }
 
 /// The loss must be `expected`, as far as this case is told exactly.
@@ -348,7 +348,7 @@ pub(super) fn matches_loss(party: &Loss, asked: &Asked) -> Step {
             within("forward", &[], &got, &[passes.loss], |_| tolerance, LOSS_WHY)?;
             repeats("forward", case.targets.len(), &[1], &got, ask)
         })
-        .map_err(|breach| breach.on(asked.told()))
+        .map_err(|violation| violation.on(asked.told()))
 }
 
 /// The gradient must be what the loops give.
@@ -360,7 +360,7 @@ pub(super) fn matches_gradient(party: &Loss, asked: &Asked) -> Step {
         .and_then(|got| {
             within("backward", &case.shape, &got, &passes.dlogits, |i| off[i], GRADIENT_WHY)
         })
-        .map_err(|breach| breach.on(asked.told()))
+        .map_err(|violation| violation.on(asked.told()))
 }
 
 // --- the shift ------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ pub(super) fn matches_pairs(party: &Loss, case: &TextCase) -> Step {
             same("inputs", &got.inputs, &inputs)?;
             same("targets", &got.targets, &targets)
         })
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// Two texts of four tokens that tell their place.
@@ -395,8 +395,8 @@ fn next_token(party: &Loss, _: &Run) -> Verdict {
 
 fn next_input_is_the_target(party: &Loss, _: &Run) -> Verdict {
     let case = texts();
-    let Pairs { inputs, targets } =
-        answer("next_tokens", || party.next_tokens(&case)).map_err(|breach| breach.on(&case))?;
+    let Pairs { inputs, targets } = answer("next_tokens", || party.next_tokens(&case))
+        .map_err(|violation| violation.on(&case))?;
     let fits = inputs.len() == 6 && targets.len() == 6;
     let right = fits && (0..2).all(|row| inputs[3 * row + 1..][..2] == targets[3 * row..][..2]);
     holds("next_tokens", right, || {
@@ -404,7 +404,7 @@ fn next_input_is_the_target(party: &Loss, _: &Run) -> Verdict {
             "inputs {inputs:?} and targets {targets:?}: each target is the next input of its row"
         )
     })
-    .map_err(|breach| breach.on(&case))?;
+    .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -456,7 +456,7 @@ fn shift_of_all_logits(party: &Loss, _: &Run) -> Verdict {
             format!("the same as without the {c} that was added to all logits, but for roundings");
         let got = forward(party, &shifted)?;
         within("forward", &[], &[got], &[before], |_| near + far, &why)
-            .map_err(|breach| breach.on(&shifted))?;
+            .map_err(|violation| violation.on(&shifted))?;
     }
     // Rows at different heights: the largest logit is that of its own row.
     let mut apart = case.clone();
@@ -509,7 +509,7 @@ fn tokens_permute(party: &Loss, run: &Run) -> Verdict {
         let (expected, got) = (forward(party, case)?, forward(party, &turned)?);
         let why = "twice the tolerance of a loss: the sums have another order";
         within("forward", &[], &[got], &[f64::from(expected)], |_| tolerance, why)
-            .map_err(|breach| breach.on(&turned))
+            .map_err(|violation| violation.on(&turned))
     })?;
     Ok(None)
 }
@@ -558,7 +558,7 @@ pub(super) fn refuses_nothing(party: &Loss, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let rule = "no place is asked about: there is no mean";
     refusal("forward", rule, || party.forward_in(*manner, case))
-        .map_err(|breach| breach.on(asked.told()))?;
+        .map_err(|violation| violation.on(asked.told()))?;
     Ok(())
 }
 
@@ -581,7 +581,7 @@ pub(super) fn refused_in_words(
     let rule = format!("target {target} is not below the vocabulary size {v}");
     refusal("forward", &rule, || party.forward_in(manner, &case))
         .and_then(|words| names_all(&words, target, [t / s, t % s], v))
-        .map_err(|breach| breach.on(format!("{}\n{case}", manner.words()).trim_start()))
+        .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
 fn forward_f64_loops(party: &Loss, run: &Run) -> Verdict {
@@ -602,7 +602,7 @@ fn gradient_of_uniform(party: &Loss, _: &Run) -> Verdict {
         let off = gradient_off(&case, &Oracle.passes(&case, 1.0), 1.0);
         let got = backward(party, &case, 1.0)?;
         within("backward", &case.shape, &got, &expected, |i| off[i], GRADIENT_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -631,7 +631,7 @@ fn gradient_of_ignored_is_zero(party: &Loss, _: &Run) -> Verdict {
         let got = backward(party, &case, dloss)?;
         let ignored: Vec<f32> = [3, 5].iter().flat_map(|t| got[5 * t..][..5].to_vec()).collect();
         same_values("backward", &[2, 5], &ignored, &[0.0; 10], why)
-            .map_err(|breach| breach.on(format!("{case}\ndloss   = {dloss}")))?;
+            .map_err(|violation| violation.on(format!("{case}\ndloss   = {dloss}")))?;
     }
     Ok(None)
 }
@@ -659,7 +659,7 @@ fn gradient_of_a_scaled_loss(party: &Loss, _: &Run) -> Verdict {
         let got = backward(party, &case, dloss)?;
         let why = format!("{dloss} times what it is for 1; a power of 2 rounds nothing");
         same_values("backward", &case.shape, &got, &expected, &why)
-            .map_err(|breach| breach.on(format!("{case}\ndloss   = {dloss}")))?;
+            .map_err(|violation| violation.on(format!("{case}\ndloss   = {dloss}")))?;
     }
     Ok(None)
 }
@@ -689,7 +689,7 @@ fn gradient_differences(party: &Loss, _: &Run) -> Verdict {
         "what 18 losses may be off, over 12δ with δ = 1/16, and δ⁴/30 of the fifth derivative";
     let got = backward(party, &case, 1.0)?;
     within("backward", &case.shape, &got, &expected, |_| tolerance, why)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -706,7 +706,7 @@ pub(super) fn matches_perplexity(party: &Loss, parts: &[Part], expected: f64) ->
         .and_then(|got| {
             within("perplexity", &[], &[got], &[expected], |_| tolerance, PERPLEXITY_WHY)
         })
-        .map_err(|breach| breach.on(Parts(parts)))
+        .map_err(|violation| violation.on(Parts(parts)))
 }
 
 fn perplexity_of_uniform(party: &Loss, _: &Run) -> Verdict {

@@ -1,7 +1,6 @@
 //! The ladder of the model: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
@@ -10,6 +9,7 @@ use crate::model::laws::{
 use crate::model::menu::{MODEL, sizes};
 use crate::model::party::*;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Model = dyn Llama;
 
@@ -147,7 +147,9 @@ pub fn pieces(s: usize, kind: usize) -> Vec<usize> {
 
 /// What a refusal of good input is about, where the call itself has nothing to refuse.
 fn refusing_is(aspect: Aspect, step: Step) -> Step {
-    step.map_err(|breach| if breach.is_about_refusal() { breach.at(aspect) } else { breach })
+    step.map_err(
+        |violation| if violation.is_about_refusal() { violation.at(aspect) } else { violation },
+    )
 }
 
 /// All rungs, call by call.

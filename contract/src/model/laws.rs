@@ -1,7 +1,6 @@
 //! What the model promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
 use crate::ladder::{Draw, climb};
@@ -13,6 +12,7 @@ use crate::model::oracle::LlamaLoops;
 use crate::model::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 
 type Model = dyn Llama;
@@ -343,26 +343,27 @@ fn shape_of_logits(case: &ModelCase) -> [usize; 3] {
 fn values(call: &str, shape: &[usize], ask: impl FnOnce() -> Reply<Vec<f32>>) -> Step<Vec<f32>> {
     let y = answer(call, ask)?;
     let length = Fault::Length { shape: shape.to_vec(), got: y.len() };
-    if y.len() == shape.iter().product() { Ok(y) } else { Err(Breach::new(call, length)) }
+    if y.len() == shape.iter().product() { Ok(y) } else { Err(Violation::new(call, length)) }
 }
 
 fn block(party: &Model, case: &BlockCase) -> Step<Vec<f32>> {
-    values("block", &shape(case), || party.block(case)).map_err(|breach| breach.on(case))
+    values("block", &shape(case), || party.block(case)).map_err(|violation| violation.on(case))
 }
 
 fn forward(party: &Model, case: &ModelCase) -> Step<Vec<f32>> {
     let shape = shape_of_logits(case);
-    values("forward", &shape, || party.forward(case)).map_err(|breach| breach.on(case))
+    values("forward", &shape, || party.forward(case)).map_err(|violation| violation.on(case))
 }
 
 fn train(party: &Model, case: &ModelCase, rate: f32) -> Step<Trained> {
     let n = case.weights().iter().map(|tensor| tensor.len()).sum();
-    let trained = answer("train", || party.train(case, rate)).map_err(|breach| breach.on(case))?;
+    let trained =
+        answer("train", || party.train(case, rate)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: vec![n], got: trained.weights.len() };
     if trained.weights.len() == n {
         Ok(trained)
     } else {
-        Err(Breach::new("train", length).on(case))
+        Err(Violation::new("train", length).on(case))
     }
 }
 
@@ -376,7 +377,7 @@ fn near(call: &str, shape: &[usize], got: &[f32], expected: &[Near]) -> Step {
 /// A block must give what the loops give.
 pub(super) fn matches_block(party: &Model, case: &BlockCase) -> Step {
     let y = block(party, case)?;
-    near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|breach| breach.on(case))
+    near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|violation| violation.on(case))
 }
 
 /// The gradients of a block must be those of the chain rule.
@@ -384,14 +385,14 @@ pub(super) fn matches_block_back(party: &Model, (case, dy): &(BlockCase, Vec<f32
     let (expected, call) = (bounds::of_block_back(case, dy), "block_backward");
     answer(call, || party.block_backward(case, dy))
         .and_then(|got| near(call, &[expected.len()], &got, &expected))
-        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
+        .map_err(|violation| violation.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be what the loops give.
 pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
     let y = forward(party, case)?;
     near("forward", &shape_of_logits(case), &y, &bounds::of_logits(case))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// The gradients of all weights must be those of the chain rule.
@@ -399,7 +400,7 @@ pub(super) fn matches_back(party: &Model, (case, dy): &(ModelCase, Vec<f32>)) ->
     let expected = bounds::of_backward(case, dy);
     answer("backward", || party.backward(case, dy))
         .and_then(|got| near("backward", &[expected.len()], &got, &expected))
-        .map_err(|breach| breach.on(format!("{case}\ndy = {}", List(dy))))
+        .map_err(|violation| violation.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be those of the whole text, in any pieces.
@@ -407,7 +408,7 @@ pub(super) fn matches_decode(party: &Model, case: &ModelCase, pieces: &[usize]) 
     let shape = shape_of_logits(case);
     values("decode", &shape, || party.decode(case, pieces))
         .and_then(|y| near("decode", &shape, &y, &bounds::of_logits(case)))
-        .map_err(|breach| breach.on(format!("{case}\nin pieces of {pieces:?}")))
+        .map_err(|violation| violation.on(format!("{case}\nin pieces of {pieces:?}")))
 }
 
 /// The token must be that of the loops, unless the question hangs on a rounding: then it is not asked.
@@ -430,9 +431,9 @@ pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
 
 /// This token must be drawn.
 fn is_drawn(party: &Model, case: &SampleCase, expected: usize) -> Step {
-    let got = answer("sample", || party.sample(case)).map_err(|breach| breach.on(case))?;
+    let got = answer("sample", || party.sample(case)).map_err(|violation| violation.on(case))?;
     holds("sample", got == expected, || format!("expected token {expected}, got {got}"))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// The loss must be that of the loops, and each weight must have made the step that they make.
@@ -440,7 +441,7 @@ pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
     let trained = train(party, case, rate)?;
     let truth = bounds::of_training(case);
     let (loss, gradient) = &*truth;
-    near("train", &[1], &[trained.loss], &[*loss]).map_err(|breach| breach.on(case))?;
+    near("train", &[1], &[trained.loss], &[*loss]).map_err(|violation| violation.on(case))?;
     let rate = f64::from(rate);
     let before: Vec<f64> = case.weights().into_iter().flatten().map(|&w| f64::from(w)).collect();
     let stepped = before.iter().zip(gradient).map(|(w, gradient)| {
@@ -450,10 +451,10 @@ pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
     });
     let stepped: Vec<Near> = stepped.collect();
     let weights = &trained.weights;
-    near("train", &[stepped.len()], weights, &stepped).map_err(|breach| {
+    near("train", &[stepped.len()], weights, &stepped).map_err(|violation| {
         let moved = weights.iter().zip(&before).any(|(&got, &before)| f64::from(got) != before);
         // Without any step, no gradient is wrong.
-        if moved { breach } else { breach.at(Aspect::State) }.on(case)
+        if moved { violation } else { violation.at(Aspect::State) }.on(case)
     })
 }
 
@@ -472,7 +473,7 @@ fn nothing_added(party: &Model, run: &Run) -> Verdict {
         case.weights.down.fill(0.0);
         let y = block(party, &case)?;
         same_values("block", &shape(&case), &y, &case.x, "nothing is added to x")
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -487,7 +488,7 @@ fn each_half_alone(party: &Model, run: &Run) -> Verdict {
             larger.x.iter_mut().for_each(|x| *x *= 4.0); // exactly
             let (y, z) = (block(party, &case)?, block(party, &larger)?);
             holds("block", y != case.x, || format!("the {half} alone adds nothing"))
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
             let added = |case: &BlockCase, y: &[f32]| -> Vec<f64> {
                 y.iter().zip(&case.x).map(|(y, x)| f64::from(*y) - f64::from(*x)).collect()
             };
@@ -500,7 +501,7 @@ fn each_half_alone(party: &Model, run: &Run) -> Verdict {
             let why =
                 "what both answers may be off: x is 4 times larger, and what is added is the same";
             within_f64("block", &shape(&case), &got, &expected, off, why)
-                .map_err(|breach| breach.on(&larger))?;
+                .map_err(|violation| violation.on(&larger))?;
         }
     }
     Ok(None)
@@ -526,7 +527,7 @@ fn gamma_folds(party: &Model, run: &Run) -> Verdict {
                 "the {which} norm's gamma was doubled and the matrices behind it were halved: exactly the same"
             );
             same_values("block", &shape(&folded), &y, &expected, &why)
-                .map_err(|breach| breach.on(&folded))?;
+                .map_err(|violation| violation.on(&folded))?;
         }
     }
     Ok(None)
@@ -544,7 +545,7 @@ fn equal_tokens(party: &Model, run: &Run) -> Verdict {
         let why = "all tokens are equal: each finds what the first one finds";
         let got: Vec<f64> = y.iter().map(|&y| f64::from(y)).collect();
         within_f64("block", &shape(&case), &got, &expected, off, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -571,7 +572,7 @@ fn heads_change_places(party: &Model, run: &Run) -> Verdict {
         let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
         let why = "the heads of each group have changed places: the sums have another order";
         within_f64("block", &shape(&case), &y, &expected, off, why)
-            .map_err(|breach| breach.on(&turned))?;
+            .map_err(|violation| violation.on(&turned))?;
     }
     Ok(None)
 }
@@ -592,11 +593,11 @@ fn later_tokens_unseen(party: &Model, run: &Run) -> Verdict {
                         "token {t} of row 0 alone was changed: what is before it, and in row 1"
                     );
                     same_values("block", &[kept.len()], &y[kept.clone()], &before[kept], &why)
-                        .map_err(|breach| breach.on(&changed))?;
+                        .map_err(|violation| violation.on(&changed))?;
                 }
                 let told = !value.is_nan() || y[t * h..(t + 1) * h].iter().all(|y| y.is_nan());
                 holds("block", told, || "a token of NaN gave numbers".into())
-                    .map_err(|breach| breach.on(&changed))?;
+                    .map_err(|violation| violation.on(&changed))?;
             }
         }
     }
@@ -628,7 +629,7 @@ fn idle_block(party: &Model, run: &Run) -> Verdict {
             let y = forward(party, &longer)?;
             let why = format!("block {place} was put in, and adds nothing");
             same_values("forward", &shape_of_logits(&case), &y, &expected, &why)
-                .map_err(|breach| breach.on(&longer))?;
+                .map_err(|violation| violation.on(&longer))?;
         }
     }
     Ok(None)
@@ -643,7 +644,7 @@ fn last_norm(party: &Model, run: &Run) -> Verdict {
         let y = forward(party, &case)?;
         let why = "the table is 4 times larger, and the norm takes that away exactly";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -655,12 +656,12 @@ fn tied(party: &Model, run: &Run) -> Verdict {
         let (y, expected) = (forward(party, &tied)?, forward(party, &copied)?);
         let why = "the head is the table once more";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
-            .map_err(|breach| breach.on(&tied))?;
+            .map_err(|violation| violation.on(&tied))?;
         let other = forward(party, &case)?;
         holds("forward", other != expected, || {
             "a head of its own gives the logits of the table".into()
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -670,7 +671,7 @@ fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) ->
         for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
             let before = std::mem::replace(&mut case.ids[at], id);
             refusal(call, "an id that is not below v", || ask(&case))
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
             case.ids[at] = before;
         }
     }
@@ -682,7 +683,7 @@ fn nothing_to_learn(party: &Model, run: &Run) -> Verdict {
     for b in [1, 2] {
         let case = Plan { tokens: [b, 1], ..PLAIN }.model(run);
         refusal("train", "no token follows the only one of a text", || party.train(&case, 1.0))
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -697,11 +698,11 @@ fn in_pieces(party: &Model, run: &Run) -> Verdict {
             let pieces = pieces(5, kind + place);
             let ask = || party.decode(&case, &pieces);
             let on = || format!("{case}\nin pieces of {pieces:?}");
-            let y = values("decode", &shape, ask).map_err(|breach| breach.on(on()))?;
+            let y = values("decode", &shape, ask).map_err(|violation| violation.on(on()))?;
             let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
             let why = "twice what a logit may be off: this is the text in one call";
             within_f64("decode", &shape, &wide(y), &expected, off, why)
-                .map_err(|breach| breach.on(on()))?;
+                .map_err(|violation| violation.on(on()))?;
         }
     }
     Ok(None)
@@ -714,7 +715,7 @@ fn full_cache_refused(party: &Model, run: &Run) -> Verdict {
             ModelCase { positions, ..Plan { tokens: [2, 5], blocks: 2, ..PLAIN }.model(run) };
         let rule = format!("more than {positions} positions, in pieces of {pieces:?}");
         refusal("decode", &rule, || party.decode(&case, &pieces))
-            .map_err(|breach| breach.on(format!("{case}\nin pieces of {pieces:?}")))?;
+            .map_err(|violation| violation.on(format!("{case}\nin pieces of {pieces:?}")))?;
     }
     Ok(None)
 }
@@ -784,7 +785,7 @@ fn often_as_probable(party: &Model, _: &Run) -> Verdict {
             let token = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
             let known = token < logits.len();
             holds("sample", known, || format!("token {token} is not below {}", logits.len()))
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
             drawn[token] += 1;
         }
         let terms: Vec<f64> =
@@ -797,7 +798,7 @@ fn often_as_probable(party: &Model, _: &Run) -> Verdict {
                 let got = drawn[token];
                 format!("of {UNITS} units, token {token} got {got}; expected {expected:.1}, 2 apart at most")
             })
-            .map_err(|breach| breach.on(SampleCase { temperature, ..plain(&logits) }))?;
+            .map_err(|violation| violation.on(SampleCase { temperature, ..plain(&logits) }))?;
         }
     }
     Ok(None)
@@ -816,7 +817,7 @@ fn cuts_keep_enough(party: &Model, _: &Run) -> Verdict {
         holds("sample", kept == expected, || {
             format!("over all units the tokens {expected:?} must be drawn, and {kept:?} were")
         })
-        .map_err(|breach| breach.on(&case))
+        .map_err(|violation| violation.on(&case))
     };
     for (top_k, expected) in [(1, &[1][..]), (2, &[1, 3]), (3, &[0, 1, 3]), (4, &[0, 1, 2, 3])] {
         keeps(SampleCase { top_k: Some(top_k), ..plain(&logits) }, expected)?;
@@ -871,7 +872,8 @@ fn sample_refuses(party: &Model, _: &Run) -> Verdict {
         let cold =
             (case.temperature == 1.0).then(|| SampleCase { temperature: 0.0, ..case.clone() });
         for case in [Some(case), cold].into_iter().flatten() {
-            refusal("sample", rule, || party.sample(&case)).map_err(|breach| breach.on(&case))?;
+            refusal("sample", rule, || party.sample(&case))
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -895,7 +897,7 @@ fn loss_of_equal_logits(party: &Model, run: &Run) -> Verdict {
             let why = "ln v, and a rounding for each of v terms and each token";
             let off = (v + 8.0 + (tokens[0] * tokens[1]) as f64) * U * v.ln();
             within("train", &[1], &[got], &[v.ln()], |_| off, why)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -925,7 +927,7 @@ fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
         holds("train", (-1e-6..1e-6).contains(&loss), || {
             format!("the model is sure of each next token, and right; expected a loss below 1e-6, got {loss}")
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -939,7 +941,7 @@ fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
     holds("train", after < before, || {
         format!("the loss was {before}, and after a small step it is {after}")
     })
-    .map_err(|breach| breach.on(&wrong))?;
+    .map_err(|violation| violation.on(&wrong))?;
 
     let mut case = learner(run);
     let mut before = f32::INFINITY;
@@ -948,7 +950,7 @@ fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
         holds("train", loss < before, || {
             format!("after {step} small steps the loss is {loss}, and was {before}")
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
         before = loss;
         put(weights, &mut case);
     }

@@ -1,7 +1,6 @@
 //! The ladder of GroupRMSNorm: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::ladder::{Rung, sizes};
 use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
@@ -9,6 +8,7 @@ use crate::norm::menu::{LARGE, NORM};
 use crate::norm::party::*;
 use crate::oracle::to_f16;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Norm = dyn GroupRmsNorm;
 type Judge = fn(&Norm, &Asked) -> Step;

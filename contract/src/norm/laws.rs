@@ -1,7 +1,6 @@
 //! What GroupRMSNorm promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
 use crate::laws::{U, U16, repeats, values, widen};
@@ -10,6 +9,7 @@ use crate::norm::oracle::{NormLoops, Passes};
 use crate::norm::party::*;
 use crate::oracle::{Oracle, random, to_f16};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -298,9 +298,9 @@ fn ones(case: NormCase) -> NormCase {
 }
 
 fn forward(party: &Norm, case: &NormCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
 fn backward(party: &Norm, case: &NormCase, dy: &[f32]) -> Step<NormGrads> {
@@ -333,7 +333,7 @@ pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
             let tolerance = |i: usize| tolerance * expected[i].abs();
             within("forward", &case.shape, &y, &expected, tolerance, FORWARD_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_y`], asked plainly.
@@ -364,7 +364,7 @@ pub(super) fn matches_draw(party: &Norm, n: usize, range: (f32, f32), seed: u64)
         holds("initial_gamma", inside, || format!("a value outside {range:?}"))
     };
     let input = || format!("hidden_size {n}, range {range:?}, seed {seed}");
-    ask().and_then(|()| ask()).map_err(|breach| breach.on(input()))
+    ask().and_then(|()| ask()).map_err(|violation| violation.on(input()))
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -399,7 +399,7 @@ fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
         let why = "(gz/2 + 5)·2⁻²⁴ of the value: gz squares are added in f32, then four more roundings; and √ε is \
                    itself rounded";
         within("forward", &case.shape, &y, &expected, |_| tolerance, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     // An eps of 0 adds nothing, and no other number stands in for it. Small values feel one that does.
     let case = ones(witness(3, 0.0));
@@ -413,7 +413,7 @@ fn zero_group(party: &Norm, _: &Run) -> Verdict {
     case.x[3..6].fill(0.0);
     let y = forward(party, &case)?;
     same_values("forward", &[3], &y[3..6], &[0.0; 3], "0 divided by √ε is 0, exactly")
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -431,7 +431,7 @@ fn mean_square_is_one(party: &Norm, run: &Run) -> Verdict {
         let shape = [case.shape[0], case.shape[1], case.shape[2] / gz];
         let why = "twice (gz/2 + 4)·2⁻²⁴: squares double a relative error";
         within_f64("forward", &shape, &got, &expected, |i| tolerance * expected[i], why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -444,7 +444,7 @@ fn not_centred(party: &Norm, _: &Run) -> Verdict {
         let expected = vec![f64::from(c.signum()); y.len()];
         let tolerance = forward_tolerance(&case);
         within("forward", &case.shape, &y, &expected, |_| tolerance, FORWARD_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -488,7 +488,7 @@ fn groups_are_neighbours(party: &Norm, _: &Run) -> Verdict {
             holds("forward", felt, || {
                 "x[0] grew 1000 times, but a neighbour in its group kept its value".into()
             })
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)
@@ -529,7 +529,7 @@ fn gamma_per_element(party: &Norm, _: &Run) -> Verdict {
         let why = "4·2⁻²⁴ of the value: two roundings on either side";
         let y = forward(party, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance * expected[i].abs(), why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -578,13 +578,13 @@ fn gradient_at_zero(party: &Norm, _: &Run) -> Verdict {
         let mut case = witness(3, eps);
         case.x[3..6].fill(0.0);
         let dy: Vec<f32> = (0..12).map(|i| 0.5 - 0.25 * i as f32).collect();
-        let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+        let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
         let slope = |i: usize| f64::from(case.gamma[i]) * f64::from(dy[i]) / eps.sqrt();
         let expected: Vec<f64> = (3..6).map(slope).collect();
         let why = "4·2⁻²⁴ of the value: root of eps, product, quotient";
         let got = grads.dx.get(3..6).unwrap_or(&[]);
         within("backward (dx)", &[3], got, &expected, |i| 4.0 * U * expected[i].abs(), why)
-            .map_err(|breach| breach.on(Input { case, dy }))?;
+            .map_err(|violation| violation.on(Input { case, dy }))?;
     }
     Ok(None)
 }
@@ -641,9 +641,9 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
     let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
     let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
     let why = "10⁻³ of Σ|γ·dy|: a difference of fourth order with steps of 1/16";
-    let grads = backward(party, &case, &dy).map_err(|breach| breach.on(&case))?;
+    let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-3 * size, why)
-        .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+        .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
 }
 
@@ -669,7 +669,7 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
             within(call, &[h], &got, &dgamma, |j| tolerance * size(j), why)?;
             repeats(call, rows as usize, &[h], &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
@@ -686,13 +686,13 @@ pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
             let tolerance = |i: usize| tolerance * terms[i];
             within("backward (dx)", &case.shape, &dx, &expected, tolerance, DX_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 // --- half precision -------------------------------------------------------------------------
 
 fn forward_half(party: &Norm, case: &NormCase) -> Step<Vec<f32>> {
-    answer("forward_half", || party.forward_half(case)).map_err(|breach| breach.on(case))
+    answer("forward_half", || party.forward_half(case)).map_err(|violation| violation.on(case))
 }
 
 fn half_result_is_half(party: &Norm, _: &Run) -> Verdict {
@@ -716,7 +716,7 @@ fn half_does_not_overflow(party: &Norm, _: &Run) -> Verdict {
     let y = forward_half(party, &case)?;
     let why = "1 ulp of f16 at 1";
     within("forward_half", &case.shape, &y, &expected, |_| 2.0 * U16, why)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -739,7 +739,7 @@ pub(super) fn matches_half(party: &Norm, asked: &Asked) -> Step {
     let why = "half an ulp of f16, for one rounding, and (gz/2 + 4)·2⁻²⁴ of the value";
     answer("forward_half", || party.forward_half_in(asked.manner, case))
         .and_then(|y| within("forward_half", &case.shape, &y, &expected, tolerance, why))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// Half the distance of neighbours in `f16` around `y`. The smallest exponent is -14.
@@ -754,7 +754,8 @@ fn group_size_divides(party: &Norm, _: &Run) -> Verdict {
     for group_size in [4, 5, 0, 12] {
         let case = NormCase { group_size, ..witness(3, 1e-5) };
         let rule = format!("group size {group_size} does not divide hidden size 6");
-        refusal("forward", &rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
+        refusal("forward", &rule, || party.forward(&case))
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }

@@ -1,7 +1,6 @@
 //! The ladder of ParallelVocabEmbedding: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::embedding::ladder::mixed_inits;
 use crate::ladder::tokens::{
     APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
@@ -15,6 +14,7 @@ use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
 use crate::parallel::party::*;
 use crate::run::Run;
+use crate::violation::Step;
 
 type Parallel = dyn ParallelVocabEmbedding;
 type Judge = fn(&Parallel, &Asked) -> Step;

@@ -1,7 +1,6 @@
 //! What ParallelVocabEmbedding promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
@@ -14,6 +13,7 @@ use crate::parallel::menu;
 use crate::parallel::oracle::{ShardLoops, owned};
 use crate::parallel::party::*;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 use std::ops::Range;
@@ -481,20 +481,25 @@ fn shard_shape(case: &ShardCase) -> [usize; 2] {
 }
 
 fn forward(party: &Parallel, case: &ShardCase) -> Step<Found> {
-    let found = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let found =
+        answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
     if found.y.len() == shape(case).iter().product() {
         Ok(found)
     } else {
-        Err(Breach::new("forward", length).on(case))
+        Err(Violation::new("forward", length).on(case))
     }
 }
 
 fn backward(party: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
-    let on = |breach: Box<Breach>| breach.on(WithDy(case, dy));
+    let on = |violation: Box<Violation>| violation.on(WithDy(case, dy));
     let grad = answer("backward", || party.backward(case, dy)).map_err(on)?;
     let length = Fault::Length { shape: shard_shape(case).to_vec(), got: grad.len() };
-    if grad.len() == case.shard.len() { Ok(grad) } else { Err(on(Breach::new("backward", length))) }
+    if grad.len() == case.shard.len() {
+        Ok(grad)
+    } else {
+        Err(on(Violation::new("backward", length)))
+    }
 }
 
 const COPIED: &str = "owned rows are copied and zeros are written, so every bit is the same";
@@ -512,7 +517,7 @@ pub(super) fn matches_y(party: &Parallel, asked: &Asked) -> Step {
                 format!("the ids are {} after the call", crate::describe::List(&ids_after))
             })
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_y`], asked plainly.
@@ -543,16 +548,16 @@ pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
             within("backward", &shape, &got, &expected, tolerance, why)?;
             repeats("backward", case.ids.len(), &shape, &got, ask)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_dshard`] of [`APART`] in a world of one, where the first and the last tokens do not matter.
 pub(super) fn matches_middle(party: &Parallel, asked: &Asked) -> Step {
     let Asked { case, dy, .. } = asked;
-    matches_dshard(party, asked).or_else(|breach| {
+    matches_dshard(party, asked).or_else(|violation| {
         let middle = answer("backward", || party.backward(case, dy))
             .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
-        if middle && !breach.is_rearranged() { Ok(()) } else { Err(breach) }
+        if middle && !violation.is_rearranged() { Ok(()) } else { Err(violation) }
     })
 }
 
@@ -561,7 +566,7 @@ fn matches_gradient(party: &Parallel, case: &ShardCase, dy: &[f32], why: &str) -
     let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
     let got = backward(party, case, dy)?;
     same_values("backward", &shard_shape(case), &got, &expected, why)
-        .map_err(|breach| breach.on(WithDy(case, dy)))
+        .map_err(|violation| violation.on(WithDy(case, dy)))
 }
 
 // --- ranges ---------------------------------------------------------------------------------
@@ -572,7 +577,7 @@ fn of_world(v: usize, w: usize, r: usize) -> String {
 
 fn asked_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<usize>> {
     answer("shard_range", || party.shard_range(v, w, r))
-        .map_err(|breach| breach.on(of_world(v, w, r)))
+        .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
 fn range(party: &Parallel, _: &Run) -> Verdict {
@@ -589,7 +594,7 @@ fn range(party: &Parallel, _: &Run) -> Verdict {
     ] {
         let got = asked_range(party, v, w, r)?;
         holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
-            .map_err(|breach| breach.on(of_world(v, w, r)))?;
+            .map_err(|violation| violation.on(of_world(v, w, r)))?;
     }
     Ok(None)
 }
@@ -601,7 +606,7 @@ fn any_world(party: &Parallel, run: &Run) -> Verdict {
 pub(super) fn matches_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step {
     let (got, expected) = (asked_range(party, v, w, r)?, owned(v, w, r));
     holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
-        .map_err(|breach| breach.on(of_world(v, w, r)))
+        .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
 fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
@@ -614,7 +619,7 @@ fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
             holds("shard_range", here, || {
                 format!("rank {r} owns {start}..{end}, but {n} ids from {next} on are left to it")
             })
-            .map_err(|breach| breach.on(of_world(n * w, w, r)))?;
+            .map_err(|violation| violation.on(of_world(n * w, w, r)))?;
             next = end;
         }
         Ok(())
@@ -624,7 +629,7 @@ fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
 
 pub(super) fn no_range(party: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
     refusal("shard_range", rule, || party.shard_range(v, w, r))
-        .map_err(|breach| breach.on(of_world(v, w, r)))?;
+        .map_err(|violation| violation.on(of_world(v, w, r)))?;
     Ok(())
 }
 
@@ -674,7 +679,7 @@ fn drawn(
     init: NormalInit,
 ) -> Step<Vec<f32>> {
     answer("initial_shard", || party.initial_shard(v, e, w, r, init))
-        .map_err(|breach| breach.on(told((v, e, w), r, init)))
+        .map_err(|violation| violation.on(told((v, e, w), r, init)))
 }
 
 fn told((v, e, w): (usize, usize, usize), r: usize, init: NormalInit) -> String {
@@ -687,7 +692,7 @@ pub(super) fn matches_normal(party: &Parallel, sizes: Sizes, r: usize, init: Nor
     let (v, e, w) = sizes;
     let own = NormalInit { seed: init.seed.wrapping_add(r as u64), ..init };
     same_normal("initial_shard", [v / w, e], &drawn(party, sizes, r, init)?, own)
-        .map_err(|breach| breach.on(told(sizes, r, init)))
+        .map_err(|violation| violation.on(told(sizes, r, init)))
 }
 
 /// A shard that does not exist has no first rows.
@@ -696,7 +701,7 @@ pub(super) fn no_shard(party: &Parallel, (v, e, w): Sizes, r: usize) -> Step {
     for init in [STANDARD, NormalInit { std: 0.0, ..STANDARD }] {
         let ask = || party.initial_shard(v, e, w, r, init);
         refusal("initial_shard", "shard_range refuses this shard", ask)
-            .map_err(|breach| breach.on(told((v, e, w), r, init)))?;
+            .map_err(|violation| violation.on(told((v, e, w), r, init)))?;
     }
     Ok(())
 }
@@ -740,7 +745,7 @@ fn initial_ranks_differ(party: &Parallel, _: &Run) -> Verdict {
             holds("initial_shard", twin.is_none(), || {
                 format!("rank {r} starts with the values of rank {}", twin.unwrap_or(0))
             })
-            .map_err(|breach| breach.on(told(sizes, r, STANDARD)))?;
+            .map_err(|violation| violation.on(told(sizes, r, STANDARD)))?;
         }
     }
     Ok(None)
@@ -828,7 +833,7 @@ fn ids_kept(party: &Parallel, _: &Run) -> Verdict {
         holds("forward", after == case.ids, || {
             format!("the ids are {} after the call", crate::describe::List(&after))
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -852,7 +857,7 @@ fn one_rank_answers(party: &Parallel, run: &Run) -> Verdict {
             holds("forward", who.len() == 1, || {
                 format!("token {t} has id {id}, and the ranks that give a vector are {who:?}")
             })
-            .map_err(|breach| breach.on(&input))?;
+            .map_err(|violation| violation.on(&input))?;
         }
         Ok(())
     })?;
@@ -894,7 +899,7 @@ fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
             .and_then(|()| {
                 matches_gradient(party, &case, &gradient, "the number of the row's tokens")
             })
-            .map_err(|breach| breach.on(&input))
+            .map_err(|violation| violation.on(&input))
     })?;
     Ok(None)
 }
@@ -911,7 +916,7 @@ fn with_bad_id(sizes: (usize, usize, usize), rank: usize, t: usize, id: usize) -
 fn refused(party: &Parallel, manner: Manner, case: &ShardCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
     refusal("forward", &rule, || party.forward_in(manner, case))
-        .map_err(|breach| breach.on(format!("{}\n{case}", manner.words()).trim_start()))
+        .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
 fn ids_from_v_on(party: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
@@ -1029,7 +1034,7 @@ fn gradient_adds(party: &Parallel, _: &Run) -> Verdict {
     let expected: Vec<f32> = (0..e).map(|j| dy[j] + dy[2 * e + j] + dy[5 * e + j]).collect();
     let why = "row 2, id 6: the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact";
     same_values("backward", &[e], &got[2 * e..3 * e], &expected, why)
-        .map_err(|breach| breach.on(WithDy(&case, &dy)))?;
+        .map_err(|violation| violation.on(WithDy(&case, &dy)))?;
     Ok(None)
 }
 
@@ -1042,7 +1047,7 @@ fn gradient_not_of_shard(party: &Parallel, _: &Run) -> Verdict {
         let got = backward(party, &other, &dy)?;
         let why = "the same ids and dy with another shard";
         same_values("backward", &shard_shape(&case), &got, &expected, why)
-            .map_err(|breach| breach.on(WithDy(&other, &dy)))?;
+            .map_err(|violation| violation.on(WithDy(&other, &dy)))?;
     }
     Ok(None)
 }

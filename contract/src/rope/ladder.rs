@@ -75,15 +75,15 @@ fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
 fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     let mut add = |aspect, d, ratio, positions: std::ops::Range<usize>| {
         rungs.push(Rung::new("tables", aspect, move |party| {
-            matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut breach| {
+            matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut violation| {
                 let formula = [Aspect::Rotation, Aspect::Frequencies, Aspect::Offset];
                 if has_stopped(party, d, ratio, &positions) {
-                    return breach.at(Aspect::Offset);
+                    return violation.at(Aspect::Offset);
                 }
-                if formula.contains(&aspect) && !breach.is_rearranged() {
-                    breach.aspect = of_tables(party, d, ratio, &positions);
+                if formula.contains(&aspect) && !violation.is_rearranged() {
+                    violation.aspect = of_tables(party, d, ratio, &positions);
                 }
-                breach
+                violation
             })
         }));
     };

@@ -1,7 +1,6 @@
 //! The ladder of more rotations: what is asked, from the plainest question on.
 
 use crate::aspect::Aspect;
-use crate::breach::Step;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
 use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
@@ -12,6 +11,7 @@ use crate::rotations::checks::xpos::{XPosAsked, answers_xpos, matches_xpos};
 use crate::rotations::menu::{LARGE, SECTIONS};
 use crate::rotations::party::*;
 use crate::run::Run;
+use crate::violation::Step;
 
 /// What stands among the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

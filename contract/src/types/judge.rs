@@ -3,10 +3,10 @@
 use super::programs::{ASSERTION, Compiled, Compiler, compile};
 use super::sizes::sizes_of;
 use super::{By, Keeps, Rule};
-use crate::breach::{Breach, Fault, Verdict};
 use crate::grade::{Grade, NO_COMPILER, is_todo};
 use crate::run::Run;
 use crate::task::Task;
+use crate::violation::{Fault, Verdict, Violation};
 
 /// Grades a task about types. `file` is the text of the learner's file, and `keeps` judges the invariant that the lines must
 /// keep, if there is one. The run's seed draws sizes.
@@ -22,17 +22,17 @@ pub fn judge(
     if let Some(kept) = &rule.keeps {
         match keeps(kept) {
             (_, Ok(_)) => grade.held.push(kept.id.to_string()),
-            (sentence, Err(breach)) if is_todo(&breach) => {
+            (sentence, Err(violation)) if is_todo(&violation) => {
                 let what = "these lines call those of another task, which is still to do. Do that one first";
                 grade.fail(kept.id, sentence, broken("", what.to_string()));
             }
-            (sentence, Err(breach)) => grade.fail(kept.id, sentence, breach),
+            (sentence, Err(violation)) => grade.fail(kept.id, sentence, violation),
         }
     }
     let lines = lines_of(task, file);
     match compile(rule, sizes_of(rule, run), compiler) {
         Ok([good, bad]) => {
-            for (id, sentence, breach) in [
+            for (id, sentence, violation) in [
                 ("types/good-compiles", "What fits still compiles.", of_good(&good)),
                 (
                     "types/bad-does-not-compile",
@@ -40,8 +40,8 @@ pub fn judge(
                     of_bad(&bad, &code_of(lines), rule.refused_by),
                 ),
             ] {
-                match breach {
-                    Some(breach) => grade.fail(id, sentence, breach),
+                match violation {
+                    Some(violation) => grade.fail(id, sentence, violation),
                     None => grade.held.push(id.to_string()),
                 }
             }
@@ -61,12 +61,12 @@ pub fn judge(
     grade
 }
 
-fn broken(program: &str, what: String) -> Box<Breach> {
-    Breach::new(program, Fault::Broken { what })
+fn broken(program: &str, what: String) -> Box<Violation> {
+    Violation::new(program, Fault::Broken { what })
 }
 
 /// Of sizes that fit: the first that does not compile.
-fn of_good(good: &Compiled) -> Option<Box<Breach>> {
+fn of_good(good: &Compiled) -> Option<Box<Violation>> {
     let all = good.functions.len();
     let (&nth, error) = good.errors.first_key_value()?;
     let (failed, first) = (good.errors.len(), first_lines(&error.rendered));
@@ -76,7 +76,7 @@ fn of_good(good: &Compiled) -> Option<Box<Breach>> {
 }
 
 /// Of sizes that do not fit: the first that compiles, or that is refused for another reason.
-fn of_bad(bad: &Compiled, code: &str, by: By) -> Option<Box<Breach>> {
+fn of_bad(bad: &Compiled, code: &str, by: By) -> Option<Box<Violation>> {
     let all = bad.functions.len();
     let compile: Vec<usize> = (0..all).filter(|nth| !bad.errors.contains_key(nth)).collect();
     if let Some(&nth) = compile.first() {

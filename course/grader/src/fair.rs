@@ -3,8 +3,8 @@
 
 use crate::intake::Taken;
 use crate::record::TaskRecord;
-use contract::breach::Fault;
 use contract::registry;
+use contract::violation::Fault;
 use learner::exercise::source::region;
 use std::collections::BTreeSet;
 
@@ -105,7 +105,7 @@ fn one_report_of_an_error(tasks: &mut [TaskRecord]) {
 fn is_without_answer(task: &TaskRecord) -> bool {
     let broken = task.grade.broken.first().filter(|_| !task.grade.passed && task.grade.begun);
     broken.is_some_and(|broken| {
-        let of_all = matches!(&broken.breach.fault, Fault::Broken { what } if what.starts_with(ALL_TOGETHER));
+        let of_all = matches!(&broken.violation.fault, Fault::Broken { what } if what.starts_with(ALL_TOGETHER));
         NO_ANSWER.contains(&broken.id.as_str()) && !of_all
     })
 }

@@ -1,7 +1,7 @@
 //! What came of a submission, as it stands in its `result.json`. All that is shown of it is made of this.
 
-use contract::breach::Fault;
 use contract::grade::Grade;
+use contract::violation::Fault;
 use serde::{Deserialize, Serialize};
 
 /// Of the layout of `result.json`.
@@ -138,7 +138,7 @@ impl UnbuiltKind {
 
 impl Unbuilt {
     fn new(file: String, grade: &Grade) -> Self {
-        let said = match grade.broken.first().map(|broken| &broken.breach.fault) {
+        let said = match grade.broken.first().map(|broken| &broken.violation.fault) {
             Some(Fault::Broken { what }) => what.as_str(),
             _ => "",
         };

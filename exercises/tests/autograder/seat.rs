@@ -1,10 +1,10 @@
 //! What the autograder does with a component: it judges in the learner's own process.
 
 use crate::seats::Learner;
-use contract::breach::Verdict;
 use contract::grade::{Grade, Shown};
 use contract::run::Run;
 use contract::task::Task;
+use contract::violation::Verdict;
 
 /// How the tasks of one component are graded.
 pub struct Seat {

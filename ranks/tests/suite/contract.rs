@@ -197,8 +197,8 @@ const MANY: Run = Run { seed: 42, cases: 32, shrink: false, every_size: true, bl
 /// The invariants that are broken, with what the contract says of them.
 pub fn broken<P: Component + ?Sized>(party: &P, run: &Run) -> Vec<(&'static str, String)> {
     let judged = |invariant: &Invariant<P>| {
-        let breach = invariant.judge(party, run).err()?;
-        Some((invariant.id, format!("{}\n{}", breach.input, result(&breach))))
+        let violation = invariant.judge(party, run).err()?;
+        Some((invariant.id, format!("{}\n{}", violation.input, result(&violation))))
     };
     P::invariants().iter().filter_map(judged).collect()
 }

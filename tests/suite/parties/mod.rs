@@ -39,8 +39,8 @@ pub fn surprises<P: Component + ?Sized>(party: &P, run: &Run, apart: &[Apart]) -
     for invariant in P::invariants() {
         let verdict = invariant.judge(party, run);
         match apart.iter().find(|(id, _)| *id == invariant.id) {
-            None => surprises.extend(verdict.err().map(|breach| {
-                format!("{} is broken\n{}\n{}", invariant.id, breach.input, result(&breach))
+            None => surprises.extend(verdict.err().map(|violation| {
+                format!("{} is broken\n{}\n{}", invariant.id, violation.input, result(&violation))
             })),
             Some((id, reason)) if verdict.is_ok() => {
                 surprises.push(format!("{id} holds by now, although {reason}"));

@@ -3,10 +3,10 @@
 use super::{AskedLearned, PASSES_WHY, Positions, said};
 use crate::absolute::party::*;
 use crate::absolute::tolerance::*;
-use crate::breach::*;
 use crate::ladder::{Asked, Draw, is_short, mixtures};
 use crate::laws::{U, widen};
 use crate::run::Run;
+use crate::violation::*;
 use std::fmt;
 
 /// A call with `position_ids`, which both tables can be asked.
@@ -143,7 +143,7 @@ impl Plan {
                     format!("the refusal must name position {id} and the table's {rows} rows: \"{words}\"")
                 })
             })
-            .map_err(|breach| breach.on(self))
+            .map_err(|violation| violation.on(self))
     }
 }
 
@@ -151,14 +151,14 @@ pub(super) fn each_token_its_row(party: &Positions, run: &Run) -> Verdict {
     let of_gradient =
         |plan: &Plan| [Manner::UsedTwice, Manner::Continued].contains(&plan.asked.manner);
     for plan in plans(run).iter().filter(|plan| !of_gradient(plan)) {
-        plan.as_alone(party).map_err(|breach| breach.on(plan))?;
+        plan.as_alone(party).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
 
 pub(super) fn tokens_at_one_position_add(party: &Positions, run: &Run) -> Verdict {
     for plan in plans(run).iter().filter(|plan| plan.asked.manner != Manner::Traced) {
-        plan.gradients_add(party).map_err(|breach| breach.on(plan))?;
+        plan.gradients_add(party).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
@@ -182,7 +182,7 @@ pub(super) fn one_id_for_each_token(party: &Positions, _: &Run) -> Verdict {
         let rule = format!("{n} position_ids for 3·5 tokens");
         refusal("add_sinusoids_at", &rule, || plan.add_sinusoids(party))
             .and_then(|_words| refusal("add_learned_at", &rule, || plan.add_learned(party)))
-            .map_err(|breach| breach.on(&plan))?;
+            .map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)
 }

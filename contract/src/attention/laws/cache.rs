@@ -6,10 +6,10 @@ use super::{Attention, case_of, sizes};
 use crate::aspect::Aspect;
 use crate::attention::oracle::{cut, joined, positions};
 use crate::attention::party::*;
-use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::widen;
 use crate::run::Run;
+use crate::violation::*;
 
 type Cache = Box<dyn KeyValueCache>;
 
@@ -99,7 +99,7 @@ fn expect_script(
 }
 
 pub(super) fn cache_keeps(party: &Attention, run: &Run) -> Verdict {
-    expect_positions(&cache(party, 3)?, 0).map_err(|breach| breach.on("a new cache"))?;
+    expect_positions(&cache(party, 3)?, 0).map_err(|violation| violation.on("a new cache"))?;
     for pieces in [vec![6], vec![2, 1, 3], vec![1; 6]] {
         for b in [1, 2] {
             let script: Vec<Push> = pieces.iter().map(|s| Push::Fits(*s)).collect();
@@ -125,21 +125,21 @@ pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
             let mut from = 0;
             for s in pieces {
                 let next = answer("push", || cache.push(&cut(&all, from, from + s)));
-                let KeysValues { shape, k, v } = next.map_err(|breach| breach.on(&input))?;
+                let KeysValues { shape, k, v } = next.map_err(|violation| violation.on(&input))?;
                 let sizes = AttendSizes { queries: s, keys: shape[1], ..whole.sizes };
                 let case = AttendCase { sizes, q: of_q(&whole.q, from, from + s), k, v };
                 let full = case.k.len() == sizes.of_keys().iter().product::<usize>();
                 holds("push", full && shape[1] == from + s, || {
                     format!("the cache should hold {} positions. It holds {shape:?}", from + s)
                 })
-                .map_err(|breach| breach.on(&input))?;
+                .map_err(|violation| violation.on(&input))?;
                 let tolerance = tolerances(&case, &[]).y;
                 let expected = widen(&of_q(&y, from, from + s));
                 let why = format!("rows {from}..{} of one call with all tokens. {WHY}", from + s);
                 let got = forward(party, &case)?;
                 let at = |i: usize| 2.0 * tolerance[i];
                 within("forward", &sizes.of_queries(), &got, &expected, at, &why)
-                    .map_err(|breach| breach.on(&input))?;
+                    .map_err(|violation| violation.on(&input))?;
                 from += s;
             }
         }
@@ -155,11 +155,11 @@ pub(super) fn full_cache_refuses(party: &Attention, run: &Run) -> Verdict {
         let input = format!("capacity {capacity}, pieces of {pieces:?}, and then of {last}");
         for s in pieces {
             answer("push", || cache.push(&piece(run, [1, s, 2, 3])))
-                .map_err(|breach| breach.on(&input))?;
+                .map_err(|violation| violation.on(&input))?;
         }
         let rule = format!("{last} tokens more than the cache has room for");
         refusal("push", &rule, || cache.push(&piece(run, [1, last, 2, 3])))
-            .map_err(|breach| breach.on(&input))?;
+            .map_err(|violation| violation.on(&input))?;
     }
     Ok(None)
 }
@@ -174,12 +174,12 @@ pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Ver
             expect_push(&mut cache, &first, &first, "the only piece")?;
             // Who panics has not refused.
             refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))
-                .map_err(|breach| breach.at(Aspect::Refusal))?;
+                .map_err(|violation| violation.at(Aspect::Refusal))?;
             expect_positions(&cache, 3)?;
             let why = "the two pieces that fit, which fill it: the one between them was refused";
             expect_push(&mut cache, &next, &joined(&first, &next), why)
         };
-        script().map_err(|breach| breach.on(input))?;
+        script().map_err(|violation| violation.on(input))?;
     }
     Ok(None)
 }
@@ -197,7 +197,7 @@ pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdic
         let first = piece(run, [2, 2, 2, 3]);
         answer("push", || cache.push(&first))
             .and_then(|_| refusal("push", rule, || cache.push(&piece(run, bad))))
-            .map_err(|breach| breach.on(format!("first {first}\nthen a piece {bad:?}")))?;
+            .map_err(|violation| violation.on(format!("first {first}\nthen a piece {bad:?}")))?;
     }
     Ok(None)
 }
@@ -210,7 +210,7 @@ pub(super) fn caches_are_apart(party: &Attention, run: &Run) -> Verdict {
         expect_push(&mut other, &b, &b, "the first piece of the second cache")?;
         expect_push(&mut one, &c, &joined(&a, &c), "the pieces of the first cache alone")
     };
-    script().map_err(|breach| breach.on("two caches in turns, pieces [1, s, 2, 3]"))?;
+    script().map_err(|violation| violation.on("two caches in turns, pieces [1, s, 2, 3]"))?;
     Ok(None)
 }
 
@@ -252,5 +252,5 @@ pub(in crate::attention) fn keeps_special(party: &Attention, run: &Run) -> Step 
     let next = piece(run, [1, 1, 2, 3]);
     expect_push(&mut cache, &first, &first, "the only piece")
         .and_then(|()| expect_push(&mut cache, &next, &joined(&first, &next), "both pieces"))
-        .map_err(|breach| breach.on(&first))
+        .map_err(|violation| violation.on(&first))
 }

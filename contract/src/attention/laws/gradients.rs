@@ -5,16 +5,16 @@ use super::values::forward;
 use super::{Attention, Case, case_of, cases, sizes};
 use crate::attention::oracle::{AttentionLoops, Passes};
 use crate::attention::party::*;
-use crate::breach::*;
 use crate::ladder::{self, Draw, climb};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
 use crate::run::Run;
+use crate::violation::*;
 use std::rc::Rc;
 
 fn backward(party: &Attention, case: &AttendCase, dy: &[f32]) -> Step<AttendGrads> {
-    answer("backward", || party.backward(case, dy)).map_err(|breach| breach.on(case))
+    answer("backward", || party.backward(case, dy)).map_err(|violation| violation.on(case))
 }
 
 pub(super) fn gradient_differences(party: &Attention, _: &Run) -> Verdict {
@@ -49,7 +49,7 @@ pub(super) fn gradient_differences(party: &Attention, _: &Run) -> Verdict {
     let parts = [("dq", of_q, dq), ("dk", of_k, dk), ("dv", of_k, dv)];
     for ((name, shape, got), expected) in parts.into_iter().zip(&expected) {
         within(&format!("backward ({name})"), &shape, &got, expected, |_| tolerance, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -69,7 +69,7 @@ pub(super) fn gradient_of_the_future(party: &Attention, _: &Run) -> Verdict {
             );
             let (call, n) = (format!("backward ({name})"), late.len());
             same_values(&call, &[n / one, one], late, &vec![0.0; n], &why)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -152,7 +152,7 @@ pub(in crate::attention) fn matches_y(party: &Attention, asked: &Asked) -> Step 
     let shape = case.sizes.of_queries();
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &shape, &y, expected, |i| tolerance[i], WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::attention) fn matches_dq(party: &Attention, asked: &Asked) -> Step {
@@ -162,7 +162,7 @@ pub(in crate::attention) fn matches_dq(party: &Attention, asked: &Asked) -> Step
     let (shape, call) = (case.sizes.of_queries(), "backward (dq)");
     answer("backward", || party.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dq, expected, |i| tolerance[i], BACK_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::attention) fn matches_dk(party: &Attention, asked: &Asked) -> Step {
@@ -172,7 +172,7 @@ pub(in crate::attention) fn matches_dk(party: &Attention, asked: &Asked) -> Step
     let (shape, call) = (case.sizes.of_keys(), "backward (dk)");
     answer("backward", || party.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dk, expected, |i| tolerance[i], BACK_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::attention) fn matches_dv(party: &Attention, asked: &Asked) -> Step {
@@ -182,7 +182,7 @@ pub(in crate::attention) fn matches_dv(party: &Attention, asked: &Asked) -> Step
     let (shape, call) = (case.sizes.of_keys(), "backward (dv)");
     answer("backward", || party.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dv, expected, |i| tolerance[i], BACK_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 // --- the softmax's own gradient --------------------------------------------------------------
@@ -220,7 +220,7 @@ pub(super) fn softmax_gradient_sums_to_zero(party: &Attention, run: &Run) -> Ver
                 let tolerance = |row: usize| off[row] + n as f64 * size[row];
                 within_f64("softmax_backward", &shape[..3], &got, &expected, tolerance, why)
             })
-            .map_err(|breach| breach.on(shown(shape, &y, &dy)))?;
+            .map_err(|violation| violation.on(shown(shape, &y, &dy)))?;
     }
     Ok(None)
 }
@@ -231,7 +231,7 @@ pub(super) fn softmax_gradient_of_certainty(party: &Attention, _: &Run) -> Verdi
     let why = "weights of 1 and 0 have no slope";
     softmax_backward(party, [1, 1, 3, 3], &y, &dy)
         .and_then(|got| same_values("softmax_backward", &[1, 1, 3, 3], &got, &[0.0; 9], why))
-        .map_err(|breach| breach.on(shown([1, 1, 3, 3], &y, &dy)))?;
+        .map_err(|violation| violation.on(shown([1, 1, 3, 3], &y, &dy)))?;
     Ok(None)
 }
 
@@ -247,7 +247,7 @@ pub(super) fn softmax_gradient_of_a_level(party: &Attention, run: &Run) -> Verdi
         let why = format!("the same as without the {level} that was added to all dy");
         softmax_backward(party, shape, &y, &raised)
             .and_then(|got| within("softmax_backward", &shape, &got, &before, tolerance, &why))
-            .map_err(|breach| breach.on(shown(shape, &y, &raised)))?;
+            .map_err(|violation| violation.on(shown(shape, &y, &raised)))?;
     }
     Ok(None)
 }
@@ -286,7 +286,7 @@ pub(in crate::attention) fn matches_softmax_back(party: &Attention, rows: Rows, 
     let call = "softmax_backward";
     answer(call, || party.softmax_backward_in(manner, shape, &y, &dy))
         .and_then(|got| within(call, &shape, &got, &expected, |i| tolerance[i], SOFTMAX_WHY))
-        .map_err(|breach| {
-            breach.on(format!("{}\n{}", manner.words(), shown(shape, &y, &dy)).trim_start())
+        .map_err(|violation| {
+            violation.on(format!("{}\n{}", manner.words(), shown(shape, &y, &dy)).trim_start())
         })
 }

@@ -4,11 +4,11 @@ use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
 use crate::aspect::Aspect;
 use crate::attention::party::*;
-use crate::breach::*;
 use crate::describe::List;
 use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
 use crate::run::Run;
+use crate::violation::*;
 
 // --- repeat ---------------------------------------------------------------------------------
 
@@ -23,7 +23,9 @@ pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
         let why = format!("heads {heads:?} of each token: copies stand side by side");
         answer("repeat", || party.repeat([1, 2, 2, 2], times, &x))
             .and_then(|got| same_values("repeat", &[1, 2, 2 * times, 2], &got, &expected, &why))
-            .map_err(|breach| breach.on(format!("x [1, 2, 2, 2] = {}, {times} times", List(&x))))?;
+            .map_err(|violation| {
+                violation.on(format!("x [1, 2, 2, 2] = {}, {times} times", List(&x)))
+            })?;
     }
     Ok(None)
 }
@@ -57,7 +59,7 @@ pub(in crate::attention) fn matches_repeat(
             let why = "head j is head j / times of x";
             same_values("repeat", &[b, t, nkv * times, hd], &got, &expected, why)
         })
-        .map_err(|breach| breach.on(input.trim_start()))
+        .map_err(|violation| violation.on(input.trim_start()))
 }
 
 pub(super) fn repeat_gradient(party: &Attention, run: &Run) -> Verdict {
@@ -91,7 +93,7 @@ pub(in crate::attention) fn matches_repeat_back(
     let call = "repeat_backward";
     answer(call, || party.repeat_backward(manner, shape, times, &dy))
         .and_then(|dx| within(call, &shape, &dx, &expected, |i| times as f64 * U * size[i], why))
-        .map_err(|breach| breach.on(input().trim_start()))
+        .map_err(|violation| violation.on(input().trim_start()))
 }
 
 // --- mask -----------------------------------------------------------------------------------
@@ -105,7 +107,7 @@ fn expect_mask(party: &Attention, s: usize, p: usize, expected: &[bool], why: &s
     let number = |mask: &[bool]| -> Vec<f32> { mask.iter().map(|&m| u8::from(m).into()).collect() };
     answer("mask", || party.mask(s, p))
         .and_then(|got| same_values("mask", &[s, p + s], &number(&got), &number(expected), why))
-        .map_err(|breach| breach.on(format!("{s} new tokens after {p} in the cache")))
+        .map_err(|violation| violation.on(format!("{s} new tokens after {p} in the cache")))
 }
 
 pub(super) fn mask_triangle(party: &Attention, _: &Run) -> Verdict {
@@ -127,7 +129,7 @@ pub(super) fn mask_with_cache(party: &Attention, _: &Run) -> Verdict {
 pub(super) fn mask_tail(party: &Attention, _: &Run) -> Verdict {
     for t in 2..7 {
         let whole = answer("mask", || party.mask(t, 0))
-            .map_err(|breach| breach.on(format!("{t} new tokens")))?;
+            .map_err(|violation| violation.on(format!("{t} new tokens")))?;
         for s in 1..t {
             let tail = whole.get((t - s) * t..).unwrap_or_default();
             let why = format!("the last {s} rows of the mask of {t} tokens");
@@ -150,16 +152,16 @@ pub(in crate::attention) fn matches_mask(party: &Attention, s: usize, p: usize) 
 // --- attention ------------------------------------------------------------------------------
 
 pub(super) fn forward(party: &Attention, case: &AttendCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.sizes.of_queries().to_vec(), got: y.len() };
-    if y.len() == case.q.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+    if y.len() == case.q.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
 fn expect(case: &AttendCase, got: &[f32], expected: &[f64], times: f64, why: &str) -> Step {
     let tolerance = tolerances(case, &[]).y;
     let why = format!("{why}. {WHY}");
     within("forward", &case.sizes.of_queries(), got, expected, |i| times * tolerance[i], &why)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
@@ -175,7 +177,7 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let expected: Vec<f32> = (0..got.len()).map(from).collect();
         let why = "its own value: the softmax of one score is 1, whatever the score";
         same_values("forward", &[2, 1, nh, 4], &got, &expected, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     // Its score is below any number that is taken for minus infinity, and those of later keys are not.
     for scale in [1e4, 1e12] {
@@ -189,7 +191,7 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let lost = y[..4].iter().any(|y| y.is_nan());
         let aspect = if lost { Aspect::Precision } else { Aspect::Mask };
         same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
-            .map_err(|breach| breach.on(&case).about(aspect))?;
+            .map_err(|violation| violation.on(&case).about(aspect))?;
     }
     Ok(None)
 }
@@ -236,7 +238,7 @@ pub(super) fn score_scale(party: &Attention, _: &Run) -> Verdict {
         let tolerance = |i: usize| tolerance[i] + 2.0 * U;
         let y = forward(party, &case)?;
         within("forward", &sizes.of_queries(), &y, &vec![0.75; nh * hd], tolerance, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -256,7 +258,7 @@ pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
                 format!("position {at} has other keys and values, and these rows come before it");
             let shape = [1, before / 12, 4, 3];
             same_values("forward", &shape, &again[..before], &y[..before], &why)
-                .map_err(|breach| breach.on(&changed))?;
+                .map_err(|violation| violation.on(&changed))?;
             let unread = (before..y.len()).find(|i| again[*i] == y[*i]);
             holds("forward", unread.is_none(), || {
                 let row = unread.unwrap_or(0) / 12;
@@ -265,7 +267,7 @@ pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
                     t - s + row
                 )
             })
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)
@@ -285,7 +287,7 @@ pub(super) fn unseen_keys(party: &Attention, _: &Run) -> Verdict {
                 let shape = [1, before / 12, 4, 3];
                 let why = format!("the key at {at} holds {value}, and these rows come before it");
                 same_values("forward", &shape, &again[..before], &y[..before], &why)
-                    .map_err(|breach| breach.on(&changed))?;
+                    .map_err(|violation| violation.on(&changed))?;
             }
         }
     }
@@ -304,7 +306,7 @@ pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
         let y = forward(party, &shifted)?;
         let tolerance = |i: usize| near[i] + far[i];
         within("forward", &[1, 3, 4, 4], &y, &widen(&before), tolerance, why)
-            .map_err(|breach| breach.on(&shifted))?;
+            .map_err(|violation| violation.on(&shifted))?;
     }
     Ok(None)
 }
@@ -427,10 +429,10 @@ pub(super) fn batch_rows_apart(party: &Attention, _: &Run) -> Verdict {
         let why = format!("batch row {broken} is NaN, and the other one is as it was");
         let kept = 1 - broken;
         same_values("forward", &[2, 4, 4], &half(&again, kept), &half(&y, kept), &why)
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
         let told = half(&again, broken).iter().all(|y| y.is_nan());
         holds("forward", told, || format!("batch row {broken} is NaN, and its result is not"))
-            .map_err(|breach| breach.on(&changed))?;
+            .map_err(|violation| violation.on(&changed))?;
     }
     Ok(None)
 }
@@ -450,7 +452,8 @@ pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {
         ),
     ] {
         let case = case_of(sizes, 9);
-        refusal("forward", rule, || party.forward(&case)).map_err(|breach| breach.on(&case))?;
+        refusal("forward", rule, || party.forward(&case))
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }

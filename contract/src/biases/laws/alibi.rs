@@ -4,11 +4,11 @@ use super::{ANYTHING, Biases, of_a_mask, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
-use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 
 // --- slopes ---------------------------------------------------------------------------------
 
@@ -19,7 +19,7 @@ fn has_slopes(party: &Biases, num_heads: usize, expected: &[f64]) -> Step {
             let off = |i: usize| tolerance::slope(i + 1, num_heads, expected[i]);
             within_f64("slopes", &[num_heads], &got, expected, off, SLOPE_WHY)
         })
-        .map_err(|breach| breach.on(format!("{num_heads} heads")))
+        .map_err(|violation| violation.on(format!("{num_heads} heads")))
 }
 
 pub(in crate::biases) fn matches_slopes(party: &Biases, num_heads: usize) -> Step {
@@ -52,7 +52,7 @@ pub(super) fn slopes_published(party: &Biases, _: &Run) -> Verdict {
 pub(super) fn slopes_between_neighbours(party: &Biases, run: &Run) -> Verdict {
     for num_heads in (3..=70usize).filter(|nh| run.every_size || [3, 6, 11].contains(nh)) {
         let power = 1 << num_heads.ilog2();
-        let on = |breach: Box<Breach>| breach.on(format!("{num_heads} heads"));
+        let on = |violation: Box<Violation>| violation.on(format!("{num_heads} heads"));
         let slopes = answer("slopes", || party.slopes(num_heads)).map_err(on)?;
         let many = slopes.len() == num_heads;
         holds("slopes", many, || format!("{} slopes", slopes.len())).map_err(on)?;
@@ -82,7 +82,7 @@ fn alibi(party: &Biases, case: &AlibiCase) -> Step<Vec<f32>> {
     let [s, t, nh, _] = case.shape;
     answer("alibi", || party.alibi(case))
         .and_then(|w| of_length("alibi", &[nh, s, t], w))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// What the loops give, and how far it may be off.
@@ -96,7 +96,7 @@ pub(in crate::biases) fn matches_alibi(party: &Biases, case: &AlibiCase) -> Step
     let (expected, off) = alibi_loops(case);
     let got = alibi(party, case)?;
     within("alibi", &[nh, s, t], &got, &expected, |i| off[i], WEIGHT_WHY)
-        .map_err(|breach| of_a_mask(breach, &got, &expected).on(case))
+        .map_err(|violation| of_a_mask(violation, &got, &expected).on(case))
 }
 
 /// Queries and keys of 0: what is left is the bias.
@@ -115,7 +115,7 @@ pub(super) fn alibi_by_numbers(party: &Biases, _: &Run) -> Verdict {
             let (got, expected) = (w[at] / w[at - 1], slope.exp());
             let off = 2.0 * (off[at] / w[at] + off[at - 1] / w[at - 1]) * expected;
             within_f64("alibi", &[1], &[got], &[expected], |_| off, WEIGHT_WHY)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -129,7 +129,7 @@ pub(super) fn alibi_falls(party: &Biases, run: &Run) -> Verdict {
             let seen = &w[..5 + row % 2];
             let falls = seen.windows(2).all(|pair| pair[0] < pair[1]);
             holds("alibi", falls, || format!("weights from far to near: {seen:?}"))
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -141,7 +141,7 @@ pub(super) fn alibi_after_the_scale(party: &Biases, _: &Run) -> Verdict {
     let (w, expected) = (alibi(party, &case)?, widen(&alibi(party, &plain)?));
     let off = alibi_loops(&case).1;
     within("alibi", &[2, 1, 4], &w, &expected, |i| 2.0 * off[i], WEIGHT_WHY)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -165,7 +165,7 @@ pub(super) fn alibi_decoding(party: &Biases, run: &Run) -> Verdict {
         let place = |i: usize| i / (6 * s) * 36 + (6 - s) * 6 + i % (6 * s);
         let expected: Vec<f64> = (0..w.len()).map(|i| f64::from(all[place(i)])).collect();
         within("alibi", &[2, s, 6], &w, &expected, |i| 2.0 * off[place(i)], WEIGHT_WHY)
-            .map_err(|breach| breach.on(&last))?;
+            .map_err(|violation| violation.on(&last))?;
     }
     Ok(None)
 }
@@ -174,12 +174,12 @@ pub(super) fn alibi_no_future(party: &Biases, run: &Run) -> Verdict {
     for shape in [[4, 4, 2, 2], [3, 7, 1, 4], [1, 1, 1, 1]] {
         let case = alibi_text(shape, run);
         let w = alibi(party, &case)?;
-        sees_the_past("alibi", &w, shape[0], shape[1]).map_err(|breach| breach.on(&case))?;
+        sees_the_past("alibi", &w, shape[0], shape[1]).map_err(|violation| violation.on(&case))?;
         for value in ANYTHING {
             let ([s, t, nh, hd], mut changed) = (shape, case.clone());
             changed.k[(t - 1) * nh * hd..].fill(value);
             unmoved("alibi", &w, &alibi(party, &changed)?, [s, t])
-                .map_err(|breach| breach.on(&changed))?;
+                .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)

@@ -4,18 +4,18 @@ use super::{Asked, Biases, of_length};
 use crate::biases::oracle::{BiasLoops, LARGEST, LEAST};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, KERPLE_WHY, SUM_WHY};
-use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 
 const KERNELS: [Kernel; 2] = [Kernel::Logarithmic, Kernel::Power];
 
 fn kerple(party: &Biases, case: &KerpleCase) -> Step<Vec<f32>> {
     answer("kerple", || party.kerple(case))
         .and_then(|bias| of_length("kerple", &[case.r1.len(), case.positions], bias))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn one_head(kernel: Kernel, r1: f32, r2: f32, positions: usize) -> KerpleCase {
@@ -30,7 +30,7 @@ pub(in crate::biases) fn matches_kerple(party: &Biases, asked: &Asked<KerpleCase
             let shape = [case.r1.len(), case.positions];
             within("kerple", &shape, &bias, &expected, |i| off[i], KERPLE_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::biases) fn matches_dr(party: &Biases, asked: &Asked<KerpleCase>) -> Step {
@@ -42,7 +42,7 @@ pub(in crate::biases) fn matches_dr(party: &Biases, asked: &Asked<KerpleCase>) -
             within("kerple_backward", &shape, &dr1, &expected[0], |i| off[0][i], SUM_WHY)?;
             within("kerple_backward", &shape, &dr2, &expected[1], |i| off[1][i], SUM_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(super) fn kerple_nothing_at_0(party: &Biases, _: &Run) -> Verdict {
@@ -52,7 +52,7 @@ pub(super) fn kerple_nothing_at_0(party: &Biases, _: &Run) -> Verdict {
         holds("kerple", bias[0] == 0.0 && bias[2] == 0.0, || {
             format!("at distance 0 the biases are {} and {}", bias[0], bias[2])
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -69,7 +69,7 @@ pub(super) fn kerple_falls(party: &Biases, _: &Run) -> Verdict {
             holds("kerple", bias.is_sorted_by(|near, far| near >= far), || {
                 format!("from near to far: {bias:?}")
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -86,7 +86,7 @@ pub(super) fn kerple_by_numbers(party: &Biases, _: &Run) -> Verdict {
     ] {
         let (bias, off) = (kerple(party, &case)?, tolerance::kerple(&case));
         within("kerple", &[1, 3], &bias, &expected, |i| off[i], KERPLE_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -109,7 +109,7 @@ pub(super) fn kerple_bounds(party: &Biases, _: &Run) -> Verdict {
         let (bias, expected) = (kerple(party, &given)?, widen(&kerple(party, &counts)?));
         let off = tolerance::kerple(&given);
         within("kerple", &[5, 6], &bias, &expected, |i| 2.0 * off[i], KERPLE_WHY)
-            .map_err(|breach| breach.on(&given))?;
+            .map_err(|violation| violation.on(&given))?;
     }
     Ok(None)
 }
@@ -144,7 +144,7 @@ pub(super) fn kerple_positive_definite(party: &Biases, run: &Run) -> Verdict {
                 let sum = form(&bias, &x)[0];
                 let may_be = form(&off, &x)[1];
                 holds("kerple", sum >= -may_be, || format!("for x = {x:?} the form is {sum}"))
-                    .map_err(|breach| breach.on(&case))?;
+                    .map_err(|violation| violation.on(&case))?;
             }
         }
     }
@@ -162,7 +162,7 @@ fn kerple_backward(party: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<f
             let dr1 = of_length("kerple_backward", &nh, dr1)?;
             Ok([dr1, of_length("kerple_backward", &nh, dr2)?])
         })
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 pub(super) fn kerple_gradient_differences(party: &Biases, _: &Run) -> Verdict {
@@ -204,7 +204,7 @@ pub(super) fn kerple_gradient_differences(party: &Biases, _: &Run) -> Verdict {
             let off = rounding + own[nth][0] + if nth == 1 { left } else { 0.0 };
             let why = "18 values over 12δ, and δ⁴/30 of the fifth derivative";
             within("kerple_backward", &[1], &grads[nth], &[slope], |_| off, why)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -232,7 +232,7 @@ pub(super) fn kerple_gradient_at_the_bound(party: &Biases, _: &Run) -> Verdict {
                     |_| 2.0 * off[nth][0],
                     SUM_WHY,
                 )
-                .map_err(|breach| breach.on(&given))?;
+                .map_err(|violation| violation.on(&given))?;
             }
         }
     }

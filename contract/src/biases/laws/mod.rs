@@ -14,9 +14,9 @@ pub(super) use transformer_xl::{matches_xl, xl_text};
 
 use crate::aspect::Aspect;
 use crate::biases::party::*;
-use crate::breach::*;
 use crate::component::{Invariant, NET};
 use crate::laws::U;
+use crate::violation::*;
 use alibi::*;
 use kerple::*;
 use t5::*;
@@ -434,19 +434,19 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
 /// One question of the ladder.
 pub(super) type Asked<C> = crate::ladder::Asked<C>;
 
-/// As many values as there should be, or a breach.
+/// As many values as there should be, or a violation.
 fn of_length(call: &str, shape: &[usize], values: Vec<f32>) -> Step<Vec<f32>> {
     let length = Fault::Length { shape: shape.to_vec(), got: values.len() };
     let whole = values.len() == shape.iter().product::<usize>();
-    if whole { Ok(values) } else { Err(Breach::new(call, length)) }
+    if whole { Ok(values) } else { Err(Violation::new(call, length)) }
 }
 
 /// Of weights that are wrong: a key that has weight where it should have none, or the reverse, is wrong about the mask.
-fn of_a_mask(breach: Box<Breach>, got: &[f32], expected: &[f64]) -> Box<Breach> {
+fn of_a_mask(violation: Box<Violation>, got: &[f32], expected: &[f64]) -> Box<Violation> {
     let mut pairs = got.iter().zip(expected);
     let moved = pairs
         .any(|(&got, &expected)| (got > 0.0 && expected == 0.0) || (got == 0.0 && expected > 1e-3));
-    if moved && !breach.is_rearranged() { breach.about(Aspect::Mask) } else { breach }
+    if moved && !violation.is_rearranged() { violation.about(Aspect::Mask) } else { violation }
 }
 
 /// What may stand in a key that is not seen.

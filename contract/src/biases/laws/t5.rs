@@ -4,10 +4,10 @@ use super::{Asked, Biases, of_length};
 use crate::biases::oracle::BiasLoops;
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SUM_WHY};
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 
 // --- buckets --------------------------------------------------------------------------------
 
@@ -17,13 +17,13 @@ pub(in crate::biases) fn published(relative: i64, bidirectional: bool) -> Bucket
 }
 
 fn bucket(party: &Biases, case: &BucketCase) -> Step<usize> {
-    answer("bucket", || party.bucket(case)).map_err(|breach| breach.on(case))
+    answer("bucket", || party.bucket(case)).map_err(|violation| violation.on(case))
 }
 
 fn has_bucket(party: &Biases, case: &BucketCase, expected: usize) -> Step {
     let got = bucket(party, case)?;
     holds("bucket", got == expected, || format!("the bucket is {got}, expected {expected}"))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 pub(in crate::biases) fn matches_bucket(party: &Biases, case: &BucketCase) -> Step {
@@ -105,7 +105,7 @@ pub(super) fn bucket_never_decreases(party: &Biases, run: &Run) -> Verdict {
                     count - 1
                 )
             })
-            .map_err(|breach| breach.on(case))?;
+            .map_err(|violation| violation.on(case))?;
             before = got;
         }
     }
@@ -202,13 +202,13 @@ fn t5(party: &Biases, case: &T5Case) -> Step<Vec<f32>> {
     let [s, t] = case.shape;
     answer("t5", || party.t5(case))
         .and_then(|bias| of_length("t5", &[case.num_heads, s, t], bias))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn t5_backward(party: &Biases, case: &T5Case, dy: &[f32]) -> Step<Vec<f32>> {
     answer("t5_backward", || party.t5_backward(case, dy))
         .and_then(|dtable| of_length("t5_backward", &[case.num_buckets, case.num_heads], dtable))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 const T5_WHY: &str = "the number of the table, as it is";
@@ -220,7 +220,7 @@ pub(in crate::biases) fn matches_t5(party: &Biases, asked: &Asked<T5Case>) -> St
         .and_then(|bias| {
             same_values("t5", &[case.num_heads, s, t], &bias, &Oracle.t5(case), T5_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::biases) fn matches_dtable(party: &Biases, asked: &Asked<T5Case>) -> Step {
@@ -231,7 +231,7 @@ pub(in crate::biases) fn matches_dtable(party: &Biases, asked: &Asked<T5Case>) -
             let shape = [case.num_buckets, case.num_heads];
             within("t5_backward", &shape, &dtable, &expected, |i| off[i], SUM_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// A table whose numbers are all different, and rise.
@@ -250,7 +250,7 @@ pub(super) fn t5_reads_its_bucket(party: &Biases, _: &Run) -> Verdict {
             holds("t5", got == expected, || {
                 format!("head {head} at distance {distance}: {got}, expected {expected}")
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -266,7 +266,7 @@ pub(super) fn t5_relative(party: &Biases, _: &Run) -> Verdict {
                 let (m, n) = (at / 12 % 12, at % 12);
                 format!("bias({m}, {n}) is {here}, and one further on it is {there}")
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -279,7 +279,7 @@ pub(super) fn t5_need_not_fall(party: &Biases, _: &Run) -> Verdict {
         holds("t5", of_head[0] > of_head[4] && of_head[4] > of_head[8], || {
             format!("from far to near, for a table that rises with the distance: {of_head:?}")
         })
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -298,7 +298,7 @@ pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
                 &expected,
                 "the rows of the whole text",
             )
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -319,7 +319,7 @@ pub(super) fn t5_gradient_counts(party: &Biases, _: &Run) -> Verdict {
     let dy: Vec<f32> = (0..800).map(|at| if at < 400 { 1.0 } else { 2.0 }).collect();
     let dtable = t5_backward(party, &case, &dy)?;
     same_values("t5_backward", &[32, 2], &dtable, &expected, "whole numbers, counted")
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -349,7 +349,7 @@ pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
             &expected,
             "differences of whole numbers",
         )
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -377,7 +377,7 @@ pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
     let why = "nineteen ones and fifteen, whatever large numbers cancel among them";
     let dtable = t5_backward(party, &case, &dy)?;
     same_values("t5_backward", &[2, 1], &dtable, &[19.0, 15.0], why)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 

@@ -4,17 +4,17 @@ use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmove
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
-use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 
 fn xl(party: &Biases, case: &XlCase) -> Step<Vec<f32>> {
     let [b, s, nh, _] = case.shape;
     answer("transformer_xl", || party.transformer_xl(case))
         .and_then(|w| of_length("transformer_xl", &[b, nh, s, case.keys], w))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn xl_loops(case: &XlCase) -> (Vec<f64>, Vec<f64>) {
@@ -30,9 +30,9 @@ pub(in crate::biases) fn matches_xl(party: &Biases, asked: &Asked<XlCase>) -> St
         .and_then(|w| {
             let shape = [b, nh, s, case.keys];
             within("transformer_xl", &shape, &w, &expected, |i| off[i], WEIGHT_WHY)
-                .map_err(|breach| of_a_mask(breach, &w, &expected))
+                .map_err(|violation| of_a_mask(violation, &w, &expected))
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// A text in which no two tokens are alike. Scores are of size 1.
@@ -72,7 +72,7 @@ pub(super) fn xl_content_alone(party: &Biases, run: &Run) -> Verdict {
     let (expected, off) = (softmax(&scores, 6), tolerance::transformer_xl(&case, &scores));
     let w = xl(party, &case)?;
     within("transformer_xl", &[1, 2, 4, 6], &w, &expected, |i| off[i], WEIGHT_WHY)
-        .map_err(|breach| breach.on(&case))?;
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -88,7 +88,7 @@ pub(super) fn xl_place_alone(party: &Biases, run: &Run) -> Verdict {
         let may_be = 2.0 * ratio(m, n) * (relative(m, n) + relative(k, l));
         let why = "what the four weights may be off";
         within_f64("transformer_xl", &[1], &[ratio(k, l)], &[ratio(m, n)], |_| may_be, why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     };
     for m in 1..4 {
         for n in 1..=m {
@@ -109,7 +109,7 @@ pub(super) fn xl_place_alone(party: &Biases, run: &Run) -> Verdict {
         let expected = (place(4 - n) - place(5 - n)).exp();
         let may_be = 2.0 * expected * relative(4, n);
         within_f64("transformer_xl", &[1], &[ratio(4, n)], &[expected], |_| may_be, WEIGHT_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -125,7 +125,7 @@ pub(super) fn xl_decoding(party: &Biases, run: &Run) -> Verdict {
         let place = |i: usize| i / (6 * s) * 36 + (6 - s) * 6 + i % (6 * s);
         let expected: Vec<f64> = (0..w.len()).map(|i| f64::from(all[place(i)])).collect();
         within("transformer_xl", &[1, 2, s, 6], &w, &expected, |i| 2.0 * off[place(i)], WEIGHT_WHY)
-            .map_err(|breach| breach.on(&last))?;
+            .map_err(|violation| violation.on(&last))?;
     }
     Ok(None)
 }
@@ -134,13 +134,14 @@ pub(super) fn xl_no_future(party: &Biases, run: &Run) -> Verdict {
     for (shape, keys) in [([1, 4, 2, 2], 4), ([2, 3, 1, 4], 7), ([1, 1, 1, 1], 1)] {
         let case = xl_text(shape, keys, 4, run);
         let w = xl(party, &case)?;
-        sees_the_past("transformer_xl", &w, shape[1], keys).map_err(|breach| breach.on(&case))?;
+        sees_the_past("transformer_xl", &w, shape[1], keys)
+            .map_err(|violation| violation.on(&case))?;
         for value in ANYTHING {
             let ([_, s, nh, hd], mut changed) = (shape, case.clone());
             let one = nh * hd;
             changed.k.chunks_mut(keys * one).for_each(|k| k[(keys - 1) * one..].fill(value));
             unmoved("transformer_xl", &w, &xl(party, &changed)?, [s, keys])
-                .map_err(|breach| breach.on(&changed))?;
+                .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)

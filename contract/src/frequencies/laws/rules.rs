@@ -1,7 +1,6 @@
 //! The frequencies of each rule.
 
 use super::Any;
-use crate::breach::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
 use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
@@ -9,6 +8,7 @@ use crate::ladder::climb;
 use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::f64::consts::TAU;
 
@@ -57,14 +57,14 @@ fn longrope(factor: f64, max_seq_len: usize) -> Stretch {
 
 /// The frequencies and the scale, as many as there must be.
 fn ask(party: &Any, case: &FrequenciesCase) -> Step<Frequencies> {
-    let got =
-        answer("frequencies", || party.frequencies(case)).map_err(|breach| breach.on(case))?;
+    let got = answer("frequencies", || party.frequencies(case))
+        .map_err(|violation| violation.on(case))?;
     let (planes, got_planes) = (case.rotary_dim / 2, got.frequencies.len());
     if got_planes == planes {
         return Ok(got);
     }
     let fault = Fault::Length { shape: vec![planes], got: got_planes };
-    Err(Breach::new("frequencies", fault).on(case))
+    Err(Violation::new("frequencies", fault).on(case))
 }
 
 /// How far each of a case's frequencies may be off.
@@ -77,13 +77,13 @@ fn expect(case: &FrequenciesCase, got: &[f64], expected: &[f64], times: f64, wha
     let off = off(case);
     let why = format!("{what}. {FREQUENCY_WHY}");
     within_f64("frequencies", &[expected.len()], got, expected, |i| times * off[i], &why)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 fn expect_scale(case: &FrequenciesCase, got: f64, expected: f64, what: &str) -> Step {
     let why = format!("the scale is {what}. {SCALE_WHY}");
     within_f64("frequencies", &[1], &[got], &[expected], |_| 4.0 * U * expected, &why)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// What a rule must give: the frequencies and the scale of the loops.
@@ -93,7 +93,7 @@ pub(in crate::frequencies) fn matches_frequencies(party: &Any, case: &Frequencie
     expect(case, &got.frequencies, &right.frequencies, 1.0, "what f64 loops give")?;
     let (_, scale) = of_frequencies(case, &right);
     within_f64("frequencies", &[1], &[got.scale], &[right.scale], |_| scale, SCALE_WHY)
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 /// One answer, and another one that must be the same, bit for bit.
@@ -103,7 +103,7 @@ fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: 
         .and_then(|()| {
             within_f64("frequencies", &[1], &[got.scale], &[expected.scale], |_| 0.0, why)
         })
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }
 
 // --- position interpolation -----------------------------------------------------------------
@@ -117,7 +117,7 @@ pub(super) fn interpolation_at_a_multiple(party: &Any, run: &Run) -> Verdict {
         let why = format!("s times it is the plain frequency. {FREQUENCY_WHY}");
         let tolerance = |i: usize| factor * off[i];
         within_f64("frequencies", &[d / 2], &times, &plain(d, base), tolerance, &why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -163,7 +163,7 @@ pub(super) fn ntk_ends(party: &Any, run: &Run) -> Verdict {
         let why = format!("1, and that of the slowest plane divided by s. {FREQUENCY_WHY}");
         let tolerance = |i: usize| 2.0 * off[[0, last][i]];
         within_f64("frequencies", &[2], &[got[0], got[last]], &expected, tolerance, &why)
-            .map_err(|breach| breach.on(format!("{case}; first and last plane")))
+            .map_err(|violation| violation.on(format!("{case}; first and last plane")))
     })?;
     Ok(None)
 }
@@ -180,7 +180,7 @@ pub(super) fn ntk_is_one_base(party: &Any, run: &Run) -> Verdict {
         let tolerance = |_| 4.0 * slowest * quotients[0].abs();
         let why = format!("the first quotient; four frequencies are in the two. {FREQUENCY_WHY}");
         within_f64("frequencies", &[expected.len()], &quotients, &expected, tolerance, &why)
-            .map_err(|breach| breach.on(format!("{case}; quotients of neighbours")))
+            .map_err(|violation| violation.on(format!("{case}; quotients of neighbours")))
     })?;
     Ok(None)
 }
@@ -219,7 +219,7 @@ pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
             let (expected, off) = ([plain(6, 500.0)[2] / ratio], off(&case)[2]);
             let why = format!("plain, divided by 1 + f·(L − ms)/ms = {ratio}. {FREQUENCY_WHY}");
             within_f64("frequencies", &[1], &[slowest], &expected, |_| 2.0 * off, &why)
-                .map_err(|breach| breach.on(format!("{case}; last plane")))?;
+                .map_err(|violation| violation.on(format!("{case}; last plane")))?;
         }
     }
     Ok(None)
@@ -299,7 +299,7 @@ pub(super) fn longrope_any_divisor(party: &Any, _: &Run) -> Verdict {
         let why = format!("the divisor times it is the plain frequency. {FREQUENCY_WHY}");
         let tolerance = |i: usize| off[i] * divisors[i];
         within_f64("frequencies", &[4], &times, &plain(8, 10_000.0), tolerance, &why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -381,7 +381,7 @@ fn ramp(party: &Any, truncate: bool) -> Verdict {
             "the share that stays falls from 1 at plane {first} to 0 at plane {last}. {FREQUENCY_WHY}"
         );
         within_f64("frequencies", &[d / 2], &got, &expected, |i| off[i], &why)
-            .map_err(|breach| breach.on(format!("{case}; shares")))?;
+            .map_err(|violation| violation.on(format!("{case}; shares")))?;
     }
     Ok(None)
 }
@@ -417,10 +417,10 @@ pub(super) fn yarn_between(party: &Any, _: &Run) -> Verdict {
                     theta / factor
                 )
             })
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
             let falls = i == 0 || got[i] < got[i - 1];
             holds("frequencies", falls, || format!("plane {i} is no slower than the one before"))
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
@@ -475,7 +475,7 @@ pub(super) fn llama3_a_quarter(party: &Any, _: &Run) -> Verdict {
         let (expected, off) = ([0.25 * theta + 0.75 * theta / 5.0], off(&case)[i]);
         let why = format!("a quarter of θ and three quarters of θ/s. {FREQUENCY_WHY}");
         within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
-            .map_err(|breach| breach.on(format!("{case}; plane {i}")))?;
+            .map_err(|violation| violation.on(format!("{case}; plane {i}")))?;
     }
     Ok(None)
 }
@@ -493,7 +493,7 @@ pub(super) fn llama3_no_jump(party: &Any, _: &Run) -> Verdict {
             let off = off(&case)[i] + 5e-3 * theta;
             let why = format!("what the next band has, and s thousandths of θ. {FREQUENCY_WHY}");
             within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
-                .map_err(|breach| breach.on(format!("{case}; plane {i}")))?;
+                .map_err(|violation| violation.on(format!("{case}; plane {i}")))?;
         }
     }
     Ok(None)

@@ -2,7 +2,6 @@
 
 use super::Any;
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::describe::List;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
@@ -11,6 +10,7 @@ use crate::ladder::climb;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -72,19 +72,20 @@ fn single(position: usize, theta: f64, x: [f32; 4], scale: f64) -> StretchedRope
 // --- asking ---------------------------------------------------------------------------------
 
 fn forward(party: &Any, case: &StretchedRopeCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length).on(case)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
 fn backward(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<StretchedRopeGrads> {
-    let on = |breach: Box<Breach>| breach.on(Input { case: case.clone(), dy: dy.to_vec() });
+    let on =
+        |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
     let grads = answer("backward", || party.backward(case, dy)).map_err(on)?;
     if grads.dx.len() == dy.len() {
         return Ok(grads);
     }
     let fault = Fault::Length { shape: case.shape.to_vec(), got: grads.dx.len() };
-    Err(on(Breach::new("backward (dx)", fault)))
+    Err(on(Violation::new("backward (dx)", fault)))
 }
 
 /// `dtheta`, as long as it must be.
@@ -95,7 +96,7 @@ fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
     if got.len() == planes {
         Ok(got)
     } else {
-        Err(Breach::new("backward (dtheta)", fault).on(case))
+        Err(Violation::new("backward (dtheta)", fault).on(case))
     }
 }
 
@@ -114,7 +115,7 @@ pub(in crate::frequencies) fn answers_y(
     let (expected, off) = (Oracle.forward(other), of_turn(other, &case.x));
     answer("forward", || party.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| off[i], TURN_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// So must `dx`.
@@ -134,7 +135,7 @@ pub(in crate::frequencies) fn answers_dx(
         .and_then(|StretchedRopeGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| off[i], TURN_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// So must `dtheta`.
@@ -146,7 +147,7 @@ pub(in crate::frequencies) fn matches_dtheta(party: &Any, asked: &Asked) -> Step
         .and_then(|StretchedRopeGrads { dtheta, .. }| {
             within("backward (dtheta)", &shape, &dtheta, &expected, |i| off[i], THETA_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ pub(super) fn turn_first_step(party: &Any, _: &Run) -> Verdict {
         let expected = [scale * f64::cos(theta), 0.0, scale * f64::sin(theta), 0.0];
         let off = of_turn(&case, &case.x);
         within("forward", &case.shape, &forward(party, &case)?, &expected, |i| off[i], TURN_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -176,7 +177,7 @@ pub(super) fn rest_of_a_head_stays(party: &Any, _: &Run) -> Verdict {
         let (got, expected) = (behind(&case, &forward(party, &case)?), behind(&case, &case.x));
         let shape = [b, s, nh, hd - 2 * planes];
         same_values("forward", &shape, &got, &expected, "x behind the part that turns")
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -194,7 +195,7 @@ pub(super) fn part_turns_as_a_small_head(party: &Any, _: &Run) -> Verdict {
         let off = of_turn(&small, &small.x);
         let why = format!("what a head of that size becomes; both may be off. {TURN_WHY}");
         within("forward", &shape, &got, &expected, |i| 2.0 * off[i], &why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -274,7 +275,7 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
             let off: Vec<f64> = of_row(t).map(|i| off[i]).collect();
             let why = format!("row {t} of the whole text; both may be off. {TURN_WHY}");
             within("forward", &piece.shape, &got, &expected, |i| 2.0 * off[i], &why)
-                .map_err(|breach| breach.on(&piece))?;
+                .map_err(|violation| violation.on(&piece))?;
         }
     }
     Ok(None)
@@ -305,7 +306,7 @@ fn angles_far_out(
             return Ok(Some(format!("{told}; f64 angles give 6e-8")));
         }
         holds(call, off <= may, || format!("off by {off:.1e}, where f64 angles give {may:.1e}"))
-            .map_err(|breach| breach.at(Aspect::Precision).on(&case))?;
+            .map_err(|violation| violation.at(Aspect::Precision).on(&case))?;
     }
     Ok(None)
 }
@@ -342,7 +343,7 @@ pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
             let got = dtheta(party, &case, &dy)?;
             let expected = [slope, 0.0];
             within("backward (dtheta)", &[2], &got, &expected, |i| off[i], THETA_WHY)
-                .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.to_vec() }))?;
+                .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.to_vec() }))?;
         }
     }
     Ok(None)

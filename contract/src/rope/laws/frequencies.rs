@@ -1,7 +1,6 @@
 //! Frequencies, and the tables of their angles.
 
 use super::Rope;
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -9,6 +8,7 @@ use crate::rope::menu;
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 use std::ops::Range;
@@ -70,12 +70,12 @@ fn scale(head_dim: usize, base: f64, ratio: f64) -> Scale {
 fn frequencies(party: &Rope, asked: Scale) -> Step<Vec<f64>> {
     let Scale { head_dim, base, ratio } = asked;
     let theta = answer("frequencies", || party.frequencies(head_dim, base, ratio))
-        .map_err(|breach| breach.on(asked))?;
+        .map_err(|violation| violation.on(asked))?;
     let length = Fault::Length { shape: vec![head_dim / 2], got: theta.len() };
     if theta.len() == head_dim / 2 {
         Ok(theta)
     } else {
-        Err(Breach::new("frequencies", length).on(asked))
+        Err(Violation::new("frequencies", length).on(asked))
     }
 }
 
@@ -92,7 +92,7 @@ fn expect_frequencies(party: &Rope, asked: Scale, expected: &[f64]) -> Step {
     let tolerance = |i: usize| frequency_tolerance(expected[i]) * expected[i];
     let shape = [expected.len()];
     within_f64("frequencies", &shape, &theta, expected, tolerance, FREQUENCY_WHY)
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(super) fn fastest_plane_first(party: &Rope, _: &Run) -> Verdict {
@@ -102,13 +102,13 @@ pub(super) fn fastest_plane_first(party: &Rope, _: &Run) -> Verdict {
         holds("frequencies", near, || {
             format!("θ_0 should be 1, whatever base and ratio. It is {}", theta[0])
         })
-        .map_err(|breach| breach.on(asked))?;
+        .map_err(|violation| violation.on(asked))?;
         let rising = (1..theta.len()).find(|&i| theta[i] >= theta[i - 1]);
         holds("frequencies", rising.is_none(), || {
             let i = rising.unwrap_or(0);
             format!("each θ should be below the one before. θ_{i} = {} is not", theta[i])
         })
-        .map_err(|breach| breach.on(asked))?;
+        .map_err(|violation| violation.on(asked))?;
     }
     Ok(None)
 }
@@ -139,7 +139,7 @@ pub(super) fn ntk_slows_last_plane(party: &Rope, _: &Run) -> Verdict {
             let why = "θ of the last plane for ratio 1, divided by the ratio; each is a power in \
                        f32, at 2·(6 + 2·ln(1/θ))·2⁻²⁴";
             within_f64("frequencies", &[1], &slowed, &expected, |_| tolerance, why).map_err(
-                |breach| breach.on(format!("{}, last plane", scale(head_dim, base, ratio))),
+                |violation| violation.on(format!("{}, last plane", scale(head_dim, base, ratio))),
             )?;
         }
     }
@@ -206,7 +206,7 @@ pub(in crate::rope) fn no_frequencies(party: &Rope, d: usize, base: f64, ratio: 
     let rule = "an odd head size or one below 4, a base of 1 or less, or a ratio below 1";
     refusal("frequencies", rule, || party.frequencies(d, base, ratio))
         .map(|_words| ())
-        .map_err(|breach| breach.on(scale(d, base, ratio)))
+        .map_err(|violation| violation.on(scale(d, base, ratio)))
 }
 
 pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
@@ -225,7 +225,7 @@ pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
     ] {
         let Scale { head_dim, base, ratio } = asked;
         refusal("frequencies", rule, || party.frequencies(head_dim, base, ratio))
-            .map_err(|breach| breach.on(asked))?;
+            .map_err(|violation| violation.on(asked))?;
     }
     Ok(None)
 }
@@ -235,12 +235,12 @@ pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
 fn tables(party: &Rope, asked: &Asked) -> Step<Tables> {
     let Asked { scale: Scale { head_dim, base, ratio }, positions } = asked;
     let tables = answer("tables", || party.tables(*head_dim, *base, *ratio, positions.clone()))
-        .map_err(|breach| breach.on(asked))?;
+        .map_err(|violation| violation.on(asked))?;
     for table in [&tables.cos, &tables.sin] {
         if table.len() != positions.len() * head_dim {
             let shape = vec![positions.len(), *head_dim];
             let fault = Fault::Length { shape, got: table.len() };
-            return Err(Breach::new("tables", fault).on(asked));
+            return Err(Violation::new("tables", fault).on(asked));
         }
     }
     Ok(tables)
@@ -269,7 +269,7 @@ fn expect_tables(party: &Rope, asked: &Asked) -> Step<(f64, usize)> {
         let expected: Vec<f64> = (0..got.len()).map(|i| function(angle(i))).collect();
         let tolerance = |i: usize| table_tolerance(position(i));
         within("tables", &shape, got, &expected, tolerance, &format!("{part}: {TABLE_WHY}"))
-            .map_err(|breach| breach.on(asked))?;
+            .map_err(|violation| violation.on(asked))?;
         for (i, (got, expected)) in widen(got).iter().zip(&expected).enumerate() {
             let error = (got - expected).abs();
             if error > worst.0 {
@@ -304,8 +304,9 @@ pub(super) fn tables_position_one(party: &Rope, _: &Run) -> Verdict {
         let Tables { cos, sin } = tables(party, &asked)?;
         let expected = [1f64.cos(), 1f64.sin()];
         let why = "cos 1 and sin 1: plane 0 turns by 1 radian per position. 4·2⁻²⁴ for rounding";
-        within("tables", &[2], &[cos[d], sin[d]], &expected, |_| 4.0 * U, why)
-            .map_err(|breach| breach.on(format!("{asked}; row 1, column 0 of cos and sin")))?;
+        within("tables", &[2], &[cos[d], sin[d]], &expected, |_| 4.0 * U, why).map_err(
+            |violation| violation.on(format!("{asked}; row 1, column 0 of cos and sin")),
+        )?;
     }
     Ok(None)
 }
@@ -351,7 +352,7 @@ pub(super) fn tables_rows(party: &Rope, _: &Run) -> Verdict {
                 let why = "the same position in a table that starts at 0; 2·2⁻²⁴ for rounding";
                 let shape = [positions.len(), d];
                 within("tables", &shape, part, &expected, |_| 2.0 * U, why)
-                    .map_err(|breach| breach.on(&asked))?;
+                    .map_err(|violation| violation.on(&asked))?;
             }
         }
     }
@@ -417,7 +418,7 @@ pub(in crate::rope) fn exact_far_out(party: &Rope) -> Step {
                 "off by {error:.1e} at position {position}, where f64 angles give {allowed:.1e}"
             )
         };
-        holds("tables", error <= allowed, why).map_err(|breach| breach.on(asked))?;
+        holds("tables", error <= allowed, why).map_err(|violation| violation.on(asked))?;
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use super::Rope;
 use super::module::{CALL_WHY, Module, build, forward, sample_of, settings, tolerance_at};
-use crate::breach::*;
 use crate::ladder::{Draw, Mixture, is_short, mixtures};
 use crate::laws::widen;
 use crate::rope::menu::LARGE;
 use crate::rope::party::*;
 use crate::run::Run;
+use crate::violation::*;
 use std::fmt;
 
 /// A call with `position_ids`.
@@ -135,21 +135,22 @@ pub(super) fn each_token_its_position(party: &Rope, run: &Run) -> Verdict {
     let mut with_nan = plain();
     with_nan.case.x[1] = f32::NAN;
     for plan in short(run).iter().chain([&with_nan]) {
-        plan.as_alone(party, &mut plan.module(party)?).map_err(|breach| breach.on(plan))?;
+        plan.as_alone(party, &mut plan.module(party)?).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
 
 pub(super) fn each_text_its_length(party: &Rope, run: &Run) -> Verdict {
     for plan in long(run) {
-        plan.as_alone(party, &mut plan.module(party)?).map_err(|breach| breach.on(&plan))?;
+        plan.as_alone(party, &mut plan.module(party)?).map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)
 }
 
 pub(super) fn position_ids_turn_back(party: &Rope, run: &Run) -> Verdict {
     for plan in short(run) {
-        plan.turns_back(party, &mut plan.module(party)?).map_err(|breach| breach.on(&plan))?;
+        plan.turns_back(party, &mut plan.module(party)?)
+            .map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)
 }
@@ -169,7 +170,8 @@ pub(super) fn one_id_for_each_token(party: &Rope, _: &Run) -> Verdict {
             refusal("forward_at", &rule, || ask(&mut module))?;
             plan.turns_back(party, &mut module)
         };
-        judge().map_err(|breach: Box<Breach>| breach.on(format!("{plan}\nafter {rule}")))?;
+        judge()
+            .map_err(|violation: Box<Violation>| violation.on(format!("{plan}\nafter {rule}")))?;
     }
     Ok(None)
 }

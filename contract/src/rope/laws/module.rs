@@ -3,7 +3,6 @@
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -11,6 +10,7 @@ use crate::rope::menu;
 use crate::rope::oracle::{RopeLoops, party};
 use crate::rope::party::*;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -18,7 +18,7 @@ use std::fmt;
 
 fn ratio(party: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
     answer("ratio_for_length", || party.ratio_for_length(length, max_seq_len))
-        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))
+        .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))
 }
 
 pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
@@ -40,7 +40,7 @@ pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
                  {length}. It is {got}"
             )
         })
-        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))?;
+        .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))?;
     }
     Ok(None)
 }
@@ -54,14 +54,14 @@ pub(in crate::rope) fn matches_ratio(party: &Rope, length: usize, max_seq_len: u
     let got = ratio(party, length, max_seq_len)?;
     let expected = 2 * length.div_ceil(2 * max_seq_len);
     holds("ratio_for_length", got == expected, || format!("k' should be {expected}. It is {got}"))
-        .map_err(|breach| breach.on(format!("length {length}, max_seq_len {max_seq_len}")))
+        .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))
 }
 
 /// There is no ratio for a training length of 0.
 pub(in crate::rope) fn no_ratio(party: &Rope) -> Step {
     refusal("ratio_for_length", "max_seq_len 0", || party.ratio_for_length(5, 0))
         .map(|_words| ())
-        .map_err(|breach| breach.on("length 5, max_seq_len 0"))
+        .map_err(|violation| violation.on("length 5, max_seq_len 0"))
 }
 
 pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
@@ -133,13 +133,13 @@ pub(super) fn sample_of(shape: [usize; 4], offset: usize) -> RopeCase {
 }
 
 pub(super) fn build(party: &Rope, settings: &RopeSettings) -> Step<Module> {
-    answer("build", || party.build(settings)).map_err(|breach| breach.on(settings))
+    answer("build", || party.build(settings)).map_err(|violation| violation.on(settings))
 }
 
 pub(super) fn forward(module: &mut Module, case: &RopeCase) -> Step<Vec<f32>> {
     let y = answer("forward", || module.forward(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("forward", length)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length)) }
 }
 
 fn state(module: &Module) -> Step<RopeState> {
@@ -220,7 +220,7 @@ fn play(party: &Rope, script: &Script, judged: Judged, why: &str) -> Step {
         Ok(())
     };
     (0..script.calls.len()).try_for_each(|i| {
-        call(i).map_err(|b: Box<Breach>| b.on(format!("{script}\nwrong at call {}", i + 1)))
+        call(i).map_err(|b: Box<Violation>| b.on(format!("{script}\nwrong at call {}", i + 1)))
     })
 }
 
@@ -244,7 +244,7 @@ pub(super) fn fresh_state(party: &Rope, _: &Run) -> Verdict {
             [settings(4, 3, 1, dynamic), settings(6, 5, 3, dynamic), settings(8, 4, 2, dynamic)]
         {
             expect_state(&build(party, &settings)?, &truth(&settings)?)
-                .map_err(|breach| breach.on(settings))?;
+                .map_err(|violation| violation.on(settings))?;
         }
     }
     Ok(None)
@@ -276,7 +276,7 @@ pub(super) fn turns_by_position(party: &Rope, _: &Run) -> Verdict {
             let tolerance = call_tolerance(&RopeCase { x: vec![1.0; 24], ..case.clone() });
             forward(&mut module, &case)
                 .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], &why))
-                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+                .map_err(|violation| violation.on(format!("{settings}\n{case}")))?;
         }
     }
     Ok(None)
@@ -336,7 +336,7 @@ pub(super) fn offset_is_position(party: &Rope, _: &Run) -> Verdict {
         let [b, s, nh, _] = whole.shape;
         let mut module = build(party, &settings)?;
         let expected = forward(&mut module, &whole)
-            .map_err(|breach| breach.on(format!("{settings}\n{whole}")))?;
+            .map_err(|violation| violation.on(format!("{settings}\n{whole}")))?;
         let mut offset = 0;
         for rows in parts {
             let part = |x: &[f32]| -> Vec<f32> {
@@ -352,7 +352,7 @@ pub(super) fn offset_is_position(party: &Rope, _: &Run) -> Verdict {
             );
             forward(&mut module, &case)
                 .and_then(|y| expect_values(&case, &y, &part(&expected), &why))
-                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+                .map_err(|violation| violation.on(format!("{settings}\n{case}")))?;
             offset += rows;
         }
     }
@@ -404,14 +404,15 @@ pub(super) fn long_call_same_either_way(party: &Rope, _: &Run) -> Verdict {
                 Script { settings: settings(4, 3, ratio, dynamic), calls: vec![(offset, s)] };
             let case = script.case(0);
             let y = forward(&mut build(party, &script.settings)?, &case)
-                .map_err(|breach| breach.on(&script))?;
+                .map_err(|violation| violation.on(&script))?;
             Ok((case, y))
         };
         let (case, fixed) = output(false)?;
         let (_, grown) = output(true)?;
         let why = format!("the same call with dynamic = false. {CALL_WHY}");
-        expect_values(&case, &grown, &fixed, &why)
-            .map_err(|breach| breach.on(format!("{}\n{case}", settings(4, 3, ratio, true))))?;
+        expect_values(&case, &grown, &fixed, &why).map_err(|violation| {
+            violation.on(format!("{}\n{case}", settings(4, 3, ratio, true)))
+        })?;
     }
     Ok(None)
 }
@@ -442,7 +443,7 @@ pub(super) fn static_state_stays(party: &Rope, _: &Run) -> Verdict {
             let why = "the same short call before the long one, bit for bit";
             same_values("forward", &script.case(2).shape, &again, &short, why)
         };
-        judge().map_err(|breach: Box<Breach>| breach.on(&script))?;
+        judge().map_err(|violation: Box<Violation>| violation.on(&script))?;
     }
     Ok(None)
 }
@@ -499,7 +500,7 @@ pub(super) fn large_positions(party: &Rope, _: &Run) -> Verdict {
         let truth: Vec<f32> = truth.into_iter().map(|y| y as f32).collect();
         forward(&mut module, &case)
             .and_then(|y| expect_values(&case, &y, &truth, CALL_WHY))
-            .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+            .map_err(|violation| violation.on(format!("{settings}\n{case}")))?;
     }
     Ok(None)
 }
@@ -518,7 +519,7 @@ pub(super) fn overflow_is_refused(party: &Rope, _: &Run) -> Verdict {
             let case = RopeCase { offset: usize::MAX - less, ..overflowing(4) };
             let rule = "offset + s is larger than any usize";
             refusal("forward", rule, || module.forward(&case))
-                .map_err(|breach| breach.on(format!("{settings}\n{case}")))?;
+                .map_err(|violation| violation.on(format!("{settings}\n{case}")))?;
         }
     }
     Ok(None)
@@ -551,8 +552,8 @@ pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
             }
             Ok(())
         };
-        refused.and_then(unchanged).map_err(|breach| {
-            breach.on(format!("{settings}\nafter a call that was refused: {case}"))
+        refused.and_then(unchanged).map_err(|violation| {
+            violation.on(format!("{settings}\nafter a call that was refused: {case}"))
         })?;
     }
     Ok(None)
@@ -562,7 +563,8 @@ pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
     for (head_dim, rule) in [(5, "an odd head size"), (2, "head size 2")] {
         let bad = RopeSettings { head_dim, ..good };
-        refusal_of_sizes("build", rule, || party.build(&bad)).map_err(|breach| breach.on(bad))?;
+        refusal_of_sizes("build", rule, || party.build(&bad))
+            .map_err(|violation| violation.on(bad))?;
     }
     for (bad, rule) in [
         (RopeSettings { base: 1.0, ..good }, "base 1"),
@@ -571,7 +573,7 @@ pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
         (RopeSettings { ratio: 0, ..good }, "ratio 0"),
         (RopeSettings { max_seq_len: 0, ..good }, "max_seq_len 0"),
     ] {
-        refusal("build", rule, || party.build(&bad)).map_err(|breach| breach.on(bad))?;
+        refusal("build", rule, || party.build(&bad)).map_err(|violation| violation.on(bad))?;
     }
     Ok(None)
 }
@@ -602,7 +604,7 @@ fn two_apart(party: &Rope, first: &RopeSettings, second: &RopeSettings) -> Step 
         }
         Ok(())
     };
-    judge().map_err(|breach: Box<Breach>| breach.on(input))
+    judge().map_err(|violation: Box<Violation>| violation.on(input))
 }
 
 /// Small modules of any kind, up to three calls around the end of their cache.
@@ -700,16 +702,16 @@ pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
             forward(&mut module, &case)?;
         }
         let got = answer("forward", || module.forward_in(*manner, &case))?;
-        expect_values(&case, &got, &expected, CALL_WHY).map_err(|mut breach| {
+        expect_values(&case, &got, &expected, CALL_WHY).map_err(|mut violation| {
             // Later calls may be wrong through what was kept.
-            if i == 0 && *manner == Manner::Plain && !breach.is_rearranged() {
-                breach.aspect = of_values(settings, &case, &got, &expected);
+            if i == 0 && *manner == Manner::Plain && !violation.is_rearranged() {
+                violation.aspect = of_values(settings, &case, &got, &expected);
             }
-            breach
+            violation
         })?;
-        expect_state(&module, &truth).map_err(|mut breach| {
-            breach.aspect = Some(Aspect::State);
-            breach
+        expect_state(&module, &truth).map_err(|mut violation| {
+            violation.aspect = Some(Aspect::State);
+            violation
         })?;
         let dy: Vec<f32> = case.x.iter().rev().copied().collect();
         let expected = answer("backward", || truth.backward(&case, &dy))?;
@@ -717,14 +719,14 @@ pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
         let tolerance = call_tolerance(&RopeCase { x: dy, ..case.clone() });
         let expected = widen(&expected);
         within("backward", &case.shape, &got, &expected, |i| tolerance[i], CALL_WHY).map_err(
-            |mut breach| {
-                breach.aspect = (*manner == Manner::Plain).then_some(Aspect::Gradient);
-                breach
+            |mut violation| {
+                violation.aspect = (*manner == Manner::Plain).then_some(Aspect::Gradient);
+                violation
             },
         )
     };
     (0..calls.len()).try_for_each(|i| {
-        call(i).map_err(|b: Box<Breach>| {
+        call(i).map_err(|b: Box<Violation>| {
             b.on(format!("{}\n{script}\nwrong at call {}", manner.words(), i + 1).trim_start())
         })
     })

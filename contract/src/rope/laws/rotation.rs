@@ -2,7 +2,6 @@
 
 use super::{Rope, sizes, sizes_back, values};
 use crate::aspect::Aspect;
-use crate::breach::*;
 use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -10,6 +9,7 @@ use crate::rope::menu;
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
@@ -94,20 +94,20 @@ fn witness(d: usize, start: usize, layout: Layout) -> RotateCase {
 }
 
 fn rotate(party: &Rope, case: &RotateCase) -> Step<Vec<f32>> {
-    let y = answer("rotate", || party.rotate(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("rotate", || party.rotate(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
-    if y.len() == case.x.len() { Ok(y) } else { Err(Breach::new("rotate", length).on(case)) }
+    if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("rotate", length).on(case)) }
 }
 
 fn backward(party: &Rope, case: &RotateCase, dy: &[f32]) -> Step<Vec<f32>> {
     let input = || Input { case: case.clone(), dy: dy.to_vec() };
     let dx = answer("rotate_backward", || party.rotate_backward(case, dy))
-        .map_err(|breach| breach.on(input()))?;
+        .map_err(|violation| violation.on(input()))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: dx.len() };
     if dx.len() == case.x.len() {
         Ok(dx)
     } else {
-        Err(Breach::new("rotate_backward", length).on(input()))
+        Err(Violation::new("rotate_backward", length).on(input()))
     }
 }
 
@@ -179,8 +179,9 @@ fn unit_vectors(party: &Rope, layout: Layout) -> Verdict {
             let y = rotate(party, &case)?;
             let why = "x is 1 in one dimension, and row t is at position 1 + t: cos and ±sin of \
                        its angle, at 4·2⁻²⁴";
-            within("rotate", &case.shape, &y, &expected, |_| 4.0 * U, why)
-                .map_err(|breach| breach.on(format!("x is 1 in dimension {j}, else 0; {case}")))?;
+            within("rotate", &case.shape, &y, &expected, |_| 4.0 * U, why).map_err(
+                |violation| violation.on(format!("x is 1 in dimension {j}, else 0; {case}")),
+            )?;
         }
     }
     Ok(None)
@@ -204,7 +205,7 @@ pub(super) fn rotate_position_zero(party: &Rope, _: &Run) -> Verdict {
                 let row = batch * s * nh * d..(batch * s + 1) * nh * d;
                 let why = "position 0 turns by 0: x · 1 + partner · 0 is x";
                 same_values("rotate", &[nh, d], &y[row.clone()], &case.x[row], why)
-                    .map_err(|breach| breach.on(format!("row 0 of batch {batch}; {case}")))?;
+                    .map_err(|violation| violation.on(format!("row 0 of batch {batch}; {case}")))?;
             }
         }
     }
@@ -255,7 +256,7 @@ pub(super) fn rotate_same_for_all(party: &Rope, _: &Run) -> Verdict {
         let why = "batch row 0, head 0, where x is the same: position counts along the sequence \
                    only";
         within("rotate", &case.shape, &y, &widen(&expected), tolerance, why)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -276,7 +277,7 @@ pub(super) fn rotate_planes_apart(party: &Rope, _: &Run) -> Verdict {
             };
             let why = format!("x[{}] became NaN; all other planes are compared", touched[0]);
             same_values("rotate", &[y.len() - 2], &rest(&again), &rest(&y), &why)
-                .map_err(|breach| breach.on(&changed))?;
+                .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)
@@ -308,7 +309,9 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
                 |i| 16.0 * U * pair(i),
                 why,
             )
-            .map_err(|breach| breach.on(format!("turned by {m}, then by {n}; first {once}")))?;
+            .map_err(|violation| {
+                violation.on(format!("turned by {m}, then by {n}; first {once}"))
+            })?;
         }
     }
     Ok(None)
@@ -399,12 +402,12 @@ impl Turned {
 
 impl Turned {
     /// A 1 that comes to other places is turned with another partner.
-    fn tell(&self, mut breach: Box<Breach>, got: &[f32], expected: &[f64]) -> Box<Breach> {
+    fn tell(&self, mut violation: Box<Violation>, got: &[f32], expected: &[f64]) -> Box<Violation> {
         let mut places = got.iter().zip(expected);
         if self.values == Values::Unit && places.any(|(&g, &e)| g != 0.0 && e == 0.0) {
-            breach.aspect = Some(Aspect::Order);
+            violation.aspect = Some(Aspect::Order);
         }
-        breach
+        violation
     }
 }
 
@@ -415,9 +418,11 @@ pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw)
     answer("rotate", || party.rotate_in(turned.manner, &case))
         .and_then(|y| {
             within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
-                .map_err(|breach| turned.tell(breach, &y, &expected))
+                .map_err(|violation| turned.tell(violation, &y, &expected))
         })
-        .map_err(|breach| breach.on(format!("{}\n{case}", turned.manner.words()).trim_start()))
+        .map_err(|violation| {
+            violation.on(format!("{}\n{case}", turned.manner.words()).trim_start())
+        })
 }
 
 /// What the gradient must be.
@@ -429,9 +434,11 @@ pub(in crate::rope) fn matches_dx(party: &Rope, turned: &Turned, draw: &mut Draw
     answer("rotate_backward", || party.rotate_backward_in(turned.manner, case, dy))
         .and_then(|dx| {
             within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
-                .map_err(|breach| turned.tell(breach, &dx, &expected))
+                .map_err(|violation| turned.tell(violation, &dx, &expected))
         })
-        .map_err(|breach| breach.on(format!("{}\n{input}", turned.manner.words()).trim_start()))
+        .map_err(|violation| {
+            violation.on(format!("{}\n{input}", turned.manner.words()).trim_start())
+        })
 }
 
 /// 0, NaN, 2, ..: values are moved, and a NaN is one.
@@ -448,7 +455,7 @@ pub(in crate::rope) fn matches_interleaved(party: &Rope, [rows, d]: [usize; 2]) 
         .and_then(|y| {
             same_values("to_interleaved", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
         })
-        .map_err(|breach| breach.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
+        .map_err(|violation| violation.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
 }
 
 /// And back.
@@ -460,7 +467,7 @@ pub(in crate::rope) fn matches_back(party: &Rope, [rows, d]: [usize; 2]) -> Step
         .and_then(|y| {
             same_values("to_half_split", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
         })
-        .map_err(|breach| breach.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
+        .map_err(|violation| violation.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
 }
 
 pub(super) fn rotate_table_shape(party: &Rope, _: &Run) -> Verdict {
@@ -468,7 +475,8 @@ pub(super) fn rotate_table_shape(party: &Rope, _: &Run) -> Verdict {
         let case = witness(4, 1, Layout::HalfSplit);
         let case = RotateCase { tables: true_rows(4, 1, rows, Layout::HalfSplit), ..case };
         let rule = format!("tables with {rows} rows for an x with 3");
-        refusal("rotate", &rule, || party.rotate(&case)).map_err(|breach| breach.on(&case))?;
+        refusal("rotate", &rule, || party.rotate(&case))
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -491,7 +499,7 @@ pub(super) fn interleaved_order(party: &Rope, _: &Run) -> Verdict {
                 let order: Vec<f32> = order.collect();
                 same_values("to_interleaved", &[2, d], &y, &order, why)
             })
-            .map_err(|breach| breach.on(input))?;
+            .map_err(|violation| violation.on(input))?;
     }
     Ok(None)
 }
@@ -511,7 +519,7 @@ pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
                 let order: Vec<f32> = order.collect();
                 same_values("to_half_split", &[2, d], &y, &order, why)
             })
-            .map_err(|breach| breach.on(input))?;
+            .map_err(|violation| violation.on(input))?;
     }
     Ok(None)
 }
@@ -558,8 +566,9 @@ pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
                 let dx = backward(party, &case, &dy)?;
                 let why = "dy is 1 in one dimension, and row t is at position 1 + t: cos and ∓sin \
                            of its angle, a turn by −m, at 4·2⁻²⁴";
-                within("rotate_backward", &case.shape, &dx, &expected, |_| 4.0 * U, why)
-                    .map_err(|breach| breach.on(format!("dy is 1 in dimension {j}; {case}")))?;
+                within("rotate_backward", &case.shape, &dx, &expected, |_| 4.0 * U, why).map_err(
+                    |violation| violation.on(format!("dy is 1 in dimension {j}; {case}")),
+                )?;
             }
         }
     }

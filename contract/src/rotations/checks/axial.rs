@@ -1,7 +1,6 @@
 //! Checks of rotations by several coordinates.
 
 use super::{lengths, lengths_off, off, one, score};
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::laws::values;
 use crate::oracle::Oracle;
@@ -9,6 +8,7 @@ use crate::rotations::oracle::RotationsLoops;
 use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, Near, TURNED_WHY};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 
 type Any = dyn Rotations;
@@ -17,11 +17,11 @@ type Any = dyn Rotations;
 pub(in crate::rotations) type AxialAsked = crate::ladder::Asked<AxialCase>;
 
 fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
-    let y = answer("axial", || party.axial(case)).map_err(|breach| breach.on(case))?;
+    let y = answer("axial", || party.axial(case)).map_err(|violation| violation.on(case))?;
     holds("axial", y.len() == case.x.len(), || {
         format!("{} values came back for {}", y.len(), case.x.len())
     })
-    .map_err(|breach| breach.on(case))?;
+    .map_err(|violation| violation.on(case))?;
     Ok(y)
 }
 
@@ -40,7 +40,7 @@ pub(in crate::rotations) fn answers_axial(
     let (expected, near) = (Oracle.axial(other), tolerance::axial(other, &other.x, false));
     answer("axial", || party.axial_in(*manner, case))
         .and_then(|y| within("axial", &case.shape, &y, &expected, off(&near), TURNED_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// So must `dx`.
@@ -51,7 +51,7 @@ pub(in crate::rotations) fn matches_axial_dx(party: &Any, asked: &AxialAsked) ->
         .and_then(|dx| {
             within("axial_backward", &case.shape, &dx, &expected, off(&near), TURNED_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// Two tokens of a head of 8, or of three coordinates, somewhere.
@@ -72,7 +72,7 @@ pub(in crate::rotations) fn axial_origin(party: &Any, run: &Run) -> Verdict {
         case.coordinates.fill(0);
         let why = "cos 0 is 1 and sin 0 is 0, so nothing is rounded";
         same_values("axial", &case.shape, &turned(party, &case)?, &case.x, why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -92,7 +92,7 @@ fn by_numbers(party: &Any, sections: Sections, base: f64, angles: [f64; 4]) -> S
         angles.iter().map(|a| a.cos()).chain(angles.iter().map(|a| a.sin())).collect();
     let near = tolerance::axial(&case, &case.x, false);
     within("axial", &case.shape, &turned(party, &case)?, &expected, off(&near), TURNED_WHY)
-        .map_err(|breach| breach.on(&case))
+        .map_err(|violation| violation.on(&case))
 }
 
 pub(in crate::rotations) fn axial_anew(party: &Any, _: &Run) -> Verdict {
@@ -116,11 +116,11 @@ pub(in crate::rotations) fn axial_text(party: &Any, run: &Run) -> Verdict {
         let rope = AxialCase { planes: vec![4], coordinates: positions, ..text.clone() };
         let why = "the same text with one coordinate; the same planes turn by the same angles";
         same_values("axial", &text.shape, &turned(party, &text)?, &turned(party, &rope)?, why)
-            .map_err(|breach| breach.on(&text))?;
+            .map_err(|violation| violation.on(&text))?;
         // And they do turn by that coordinate.
         let (expected, near) = (Oracle.axial(&rope), tolerance::axial(&rope, &rope.x, false));
         within("axial", &rope.shape, &turned(party, &rope)?, &expected, off(&near), TURNED_WHY)
-            .map_err(|breach| breach.on(&rope))
+            .map_err(|violation| violation.on(&rope))
     })?;
     Ok(None)
 }
@@ -136,7 +136,7 @@ pub(in crate::rotations) fn axial_separate(party: &Any, run: &Run) -> Verdict {
             let mut moved = case.clone();
             moved.coordinates[axes + axis] += 1; // of token 1
             let again = turned(party, &moved)?;
-            let on = |breach: Box<Breach>| breach.on(&moved);
+            let on = |violation: Box<Violation>| violation.on(&moved);
             let why = format!("coordinate {axis} of token 1 alone was changed");
             same_values("axial", &[8], &again[..8], &y[..8], &why).map_err(on)?;
             for plane in 0..4 {
@@ -174,7 +174,7 @@ pub(in crate::rotations) fn axial_swap(party: &Any, run: &Run) -> Verdict {
         let expected = exchanged(&turned(party, &case)?);
         let why = "rows and columns exchanged, and their planes: the same angles, elsewhere";
         same_values("axial", &case.shape, &turned(party, &swapped)?, &expected, why)
-            .map_err(|breach| breach.on(&swapped))
+            .map_err(|violation| violation.on(&swapped))
     })?;
     Ok(None)
 }
@@ -209,7 +209,7 @@ pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
             let y = turned(party, &moved)?;
             let why = "what both may be off, times the other, before and after";
             one("axial", score(&y[..8], &y[8..]), expected, near(case) + near(&moved), why)
-                .map_err(|breach| breach.on(&moved))?;
+                .map_err(|violation| violation.on(&moved))?;
         }
         Ok(())
     })?;
@@ -224,7 +224,7 @@ pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict 
     run.forall(inputs(), |case| {
         let y: Vec<f32> = Oracle.axial(case).iter().map(|y| *y as f32).collect();
         let dx = answer("axial_backward", || party.axial_backward(case, &y))
-            .map_err(|breach| breach.on(case))?;
+            .map_err(|violation| violation.on(case))?;
         let expected: Vec<f64> = case.x.iter().map(|x| f64::from(*x)).collect();
         let (near, forward) =
             (tolerance::axial(case, &y, true), tolerance::axial(case, &case.x, false));
@@ -232,7 +232,7 @@ pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict 
         let may = |i: usize| near[i].off + forward[i].off + forward[i ^ 4].off;
         let why = "what turning back may be off, and what was rounded before";
         within("axial_backward", &case.shape, &dx, &expected, may, why)
-            .map_err(|breach| breach.on(case))
+            .map_err(|violation| violation.on(case))
     })?;
     Ok(None)
 }

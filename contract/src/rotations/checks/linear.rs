@@ -1,7 +1,6 @@
 //! Checks of linear attention, over all pairs and as a state that runs.
 
 use super::off;
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
@@ -10,6 +9,7 @@ use crate::rotations::oracle::{LinearPasses, RotationsLoops};
 use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, LINEAR_WHY, Near, Off};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ fn full(call: &str, case: &LinearCase, y: Step<Vec<f32>>) -> Step<Vec<f32>> {
         holds(call, got == expected, || format!("{got} values came back for {expected}"))?;
         Ok(y)
     })
-    .map_err(|breach| breach.on(case))
+    .map_err(|violation| violation.on(case))
 }
 
 /// What the loops give, and how far each value may be off.
@@ -54,7 +54,7 @@ pub(in crate::rotations) fn matches_linear(party: &Any, asked: &LinearAsked) -> 
     let (expected, near) = &*loops(case, &[]);
     answer("linear", || party.linear_in(*manner, case))
         .and_then(|y| within("linear", &case.shape, &y, &expected.y, off(&near.y), LINEAR_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// So must what runs.
@@ -76,7 +76,7 @@ pub(in crate::rotations) fn answers_running(
     let (expected, near) = &*loops(other, &[]);
     answer("running", || party.running(case, pieces))
         .and_then(|y| within("running", &case.shape, &y, &expected.y, off(&near.y), LINEAR_WHY))
-        .map_err(|breach| breach.on(format!("{case}\npieces {pieces:?}")))
+        .map_err(|violation| violation.on(format!("{case}\npieces {pieces:?}")))
 }
 
 /// So must a gradient.
@@ -93,7 +93,7 @@ fn matches_gradient(
     let (expected, near) = (expected(passes), near(tolerance));
     answer("linear_backward", || party.linear_backward_in(*manner, case, dy))
         .and_then(|grads| within(call, &case.shape, &got(grads), expected, off(near), LINEAR_WHY))
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 pub(in crate::rotations) fn matches_dq(party: &Any, asked: &LinearAsked) -> Step {
@@ -152,7 +152,7 @@ pub(in crate::rotations) fn phi_by_numbers(party: &Any, _: &Run) -> Verdict {
         // x itself is rounded.
         let may = |i: usize| near[4 + i].off + U * x.abs();
         within("linear", &[4], &y[4..], &[phi / (phi + 1.0); 4], may, LINEAR_WHY)
-            .map_err(|breach| breach.on(&case))?;
+            .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -171,7 +171,7 @@ pub(in crate::rotations) fn constant_values(party: &Any, run: &Run) -> Verdict {
         let case = LinearCase { base: None, v: vec![1.5; 16], ..case.clone() };
         let (y, near) = (attended(party, &case)?, tolerance::linear(&case, &[]).y);
         within("linear", &case.shape, &y, &[1.5; 16], off(&near), LINEAR_WHY)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -197,7 +197,8 @@ pub(in crate::rotations) fn numerator_alone(party: &Any, _: &Run) -> Verdict {
     // Beside 16 cos(j), a weight has 2 products of 4 and such a feature; its denominator is 16.
     let may = |i: usize| near[i].off + f64::from(NOTHING).exp();
     let why = "the roundings, and what features of exp(-20) bring";
-    within("linear", &case.shape, &y, &expected, may, why).map_err(|breach| breach.on(&case))?;
+    within("linear", &case.shape, &y, &expected, may, why)
+        .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
@@ -214,7 +215,7 @@ pub(in crate::rotations) fn causal(party: &Any, run: &Run) -> Verdict {
             let why = format!("only tokens from the one in row {kept} on were changed");
             let head = ..kept * row;
             same_values("linear", &[kept * row], &again[head], &y[head], &why)
-                .map_err(|breach| breach.on(&changed))?;
+                .map_err(|violation| violation.on(&changed))?;
         }
         Ok(())
     })?;
@@ -230,7 +231,7 @@ pub(in crate::rotations) fn linear_relative(party: &Any, run: &Run) -> Verdict {
         let may = |i: usize| here[i].off + there[i].off;
         let why = "what both calls may be off";
         within("linear", &case.shape, &attended(party, &moved)?, &expected, may, why)
-            .map_err(|breach| breach.on(&moved))
+            .map_err(|violation| violation.on(&moved))
     })?;
     Ok(None)
 }
@@ -254,7 +255,7 @@ pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
                 };
                 let why = "another head or batch row alone was changed";
                 same_values("linear", &[8], &kept(&again), &kept(&y), why)
-                    .map_err(|breach| breach.on(&changed))?;
+                    .map_err(|violation| violation.on(&changed))?;
             }
         }
         Ok(())
@@ -270,12 +271,12 @@ pub(in crate::rotations) fn linear_any_input(party: &Any, run: &Run) -> Verdict 
 
 fn gradients(party: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads> {
     let grads = answer("linear_backward", || party.linear_backward(case, dy))
-        .map_err(|breach| breach.on(case))?;
+        .map_err(|violation| violation.on(case))?;
     let lengths = [grads.dq.len(), grads.dk.len(), grads.dv.len()];
     holds("linear_backward", lengths == [case.v.len(); 3], || {
         format!("{lengths:?} values came back for {} each", case.v.len())
     })
-    .map_err(|breach| breach.on(case))?;
+    .map_err(|violation| violation.on(case))?;
     Ok(grads)
 }
 
@@ -320,7 +321,7 @@ pub(in crate::rotations) fn gradient_of_constants(party: &Any, run: &Run) -> Ver
         let may = |j: usize| sum(&|i| near[i].off, j);
         let why = "Σ of what the gradients of the values may be off";
         within_f64("linear_backward (dv)", &[row], &got, &expected, may, why)
-            .map_err(|breach| breach.on(&case))
+            .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
@@ -379,7 +380,7 @@ pub(in crate::rotations) fn gradient_differences(party: &Any, _: &Run) -> Verdic
         let may = |i: usize| near[i].off + 2f64.powi(-34);
         let why = "what a gradient may be off; the differences, in f64, are off by 2⁻³⁴";
         within(&format!("linear_backward ({name})"), &case.shape, &got, &expected, may, why)
-            .map_err(|breach| breach.on(Input { case: case.clone(), dy: dy.clone() }))?;
+            .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     }
     Ok(None)
 }
@@ -422,7 +423,7 @@ pub(in crate::rotations) fn running_cut(party: &Any, run: &Run) -> Verdict {
             let why = "what either may be off: other pieces may have other roundings";
             let may = |i: usize| 2.0 * near[i].off;
             within("running", &case.shape, &ran(party, case, &pieces)?, &expected, may, why)
-                .map_err(|breach| breach.on(format!("{case}\npieces {pieces:?}")))?;
+                .map_err(|violation| violation.on(format!("{case}\npieces {pieces:?}")))?;
         }
         Ok(())
     })?;

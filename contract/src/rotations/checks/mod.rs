@@ -4,8 +4,8 @@ pub(super) mod axial;
 pub(super) mod linear;
 pub(super) mod xpos;
 
-use crate::breach::{Step, within_f64};
 use crate::rotations::tolerance::Near;
+use crate::violation::{Step, within_f64};
 
 /// What values may be off.
 fn off(near: &[Near]) -> impl Fn(usize) -> f64 + '_ {

@@ -1,7 +1,6 @@
 //! Checks of xPos.
 
 use super::{lengths, lengths_off, off, one, score};
-use crate::breach::*;
 use crate::ladder::climb;
 use crate::laws::values;
 use crate::oracle::Oracle;
@@ -9,6 +8,7 @@ use crate::rotations::oracle::RotationsLoops;
 use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, Near, TURNED_WHY};
 use crate::run::Run;
+use crate::violation::*;
 use proptest::prelude::*;
 
 type Any = dyn Rotations;
@@ -18,12 +18,12 @@ pub(in crate::rotations) type XPosAsked = crate::ladder::Asked<XPosCase>;
 
 fn asked(party: &Any, case: &XPosCase) -> Step<TurnedPair> {
     let TurnedPair { q, k } =
-        answer("xpos", || party.xpos(case)).map_err(|breach| breach.on(case))?;
+        answer("xpos", || party.xpos(case)).map_err(|violation| violation.on(case))?;
     for values in [&q, &k] {
         holds("xpos", values.len() == case.q.len(), || {
             format!("{} values came back for {}", values.len(), case.q.len())
         })
-        .map_err(|breach| breach.on(case))?;
+        .map_err(|violation| violation.on(case))?;
     }
     Ok(TurnedPair { q, k })
 }
@@ -43,7 +43,7 @@ pub(in crate::rotations) fn answers_xpos(party: &Any, asked: &XPosAsked, other: 
             within("xpos", &case.shape, &got.q, &q, off(&q_near), TURNED_WHY)?;
             within("xpos", &case.shape, &got.k, &k, off(&k_near), TURNED_WHY)
         })
-        .map_err(|breach| breach.on(asked))
+        .map_err(|violation| violation.on(asked))
 }
 
 /// A head of 4 with ones in one plane, alone, for queries and keys.
@@ -68,7 +68,7 @@ pub(in crate::rotations) fn xpos_by_numbers(party: &Any, _: &Run) -> Verdict {
             let got = asked(party, &case)?;
             let near = tolerance::xpos(&case).map(|near| lengths_off(&near)[plane]);
             let (q, k) = (lengths(&got.q)[plane], lengths(&got.k)[plane]);
-            let on = |breach: Box<Breach>| breach.on(&case);
+            let on = |violation: Box<Violation>| violation.on(&case);
             one("xpos", q, 5.0 * zeta, near[0], TURNED_WHY).map_err(on)?;
             one("xpos", k, 5.0 / zeta, near[1], TURNED_WHY).map_err(on)?;
         }
@@ -84,7 +84,7 @@ pub(in crate::rotations) fn xpos_center(party: &Any, run: &Run) -> Verdict {
         for ((got, plain), near) in [(&got.q, &case.q), (&got.k, &case.k)].into_iter().zip(&near) {
             let (expected, may) = (lengths(plain), lengths_off(near));
             within_f64("xpos", &[2], &lengths(got), &expected, |i| may[i], TURNED_WHY)
-                .map_err(|breach| breach.on(&case))?;
+                .map_err(|violation| violation.on(&case))?;
         }
         Ok(())
     })?;
@@ -186,7 +186,7 @@ pub(in crate::rotations) fn xpos_fades(party: &Any, _: &Run) -> Verdict {
             let expected = 25.0 * zeta.powf(distance as f64 / 512.0);
             let may = q * k_near + k * q_near + q_near * k_near;
             let why = "what the two lengths may be off, times the other";
-            one("xpos", q * k, expected, may, why).map_err(|breach| breach.on(&query))?;
+            one("xpos", q * k, expected, may, why).map_err(|violation| violation.on(&query))?;
         }
     }
     Ok(None)

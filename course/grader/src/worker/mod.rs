@@ -230,8 +230,9 @@ fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
         match (judged, verdict) {
             (Judged::Grade(grade, _), Some(verdict)) if grade.passed => (sentence, verdict),
             (Judged::Grade(grade, _), _) => {
-                let breach = grade.broken.into_iter().next().map(|broken| Box::new(broken.breach));
-                (sentence, breach.map_or(Ok(None), Err))
+                let violation =
+                    grade.broken.into_iter().next().map(|broken| Box::new(broken.violation));
+                (sentence, violation.map_or(Ok(None), Err))
             }
             (other, _) => {
                 lost.replace(Some(other));
@@ -314,7 +315,7 @@ pub fn recorded(
         cut(remark);
     }
     for broken in &mut grade.broken {
-        broken.breach.cut(LONGEST);
+        broken.violation.cut(LONGEST);
     }
     let mut report = contract::report::report(task, &grade, contract::report::WIDTH);
     cut(&mut report);

@@ -1,9 +1,9 @@
 //! What is done for each component: its parties have types, and a program has a copy of the grading for each.
 
-use contract::breach::Verdict;
 use contract::grade::{Grade, Shown, by_invariants, one, shown_party};
 use contract::run::Run;
 use contract::task::Task;
+use contract::violation::Verdict;
 use seams::party::*;
 use std::io;
 use wire::{Asker, Ends, Parties, Served, serve};

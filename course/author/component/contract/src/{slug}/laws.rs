@@ -1,7 +1,7 @@
 //! What {Type} promises.
 
 use crate::aspect::Aspect;
-use crate::breach::*;
+use crate::violation::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
 use crate::laws::U;
@@ -39,5 +39,5 @@ pub(super) fn matches_y(party: &dyn {Type}, case: &{Type}Case) -> Step {
     let expected: Vec<f64> = (0..case.x.len()).map(|i| Oracle.element(case, i)).collect();
     answer("forward", || party.forward(case))
         .and_then(|got| within("forward", &case.shape, &got, &expected, |i| tolerance(expected[i]), WHY))
-        .map_err(|breach| breach.on(case))
+        .map_err(|violation| violation.on(case))
 }

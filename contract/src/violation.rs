@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Breach {
+pub struct Violation {
     /// The call that gave the wrong answer, such as `forward`.
     pub call: String,
     /// The input, shrunk if it was a random one, with its shapes.
@@ -77,13 +77,13 @@ pub enum Fault {
 }
 
 /// What a check says: it holds, perhaps with a remark, or it is broken.
-pub type Verdict = Result<Option<String>, Box<Breach>>;
+pub type Verdict = Result<Option<String>, Box<Violation>>;
 
 /// The result of a step of a check.
-pub type Step<T = ()> = Result<T, Box<Breach>>;
+pub type Step<T = ()> = Result<T, Box<Violation>>;
 
-impl Breach {
-    /// A breach in `call`. The input is filled in by [`Breach::on`].
+impl Violation {
+    /// A violation in `call`. The input is filled in by [`Violation::on`].
     pub fn new(call: &str, fault: Fault) -> Box<Self> {
         Box::new(Self {
             call: call.to_string(),
@@ -95,7 +95,7 @@ impl Breach {
         })
     }
 
-    /// The breach at a question that a mistake of this aspect answers wrong first, unless its answer has told
+    /// The violation at a question that a mistake of this aspect answers wrong first, unless its answer has told
     /// more. Who refuses good input, or accepts bad, is wrong about that.
     /// Right values in wrong places are wrong about the order, unless it is about the places of a few sizes.
     pub fn about(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
@@ -109,7 +109,7 @@ impl Breach {
         self
     }
 
-    /// The breach of a mistake that is known to be of this aspect.
+    /// The violation of a mistake that is known to be of this aspect.
     pub fn at(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
         self.aspect = Some(aspect);
         self
@@ -163,7 +163,7 @@ impl Breach {
         self.missing
     }
 
-    /// The breach with its input described.
+    /// The violation with its input described.
     pub fn on(mut self: Box<Self>, input: impl std::fmt::Display) -> Box<Self> {
         if self.input.is_empty() {
             self.input = input.to_string();
@@ -172,12 +172,12 @@ impl Breach {
     }
 }
 
-/// Makes a call that must be answered. A panic and a refusal are breaches.
+/// Makes a call that must be answered. A panic and a refusal are violations.
 pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
     match guarded(call, ask)? {
         Ok(values) => Ok(values),
         Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
-        Err(refusal) => Err(Breach::new(call, Fault::Refused { words: refusal.0 })),
+        Err(refusal) => Err(Violation::new(call, Fault::Refused { words: refusal.0 })),
     }
 }
 
@@ -186,7 +186,7 @@ pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Ste
     match guarded(call, ask)? {
         Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
         Err(refusal) => Ok(refusal.0),
-        Ok(_) => Err(Breach::new(call, Fault::Accepted { rule: rule.to_string() })),
+        Ok(_) => Err(Violation::new(call, Fault::Accepted { rule: rule.to_string() })),
     }
 }
 
@@ -199,14 +199,14 @@ pub fn refusal_of_sizes<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T
     }
 }
 
-fn nobody_answered(call: &str, refusal: &Refusal) -> Box<Breach> {
-    Breach::new(call, Fault::Broken { what: format!("nobody answered: {}", refusal.0) })
+fn nobody_answered(call: &str, refusal: &Refusal) -> Box<Violation> {
+    Violation::new(call, Fault::Broken { what: format!("nobody answered: {}", refusal.0) })
 }
 
 fn guarded<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<Reply<T>> {
     catch_unwind(AssertUnwindSafe(ask)).map_err(|payload| {
         let message = crate::panics::message(&*payload);
-        Breach::new(call, Fault::Panicked { message })
+        Violation::new(call, Fault::Panicked { message })
     })
 }
 
@@ -250,10 +250,10 @@ pub fn within_f64(
         tolerance: tolerance(first),
         why: why.to_string(),
     };
-    let mut breach = Breach::new(call, fault);
-    breach.rearranged = is_rearranged(got, expected);
-    breach.missing = wrong.iter().all(|&i| got[i] == 0.0);
-    Err(breach)
+    let mut violation = Violation::new(call, fault);
+    violation.rearranged = is_rearranged(got, expected);
+    violation.missing = wrong.iter().all(|&i| got[i] == 0.0);
+    Err(violation)
 }
 
 /// Whether these are the right values in other places. A value in its own place that is merely rounded has not moved.
@@ -290,21 +290,21 @@ pub fn same_values(call: &str, shape: &[usize], got: &[f32], expected: &[f32], w
         tolerance: 0.0,
         why: why.to_string(),
     };
-    let mut breach = Breach::new(call, fault);
-    breach.rearranged = is_rearranged(&wide(got), &wide(expected));
-    Err(breach)
+    let mut violation = Violation::new(call, fault);
+    violation.rearranged = is_rearranged(&wide(got), &wide(expected));
+    Err(violation)
 }
 
 /// A statement that must be true.
 pub fn holds(call: &str, condition: bool, what: impl FnOnce() -> String) -> Step {
-    if condition { Ok(()) } else { Err(Breach::new(call, Fault::Broken { what: what() })) }
+    if condition { Ok(()) } else { Err(Violation::new(call, Fault::Broken { what: what() })) }
 }
 
 fn same_length(call: &str, shape: &[usize], got: usize) -> Step {
     if got == shape.iter().product::<usize>() {
         return Ok(());
     }
-    Err(Breach::new(call, Fault::Length { shape: shape.to_vec(), got }))
+    Err(Violation::new(call, Fault::Length { shape: shape.to_vec(), got }))
 }
 
 /// Place `flat` of a row-major array.
