@@ -54,7 +54,7 @@ fn in_all(matrices: &[Matrix], summary: &Summary, accuracy: &Accuracy) {
     println!("{} of {variants} correct variants are refused", summary.variants_rejected);
     for (without, of) in [
         ("the invariant that they are named by", Matrix::without_its_own as fn(&Matrix) -> Vec<_>),
-        ("all invariants of its aspect", Matrix::without_its_aspect),
+        ("all invariants of its category", Matrix::without_its_category),
     ] {
         let caught = bugs - matrices.iter().map(|matrix| of(matrix).len()).sum::<usize>();
         println!("{caught} of {bugs} would be caught without {without}");

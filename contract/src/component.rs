@@ -1,6 +1,6 @@
 //! What the course knows about each component: invariants, bugs, correct variants, probes.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, Rung};
 use crate::mutants::mixer::{Axes, Mixer};
 use crate::repair::Repair;
@@ -21,7 +21,7 @@ pub struct Invariant<P: ?Sized> {
     /// Where to read about it: a chapter of the book and a section in it.
     pub chapter: &'static str,
     /// What a mistake that breaks it is about.
-    pub aspect: Aspect,
+    pub category: Category,
     /// Points.
     pub weight: u32,
     /// Why it stays although every bug that it catches is caught by another as well. `None` if

@@ -1,6 +1,6 @@
 //! Grading: a task's invariants on a party, and what came out.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::component::{Component, NET};
 use crate::diagnosis::{self, Diagnosis};
 use crate::panics;
@@ -31,7 +31,7 @@ pub struct Grade {
     /// Remarks on what holds.
     pub remarks: Vec<String>,
     /// What the mistake is about.
-    pub aspect: Option<Aspect>,
+    pub category: Option<Category>,
     /// The known bug that the code behaves like.
     pub misconception: Option<Misconception>,
     /// If no bug fits: the one step whose replacement explains the answers. See [`crate::repair`].
@@ -81,7 +81,7 @@ impl Grade {
             held: Vec::new(),
             broken: Vec::new(),
             remarks: Vec::new(),
-            aspect: None,
+            category: None,
             misconception: None,
             repair: None,
             printed: Vec::new(),
@@ -261,7 +261,7 @@ fn by_promises(
         return not_graded(task, &what);
     }
     // What each broken invariant is about.
-    let mut aspects: Vec<(&str, Aspect)> = Vec::new();
+    let mut categories: Vec<(&str, Category)> = Vec::new();
     for (place, invariant) in invariants {
         match judge(place) {
             Ok(remark) => {
@@ -272,9 +272,9 @@ fn by_promises(
                 grade.passed = false;
                 grade.begun &= !is_todo(&violation);
                 // A ladder tells it, by the first rung that is wrong.
-                grade.aspect = grade.aspect.or(violation.aspect);
-                let refusal = violation.is_about_refusal().then_some(Aspect::Refusal);
-                aspects.push((invariant.id, refusal.unwrap_or(invariant.aspect)));
+                grade.category = grade.category.or(violation.category);
+                let refusal = violation.is_about_refusal().then_some(Category::Refusal);
+                categories.push((invariant.id, refusal.unwrap_or(invariant.category)));
                 grade.broken.push(Broken {
                     id: invariant.id.to_string(),
                     sentence: invariant.sentence.to_string(),
@@ -288,12 +288,12 @@ fn by_promises(
             }
         }
     }
-    let Some((_, of_first)) = aspects.first() else { return grade };
-    let mut aspect = grade.aspect.unwrap_or(*of_first);
+    let Some((_, of_first)) = categories.first() else { return grade };
+    let mut category = grade.category.unwrap_or(*of_first);
     let on_the_way_back = |broken: &Broken| broken.violation.call.contains("backward");
     if !by_hand && grade.broken.iter().all(on_the_way_back) && has_values(task, promises, judge) {
         // dfdx found the gradients: what is wrong is what it was given.
-        aspect = aspect.of_tape();
+        category = category.of_tape();
     }
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());
@@ -301,11 +301,11 @@ fn by_promises(
     // A known bug is about what the invariant whose name it carries is about: a ladder shows it at the first question
     // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
-    let of_law = law.filter(|law| law.stays != Some(NET) && aspect.gives_way_to(law.aspect));
-    aspect = of_law.map_or(aspect, |law| law.aspect);
-    grade.aspect = Some(aspect);
-    let about = |id: &str| aspects.iter().any(|(broken, of)| *broken == id && *of == aspect);
-    // An invariant of the aspect goes to the front, that which carries the bug's name before all.
+    let of_law = law.filter(|law| law.stays != Some(NET) && category.gives_way_to(law.category));
+    category = of_law.map_or(category, |law| law.category);
+    grade.category = Some(category);
+    let about = |id: &str| categories.iter().any(|(broken, of)| *broken == id && *of == category);
+    // An invariant of the category goes to the front, that which carries the bug's name before all.
     let name = named.map_or("", |bug| bug.named_by);
     grade.broken.sort_by_key(|broken| (broken.id != name, !about(&broken.id)));
     if named.is_none() {

@@ -4,7 +4,7 @@
 //! **property** asks about random inputs, which are shrunk when it breaks. Both look at plain
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::BLOCK;
 use crate::violation::{Step, same_values};
 
@@ -36,7 +36,7 @@ pub(crate) fn repeats(
     const WHY: &str = "the same call gave other bits before";
     for _ in 0..if tokens > BLOCK { 3 } else { 0 } {
         same_values(call, shape, &ask()?, got, WHY).map_err(|mut violation| {
-            violation.aspect = Some(Aspect::State);
+            violation.category = Some(Category::State);
             violation
         })?;
     }

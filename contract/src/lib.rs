@@ -10,7 +10,7 @@
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.
 //! - [`component`]: what a component says of itself.
 //! - [`seam`], [`oracle`], [`laws`] and [`menu`]: what seams, oracles, laws and sizes share.
-//! - [`ladder`] and [`aspect`]: questions from the plainest on, and what the first wrong answer is about.
+//! - [`ladder`] and [`category`]: questions from the plainest on, and what the first wrong answer is about.
 //! - [`run`] and [`violation`]: random inputs, and what is wrong with an answer.
 //! - [`matrix`]: which bug is caught by which invariant.
 //! - [`measured`]: bugs that the makers had not seen, and what came out when they were new.
@@ -20,7 +20,7 @@
 //! - [`repair`]: which one step, replaced, explains a wrong answer.
 //! - [`places`]: where a component stands in the workspace, and what it lacks.
 
-pub mod aspect;
+pub mod category;
 pub mod component;
 pub mod diagnosis;
 pub mod grade;

@@ -1,6 +1,6 @@
 //! The kill matrix: which bug is caught by which invariant, and whether a correct variant is hurt.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::component::{Bug, Component, NET, Variant};
 use crate::run::Run;
 use rayon::prelude::*;
@@ -38,7 +38,7 @@ pub struct Matrix {
     /// Columns: ids of the invariants, and why those without a bug of their own stay.
     pub invariants: Vec<(&'static str, Option<&'static str>)>,
     /// What each invariant is about.
-    pub aspects: Vec<Aspect>,
+    pub categories: Vec<Category>,
     /// The bugs.
     pub rows: Vec<Row>,
     /// Correct variants, each with the invariants that refused it under some seed.
@@ -78,7 +78,7 @@ pub fn matrix<P: Component + ?Sized>(seeds: std::ops::Range<u64>) -> Matrix {
         rows: bugs.iter().zip(broken).map(row).collect(),
         variants: variants.iter().zip(of_variants).map(variant).collect(),
         invariants: laws,
-        aspects: P::invariants().iter().map(|law| law.aspect).collect(),
+        categories: P::invariants().iter().map(|law| law.category).collect(),
     }
 }
 
@@ -123,11 +123,11 @@ impl Matrix {
         self.without(|column, row| self.invariants[column].0 == row.named_by)
     }
 
-    /// The same, without any invariant of that one's aspect.
-    pub fn without_its_aspect(&self) -> Vec<&'static str> {
+    /// The same, without any invariant of that one's category.
+    pub fn without_its_category(&self) -> Vec<&'static str> {
         self.without(|column, row| {
             let own = self.invariants.iter().position(|(id, _)| *id == row.named_by);
-            own.is_some_and(|own| self.aspects[own] == self.aspects[column])
+            own.is_some_and(|own| self.categories[own] == self.categories[column])
         })
     }
 
@@ -242,7 +242,7 @@ impl fmt::Display for Matrix {
         for (without, survivors) in [
             ("", survivors),
             (", without the invariant that they are named by", self.without_its_own()),
-            (", without all invariants of its aspect", self.without_its_aspect()),
+            (", without all invariants of its category", self.without_its_category()),
         ] {
             let killed = bugs - survivors.len();
             writeln!(f, "{killed} of {bugs} bugs are caught under every seed{without}")?;
@@ -299,7 +299,7 @@ mod tests {
         Matrix {
             component: "a",
             invariants: vec![("a/one", None), ("a/two", Some("it is short"))],
-            aspects: vec![Aspect::Eps, Aspect::Order],
+            categories: vec![Category::Eps, Category::Order],
             rows: vec![
                 row("a/first", [Cell::Always, Cell::Sometimes]),
                 row("a/second", [Cell::Sometimes, Cell::Never]),
@@ -335,7 +335,7 @@ mod tests {
                 "     not caught: a/second",
                 "0 of 2 bugs are caught under every seed, without the invariant that they are named by",
                 "     not caught: a/first, a/second",
-                "0 of 2 bugs are caught under every seed, without all invariants of its aspect",
+                "0 of 2 bugs are caught under every seed, without all invariants of its category",
                 "     not caught: a/first, a/second",
                 "0 of 2 invariants are idle",
                 "1 of 2 correct variants are refused: a/third",

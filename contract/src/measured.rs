@@ -11,8 +11,8 @@ pub struct Measured {
     pub set: &'static str,
     /// Its bugs, by component.
     pub bugs: &'static [Bugs],
-    /// Its bugs by what they are about: aspect, caught, and how many of these the report said it of.
-    pub aspects: &'static [(&'static str, usize, usize)],
+    /// Its bugs by what they are about: category, caught, and how many of these the report said it of.
+    pub categories: &'static [(&'static str, usize, usize)],
     /// Correct code: component, how many, how many of it were refused.
     pub variants: &'static [(&'static str, usize, usize)],
 }
@@ -41,7 +41,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("rope", 34, 30, 28),
             bugs("layernorm", 18, 17, 17),
         ],
-        aspects: &[],
+        categories: &[],
         variants: &[
             ("norm", 12, 0),
             ("embedding", 8, 0),
@@ -59,7 +59,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("rope", 72, 68, 68),
             bugs("layernorm", 40, 35, 35),
         ],
-        aspects: &[
+        categories: &[
             ("eps", 12, 9),
             ("extent", 26, 16),
             ("frequencies", 9, 9),
@@ -95,7 +95,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("rope", 36, 34, 34),
             bugs("layernorm", 14, 14, 14),
         ],
-        aspects: &[
+        categories: &[
             ("eps", 5, 5),
             ("extent", 9, 7),
             ("frequencies", 4, 4),
@@ -131,7 +131,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("rope", 81, 76, 76),
             bugs("layernorm", 29, 28, 28),
         ],
-        aspects: &[
+        categories: &[
             ("eps", 9, 8),
             ("extent", 12, 5),
             ("frequencies", 16, 14),
@@ -167,7 +167,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("rope", 73, 69, 69),
             bugs("layernorm", 30, 30, 30),
         ],
-        aspects: &[
+        categories: &[
             ("eps", 10, 10),
             ("extent", 7, 3),
             ("frequencies", 12, 12),
@@ -202,7 +202,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("loss", 21, 19, 19),
             bugs("model", 32, 22, 15),
         ],
-        aspects: &[],
+        categories: &[],
         variants: &[("attention", 10, 0), ("feedforward", 6, 0), ("loss", 6, 0), ("model", 5, 0)],
     },
     Measured {
@@ -213,7 +213,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("frequencies", 44, 41, 41),
             bugs("rotations", 28, 26, 26),
         ],
-        aspects: &[],
+        categories: &[],
         variants: &[
             ("absolute", 9, 1),
             ("biases", 12, 0),
@@ -224,7 +224,7 @@ pub static MEASURED: &[Measured] = &[
     Measured {
         set: "eighth",
         bugs: &[bugs("collectives", 36, 31, 31)],
-        aspects: &[],
+        categories: &[],
         variants: &[("collectives", 12, 0)],
     },
     Measured {
@@ -245,7 +245,7 @@ pub static MEASURED: &[Measured] = &[
             bugs("collectives", 38, 38, 38),
             bugs("rotations", 51, 50, 50),
         ],
-        aspects: &[],
+        categories: &[],
         variants: &[
             ("norm", 6, 0),
             ("embedding", 5, 0),
@@ -295,8 +295,9 @@ impl Measured {
 
     /// Of the caught bugs, those of which the report said what they are about. None if it was not asked.
     pub fn told(&self) -> Option<Share> {
-        let told = self.aspects.iter().map(|(_, caught, told)| Share { count: *told, of: *caught });
-        (!self.aspects.is_empty()).then(|| told.sum())
+        let told =
+            self.categories.iter().map(|(_, caught, told)| Share { count: *told, of: *caught });
+        (!self.categories.is_empty()).then(|| told.sum())
     }
 
     /// Correct code that was refused.

@@ -1,7 +1,7 @@
 //! The components of the course, in their order. The only list of them: numbers, names, pages, matrices and
 //! counts are made of it.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::component::{Bug, Component, Invariant};
 use crate::diagnosis::{self, Accuracy};
 use crate::grade;
@@ -129,7 +129,7 @@ pub struct Entry {
     axes: fn() -> &'static Axes,
     oracle_breaks: fn() -> Vec<(&'static str, Violation)>,
     repaired: fn() -> Vec<(&'static str, Option<String>)>,
-    told: fn() -> Vec<(Exhibit, Option<Aspect>)>,
+    told: fn() -> Vec<(Exhibit, Option<Category>)>,
     specs: fn() -> &'static [Spec],
 }
 
@@ -145,7 +145,7 @@ pub struct Promise {
     /// The chapter and section that explain it, such as `norm#eps`.
     pub chapter: &'static str,
     /// What a mistake that breaks it is about.
-    pub aspect: Aspect,
+    pub category: Category,
     /// Points.
     pub weight: u32,
     /// Why it stays although others catch its bugs too.
@@ -272,7 +272,7 @@ impl Entry {
 
     /// Its bugs, each with what a report says that it is about, in the first task that has the invariant whose name it
     /// carries. `None` if there is no such task, or if it passes.
-    pub fn told(&self) -> Vec<(Exhibit, Option<Aspect>)> {
+    pub fn told(&self) -> Vec<(Exhibit, Option<Category>)> {
         (self.told)()
     }
 
@@ -296,7 +296,7 @@ fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
     std::iter::once(repaired("the oracle", &P::oracle())).chain(variants).chain(bugs).collect()
 }
 
-fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Aspect>)> {
+fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Category>)> {
     // A report names the same with fewer sizes and inputs, but for bugs of one size.
     let run = Run { shrink: false, ..Run::default() };
     let about = |(bug, exhibit): (&Bug<P>, Exhibit)| {
@@ -306,7 +306,7 @@ fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Aspect>)> {
         };
         let task = TASKS.iter().filter(|task| task.component == P::SLUG).find(has_law);
         let grade = task.map(|task| grade::by_invariants(task, &*(bug.party)(), &run));
-        (exhibit, grade.and_then(|grade| grade.aspect))
+        (exhibit, grade.and_then(|grade| grade.category))
     };
     let bugs: Vec<_> = P::bugs().iter().zip(exhibits::<P>()).collect();
     bugs.into_par_iter().map(about).collect()
@@ -315,8 +315,8 @@ fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Aspect>)> {
 /// What a component promises.
 pub(crate) fn promises<P: Component + ?Sized>() -> Vec<Promise> {
     let promise = |law: &Invariant<P>| {
-        let Invariant { id, sentence, formula, chapter, aspect, weight, stays, .. } = *law;
-        Promise { id, sentence, formula, chapter, aspect, weight, stays }
+        let Invariant { id, sentence, formula, chapter, category, weight, stays, .. } = *law;
+        Promise { id, sentence, formula, chapter, category, weight, stays }
     };
     P::invariants().iter().map(promise).collect()
 }

@@ -83,8 +83,8 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
         }
     }
     // A panic says nothing about the numbers.
-    if let Some(aspect) = grade.aspect.filter(|_| no_answer(grade).is_none()) {
-        row("about", aspect.words(task.component));
+    if let Some(category) = grade.category.filter(|_| no_answer(grade).is_none()) {
+        row("about", category.words(task.component));
     }
     row("input", &first.violation.input);
     row("result", &result(&first.violation));

@@ -1,6 +1,6 @@
 //! What is wrong when an invariant does not hold, and the comparisons that find it.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::seam::{Manner, Refusal, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ pub struct Violation {
     /// What was wrong with the answer.
     pub fault: Fault,
     /// What the mistake is about, if the question tells.
-    pub aspect: Option<Aspect>,
+    pub category: Option<Category>,
     /// Whether the right values stand in other places.
     #[serde(skip)]
     rearranged: bool,
@@ -89,29 +89,29 @@ impl Violation {
             call: call.to_string(),
             input: String::new(),
             fault,
-            aspect: None,
+            category: None,
             rearranged: false,
             missing: false,
         })
     }
 
-    /// The violation at a question that a mistake of this aspect answers wrong first, unless its answer has told
+    /// The violation at a question that a mistake of this category answers wrong first, unless its answer has told
     /// more. Who refuses good input, or accepts bad, is wrong about that.
     /// Right values in wrong places are wrong about the order, unless it is about the places of a few sizes.
-    pub fn about(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
-        let places = [Aspect::Extent, Aspect::State, Aspect::Seed, Aspect::Special];
-        self.aspect = Some(match self.aspect {
+    pub fn about(mut self: Box<Self>, category: Category) -> Box<Self> {
+        let places = [Category::Extent, Category::State, Category::Seed, Category::Special];
+        self.category = Some(match self.category {
             Some(told) => told,
-            None if self.is_about_refusal() => Aspect::Refusal,
-            None if self.rearranged && !places.contains(&aspect) => Aspect::Order,
-            None => aspect,
+            None if self.is_about_refusal() => Category::Refusal,
+            None if self.rearranged && !places.contains(&category) => Category::Order,
+            None => category,
         });
         self
     }
 
-    /// The violation of a mistake that is known to be of this aspect.
-    pub fn at(mut self: Box<Self>, aspect: Aspect) -> Box<Self> {
-        self.aspect = Some(aspect);
+    /// The violation of a mistake that is known to be of this category.
+    pub fn at(mut self: Box<Self>, category: Category) -> Box<Self> {
+        self.category = Some(category);
         self
     }
 

@@ -1,6 +1,6 @@
 //! Names agree: between invariants, bugs, variants, tasks and folders.
 
-use contract::aspect::Aspect;
+use contract::category::Category;
 use contract::registry::{COMPONENTS, Entry, TASKS};
 use contract::task::Grading;
 use std::collections::BTreeSet;
@@ -50,8 +50,8 @@ fn what_a_mistake_is_about_is_told_in_the_components_words() {
     ];
     let mut asked = 0;
     for entry in COMPONENTS {
-        for aspect in aspects(entry) {
-            let words = aspect.words(entry.slug);
+        for category in categories(entry) {
+            let words = category.words(entry.slug);
             let has =
                 |noun: &str| words.split(|c: char| !c.is_alphanumeric()).any(|word| word == noun);
             for (noun, whose) in nouns.iter().filter(|(noun, _)| has(noun)) {
@@ -64,14 +64,14 @@ fn what_a_mistake_is_about_is_told_in_the_components_words() {
 }
 
 /// What the invariants, the ladder and the checks of a component call a mistake, as they are written.
-fn aspects(entry: &Entry) -> BTreeSet<Aspect> {
+fn categories(entry: &Entry) -> BTreeSet<Category> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(entry.slug);
     let text = texts(&folder);
-    let named = text.split("Aspect::").skip(1).filter_map(|rest| {
+    let named = text.split("Category::").skip(1).filter_map(|rest| {
         let name = rest.split(|c: char| !c.is_alphanumeric()).next()?.to_lowercase();
         serde_json::from_value(serde_json::Value::String(name)).ok()
     });
-    named.chain(entry.promises().into_iter().map(|promise| promise.aspect)).collect()
+    named.chain(entry.promises().into_iter().map(|promise| promise.category)).collect()
 }
 
 fn texts(folder: &Path) -> String {

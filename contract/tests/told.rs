@@ -9,7 +9,7 @@ fn bugs_are_told() {
     let mut text = String::new();
     for entry in COMPONENTS {
         for (Exhibit { id, misconception, .. }, about) in entry.told() {
-            let about = about.map_or("no task".to_string(), |aspect| format!("{aspect:?}"));
+            let about = about.map_or("no task".to_string(), |category| format!("{category:?}"));
             text += &format!("{id}: {about}\n    The code {misconception}.\n");
         }
     }

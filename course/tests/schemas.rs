@@ -1,6 +1,6 @@
 //! Grades and hints as JSON: one of each as a snapshot, and all kinds beside their schemas in `course/schemas`.
 
-use contract::aspect::Aspect;
+use contract::category::Category;
 use contract::component::Component;
 use contract::grade::{Grade, by_invariants};
 use contract::registry::{TASKS, task};
@@ -98,7 +98,7 @@ fn every_grade_is_as_its_schema_says() {
     ];
     let failed = faults.into_iter().map(|fault| {
         let mut grade = Grade::new(first);
-        grade.fail("autograder/none", "", Violation::new("forward", fault).about(Aspect::Order));
+        grade.fail("autograder/none", "", Violation::new("forward", fault).about(Category::Order));
         grade
     });
     let more = [Grade::new(first), Grade::uncompiled(first, "a place"), without_eps()];

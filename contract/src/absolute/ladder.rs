@@ -2,7 +2,7 @@
 
 use crate::absolute::laws::*;
 use crate::absolute::party::*;
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Asked, Draw, Rung, is_short, many, mixtures, sizes};
 use crate::run::Run;
 use crate::violation::Step;
@@ -44,57 +44,57 @@ const PLAIN: Plan = Plan {
     manner: Manner::Plain,
 };
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let full = Plan { tokens: [2, 3], h: 6, offset: 4, more: 2, ..PLAIN };
-    add(Aspect::Wiring, PLAIN);
-    add(Aspect::Wiring, Plan { h: 4, ..PLAIN });
-    add(Aspect::Offset, Plan { tokens: [1, 4], h: 4, ..PLAIN });
-    add(Aspect::Offset, Plan { offset: 3, more: 2, ..PLAIN });
-    add(Aspect::Offset, Plan { offset: 5, tokens: [1, 4], h: 4, ..PLAIN });
-    add(Aspect::Offset, Plan { tokens: [3, 2], h: 4, ..PLAIN });
-    add(Aspect::Order, full);
+    add(Category::Wiring, PLAIN);
+    add(Category::Wiring, Plan { h: 4, ..PLAIN });
+    add(Category::Offset, Plan { tokens: [1, 4], h: 4, ..PLAIN });
+    add(Category::Offset, Plan { offset: 3, more: 2, ..PLAIN });
+    add(Category::Offset, Plan { offset: 5, tokens: [1, 4], h: 4, ..PLAIN });
+    add(Category::Offset, Plan { tokens: [3, 2], h: 4, ..PLAIN });
+    add(Category::Order, full);
     for base in [100.0, 500_000.0] {
-        add(Aspect::Frequencies, Plan { base, ..full });
+        add(Category::Frequencies, Plan { base, ..full });
     }
     for among in AMONG {
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..full });
     }
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..full });
+        add(Category::Order, Plan { manner, ..full });
     }
     for among in [Among::Nothing, Among::Nan] {
-        add(Aspect::State, Plan { manner: Manner::Again, among, ..full });
+        add(Category::State, Plan { manner: Manner::Again, among, ..full });
     }
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
-        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Zeros, ..full });
-        add(Aspect::Extent, Plan { h: 2 * n, ..full });
+        add(Category::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { h: 2 * n, ..full });
         add(
-            Aspect::Extent,
+            Category::Extent,
             Plan { h: 2 * n, tokens: [1, 2], offset: 1, more: 1, among: Among::Nan, ..full },
         );
-        add(Aspect::Extent, Plan { offset: n, more: n % 3, ..full });
-        add(Aspect::Extent, Plan { more: n, offset: 0, among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { offset: n, more: n % 3, ..full });
+        add(Category::Extent, Plan { more: n, offset: 0, among: Among::Zeros, ..full });
     }
     for n in [100, 129, 1000].into_iter().filter(|_| run.every_size) {
-        add(Aspect::Extent, Plan { offset: n, tokens: [1, 2], ..full });
+        add(Category::Extent, Plan { offset: n, tokens: [1, 2], ..full });
     }
     // Behind position 256, where bf16 no longer tells neighbours apart.
     let far = Plan { offset: 301, ..full };
     for among in [Among::Zeros, Among::Nan, Among::Outlier] {
-        add(Aspect::Special, Plan { among, ..far });
+        add(Category::Special, Plan { among, ..far });
     }
-    add(Aspect::State, Plan { manner: Manner::Again, ..far });
+    add(Category::State, Plan { manner: Manner::Again, ..far });
     for b in [1, 2, 3, 5] {
-        add(Aspect::Extent, Plan { tokens: [b, 2], ..far });
+        add(Category::Extent, Plan { tokens: [b, 2], ..far });
     }
     for tokens in many(run) {
-        add(Aspect::Extent, Plan { tokens, h: 4, ..full });
+        add(Category::Extent, Plan { tokens, h: 4, ..full });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
@@ -110,7 +110,10 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         let (offset, more) =
             (mixture.pick(3, &[0, 1, 2, 3, 5, 9, 17, 65]), mixture.pick(4, &[0, 1, 2, 3, 9, 64]));
         let base = mixture.pick(5, &[10_000.0, 100.0, 2.0]);
-        add(Aspect::Extent, Plan { tokens: mixture.tokens, h, base, offset, more, among, manner });
+        add(
+            Category::Extent,
+            Plan { tokens: mixture.tokens, h, base, offset, more, among, manner },
+        );
     }
     plans
 }
@@ -170,40 +173,40 @@ impl Plan {
 }
 
 /// Questions about the table: position by position, size by size, far away.
-fn tables(run: &Run) -> Vec<(Aspect, Rows)> {
+fn tables(run: &Run) -> Vec<(Category, Rows)> {
     let mut all = Vec::new();
-    let mut add = |aspect, h, base, start: usize, n| {
-        all.push((aspect, Rows { h, base, positions: start..start + n }));
+    let mut add = |category, h, base, start: usize, n| {
+        all.push((category, Rows { h, base, positions: start..start + n }));
     };
-    add(Aspect::Rotation, 2, 10_000.0, 0, 1);
-    add(Aspect::Rotation, 2, 10_000.0, 1, 1);
-    add(Aspect::Rotation, 2, 10_000.0, 0, 9);
-    add(Aspect::Order, 4, 10_000.0, 0, 1);
+    add(Category::Rotation, 2, 10_000.0, 0, 1);
+    add(Category::Rotation, 2, 10_000.0, 1, 1);
+    add(Category::Rotation, 2, 10_000.0, 0, 9);
+    add(Category::Order, 4, 10_000.0, 0, 1);
     for (h, base) in [(4, 100.0), (4, 10_000.0), (8, 10_000.0), (6, 2.0), (16, 500_000.0)] {
-        add(Aspect::Frequencies, h, base, 1, 1);
-        add(Aspect::Frequencies, h, base, 0, 12);
+        add(Category::Frequencies, h, base, 1, 1);
+        add(Category::Frequencies, h, base, 0, 12);
     }
     for start in [3, 40, 127, 250] {
-        add(Aspect::Offset, 6, 10_000.0, start, 4);
+        add(Category::Offset, 6, 10_000.0, start, 4);
     }
     for start in [1000, 65_535, 1 << 20] {
-        add(Aspect::Precision, 6, 10_000.0, start, 3);
+        add(Category::Precision, 6, 10_000.0, start, 3);
     }
     for start in [(1 << 24) + 1, (1 << 32) + 1] {
-        add(Aspect::Precision, 6, 10_000.0, start, 3);
+        add(Category::Precision, 6, 10_000.0, start, 3);
     }
     // No positions have no rows.
-    add(Aspect::Extent, 6, 10_000.0, 5, 0);
+    add(Category::Extent, 6, 10_000.0, 5, 0);
     for n in sizes(run) {
-        add(Aspect::Extent, 2 * n, 10_000.0, 1, 3);
-        add(Aspect::Extent, 6, 100.0, 2, n);
-        add(Aspect::Extent, 4, 10_000.0, n, 2);
+        add(Category::Extent, 2 * n, 10_000.0, 1, 3);
+        add(Category::Extent, 6, 100.0, 2, n);
+        add(Category::Extent, 4, 10_000.0, n, 2);
     }
     for mixture in mixtures(run) {
         let h = mixture.pick(0, &[2, 4, 6, 10, 18, 34, 66, 130]);
         let start = mixture.pick(1, &[0, 1, 2, 9, 17, 64, 300, 5000, 70_000]);
         add(
-            Aspect::Extent,
+            Category::Extent,
             h,
             mixture.pick(2, &[10_000.0, 100.0, 1.5, 1e6]),
             start,
@@ -214,30 +217,30 @@ fn tables(run: &Run) -> Vec<(Aspect, Rows)> {
 }
 
 /// Questions about the shift.
-fn shifts(run: &Run) -> Vec<(Aspect, Steps)> {
+fn shifts(run: &Run) -> Vec<(Category, Steps)> {
     let mut all = Vec::new();
-    let mut add = |aspect, h, base, steps| all.push((aspect, Steps { h, base, steps }));
+    let mut add = |category, h, base, steps| all.push((category, Steps { h, base, steps }));
     for steps in [0, 1, 2, 3] {
-        add(Aspect::Rotation, 2, 10_000.0, steps);
+        add(Category::Rotation, 2, 10_000.0, steps);
     }
-    add(Aspect::Order, 4, 10_000.0, 1);
+    add(Category::Order, 4, 10_000.0, 1);
     for (h, base) in [(4, 100.0), (8, 10_000.0), (6, 2.0)] {
-        add(Aspect::Frequencies, h, base, 1);
-        add(Aspect::Frequencies, h, base, 10);
+        add(Category::Frequencies, h, base, 1);
+        add(Category::Frequencies, h, base, 10);
     }
     for steps in [1000, 65_535, 1 << 20] {
-        add(Aspect::Precision, 6, 10_000.0, steps);
+        add(Category::Precision, 6, 10_000.0, steps);
     }
     for n in sizes(run) {
-        add(Aspect::Extent, 6, 100.0, n);
-        add(Aspect::Extent, 4, 10_000.0, n + 70);
+        add(Category::Extent, 6, 100.0, n);
+        add(Category::Extent, 4, 10_000.0, n + 70);
         if n <= 16 || n == 33 || n == 65 {
-            add(Aspect::Extent, 2 * n, 10_000.0, n);
+            add(Category::Extent, 2 * n, 10_000.0, n);
         }
     }
     for h in [18, 34, 66] {
         for (steps, base) in [(0, 100.0), (1, 1.5), (9, 1e6), (300, 100.0), (70_000, 10_000.0)] {
-            add(Aspect::Extent, h, base, steps);
+            add(Category::Extent, h, base, steps);
         }
     }
     all
@@ -263,11 +266,11 @@ fn elsewhere(rungs: &mut Vec<Rung<Positions>>, run: Run) {
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
     let mut rungs: Vec<Rung<Positions>> = Vec::new();
-    for (aspect, asked) in tables(run) {
-        rungs.push(Rung::new("table", aspect, move |party| matches_table(party, &asked)));
+    for (category, asked) in tables(run) {
+        rungs.push(Rung::new("table", category, move |party| matches_table(party, &asked)));
     }
-    for (aspect, asked) in shifts(run) {
-        rungs.push(Rung::new("shift", aspect, move |party| matches_shift(party, &asked)));
+    for (category, asked) in shifts(run) {
+        rungs.push(Rung::new("shift", category, move |party| matches_shift(party, &asked)));
     }
     let run = *run;
     elsewhere(&mut rungs, run);
@@ -280,28 +283,28 @@ pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
         ("learned_backward (dx)", matches_learned_dx, true),
         ("learned_backward (dtable)", matches_dtable, true),
     ];
-    for (aspect, plan) in plans(&run) {
+    for (category, plan) in plans(&run) {
         let asked = |back: bool| if back { plan.has_gradient() } else { plan.has_values() };
-        let aspect_of = move |back: bool| match aspect {
-            Aspect::Wiring if back => Aspect::Gradient,
+        let category_of = move |back: bool| match category {
+            Category::Wiring if back => Category::Gradient,
             other if back => other.of_gradient(),
             other => other,
         };
         for (call, judge, back) in sinusoids {
             if asked(back) {
                 let judge = move |party: &Positions| judge(party, &plan.sinusoids(&run));
-                rungs.push(Rung::new(call, aspect_of(back), judge));
+                rungs.push(Rung::new(call, category_of(back), judge));
             }
         }
         for (call, judge, back) in learned {
             if asked(back) {
                 let judge = move |party: &Positions| judge(party, &plan.learned(&run));
-                rungs.push(Rung::new(call, aspect_of(back), judge));
+                rungs.push(Rung::new(call, category_of(back), judge));
             }
         }
         if plan.has_values() {
             let judge = move |party: &Positions| refused_in_words(party, &plan.past(&run));
-            rungs.push(Rung::new("refusal", Aspect::Refusal, judge));
+            rungs.push(Rung::new("refusal", Category::Refusal, judge));
         }
     }
     rungs

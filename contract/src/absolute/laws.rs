@@ -5,7 +5,7 @@ mod ids;
 use super::tolerance::*;
 use crate::absolute::oracle::PositionLoops;
 use crate::absolute::party::*;
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
 use crate::ladder::{Asked, climb, stands_still};
@@ -22,7 +22,7 @@ type Positions = dyn AbsolutePositions;
 
 /// A law of the table or of the shift: id, sentence, formula, section, points, why it stays, check.
 macro_rules! laws {
-    ($($id:literal, $aspect:ident, $weight:literal, $chapter:literal, $stays:expr, $check:ident:
+    ($($id:literal, $category:ident, $weight:literal, $chapter:literal, $stays:expr, $check:ident:
         $sentence:literal, $formula:literal;)+) => {
         /// All of them, the most telling first.
         pub static INVARIANTS: &[Invariant<Positions>] = &[$(Invariant {
@@ -30,7 +30,7 @@ macro_rules! laws {
             sentence: $sentence,
             formula: $formula,
             chapter: $chapter,
-            aspect: Aspect::$aspect,
+            category: Category::$category,
             weight: $weight,
             stays: $stays,
             check: $check,
@@ -332,7 +332,7 @@ pub(super) fn answers_table(party: &Positions, asked: &Rows, other: Range<usize>
         let row = |m: usize| Oracle.table(*h, *base, m..m + 1);
         let still = |got: Vec<f64>| stands_still(&got, *h, positions.start, row);
         let stopped = positions.start < 1 << 21 && table(party, asked).is_ok_and(still);
-        if stopped { violation.at(Aspect::Offset) } else { violation }.on(asked)
+        if stopped { violation.at(Category::Offset) } else { violation }.on(asked)
     })
 }
 

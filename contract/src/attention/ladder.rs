@@ -1,12 +1,12 @@
 //! The ladder of attention: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
 use crate::attention::laws::{
     Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
     matches_pieces, matches_repeat, matches_repeat_back, matches_softmax_back, matches_y,
 };
 use crate::attention::menu::CACHE_HEADS;
 use crate::attention::party::*;
+use crate::category::Category;
 use crate::ladder::{Draw, Mixture, Rung, edges, is_short, mixtures, sizes};
 use crate::run::Run;
 use crate::violation::Step;
@@ -97,67 +97,67 @@ impl Plan {
     }
 }
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
-    add(Aspect::Statistics, PLAIN);
+    let mut add = |category, plan| plans.push((category, plan));
+    add(Category::Statistics, PLAIN);
     for hd in [1, 2, 9, 16] {
-        add(Aspect::Statistics, Plan { hd, ..PLAIN });
+        add(Category::Statistics, Plan { hd, ..PLAIN });
     }
-    add(Aspect::Statistics, Plan { p: 4, ..PLAIN });
-    add(Aspect::Mask, Plan { s: 2, p: 0, ..PLAIN });
-    add(Aspect::Mask, Plan { s: 4, p: 0, ..PLAIN });
-    add(Aspect::Mask, Plan { s: 3, p: 2, ..PLAIN });
-    add(Aspect::Order, Plan { nkv: 2, ..PLAIN });
-    add(Aspect::Order, Plan { group: 2, ..PLAIN });
-    add(Aspect::Order, Plan { nkv: 2, group: 2, ..PLAIN });
-    add(Aspect::Order, Plan { nkv: 2, group: 3, s: 2, ..PLAIN });
-    add(Aspect::Order, Plan { nkv: 3, group: 2, s: 2, ..PLAIN });
-    add(Aspect::Order, Plan { b: 2, ..PLAIN });
-    add(Aspect::Order, FULL);
+    add(Category::Statistics, Plan { p: 4, ..PLAIN });
+    add(Category::Mask, Plan { s: 2, p: 0, ..PLAIN });
+    add(Category::Mask, Plan { s: 4, p: 0, ..PLAIN });
+    add(Category::Mask, Plan { s: 3, p: 2, ..PLAIN });
+    add(Category::Order, Plan { nkv: 2, ..PLAIN });
+    add(Category::Order, Plan { group: 2, ..PLAIN });
+    add(Category::Order, Plan { nkv: 2, group: 2, ..PLAIN });
+    add(Category::Order, Plan { nkv: 2, group: 3, s: 2, ..PLAIN });
+    add(Category::Order, Plan { nkv: 3, group: 2, s: 2, ..PLAIN });
+    add(Category::Order, Plan { b: 2, ..PLAIN });
+    add(Category::Order, FULL);
     for scale in [0.0, 1e-3, 4.0, 64.0] {
-        add(Aspect::Precision, Plan { scale, ..FULL });
+        add(Category::Precision, Plan { scale, ..FULL });
     }
-    add(Aspect::Special, Plan { nan: true, ..FULL });
+    add(Category::Special, Plan { nan: true, ..FULL });
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..FULL });
+        add(Category::Gradient, Plan { manner, ..FULL });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..FULL });
+        add(Category::Order, Plan { manner, ..FULL });
     }
-    add(Aspect::State, Plan { manner: Manner::Again, ..FULL });
+    add(Category::State, Plan { manner: Manner::Again, ..FULL });
     // Every length in one head, of the values. In groups, and with gradients, the lengths at which code turns.
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { s: n, ..LONG });
-        add(Aspect::Extent, Plan { p: n, ..LONG });
+        add(Category::Extent, Plan { s: n, ..LONG });
+        add(Category::Extent, Plan { p: n, ..LONG });
     }
     for n in turns(run) {
-        add(Aspect::Extent, Plan { s: n, b: 1, p: 2, hd: 2, ..FULL });
-        add(Aspect::Extent, Plan { p: n, b: 1, s: 2, hd: 2, ..FULL });
-        add(Aspect::Extent, Plan { b: n, s: 2, p: 1, hd: 2, ..FULL });
-        add(Aspect::Extent, Plan { nkv: n, s: 2, p: 1, hd: 2, ..FULL });
-        add(Aspect::Extent, Plan { group: n, s: 2, p: 1, hd: 2, ..FULL });
-        add(Aspect::Extent, Plan { hd: n, s: 2, p: 1, ..FULL });
+        add(Category::Extent, Plan { s: n, b: 1, p: 2, hd: 2, ..FULL });
+        add(Category::Extent, Plan { p: n, b: 1, s: 2, hd: 2, ..FULL });
+        add(Category::Extent, Plan { b: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Category::Extent, Plan { nkv: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Category::Extent, Plan { group: n, s: 2, p: 1, hd: 2, ..FULL });
+        add(Category::Extent, Plan { hd: n, s: 2, p: 1, ..FULL });
     }
     for s in [1, 3, 9] {
-        add(Aspect::Extent, Plan { s, p: 0, ..FULL });
+        add(Category::Extent, Plan { s, p: 0, ..FULL });
     }
     // Large scores and NaN, where they meet a size.
     for hot in [Plan { scale: 64.0, ..FULL }, Plan { nan: true, ..FULL }] {
         for n in [1, 2, 3, 5, 9] {
-            add(Aspect::Extent, Plan { b: n, ..hot });
-            add(Aspect::Extent, Plan { s: n, ..hot });
-            add(Aspect::Extent, Plan { p: n, ..hot });
-            add(Aspect::Extent, Plan { nkv: n, s: 2, ..hot });
-            add(Aspect::Extent, Plan { group: n, s: 2, ..hot });
-            add(Aspect::Extent, Plan { hd: n, ..hot });
+            add(Category::Extent, Plan { b: n, ..hot });
+            add(Category::Extent, Plan { s: n, ..hot });
+            add(Category::Extent, Plan { p: n, ..hot });
+            add(Category::Extent, Plan { nkv: n, s: 2, ..hot });
+            add(Category::Extent, Plan { group: n, s: 2, ..hot });
+            add(Category::Extent, Plan { hd: n, ..hot });
         }
-        add(Aspect::Extent, Plan { p: 6, ..hot });
+        add(Category::Extent, Plan { p: 6, ..hot });
         for s in [1, 2, 9] {
-            add(Aspect::Extent, Plan { s, p: 0, ..hot });
+            add(Category::Extent, Plan { s, p: 0, ..hot });
         }
-        add(Aspect::Extent, Plan { s: 1, p: 1, ..hot });
-        add(Aspect::State, Plan { manner: Manner::Again, ..hot });
+        add(Category::Extent, Plan { s: 1, p: 1, ..hot });
+        add(Category::State, Plan { manner: Manner::Again, ..hot });
     }
     for mixture in mixtures(run) {
         let pick = |salt, from: &[usize]| mixture.pick(salt, from);
@@ -168,7 +168,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         let nan = manner == Manner::Plain && mixture.pick(5, &[true, false]);
         let (p, hd) = (pick(3, &[0, 1, 2, 3, 5]), pick(4, &[1, 2, 3, 5]));
         let scale = mixture.pick(6, &[0.25, 1.0, 64.0]);
-        add(Aspect::Extent, Plan { b, s, p, nkv, group, hd, scale, nan, manner });
+        add(Category::Extent, Plan { b, s, p, nkv, group, hd, scale, nan, manner });
     }
     plans
 }
@@ -202,15 +202,15 @@ pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
             Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
         }),
     );
-    for (aspect, plan) in plans(&run) {
-        let mut add = |call, aspect, judge: Judge| {
-            rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan.asked(&run))));
+    for (category, plan) in plans(&run) {
+        let mut add = |call, category, judge: Judge| {
+            rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
         };
         if plan.has_values() {
-            add("forward", aspect, matches_y);
+            add("forward", category, matches_y);
         }
         if plan.has_gradient() {
-            backward.into_iter().for_each(|(call, judge)| add(call, aspect.of_gradient(), judge));
+            backward.into_iter().for_each(|(call, judge)| add(call, category.of_gradient(), judge));
         }
     }
     softmaxes(&run, &mut rungs);
@@ -219,111 +219,111 @@ pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
 }
 
 fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
-    let mut add = |aspect, shape: [usize; 4], times, manner| {
-        rungs.push(Rung::new("repeat", aspect, move |party: &Attention| {
+    let mut add = |category, shape: [usize; 4], times, manner| {
+        rungs.push(Rung::new("repeat", category, move |party: &Attention| {
             matches_repeat(party, shape, times, manner)
         }));
     };
     for (shape, times) in
         [([1, 1, 1, 2], 2), ([1, 1, 2, 2], 2), ([1, 2, 2, 3], 3), ([2, 2, 3, 2], 2)]
     {
-        add(Aspect::Order, shape, times, Manner::Plain);
+        add(Category::Order, shape, times, Manner::Plain);
     }
     for manner in [Manner::Traced, Manner::Permuted, Manner::Broadcast, Manner::Again] {
-        add(Aspect::Order, [2, 3, 2, 4], 3, manner);
+        add(Category::Order, [2, 3, 2, 4], 3, manner);
     }
     for n in sizes(run) {
-        add(Aspect::Extent, [1, n, 2, 3], 2, Manner::Plain);
-        add(Aspect::Extent, [1, 2, n, 3], 2, Manner::Plain);
-        add(Aspect::Extent, [2, 2, 2, 3], n, Manner::Plain);
-        add(Aspect::Extent, [n, 2, 2, 3], 2, Manner::Plain);
-        add(Aspect::Extent, [2, 2, 2, n], 2, Manner::Plain);
+        add(Category::Extent, [1, n, 2, 3], 2, Manner::Plain);
+        add(Category::Extent, [1, 2, n, 3], 2, Manner::Plain);
+        add(Category::Extent, [2, 2, 2, 3], n, Manner::Plain);
+        add(Category::Extent, [n, 2, 2, 3], 2, Manner::Plain);
+        add(Category::Extent, [2, 2, 2, n], 2, Manner::Plain);
     }
     for one in [[2, 1, 2, 3], [2, 3, 1, 3], [1, 3, 2, 3], [2, 3, 2, 1]] {
-        add(Aspect::Extent, one, 2, Manner::Plain);
+        add(Category::Extent, one, 2, Manner::Plain);
     }
-    add(Aspect::Extent, [2, 3, 2, 3], 1, Manner::Plain);
+    add(Category::Extent, [2, 3, 2, 3], 1, Manner::Plain);
     for mixture in mixtures(run) {
         let [b, t] = mixture.tokens;
         let counts = [1, 2, 3, 5, 9];
         let [nkv, hd, times] = [1, 2, 3].map(|salt| mixture.pick(salt, &counts));
-        add(Aspect::Extent, [b, t, nkv, hd], times, mixture.pick(0, &VIEWS));
+        add(Category::Extent, [b, t, nkv, hd], times, mixture.pick(0, &VIEWS));
     }
 }
 
 fn repeats_back(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
-    let mut add = |aspect, shape: [usize; 4], times, manner, nan| {
-        rungs.push(Rung::new("repeat_backward", aspect, move |party: &Attention| {
+    let mut add = |category, shape: [usize; 4], times, manner, nan| {
+        rungs.push(Rung::new("repeat_backward", category, move |party: &Attention| {
             matches_repeat_back(party, shape, times, (manner, nan))
         }));
     };
     for (shape, times) in [([1, 1, 1, 2], 1), ([1, 1, 1, 2], 2), ([1, 2, 2, 3], 3)] {
-        add(Aspect::Gradient, shape, times, Manner::Plain, false);
+        add(Category::Gradient, shape, times, Manner::Plain, false);
     }
     let others = [Manner::UsedTwice, Manner::Continued, Manner::Permuted, Manner::Broadcast];
     for manner in others.into_iter().chain([Manner::Again]) {
-        add(Aspect::Gradient, [2, 3, 2, 4], 3, manner, false);
+        add(Category::Gradient, [2, 3, 2, 4], 3, manner, false);
     }
-    add(Aspect::Special, [2, 3, 2, 4], 3, Manner::Plain, true);
+    add(Category::Special, [2, 3, 2, 4], 3, Manner::Plain, true);
     for n in turns(run) {
-        add(Aspect::Extent, [n, 2, 2, 3], 2, Manner::Plain, false);
-        add(Aspect::Extent, [2, n, 2, 3], 2, Manner::Plain, true);
-        add(Aspect::Extent, [2, 2, n, 3], 2, Manner::Plain, false);
-        add(Aspect::Extent, [2, 2, 2, n], 2, Manner::Plain, false);
-        add(Aspect::Extent, [2, 2, 2, 3], n, Manner::Plain, true);
+        add(Category::Extent, [n, 2, 2, 3], 2, Manner::Plain, false);
+        add(Category::Extent, [2, n, 2, 3], 2, Manner::Plain, true);
+        add(Category::Extent, [2, 2, n, 3], 2, Manner::Plain, false);
+        add(Category::Extent, [2, 2, 2, n], 2, Manner::Plain, false);
+        add(Category::Extent, [2, 2, 2, 3], n, Manner::Plain, true);
     }
 }
 
 fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
-    let mut add = |aspect, s, p| {
-        rungs.push(Rung::new("mask", aspect, move |party: &Attention| matches_mask(party, s, p)));
+    let mut add = |category, s, p| {
+        rungs.push(Rung::new("mask", category, move |party: &Attention| matches_mask(party, s, p)));
     };
     for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5), (0, 3), (0, 0)] {
-        add(Aspect::Mask, s, p);
+        add(Category::Mask, s, p);
     }
     for n in sizes(run) {
         for other in [1, 2, 3] {
-            add(Aspect::Extent, n, other);
-            add(Aspect::Extent, other, n);
+            add(Category::Extent, n, other);
+            add(Category::Extent, other, n);
         }
-        add(Aspect::Extent, n, 0);
-        add(Aspect::Extent, n, n);
+        add(Category::Extent, n, 0);
+        add(Category::Extent, n, n);
     }
     // Past what a byte counts, and past the windows of 256 to 4096 positions that some models see.
     for (s, p) in [(2, 300), (300, 2), (1, 4200)] {
-        add(Aspect::Extent, s, p);
+        add(Category::Extent, s, p);
     }
     for mixture in mixtures(run) {
         let [s, p] = mixture.tokens;
-        add(Aspect::Extent, s * mixture.pick(0, &[1, 2, 3]), p * mixture.pick(1, &[1, 2, 7]));
+        add(Category::Extent, s * mixture.pick(0, &[1, 2, 3]), p * mixture.pick(1, &[1, 2, 7]));
     }
 }
 
 fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     let run = *run;
-    let mut add = |aspect, shape, manner, nan| {
-        rungs.push(Rung::new("softmax_backward", aspect, move |party: &Attention| {
+    let mut add = |category, shape, manner, nan| {
+        rungs.push(Rung::new("softmax_backward", category, move |party: &Attention| {
             matches_softmax_back(party, Rows { shape, manner, nan }, &run)
         }));
     };
     for shape in [[1, 1, 1, 2], [1, 1, 1, 5]] {
-        add(Aspect::Gradient, shape, Manner::Plain, false);
+        add(Category::Gradient, shape, Manner::Plain, false);
     }
     for shape in [[1, 1, 2, 3], [1, 2, 3, 4], [2, 2, 3, 3], [2, 3, 2, 5]] {
-        add(Aspect::Order, shape, Manner::Plain, false);
+        add(Category::Order, shape, Manner::Plain, false);
     }
     for manner in [Manner::Permuted, Manner::Broadcast, Manner::Again] {
-        add(Aspect::Order, [2, 2, 3, 4], manner, false);
+        add(Category::Order, [2, 2, 3, 4], manner, false);
     }
-    add(Aspect::Special, [2, 2, 3, 4], Manner::Plain, true);
+    add(Category::Special, [2, 2, 3, 4], Manner::Plain, true);
     for n in sizes(&run) {
-        add(Aspect::Extent, [1, 2, 2, n], Manner::Plain, false);
+        add(Category::Extent, [1, 2, 2, n], Manner::Plain, false);
     }
     for n in turns(&run) {
-        add(Aspect::Extent, [n, 2, 2, 3], Manner::Plain, false);
-        add(Aspect::Extent, [2, n, 2, 3], Manner::Plain, false);
-        add(Aspect::Extent, [2, 2, n, 3], Manner::Plain, false);
-        add(Aspect::Extent, [2, 2, 2, n], Manner::Plain, n > 2);
+        add(Category::Extent, [n, 2, 2, 3], Manner::Plain, false);
+        add(Category::Extent, [2, n, 2, 3], Manner::Plain, false);
+        add(Category::Extent, [2, 2, n, 3], Manner::Plain, false);
+        add(Category::Extent, [2, 2, 2, n], Manner::Plain, n > 2);
     }
     for mixture in mixtures(&run) {
         let [b, s] = mixture.tokens;
@@ -331,7 +331,7 @@ fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
         let [nh, t] = [1, 2].map(|salt| mixture.pick(salt, &counts));
         let manner = mixture.pick(0, &VIEWS);
         let nan = manner == Manner::Plain && mixture.pick(3, &[true, false]);
-        add(Aspect::Extent, [b, nh, s, t], manner, nan);
+        add(Category::Extent, [b, nh, s, t], manner, nan);
     }
 }
 
@@ -339,42 +339,42 @@ fn pushes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     let run = *run;
     let plain = Pieces { of: [1, 1, 2], p: 1, s: 1, manner: Manner::Plain, left: 0 };
     let full = Pieces { of: [2, 2, 3], p: 2, s: 3, left: 2, ..plain };
-    let mut add = |aspect, pieces| {
-        rungs.push(Rung::new("push", aspect, move |party: &Attention| {
+    let mut add = |category, pieces| {
+        rungs.push(Rung::new("push", category, move |party: &Attention| {
             matches_pieces(party, pieces, &run)
         }));
     };
-    add(Aspect::State, plain);
-    add(Aspect::State, Pieces { p: 2, s: 3, ..plain });
-    add(Aspect::State, Pieces { p: 0, ..plain });
-    add(Aspect::Order, Pieces { of: [1, 2, 3], ..full });
-    add(Aspect::Order, full);
+    add(Category::State, plain);
+    add(Category::State, Pieces { p: 2, s: 3, ..plain });
+    add(Category::State, Pieces { p: 0, ..plain });
+    add(Category::Order, Pieces { of: [1, 2, 3], ..full });
+    add(Category::Order, full);
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Pieces { manner, ..full });
+        add(Category::Order, Pieces { manner, ..full });
     }
     for n in sizes(&run) {
-        add(Aspect::Extent, Pieces { p: n, ..full });
-        add(Aspect::Extent, Pieces { s: n, ..full });
+        add(Category::Extent, Pieces { p: n, ..full });
+        add(Category::Extent, Pieces { s: n, ..full });
     }
     for n in turns(&run) {
         let [_, nkv, hd] = full.of;
-        add(Aspect::Extent, Pieces { of: [n, nkv, hd], ..full });
-        add(Aspect::Extent, Pieces { left: n, ..full });
-        add(Aspect::Extent, Pieces { p: n, s: 1, left: 0, ..full });
-        add(Aspect::Extent, Pieces { p: 1, s: n, left: 0, ..full });
+        add(Category::Extent, Pieces { of: [n, nkv, hd], ..full });
+        add(Category::Extent, Pieces { left: n, ..full });
+        add(Category::Extent, Pieces { p: n, s: 1, left: 0, ..full });
+        add(Category::Extent, Pieces { p: 1, s: n, left: 0, ..full });
     }
     let small = |&(nkv, hd): &(usize, usize)| run.every_size || nkv.max(hd) < 10;
     for (nkv, hd) in CACHE_HEADS.into_iter().filter(small) {
-        add(Aspect::Extent, Pieces { of: [2, nkv, hd], ..full });
+        add(Category::Extent, Pieces { of: [2, nkv, hd], ..full });
     }
     for mixture in mixtures(&run) {
         let Mixture { tokens: [b, s], .. } = mixture;
         let (nkv, hd) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &[1, 3, 9]));
         let [p, left] = [3, 4].map(|salt| mixture.pick(salt, &[1, 2, 3, 5, 9]));
         let manner = mixture.pick(0, &VIEWS);
-        add(Aspect::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
+        add(Category::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
     }
-    rungs.push(Rung::new("push", Aspect::Special, move |party: &Attention| {
+    rungs.push(Rung::new("push", Category::Special, move |party: &Attention| {
         keeps_special(party, &run)
     }));
 }

@@ -1,9 +1,9 @@
 //! The ladder of biases in the scores: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
 use crate::biases::laws::*;
 use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
+use crate::category::Category;
 use crate::ladder::{Draw, EDGES, Rung, edges, mixtures, sizes};
 use crate::run::Run;
 use crate::violation::holds;
@@ -24,17 +24,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Biases>> {
 
 fn slopes(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
     rungs.push(Rung::typical("slopes", |party| matches_slopes(party, 12)));
-    let mut add = |aspect, num_heads| {
-        rungs.push(Rung::new("slopes", aspect, move |party| matches_slopes(party, num_heads)));
+    let mut add = |category, num_heads| {
+        rungs.push(Rung::new("slopes", category, move |party| matches_slopes(party, num_heads)));
     };
     for num_heads in [8, 1, 2, 4, 16, 12, 6, 20] {
-        add(Aspect::Frequencies, num_heads);
+        add(Category::Frequencies, num_heads);
     }
     for num_heads in sizes(run) {
-        add(Aspect::Extent, num_heads);
+        add(Category::Extent, num_heads);
     }
     for num_heads in [96, 112, 128].into_iter().filter(|_| run.every_size) {
-        add(Aspect::Extent, num_heads);
+        add(Category::Extent, num_heads);
     }
 }
 
@@ -69,39 +69,39 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         judge([5, 5, 3, 4])?;
         holds("alibi", judge([3, 8, 4, 8]).is_err(), || "a past is right as well".to_string())
     }));
-    let mut add = |aspect, shape, among| {
-        rungs.push(Rung::new("alibi", aspect, move |party| {
+    let mut add = |category, shape, among| {
+        rungs.push(Rung::new("alibi", category, move |party| {
             let mut case = alibi_text(shape, &run);
             put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
             matches_alibi(party, &case)
         }));
     };
-    add(Aspect::Statistics, [1, 2, 1, 1], Among::Nothing);
-    add(Aspect::Statistics, [1, 5, 1, 1], Among::Nothing);
-    add(Aspect::Order, [1, 4, 3, 1], Among::Nothing);
-    add(Aspect::Wiring, [1, 4, 2, 4], Among::Nothing);
-    add(Aspect::Offset, [2, 5, 2, 4], Among::Nothing);
-    add(Aspect::Mask, [4, 4, 2, 4], Among::Nothing);
-    add(Aspect::Special, [4, 6, 3, 4], Among::Zeros);
-    add(Aspect::Mask, [3, 3, 2, 4], Among::Low);
+    add(Category::Statistics, [1, 2, 1, 1], Among::Nothing);
+    add(Category::Statistics, [1, 5, 1, 1], Among::Nothing);
+    add(Category::Order, [1, 4, 3, 1], Among::Nothing);
+    add(Category::Wiring, [1, 4, 2, 4], Among::Nothing);
+    add(Category::Offset, [2, 5, 2, 4], Among::Nothing);
+    add(Category::Mask, [4, 4, 2, 4], Among::Nothing);
+    add(Category::Special, [4, 6, 3, 4], Among::Zeros);
+    add(Category::Mask, [3, 3, 2, 4], Among::Low);
     for n in sizes(&run) {
-        add(Aspect::Extent, [2, n + 2, 2, 2], Among::Nothing);
-        add(Aspect::Extent, [n, n + 2, 1, 2], Among::Nothing);
-        add(Aspect::Extent, [2, 4, n, 2], Among::Nothing);
+        add(Category::Extent, [2, n + 2, 2, 2], Among::Nothing);
+        add(Category::Extent, [n, n + 2, 1, 2], Among::Nothing);
+        add(Category::Extent, [2, 4, n, 2], Among::Nothing);
         // The last of a text, with heads that are no power of two.
-        add(Aspect::Extent, [1, n, 12, 1], Among::Nothing);
+        add(Category::Extent, [1, n, 12, 1], Among::Nothing);
     }
     // Of three heads, and divided by a root that is not 1, so that all of the formula shows.
     for n in edges(&run) {
-        add(Aspect::Extent, [2, 4, 3, n], Among::Nothing);
-        add(Aspect::Extent, [1, 4, 3, n], Among::Nothing);
-        add(Aspect::Extent, [n, n, 3, 2], Among::Zeros);
-        add(Aspect::Extent, [n, n + 3, 3, 2], Among::Nothing);
-        add(Aspect::Extent, [1, 3, n, 4], Among::Nothing);
-        add(Aspect::Extent, [2, 5, n, 4], Among::Nothing);
+        add(Category::Extent, [2, 4, 3, n], Among::Nothing);
+        add(Category::Extent, [1, 4, 3, n], Among::Nothing);
+        add(Category::Extent, [n, n, 3, 2], Among::Zeros);
+        add(Category::Extent, [n, n + 3, 3, 2], Among::Nothing);
+        add(Category::Extent, [1, 3, n, 4], Among::Nothing);
+        add(Category::Extent, [2, 5, n, 4], Among::Nothing);
     }
     for [s, t] in short_texts(&run) {
-        add(Aspect::Extent, [s, t, 3, 4], Among::Nothing);
+        add(Category::Extent, [s, t, 3, 4], Among::Nothing);
     }
     for mixture in mixtures(&run).into_iter().step_by(2) {
         let [s, more] = mixture.tokens;
@@ -111,7 +111,7 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
             mixture.pick(1, &[1, 2, 5, 12]),
             mixture.pick(2, &[1, 4, 9]),
         ];
-        add(Aspect::Extent, shape, mixture.pick(3, &[Among::Nothing, Among::Zeros]));
+        add(Category::Extent, shape, mixture.pick(3, &[Among::Nothing, Among::Zeros]));
     }
 }
 
@@ -150,9 +150,9 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
         max_distance,
     };
     rungs.push(Rung::typical("bucket", move |party| matches_bucket(party, &published(-40, false))));
-    let mut add = |aspect, case: BucketCase| {
+    let mut add = |category, case: BucketCase| {
         if is_decided(&case) {
-            rungs.push(Rung::new("bucket", aspect, move |party| matches_bucket(party, &case)));
+            rungs.push(Rung::new("bucket", category, move |party| matches_bucket(party, &case)));
         }
     };
     let near: Vec<i64> = match run.every_size {
@@ -161,26 +161,26 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
     };
     for rule in RULES {
         for &distance in &near {
-            let aspect = if rule.1 == 128 { Aspect::Range } else { Aspect::Extent };
-            add(aspect, case(rule, -distance));
-            add(Aspect::Mask, case(rule, distance));
+            let category = if rule.1 == 128 { Category::Range } else { Category::Extent };
+            add(category, case(rule, -distance));
+            add(Category::Mask, case(rule, distance));
         }
         for far in [1 << 10, 1 << 20, 1 << 31, 1 << 40] {
-            add(Aspect::Extent, case(rule, -far));
-            add(Aspect::Extent, case(rule, far));
+            add(Category::Extent, case(rule, -far));
+            add(Category::Extent, case(rule, far));
         }
     }
     // More buckets than 16 bits can count.
     for buckets in [1usize << 18].into_iter().filter(|_| run.every_size) {
         for relative in [buckets / 8, buckets, 5 * buckets].map(|d| -(d as i64)) {
-            add(Aspect::Extent, case((buckets, 40 * buckets, false), relative));
-            add(Aspect::Extent, case((buckets, 40 * buckets, true), relative));
+            add(Category::Extent, case((buckets, 40 * buckets, false), relative));
+            add(Category::Extent, case((buckets, 40 * buckets, true), relative));
         }
     }
     for (n, longest) in FAR.into_iter().filter(|_| run.every_size) {
         for distance in both_sides(n, longest) {
-            add(Aspect::Extent, case((n, longest, false), -(distance as i64)));
-            add(Aspect::Extent, case((2 * n, longest, true), -(distance as i64)));
+            add(Category::Extent, case((n, longest, false), -(distance as i64)));
+            add(Category::Extent, case((2 * n, longest, true), -(distance as i64)));
         }
     }
     // Any number of buckets, and longest distances.
@@ -190,9 +190,9 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
                 continue;
             }
             for relative in [0, 1, 2, n / 4, n / 2, n, 2 * n, 5 * n].map(|d| -(d as i64)) {
-                add(Aspect::Extent, case((n, longest, both), relative));
+                add(Category::Extent, case((n, longest, both), relative));
             }
-            add(Aspect::Extent, case((n, longest, both), n as i64));
+            add(Category::Extent, case((n, longest, both), n as i64));
         }
     }
     // Where the logarithms give a whole number, and their last digits one less. PyTorch's f32 gives it too.
@@ -200,7 +200,7 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
         for (n, both) in [(n, false), (2 * n, true)] {
             let case = case((n, longest, both), -distance);
             let judge = move |party: &Biases| matches_bucket(party, &case);
-            rungs.push(Rung::new("bucket", Aspect::Precision, judge));
+            rungs.push(Rung::new("bucket", Category::Precision, judge));
         }
     }
 }
@@ -241,56 +241,61 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     let typical = move || t5_asked([4, 16], 2, SMALL, plain, &run);
     rungs.push(Rung::typical("t5", move |party| matches_t5(party, &typical())));
     rungs.push(Rung::typical("t5_backward", move |party| matches_dtable(party, &typical())));
-    let mut add =
-        |aspect: Aspect, shape: [usize; 2], num_heads, rule, how: (Among, Manner), sums: bool| {
-            let asked = move || t5_asked(shape, num_heads, rule, how, &run);
-            if !matches!(how.1, Manner::UsedTwice | Manner::Continued) {
-                rungs.push(Rung::new("t5", aspect, move |party| matches_t5(party, &asked())));
-            }
-            if sums && how.1 != Manner::Traced {
-                let aspect = aspect.of_gradient();
-                rungs.push(Rung::new("t5_backward", aspect, move |party| {
-                    matches_dtable(party, &asked())
-                }));
-            }
-        };
-    add(Aspect::Lookup, [1, 1], 1, SMALL, plain, true);
-    add(Aspect::Lookup, [1, 14], 1, SMALL, plain, true);
-    add(Aspect::Order, [1, 14], 3, SMALL, plain, true);
-    add(Aspect::Offset, [3, 9], 2, SMALL, plain, true);
-    add(Aspect::Mask, [9, 9], 2, SMALL, plain, true);
-    add(Aspect::Mask, [9, 9], 2, BOTH, plain, true);
+    let mut add = |category: Category,
+                   shape: [usize; 2],
+                   num_heads,
+                   rule,
+                   how: (Among, Manner),
+                   sums: bool| {
+        let asked = move || t5_asked(shape, num_heads, rule, how, &run);
+        if !matches!(how.1, Manner::UsedTwice | Manner::Continued) {
+            rungs.push(Rung::new("t5", category, move |party| matches_t5(party, &asked())));
+        }
+        if sums && how.1 != Manner::Traced {
+            let category = category.of_gradient();
+            rungs.push(Rung::new("t5_backward", category, move |party| {
+                matches_dtable(party, &asked())
+            }));
+        }
+    };
+    add(Category::Lookup, [1, 1], 1, SMALL, plain, true);
+    add(Category::Lookup, [1, 14], 1, SMALL, plain, true);
+    add(Category::Order, [1, 14], 3, SMALL, plain, true);
+    add(Category::Offset, [3, 9], 2, SMALL, plain, true);
+    add(Category::Mask, [9, 9], 2, SMALL, plain, true);
+    add(Category::Mask, [9, 9], 2, BOTH, plain, true);
     for rule in RULES {
-        add(Aspect::Extent, [3, 60], 2, rule, plain, true);
+        add(Category::Extent, [3, 60], 2, rule, plain, true);
     }
-    add(Aspect::Extent, [2, 140], 1, RULES[0], plain, true);
+    add(Category::Extent, [2, 140], 1, RULES[0], plain, true);
     for among in [Among::Zeros, Among::Nan] {
-        add(Aspect::Special, [3, 9], 2, SMALL, (among, Manner::Plain), true);
-        add(Aspect::Special, [5, 70], 3, BOTH, (among, Manner::Plain), true);
+        add(Category::Special, [3, 9], 2, SMALL, (among, Manner::Plain), true);
+        add(Category::Special, [5, 70], 3, BOTH, (among, Manner::Plain), true);
     }
     for manner in [Manner::Traced, Manner::Permuted, Manner::UsedTwice, Manner::Continued] {
-        let aspect = if manner == Manner::Permuted { Aspect::Order } else { Aspect::Gradient };
-        add(aspect, [3, 12], 2, SMALL, (Among::Nothing, manner), true);
-        add(aspect, [5, 20], 3, BOTH, (Among::Nothing, manner), true);
+        let category =
+            if manner == Manner::Permuted { Category::Order } else { Category::Gradient };
+        add(category, [3, 12], 2, SMALL, (Among::Nothing, manner), true);
+        add(category, [5, 20], 3, BOTH, (Among::Nothing, manner), true);
     }
     for n in sizes(&run) {
         let sums = EDGES.contains(&n);
         let rule = if n % 2 == 0 { (5, 9, true) } else { SMALL };
-        add(Aspect::Extent, [2, n + 12], 2, rule, plain, sums);
-        add(Aspect::Extent, [n, n + 12], 2, SMALL, plain, sums);
-        add(Aspect::Extent, [2, 15], n, SMALL, plain, sums);
+        add(Category::Extent, [2, n + 12], 2, rule, plain, sums);
+        add(Category::Extent, [n, n + 12], 2, SMALL, plain, sums);
+        add(Category::Extent, [2, 15], n, SMALL, plain, sums);
         if sums {
-            add(Aspect::Extent, [n, n + 12], 2, (5, 9, true), plain, true);
-            add(Aspect::Extent, [2, 15], n, BOTH, plain, true);
-            add(Aspect::Extent, [3, 14], 2, (2 * n.max(2), 6 * n.max(2) + 1, true), plain, true);
+            add(Category::Extent, [n, n + 12], 2, (5, 9, true), plain, true);
+            add(Category::Extent, [2, 15], n, BOTH, plain, true);
+            add(Category::Extent, [3, 14], 2, (2 * n.max(2), 6 * n.max(2) + 1, true), plain, true);
         }
-        add(Aspect::Extent, [2, 14], 2, (n.max(4), 3 * n.max(4) + 1, n % 3 == 0), plain, sums);
+        add(Category::Extent, [2, 14], 2, (n.max(4), 3 * n.max(4) + 1, n % 3 == 0), plain, sums);
     }
     for rule in [SMALL, BOTH] {
-        add(Aspect::Extent, [1, 14], 2, rule, plain, true);
-        add(Aspect::Extent, [2, 15], 1, rule, plain, true);
+        add(Category::Extent, [1, 14], 2, rule, plain, true);
+        add(Category::Extent, [2, 15], 1, rule, plain, true);
         for text in short_texts(&run) {
-            add(Aspect::Extent, text, 2, rule, plain, true);
+            add(Category::Extent, text, 2, rule, plain, true);
         }
     }
     for mixture in mixtures(&run).into_iter().step_by(2) {
@@ -300,7 +305,7 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
             .pick(3, &[Manner::Plain, Manner::Permuted, Manner::UsedTwice, Manner::Continued]);
         let among = mixture.pick(4, &[Among::Nothing, Among::Zeros, Among::Nan]);
         let (heads, rule) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &RULES[2..]));
-        add(Aspect::Extent, shape, heads, rule, (among, manner), true);
+        add(Category::Extent, shape, heads, rule, (among, manner), true);
     }
 }
 
@@ -346,56 +351,56 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     rungs.push(Rung::typical("kerple", move |party| matches_kerple(party, &typical())));
     rungs.push(Rung::typical("kerple_backward", move |party| matches_dr(party, &typical())));
     let mut add =
-        |aspect: Aspect, kernel, num_heads, positions, how: (Among, Manner, Option<usize>)| {
+        |category: Category, kernel, num_heads, positions, how: (Among, Manner, Option<usize>)| {
             let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
             if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
-                rungs.push(Rung::new("kerple", aspect, move |party| {
+                rungs.push(Rung::new("kerple", category, move |party| {
                     matches_kerple(party, &asked())
                 }));
             }
             if how.1 != Manner::Traced {
                 // How a slope grows with the distance is its own formula.
-                let aspect = match aspect {
-                    Aspect::Statistics => Aspect::Gradient,
+                let category = match category {
+                    Category::Statistics => Category::Gradient,
                     other => other,
                 };
-                rungs.push(Rung::new("kerple_backward", aspect, move |party| {
+                rungs.push(Rung::new("kerple_backward", category, move |party| {
                     matches_dr(party, &asked())
                 }));
             }
         };
     for kernel in [Kernel::Logarithmic, Kernel::Power] {
-        add(Aspect::Statistics, kernel, 1, 2, PLAIN);
-        add(Aspect::Statistics, kernel, 1, 5, PLAIN);
-        add(Aspect::Order, kernel, 3, 5, PLAIN);
-        add(Aspect::Range, kernel, 4, 5, (Among::Nothing, Manner::Plain, Some(0)));
+        add(Category::Statistics, kernel, 1, 2, PLAIN);
+        add(Category::Statistics, kernel, 1, 5, PLAIN);
+        add(Category::Order, kernel, 3, 5, PLAIN);
+        add(Category::Range, kernel, 4, 5, (Among::Nothing, Manner::Plain, Some(0)));
         for among in [Among::Zeros, Among::Nan] {
-            add(Aspect::Special, kernel, 4, 5, (among, Manner::Plain, None));
-            add(Aspect::Special, kernel, 5, 9, (among, Manner::Plain, Some(0)));
+            add(Category::Special, kernel, 4, 5, (among, Manner::Plain, None));
+            add(Category::Special, kernel, 5, 9, (among, Manner::Plain, Some(0)));
         }
         for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, None));
-            add(Aspect::Gradient, kernel, 4, 6, (Among::Nothing, manner, Some(0)));
+            add(Category::Gradient, kernel, 4, 6, (Among::Nothing, manner, None));
+            add(Category::Gradient, kernel, 4, 6, (Among::Nothing, manner, Some(0)));
         }
         for n in sizes(&run) {
-            add(Aspect::Extent, kernel, 4, n, (Among::Nothing, Manner::Plain, Some(0)));
-            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(0)));
+            add(Category::Extent, kernel, 4, n, (Among::Nothing, Manner::Plain, Some(0)));
+            add(Category::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(0)));
         }
         // Each head is beyond each bound.
         for (n, first) in edges(&run).into_iter().flat_map(|n| (1..4).map(move |first| (n, first)))
         {
-            add(Aspect::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(first)));
+            add(Category::Extent, kernel, n, 4, (Among::Nothing, Manner::Plain, Some(first)));
         }
-        add(Aspect::Extent, kernel, 1, 4, (Among::Nothing, Manner::Plain, Some(0)));
+        add(Category::Extent, kernel, 1, 4, (Among::Nothing, Manner::Plain, Some(0)));
         for positions in [300, 1000].into_iter().filter(|_| run.every_size) {
-            add(Aspect::Precision, kernel, 2, positions, PLAIN);
+            add(Category::Precision, kernel, 2, positions, PLAIN);
         }
         for mixture in mixtures(&run).into_iter().step_by(4) {
             let [heads, positions] = mixture.tokens;
             let manner = mixture.pick(0, &[Manner::Plain, Manner::UsedTwice, Manner::Continued]);
             let among = mixture.pick(1, &[Among::Nothing, Among::Zeros, Among::Nan]);
             add(
-                Aspect::Extent,
+                Category::Extent,
                 kernel,
                 heads,
                 positions,
@@ -418,8 +423,8 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         holds("transformer_xl", judge(typical()).is_err(), || "a past is right as well".to_string())
     }));
     let mut add =
-        |aspect, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
-            rungs.push(Rung::new("transformer_xl", aspect, move |party| {
+        |category, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
+            rungs.push(Rung::new("transformer_xl", category, move |party| {
                 let mut case = xl_text(shape, keys, hidden_size, &run);
                 case.base = base;
                 put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
@@ -431,35 +436,36 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         };
     const BASE: f64 = 10_000.0;
     let plain = (Among::Nothing, Manner::Plain);
-    add(Aspect::Wiring, [1, 1, 1, 1], 2, 2, plain, BASE);
-    add(Aspect::Wiring, [1, 1, 1, 4], 4, 2, plain, BASE);
-    add(Aspect::Frequencies, [1, 1, 1, 4], 5, 8, plain, BASE);
-    add(Aspect::Frequencies, [1, 2, 1, 2], 5, 6, plain, 100.0);
-    add(Aspect::Order, [1, 1, 3, 2], 5, 4, plain, BASE);
-    add(Aspect::Mask, [1, 4, 2, 2], 4, 4, plain, BASE);
-    add(Aspect::Mask, [1, 4, 2, 2], 4, 4, (Among::Low, Manner::Plain), BASE);
-    add(Aspect::Offset, [1, 3, 2, 2], 7, 4, plain, BASE);
-    add(Aspect::Extent, [2, 3, 2, 2], 7, 4, plain, BASE);
-    add(Aspect::Special, [2, 3, 2, 2], 6, 4, (Among::Zeros, Manner::Plain), BASE);
+    add(Category::Wiring, [1, 1, 1, 1], 2, 2, plain, BASE);
+    add(Category::Wiring, [1, 1, 1, 4], 4, 2, plain, BASE);
+    add(Category::Frequencies, [1, 1, 1, 4], 5, 8, plain, BASE);
+    add(Category::Frequencies, [1, 2, 1, 2], 5, 6, plain, 100.0);
+    add(Category::Order, [1, 1, 3, 2], 5, 4, plain, BASE);
+    add(Category::Mask, [1, 4, 2, 2], 4, 4, plain, BASE);
+    add(Category::Mask, [1, 4, 2, 2], 4, 4, (Among::Low, Manner::Plain), BASE);
+    add(Category::Offset, [1, 3, 2, 2], 7, 4, plain, BASE);
+    add(Category::Extent, [2, 3, 2, 2], 7, 4, plain, BASE);
+    add(Category::Special, [2, 3, 2, 2], 6, 4, (Among::Zeros, Manner::Plain), BASE);
     for manner in [Manner::Traced, Manner::Permuted] {
-        let aspect = if manner == Manner::Permuted { Aspect::Order } else { Aspect::Gradient };
-        add(aspect, [2, 3, 2, 4], 5, 4, (Among::Nothing, manner), BASE);
+        let category =
+            if manner == Manner::Permuted { Category::Order } else { Category::Gradient };
+        add(category, [2, 3, 2, 4], 5, 4, (Among::Nothing, manner), BASE);
     }
     for n in sizes(&run) {
-        add(Aspect::Extent, [1, n, 1, 1], n + 2, 2, plain, BASE);
-        add(Aspect::Extent, [1, 2, n, 2], 4, 4, plain, BASE);
-        add(Aspect::Extent, [1, 2, 2, 2], n + 2, 4, plain, BASE);
-        add(Aspect::Extent, [n, 2, 1, 1], 4, 4, plain, BASE);
+        add(Category::Extent, [1, n, 1, 1], n + 2, 2, plain, BASE);
+        add(Category::Extent, [1, 2, n, 2], 4, 4, plain, BASE);
+        add(Category::Extent, [1, 2, 2, 2], n + 2, 4, plain, BASE);
+        add(Category::Extent, [n, 2, 1, 1], 4, 4, plain, BASE);
     }
     // Of two heads of two elements, so that all of the formula shows.
     for n in edges(&run) {
-        add(Aspect::Extent, [1, 2, 2, n], 4, 4, plain, BASE);
-        add(Aspect::Extent, [1, 2, 2, 2], 4, 2 * n, plain, BASE);
-        add(Aspect::Extent, [1, n, 2, 2], n + 2, 4, plain, BASE);
-        add(Aspect::Extent, [n, 2, 2, 2], 4, 4, plain, BASE);
+        add(Category::Extent, [1, 2, 2, n], 4, 4, plain, BASE);
+        add(Category::Extent, [1, 2, 2, 2], 4, 2 * n, plain, BASE);
+        add(Category::Extent, [1, n, 2, 2], n + 2, 4, plain, BASE);
+        add(Category::Extent, [n, 2, 2, 2], 4, 4, plain, BASE);
     }
     for [s, t] in short_texts(&run) {
-        add(Aspect::Extent, [1, s, 2, 2], t, 4, plain, BASE);
+        add(Category::Extent, [1, s, 2, 2], t, 4, plain, BASE);
     }
     for mixture in mixtures(&run).into_iter().step_by(4) {
         let [b, s] = mixture.tokens;
@@ -468,7 +474,7 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         let manner = mixture.pick(4, &[Manner::Plain, Manner::Permuted, Manner::Traced]);
         let among = mixture.pick(5, &[Among::Nothing, Among::Zeros]);
         add(
-            Aspect::Extent,
+            Category::Extent,
             [b, s, nh, hd],
             keys,
             h,

@@ -1,6 +1,6 @@
 //! The ladder of the collectives: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::collectives::laws::{matches_entropy, matches_tree, refused_alike};
 use crate::collectives::party::*;
 use crate::ladder::{Draw, Rung};
@@ -47,48 +47,48 @@ const PLAIN: Plan = Plan {
 /// Something of all that the formula has, in round sizes.
 const TYPICAL: Plan = Plan { sizes: [4, 4, 8], ..PLAIN };
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let two = Plan { sizes: [2, 3, 1], ..PLAIN };
     let full = Plan { sizes: [3, 4, 5], ..PLAIN };
-    add(Aspect::Softmax, PLAIN);
-    add(Aspect::Softmax, Plan { scale: 0.5, ..PLAIN });
-    add(Aspect::Statistics, Plan { sizes: [1, 4, 3], ..PLAIN });
-    add(Aspect::Exchange, two);
-    add(Aspect::Exchange, Plan { on_one: true, ..two });
-    add(Aspect::Exchange, full);
-    add(Aspect::Exchange, Plan { on_one: true, ..full });
+    add(Category::Softmax, PLAIN);
+    add(Category::Softmax, Plan { scale: 0.5, ..PLAIN });
+    add(Category::Statistics, Plan { sizes: [1, 4, 3], ..PLAIN });
+    add(Category::Exchange, two);
+    add(Category::Exchange, Plan { on_one: true, ..two });
+    add(Category::Exchange, full);
+    add(Category::Exchange, Plan { on_one: true, ..full });
     for (by_rank, by_token) in [(100.0, 0.0), (-1e4, 0.0), (1e4, 0.0), (0.0, 200.0), (-300.0, 1e3)]
     {
-        add(Aspect::Precision, Plan { by_rank, by_token, ..two });
-        add(Aspect::Precision, Plan { by_rank, by_token, ..full });
+        add(Category::Precision, Plan { by_rank, by_token, ..two });
+        add(Category::Precision, Plan { by_rank, by_token, ..full });
     }
     for scale in [1e-6, 30.0, 1000.0] {
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..full });
     }
     for among in [Among::Zeros, Among::Forbidden, Among::Nan] {
-        add(Aspect::Special, Plan { among, ..two });
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..two });
+        add(Category::Special, Plan { among, ..full });
     }
     if !run.every_size {
-        add(Aspect::Extent, Plan { sizes: [4, 2, 3], ..PLAIN });
+        add(Category::Extent, Plan { sizes: [4, 2, 3], ..PLAIN });
         return plans;
     }
     for w in 1..=8 {
         for n in [1, 2, 5] {
-            add(Aspect::Extent, Plan { sizes: [w, n, 3], ..PLAIN });
+            add(Category::Extent, Plan { sizes: [w, n, 3], ..PLAIN });
         }
         for t in [1, 2, 9] {
-            add(Aspect::Extent, Plan { sizes: [w, 3, t], among: Among::Zeros, ..PLAIN });
+            add(Category::Extent, Plan { sizes: [w, 3, t], among: Among::Zeros, ..PLAIN });
         }
     }
     for t in 1..=9 {
-        add(Aspect::Extent, Plan { sizes: [2, 3, t], among: Among::Forbidden, ..PLAIN });
-        add(Aspect::Extent, Plan { sizes: [3, 2, t], by_rank: 50.0, ..PLAIN });
+        add(Category::Extent, Plan { sizes: [2, 3, t], among: Among::Forbidden, ..PLAIN });
+        add(Category::Extent, Plan { sizes: [3, 2, t], by_rank: 50.0, ..PLAIN });
     }
     for (n, t) in [(17, 2), (65, 2), (2, 17), (3, 65)] {
-        add(Aspect::Extent, Plan { sizes: [2, n, t], by_rank: -20.0, ..PLAIN });
+        add(Category::Extent, Plan { sizes: [2, n, t], by_rank: -20.0, ..PLAIN });
     }
     plans
 }
@@ -152,22 +152,22 @@ fn bad_targets(run: &Run) -> Vec<EntropyCase> {
 }
 
 /// Blocks on ranks: `w`, `m`, length.
-fn sums(run: &Run) -> Vec<(Aspect, [usize; 3])> {
+fn sums(run: &Run) -> Vec<(Category, [usize; 3])> {
     let mut sums = vec![
-        (Aspect::Statistics, [1, 1, 3]),
-        (Aspect::Statistics, [1, 2, 3]),
-        (Aspect::Order, [1, 8, 3]),
-        (Aspect::Exchange, [2, 2, 3]),
-        (Aspect::Order, [2, 8, 3]),
-        (Aspect::Order, [4, 8, 3]),
-        (Aspect::Order, [8, 8, 5]),
+        (Category::Statistics, [1, 1, 3]),
+        (Category::Statistics, [1, 2, 3]),
+        (Category::Order, [1, 8, 3]),
+        (Category::Exchange, [2, 2, 3]),
+        (Category::Order, [2, 8, 3]),
+        (Category::Order, [4, 8, 3]),
+        (Category::Order, [8, 8, 5]),
     ];
     for len in (1..=9).filter(|_| run.every_size) {
-        sums.extend([1, 2, 4, 8].map(|w| (Aspect::Extent, [w, 8, len])));
-        sums.push((Aspect::Extent, [2, 4, len]));
+        sums.extend([1, 2, 4, 8].map(|w| (Category::Extent, [w, 8, len])));
+        sums.push((Category::Extent, [2, 4, len]));
     }
     if run.every_size {
-        sums.extend([(Aspect::Extent, [2, 64, 3]), (Aspect::Extent, [8, 32, 65])]);
+        sums.extend([(Category::Extent, [2, 64, 3]), (Category::Extent, [8, 32, 65])]);
     }
     sums
 }
@@ -189,21 +189,23 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
     let run = *run;
     let mut rungs: Vec<Rung<Ranks>> = Vec::new();
     rungs.push(Rung::typical("entropy", move |party| matches_entropy(party, &TYPICAL.asked(&run))));
-    for (aspect, plan) in plans(&run) {
-        rungs.push(Rung::new("entropy", aspect, move |party| {
+    for (category, plan) in plans(&run) {
+        rungs.push(Rung::new("entropy", category, move |party| {
             matches_entropy(party, &plan.asked(&run))
         }));
     }
     for case in bad_targets(&run) {
-        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| refused_alike(party, &case)));
+        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+            refused_alike(party, &case)
+        }));
     }
-    for (aspect, sizes) in sums(&run) {
-        rungs.push(Rung::new("tree_sum", aspect, move |party| {
+    for (category, sizes) in sums(&run) {
+        rungs.push(Rung::new("tree_sum", category, move |party| {
             let [w, m, len] = sizes;
             let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
             // The right sum but for its last bits: what it asks for is an order.
             matches_tree(party, &blocks(sizes, draw)).map_err(|violation| {
-                if violation.is_nearly_right() { violation.at(Aspect::Order) } else { violation }
+                if violation.is_nearly_right() { violation.at(Category::Order) } else { violation }
             })
         }));
     }
@@ -211,10 +213,12 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
         |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values, lost: None };
     for value in [f32::NAN, f32::INFINITY, -0.0, 1e-40] {
         let case = special(vec![1.0, value, -0.0, value]);
-        rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));
+        rungs.push(Rung::new("tree_sum", Category::Special, move |party| {
+            matches_tree(party, &case)
+        }));
     }
     // 0 + -0 is 0: a sum that begins at 0 has other bits.
     let case = special(vec![-0.0; 4]);
-    rungs.push(Rung::new("tree_sum", Aspect::Special, move |party| matches_tree(party, &case)));
+    rungs.push(Rung::new("tree_sum", Category::Special, move |party| matches_tree(party, &case)));
     rungs
 }

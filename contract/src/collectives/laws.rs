@@ -1,6 +1,6 @@
 //! What ranks promise together.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::collectives::oracle::{passes, tree, whole};
 use crate::collectives::party::*;
 use crate::component::{Invariant, NET};
@@ -21,7 +21,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
                    targets are.",
         formula: "calls(r) = calls(q),  r, q < w",
         chapter: "collectives#calls",
-        aspect: Aspect::Exchange,
+        category: Category::Exchange,
         weight: 2,
         stays: Some(
             "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.",
@@ -33,7 +33,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "One rank alone has the whole vocabulary, and gets the plain loss and its gradient.",
         formula: "w = 1  ⇒  loss = cross-entropy of all v logits",
         chapter: "collectives#definition",
-        aspect: Aspect::Softmax,
+        category: Category::Softmax,
         weight: 1,
         stays: Some("The plainest question: without others, it is the loss of the chapter before."),
         check: world_of_one,
@@ -43,7 +43,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Every rank gets the same loss, bit for bit.",
         formula: "loss(r) = loss(q),  r, q < w",
         chapter: "collectives#definition",
-        aspect: Aspect::Exchange,
+        category: Category::Exchange,
         weight: 2,
         stays: Some(
             "A law without an oracle: ranks that disagree about the loss disagree about when to stop.",
@@ -55,7 +55,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "The loss is that of one rank with everything, however many ranks share the vocabulary.",
         formula: "loss(w) = loss(1),  w = 2, 3, 4, 12",
         chapter: "collectives#definition",
-        aspect: Aspect::Exchange,
+        category: Category::Exchange,
         weight: 2,
         stays: Some(
             "A law without an oracle: it compares a world with one rank of the same party.",
@@ -67,7 +67,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Each id has one owner, who alone has its logit: also the first and the last id of a rank.",
         formula: "loss = ln Σ exp(l) − l(target),  target = 0 .. v − 1",
         chapter: "collectives#owners",
-        aspect: Aspect::Range,
+        category: Category::Range,
         weight: 2,
         stays: Some("Every id is asked for, so that both edges of every rank are among them."),
         check: one_owner,
@@ -77,7 +77,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "A rank that does not have the target adds 0, also where its own logits are −∞.",
         formula: "target not on r,  l = −∞ on r  ⇒  loss as in f64",
         chapter: "collectives#owners",
-        aspect: Aspect::Special,
+        category: Category::Special,
         weight: 1,
         stays: Some("One forbidden id on a rank is what happens; a whole rank of them is rarer."),
         check: foreign_logits_stay_out,
@@ -87,7 +87,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "The number that is subtracted before exp is the largest logit of ALL ranks, token by token.",
         formula: "l(r) = l + c on one rank,  c = ±10⁴  ⇒  loss in f64",
         chapter: "collectives#largest",
-        aspect: Aspect::Precision,
+        category: Category::Precision,
         weight: 2,
         stays: None,
         check: largest_of_all,
@@ -97,7 +97,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "A rank may have nothing but forbidden ids: its part of the sum is 0.",
         formula: "l = −∞ for all ids of r  ⇒  loss as without r",
         chapter: "collectives#largest",
-        aspect: Aspect::Special,
+        category: Category::Special,
         weight: 1,
         stays: None,
         check: forbidden_shard,
@@ -107,7 +107,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "The loss is the mean over all tokens, each with the same weight, wherever their targets lie.",
         formula: "loss = Σ loss(token) / t",
         chapter: "collectives#definition",
-        aspect: Aspect::Statistics,
+        category: Category::Statistics,
         weight: 1,
         stays: Some(
             "It compares the loss with its own tokens, one by one: a law without an oracle.",
@@ -120,7 +120,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
                    place, and v. Nobody waits.",
         formula: "target ≥ v  ⇒  error(r) = Target { target, place, v },  r < w",
         chapter: "collectives#refusal",
-        aspect: Aspect::Refusal,
+        category: Category::Refusal,
         weight: 2,
         stays: None,
         check: bad_target_refused_alike,
@@ -131,7 +131,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
                    it, and with no loss.",
         formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
         chapter: "collectives#refusal",
-        aspect: Aspect::Refusal,
+        category: Category::Refusal,
         weight: 2,
         stays: None,
         check: lost_rank_is_told,
@@ -141,7 +141,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.",
         formula: "values handed ≤ 4t,  v = 24, t = 3",
         chapter: "collectives#costs",
-        aspect: Aspect::Exchange,
+        category: Category::Exchange,
         weight: 2,
         stays: None,
         check: logits_stay,
@@ -151,7 +151,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Where all logits are alike, the gradient is 1/v on every rank, less 1 for the target on its owner.",
         formula: "l = c  ⇒  dl(j) = (1/v − [j = target]) / t",
         chapter: "collectives#gradient",
-        aspect: Aspect::Gradient,
+        category: Category::Gradient,
         weight: 2,
         stays: Some("The gradient can be written down by hand here."),
         check: gradient_of_uniform,
@@ -161,7 +161,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Over all ranks together, the gradient of a token adds up to 0.",
         formula: "Σ dl = 0 over the ids of all ranks, per token",
         chapter: "collectives#gradient",
-        aspect: Aspect::Gradient,
+        category: Category::Gradient,
         weight: 1,
         stays: Some("A law without an oracle, of all ranks together: none alone can check it."),
         check: gradient_sums_to_zero,
@@ -171,7 +171,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "The gradients of all ranks, side by side, are that of one rank with everything: each is the owner's alone.",
         formula: "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
         chapter: "collectives#gradient",
-        aspect: Aspect::Gradient,
+        category: Category::Gradient,
         weight: 2,
         stays: Some(
             "A law without an oracle: what is one rank's does not change when ranks are more.",
@@ -183,7 +183,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "On any input, loss and gradient are what plain f64 loops over the whole vocabulary give.",
         formula: "loss = Σ (ln Σ exp(l) − l(target)) / t,  dl = (softmax(l) − onehot) / t",
         chapter: "collectives#definition",
-        aspect: Aspect::Softmax,
+        category: Category::Softmax,
         weight: 3,
         stays: Some(NET),
         check: entropy_f64_loops,
@@ -193,7 +193,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Each block is added once, whoever has it: sums of small whole numbers are exact.",
         formula: "sum = Σ blocks,  exactly",
         chapter: "collectives#order",
-        aspect: Aspect::Statistics,
+        category: Category::Statistics,
         weight: 1,
         stays: None,
         check: sum_of_all_blocks,
@@ -203,7 +203,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "The sum has the bits of one rank with all blocks, however many ranks share them.",
         formula: "sum(w) = sum(1), bit for bit,  w = 2, 4, 8",
         chapter: "collectives#order",
-        aspect: Aspect::Order,
+        category: Category::Order,
         weight: 2,
         stays: None,
         check: bits_of_one_rank,
@@ -213,7 +213,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Every rank gets the same sum, bit for bit.",
         formula: "sum(r) = sum(q),  r, q < w",
         chapter: "collectives#order",
-        aspect: Aspect::Order,
+        category: Category::Order,
         weight: 1,
         stays: Some("A law without an oracle: weights that are equal stay equal."),
         check: same_sum_on_all_ranks,
@@ -223,7 +223,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "Halves are summed by themselves and then added. Another order has other bits.",
         formula: "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
         chapter: "collectives#order",
-        aspect: Aspect::Order,
+        category: Category::Order,
         weight: 2,
         stays: Some("Four numbers, by hand: each order has another result."),
         check: order_of_the_tree,
@@ -233,7 +233,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "A rank hands over the sum of its blocks, and not the blocks.",
         formula: "values handed ≤ length of a block",
         chapter: "collectives#order",
-        aspect: Aspect::Exchange,
+        category: Category::Exchange,
         weight: 1,
         stays: None,
         check: one_sum_a_rank,
@@ -244,7 +244,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
                    sum.",
         formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
         chapter: "collectives#refusal",
-        aspect: Aspect::Refusal,
+        category: Category::Refusal,
         weight: 1,
         stays: None,
         check: sum_needs_all_ranks,
@@ -254,7 +254,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         sentence: "For any blocks on any number of ranks, the sum has the bits of the tree.",
         formula: "sum = tree(blocks), bit for bit",
         chapter: "collectives#order",
-        aspect: Aspect::Order,
+        category: Category::Order,
         weight: 2,
         stays: Some(NET),
         check: sum_any_blocks,
@@ -291,7 +291,7 @@ fn ended_well<T>(call: &str, world: &World<T>, world_size: usize) -> Step {
     }
     if let Some(trouble) = world.trouble {
         let mut violation = Violation::new(call, Fault::Broken { what: trouble.to_string() });
-        violation.aspect = Some(Aspect::Exchange);
+        violation.category = Some(Category::Exchange);
         return Err(violation);
     }
     holds(call, world.ranks.len() == world_size, || {
@@ -357,7 +357,7 @@ pub(super) fn matches_entropy(party: &Ranks, case: &EntropyCase) -> Step {
     let passes = passes(case);
     are_losses(case, &ranks, passes.loss, LOSS_WHY)?;
     are_gradients(case, &ranks, &passes.dlogits, GRADIENT_WHY).map_err(|mut violation| {
-        violation.aspect = violation.aspect.or(Some(Aspect::Gradient));
+        violation.category = violation.category.or(Some(Category::Gradient));
         violation
     })
 }

@@ -1,6 +1,6 @@
 //! The ladder of VocabEmbedding: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::embedding::laws::{
     Asked, matches_gradient_in, matches_middle, matches_normal, matches_rows, refused_in_words,
 };
@@ -24,11 +24,11 @@ fn asked(plan: Plan, run: &Run) -> Asked {
 }
 
 /// Sizes of the first table, each with its distribution.
-fn draws(run: &Run) -> Vec<(Aspect, [usize; 2], NormalInit)> {
+fn draws(run: &Run) -> Vec<(Category, [usize; 2], NormalInit)> {
     let standard = NormalInit { mean: 0.0, std: 1.0, seed: run.seed };
     let mut draws = Vec::new();
     for shape in [[1, 1], [3, 4], [3, 5], [4, 4], [16, 4], [5, 6], [12, 5], [17, 1]] {
-        draws.push((Aspect::Seed, shape, NormalInit { seed: 42, ..standard }));
+        draws.push((Category::Seed, shape, NormalInit { seed: 42, ..standard }));
     }
     for (mean, std, seed) in [
         (0.5, 0.02, 42),
@@ -42,23 +42,23 @@ fn draws(run: &Run) -> Vec<(Aspect, [usize; 2], NormalInit)> {
         (0.5, 0.02, 42),            // drawn again, after others
     ] {
         for shape in [[3, 4], [8, 4], [5, 6]] {
-            draws.push((Aspect::Seed, shape, NormalInit { mean, std, seed }));
+            draws.push((Category::Seed, shape, NormalInit { mean, std, seed }));
         }
     }
     // Its second uniform is 5·10⁻⁸ below 1, which f32 can't tell from 6·10⁻⁸: its logarithm is another one.
-    draws.push((Aspect::Precision, [2, 1], NormalInit { seed: 8_269_738, ..standard }));
+    draws.push((Category::Precision, [2, 1], NormalInit { seed: 8_269_738, ..standard }));
     // A generator makes 624 words at once, and 2^16 is where 16 bits end.
     let mut counts = sizes(run);
     counts.extend([623, 640, 1251, 4099]);
     counts.extend(run.every_size.then_some(65_539));
-    draws.extend(counts.iter().map(|&n| (Aspect::Extent, [n, 1], standard)));
-    draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [2, n], standard)));
+    draws.extend(counts.iter().map(|&n| (Category::Extent, [n, 1], standard)));
+    draws.extend(sizes(run).iter().map(|&n| (Category::Extent, [2, n], standard)));
     let scaled = NormalInit { mean: 0.5, std: 1.5, ..standard };
-    draws.extend(sizes(run).iter().map(|&n| (Aspect::Extent, [n, 3], scaled)));
+    draws.extend(sizes(run).iter().map(|&n| (Category::Extent, [n, 3], scaled)));
     // Each kind of size with each kind of distribution and seed.
     for shape in [[1, 1], [3, 4], [2, 9], [9, 5], [17, 3], [65, 2], [70, 67], [257, 1]] {
         for init in mixed_inits().filter(|_| run.every_size) {
-            draws.push((Aspect::Extent, shape, init));
+            draws.push((Category::Extent, shape, init));
         }
     }
     draws
@@ -74,8 +74,8 @@ pub(crate) fn mixed_inits() -> impl Iterator<Item = NormalInit> {
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
     let mut rungs: Vec<Rung<Embedding>> = Vec::new();
-    for (aspect, shape, init) in draws(run) {
-        rungs.push(Rung::new("initial_table", aspect, move |party| {
+    for (category, shape, init) in draws(run) {
+        rungs.push(Rung::new("initial_table", category, move |party| {
             matches_normal(party, shape, init)
         }));
     }
@@ -83,27 +83,28 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
     for (call, judge) in [("forward", matches_rows as Judge), ("backward", matches_gradient_in)] {
         rungs.push(Rung::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
     }
-    for (aspect, judge) in
-        [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_gradient_in)]
+    for (category, judge) in
+        [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_gradient_in)]
     {
-        rungs.push(Rung::new("backward", aspect, move |party| judge(party, &asked(APART, &run))));
+        rungs.push(Rung::new("backward", category, move |party| judge(party, &asked(APART, &run))));
     }
     let large = if run.every_size { &LARGE[..] } else { &[] };
     let mixed_menu = [&EMBEDDING[..], &LARGE[..1]].concat();
-    let mixed = mixed(&run, &mixed_menu).into_iter().map(|plan| (Aspect::Extent, plan));
-    for (aspect, plan) in plans(&run, &[&EMBEDDING[..], large].concat()).into_iter().chain(mixed) {
+    let mixed = mixed(&run, &mixed_menu).into_iter().map(|plan| (Category::Extent, plan));
+    for (category, plan) in plans(&run, &[&EMBEDDING[..], large].concat()).into_iter().chain(mixed)
+    {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", aspect, move |party| {
+            rungs.push(Rung::new("forward", category, move |party| {
                 matches_rows(party, &asked(plan, &run))
             }));
         }
         if plan.has_gradient() {
-            let aspect = match aspect {
+            let category = match category {
                 // Of 8 tokens each had its gradient.
-                Aspect::Lookup if plan.tokens == PLAIN.tokens => Aspect::Extent,
+                Category::Lookup if plan.tokens == PLAIN.tokens => Category::Extent,
                 other => other.of_gradient(),
             };
-            rungs.push(Rung::new("backward", aspect, move |party| {
+            rungs.push(Rung::new("backward", category, move |party| {
                 matches_gradient_in(party, &asked(plan, &run))
             }));
         }
@@ -121,7 +122,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
         (sizes, manner, bad)
     });
     for (sizes, manner, bad) in plain.chain(mixed) {
-        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, sizes, manner, &bad)
         }));
     }

@@ -1,6 +1,6 @@
 //! The ladder of SwiGLU: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::feedforward::laws::{
     Asked, matches_ddown, matches_dgate, matches_dup, matches_dx, matches_size, matches_y,
 };
@@ -57,52 +57,52 @@ const PLAIN: Plan = Plan {
 /// Something of all that the formula has, in round sizes.
 const TYPICAL: Plan = Plan { tokens: [2, 8], sizes: (8, 16), ..PLAIN };
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let full = Plan { tokens: [2, 3], sizes: FEEDFORWARD[0], ..PLAIN };
     for scale in [1.0, 0.25, -1.0, -0.25, 3.0, -3.0] {
-        add(Aspect::Gate, Plan { scale, ..PLAIN });
+        add(Category::Gate, Plan { scale, ..PLAIN });
     }
     for sizes in [FEEDFORWARD[0], FEEDFORWARD[1], FEEDFORWARD[3]] {
-        add(Aspect::Order, Plan { sizes, ..PLAIN });
+        add(Category::Order, Plan { sizes, ..PLAIN });
     }
-    add(Aspect::Order, full);
+    add(Category::Order, full);
     // Far from 0, where the gate is open or shut, and near it, where it is half open.
     for scale in [1e-12, 1e-4, 40.0, -40.0, 1e4, 1e9] {
-        add(Aspect::Precision, Plan { scale, ..PLAIN });
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..PLAIN });
+        add(Category::Precision, Plan { scale, ..full });
     }
-    add(Aspect::Precision, Plan { among: Among::Outlier, ..full });
+    add(Category::Precision, Plan { among: Among::Outlier, ..full });
     for among in [Among::Zeros, Among::Nan, Among::NanFirst] {
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..full });
     }
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..full });
+        add(Category::Order, Plan { manner, ..full });
     }
     for manner in [Manner::Again, Manner::Cloned] {
-        add(Aspect::State, Plan { manner, ..full });
-        add(Aspect::State, Plan { manner, among: Among::Nan, ..full });
+        add(Category::State, Plan { manner, ..full });
+        add(Category::State, Plan { manner, among: Among::Nan, ..full });
     }
     let large = LARGE.into_iter().filter(|_| run.every_size);
     let menu: Vec<_> = FEEDFORWARD.into_iter().chain(large).collect();
     for &sizes in &menu {
-        add(Aspect::Extent, Plan { sizes, tokens: [3, 7], ..full });
-        add(Aspect::Extent, Plan { sizes, among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { sizes, tokens: [3, 7], ..full });
+        add(Category::Extent, Plan { sizes, among: Among::Zeros, ..full });
     }
     for n in sizes(run) {
         // Of any number of tokens: what one has shall not reach the others.
-        add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
-        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Nan, ..full });
+        add(Category::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], among: Among::Nan, ..full });
     }
     for n in EDGES.into_iter().filter(|n| *n > 1 && run.every_size) {
-        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], among: Among::Zeros, ..full });
     }
     for tokens in many(run) {
-        add(Aspect::Extent, Plan { tokens, ..full });
+        add(Category::Extent, Plan { tokens, ..full });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
@@ -114,7 +114,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
             _ => mixture.pick(2, &AMONG),
         };
         let scale = mixture.pick(3, &[1.0, 1e-3, 1.0, -30.0]);
-        add(Aspect::Extent, Plan { tokens: mixture.tokens, sizes, scale, among, manner });
+        add(Category::Extent, Plan { tokens: mixture.tokens, sizes, scale, among, manner });
     }
     plans
 }
@@ -216,7 +216,7 @@ fn size_cases(run: &Run) -> Vec<SizeCase> {
 pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
     let mut rungs: Vec<Rung<Network>> = Vec::new();
     for case in size_cases(run) {
-        rungs.push(Rung::new("size", Aspect::Extent, move |party| {
+        rungs.push(Rung::new("size", Category::Extent, move |party| {
             matches_size(party, &case, Oracle.size(&case))
         }));
     }
@@ -233,16 +233,16 @@ pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
             Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
         }),
     );
-    for (aspect, plan) in plans(&run) {
-        let of_gradient = aspect.of_gradient();
+    for (category, plan) in plans(&run) {
+        let of_gradient = category.of_gradient();
         for (call, judge) in judges {
-            let (asked, aspect) = match call {
-                "forward" => (plan.has_values(), aspect),
+            let (asked, category) = match call {
+                "forward" => (plan.has_values(), category),
                 "backward (dx)" => (plan.has_gradient(), of_gradient),
                 _ => (plan.has_gradient() && plan.is_for_sums(), of_gradient),
             };
             if asked {
-                rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan.asked(&run))));
+                rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The ladder of stretched RoPE: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::frequencies::laws::{
     Asked, answers_dx, answers_y, matches_dtheta, matches_dx, matches_frequencies, matches_y,
 };
@@ -103,47 +103,47 @@ fn is_clear(case: &FrequenciesCase) -> bool {
     first + 0.5 < last && ends.iter().all(|end| (end - end.round()).abs() > 1e-3)
 }
 
-fn settings(run: &Run) -> Vec<(Aspect, Setting)> {
+fn settings(run: &Run) -> Vec<(Category, Setting)> {
     let mut all = Vec::new();
-    let mut add = |aspect, setting| all.push((aspect, setting));
-    add(Aspect::Frequencies, PLAIN);
+    let mut add = |category, setting| all.push((category, setting));
+    add(Category::Frequencies, PLAIN);
     for factor in [1.0, 2.0, 1.5, 8.0, 32.0] {
-        add(Aspect::Frequencies, Setting { factor, ..PLAIN });
+        add(Category::Frequencies, Setting { factor, ..PLAIN });
     }
     for base in [100.0, 500_000.0, 1e6] {
-        add(Aspect::Frequencies, Setting { base, ..PLAIN });
+        add(Category::Frequencies, Setting { base, ..PLAIN });
     }
     // So long a text for so small a base that YaRN's ramp would end past the planes.
     for truncate in [true, false] {
-        add(Aspect::Frequencies, Setting { base: 10.0, truncate, ..PLAIN });
+        add(Category::Frequencies, Setting { base: 10.0, truncate, ..PLAIN });
     }
     for ms in [100, 4096, 8192, 131_072] {
-        add(Aspect::Frequencies, Setting { ms, ..PLAIN });
+        add(Category::Frequencies, Setting { ms, ..PLAIN });
     }
     for band in [[1.0, 16.0], [2.0, 40.0], [0.5, 64.0]] {
-        add(Aspect::Frequencies, Setting { band, ..PLAIN });
-        add(Aspect::Frequencies, Setting { band, truncate: false, ..PLAIN });
+        add(Category::Frequencies, Setting { band, ..PLAIN });
+        add(Category::Frequencies, Setting { band, truncate: false, ..PLAIN });
     }
     for seq_len in [1, 500, 999, 1000, 1001, 1500, 64_000] {
-        add(Aspect::Extent, Setting { seq_len, ..PLAIN });
+        add(Category::Extent, Setting { seq_len, ..PLAIN });
     }
     for (offset, seq_len) in [(999, 1), (1000, 1), (500, 500), (500, 501), (3000, 7)] {
-        add(Aspect::Offset, Setting { offset, seq_len, ..PLAIN });
+        add(Category::Offset, Setting { offset, seq_len, ..PLAIN });
     }
     for (d, head_dim) in [(4, 8), (6, 8), (8, 64), (64, 128)] {
-        add(Aspect::Frequencies, Setting { d, head_dim, ..PLAIN });
+        add(Category::Frequencies, Setting { d, head_dim, ..PLAIN });
     }
     let every: Vec<usize> = if run.every_size { (2..=70).collect() } else { vec![2, 3, 16] };
     for d in every.into_iter().map(|half| 2 * half) {
-        add(Aspect::Extent, Setting { d, head_dim: d, ..PLAIN });
-        add(Aspect::Extent, Setting { d, head_dim: d, seq_len: 500, ..PLAIN });
-        add(Aspect::Extent, Setting { d, head_dim: d, ms: 300, truncate: false, ..PLAIN });
+        add(Category::Extent, Setting { d, head_dim: d, ..PLAIN });
+        add(Category::Extent, Setting { d, head_dim: d, seq_len: 500, ..PLAIN });
+        add(Category::Extent, Setting { d, head_dim: d, ms: 300, truncate: false, ..PLAIN });
     }
     for mixture in mixtures(run).into_iter().step_by(3) {
         let d = 2 * mixture.pick(1, &[2, 3, 4, 16, 32, 64]);
         let ms = mixture.pick(2, &[100, 1000, 2048, 8192]);
         add(
-            Aspect::Extent,
+            Category::Extent,
             Setting {
                 factor: mixture.pick(3, &[1.0, 2.0, 3.5, 40.0]),
                 ms,
@@ -199,67 +199,67 @@ const FIRST: Plan = Plan {
 /// Something of all that the formula has, in round sizes.
 const TYPICAL: Plan = Plan { heads: [2, 8, 2], hd: 8, planes: 3, offset: 8, scale: 1.25, ..FIRST };
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let full = Plan { heads: [2, 3, 2], hd: 6, planes: 3, ..FIRST };
-    add(Aspect::Rotation, FIRST);
-    add(Aspect::Rotation, Plan { offset: 0, ..FIRST });
-    add(Aspect::Rotation, Plan { scale: 1.25, ..FIRST });
+    add(Category::Rotation, FIRST);
+    add(Category::Rotation, Plan { offset: 0, ..FIRST });
+    add(Category::Rotation, Plan { scale: 1.25, ..FIRST });
     for hd in menu::HEAD_DIM {
-        add(Aspect::Rotation, Plan { hd, planes: hd / 2, ..FIRST });
+        add(Category::Rotation, Plan { hd, planes: hd / 2, ..FIRST });
     }
     for (planes, hd) in [(1, 4), (2, 6), (2, 8), (3, 8)] {
-        add(Aspect::Order, Plan { hd, planes, ..FIRST });
-        add(Aspect::Order, Plan { hd, planes, scale: 1.25, ..full });
+        add(Category::Order, Plan { hd, planes, ..FIRST });
+        add(Category::Order, Plan { hd, planes, scale: 1.25, ..full });
     }
-    add(Aspect::Order, full);
+    add(Category::Order, full);
     for offset in [0, 2, 7, 100, 1000] {
-        add(Aspect::Offset, Plan { offset, ..full });
+        add(Category::Offset, Plan { offset, ..full });
     }
     for among in [Among::Zeros, Among::Nan] {
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..full });
     }
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..full });
+        add(Category::Order, Plan { manner, ..full });
     }
     for manner in [Manner::Again, Manner::Cloned] {
-        add(Aspect::State, Plan { manner, ..full });
-        add(Aspect::State, Plan { manner, among: Among::Nan, ..full });
+        add(Category::State, Plan { manner, ..full });
+        add(Category::State, Plan { manner, among: Among::Nan, ..full });
     }
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { heads: [1, n, 1], ..full });
+        add(Category::Extent, Plan { heads: [1, n, 1], ..full });
     }
     for n in edges(run) {
-        add(Aspect::Extent, Plan { heads: [n, 2, 1], ..full });
-        add(Aspect::Extent, Plan { heads: [1, 2, n], among: Among::Zeros, ..full });
-        add(Aspect::Extent, Plan { heads: [1, 2, n], scale: 1.25, offset: 1000, ..full });
-        add(Aspect::Extent, Plan { heads: [1, 1, 2], hd: 2 * n + 2, planes: n + 1, ..full });
+        add(Category::Extent, Plan { heads: [n, 2, 1], ..full });
+        add(Category::Extent, Plan { heads: [1, 2, n], among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { heads: [1, 2, n], scale: 1.25, offset: 1000, ..full });
+        add(Category::Extent, Plan { heads: [1, 1, 2], hd: 2 * n + 2, planes: n + 1, ..full });
     }
     for [b, s] in many(run) {
-        add(Aspect::Extent, Plan { heads: [b, s, 2], ..full });
+        add(Category::Extent, Plan { heads: [b, s, 2], ..full });
     }
     // With a scale, where all of a head turns and where a part of it does, so that all of the formula shows.
     let whole = Plan { scale: 1.25, offset: 3, ..full };
     for scaled in [whole, Plan { hd: 8, ..whole }] {
         for manner in Manner::OTHERS {
-            add(Aspect::Extent, Plan { manner, ..scaled });
+            add(Category::Extent, Plan { manner, ..scaled });
         }
         for among in [Among::Zeros, Among::Nan] {
-            add(Aspect::Extent, Plan { among, ..scaled });
+            add(Category::Extent, Plan { among, ..scaled });
         }
         for offset in [0, 1, 2, 10, 70, 300] {
-            add(Aspect::Extent, Plan { offset, ..scaled });
+            add(Category::Extent, Plan { offset, ..scaled });
         }
         for n in edges(run) {
-            add(Aspect::Extent, Plan { heads: [n, 2, 2], ..scaled });
-            add(Aspect::Extent, Plan { heads: [2, n, 2], ..scaled });
-            add(Aspect::Extent, Plan { heads: [2, 2, n], ..scaled });
+            add(Category::Extent, Plan { heads: [n, 2, 2], ..scaled });
+            add(Category::Extent, Plan { heads: [2, n, 2], ..scaled });
+            add(Category::Extent, Plan { heads: [2, 2, n], ..scaled });
             let more = scaled.hd - 2 * scaled.planes;
-            add(Aspect::Extent, Plan { hd: 2 * n + 2 + more, planes: n + 1, ..scaled });
+            add(Category::Extent, Plan { hd: 2 * n + 2 + more, planes: n + 1, ..scaled });
         }
     }
     for mixture in mixtures(run).into_iter().step_by(2) {
@@ -271,7 +271,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         };
         let [b, s] = mixture.tokens;
         add(
-            Aspect::Extent,
+            Category::Extent,
             Plan {
                 heads: [b, s, mixture.pick(4, &[1, 2, 3])],
                 hd,
@@ -342,10 +342,12 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
             Setting { d: 64, head_dim: 128, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
         let call = typical.rule.call();
         rungs.push(Rung::typical(call, move |party| matches_frequencies(party, &typical)));
-        for (aspect, setting) in settings(&run) {
+        for (category, setting) in settings(&run) {
             let case = setting.case(kind);
             if is_clear(&case) {
-                rungs.push(Rung::new(call, aspect, move |party| matches_frequencies(party, &case)));
+                rungs.push(Rung::new(call, category, move |party| {
+                    matches_frequencies(party, &case)
+                }));
             }
         }
     }
@@ -370,15 +372,15 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
             answers_dx(party, &asked, &other(&asked))
         }));
     }
-    for (aspect, plan) in plans(&run) {
+    for (category, plan) in plans(&run) {
         for (call, judge) in judges {
-            let (asked, aspect) = match call {
-                "forward" => (plan.has_values(), aspect),
-                "backward (dx)" => (plan.manner != Manner::Traced, aspect.of_gradient()),
-                _ => (plan.manner != Manner::Traced && plan.is_for_sums(), aspect.of_gradient()),
+            let (asked, category) = match call {
+                "forward" => (plan.has_values(), category),
+                "backward (dx)" => (plan.manner != Manner::Traced, category.of_gradient()),
+                _ => (plan.manner != Manner::Traced && plan.is_for_sums(), category.of_gradient()),
             };
             if asked {
-                rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan.asked(&run))));
+                rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
             }
         }
     }

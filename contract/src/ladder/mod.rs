@@ -8,7 +8,7 @@
 pub mod rows;
 pub mod tokens;
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::component::Component;
 use crate::describe::List;
 use crate::run::Run;
@@ -21,7 +21,7 @@ pub struct Rung<P: ?Sized> {
     /// The call, as in the `calls` of a task.
     pub call: &'static str,
     /// What it adds.
-    pub aspect: Aspect,
+    pub category: Category,
     /// Whether it has something of all that the formula has, and sizes that are many, even and round.
     pub typical: bool,
     /// Whether it is kept by answers that are right for other positions, and wrong for those that were asked.
@@ -32,20 +32,24 @@ pub struct Rung<P: ?Sized> {
 
 impl<P: ?Sized> Rung<P> {
     /// A question.
-    pub fn new(call: &'static str, aspect: Aspect, judge: impl Fn(&P) -> Step + 'static) -> Self {
-        Self { call, aspect, typical: false, elsewhere: false, judge: Box::new(judge) }
+    pub fn new(
+        call: &'static str,
+        category: Category,
+        judge: impl Fn(&P) -> Step + 'static,
+    ) -> Self {
+        Self { call, category, typical: false, elsewhere: false, judge: Box::new(judge) }
     }
 
     /// The typical question, judged as if it had been asked of other positions: one further on, one back, those from 0
     /// on. Whoever is right there and wrong in the typical question has the formula right and the position wrong.
     pub fn elsewhere(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
-        Self { elsewhere: true, ..Self::new(call, Aspect::Offset, judge) }
+        Self { elsewhere: true, ..Self::new(call, Category::Offset, judge) }
     }
 
     /// The typical question, which is asked of who is wrong at a plainer one. Whose answer is right has the formula
     /// right, so that the mistake is about a size.
     pub fn typical(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
-        Self { typical: true, ..Self::new(call, Aspect::Extent, judge) }
+        Self { typical: true, ..Self::new(call, Category::Extent, judge) }
     }
 }
 
@@ -59,29 +63,30 @@ pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict
         let violation = (rung.judge)(party).err()?;
         // A gradient that is not there, or is another number, has no order. Only layouts and right numbers have one.
         let of_order =
-            rung.aspect == Aspect::Order && violation.is_plain() && !violation.is_rearranged();
-        let is_lost = rung.aspect.is_of_a_formula() && violation.is_missing();
-        let aspect = if of_back && (of_order || is_lost) { Aspect::Gradient } else { rung.aspect };
-        Some((aspect, violation))
+            rung.category == Category::Order && violation.is_plain() && !violation.is_rearranged();
+        let is_lost = rung.category.is_of_a_formula() && violation.is_missing();
+        let category =
+            if of_back && (of_order || is_lost) { Category::Gradient } else { rung.category };
+        Some((category, violation))
     });
-    let Some((aspect, violation)) = wrong.next() else { return Ok(None) };
+    let Some((category, violation)) = wrong.next() else { return Ok(None) };
     let keeps = |kind: fn(&Rung<P>) -> bool| {
         of_call().any(|rung| kind(rung) && (rung.judge)(party).is_ok())
     };
     if violation.is_plain() && !violation.is_about_refusal() && keeps(|rung| rung.elsewhere) {
-        return Err(violation.at(Aspect::Offset));
+        return Err(violation.at(Category::Offset));
     }
     if !violation.is_nearly_right() {
         let of_size =
-            aspect.is_of_a_formula() && violation.is_plain() && keeps(|rung| rung.typical);
-        return Err(violation.about(if of_size { Aspect::Extent } else { aspect }));
+            category.is_of_a_formula() && violation.is_plain() && keeps(|rung| rung.typical);
+        return Err(violation.about(if of_size { Category::Extent } else { category }));
     }
     // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
     match wrong.find(|(_, violation)| !violation.is_nearly_right()) {
-        Some((Aspect::Extent | Aspect::Special, _)) | None => {
-            Err(violation.about(Aspect::Precision))
+        Some((Category::Extent | Category::Special, _)) | None => {
+            Err(violation.about(Category::Precision))
         }
-        Some((aspect, violation)) => Err(violation.about(aspect)),
+        Some((category, violation)) => Err(violation.about(category)),
     }
 }
 

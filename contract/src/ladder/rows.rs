@@ -1,7 +1,7 @@
 //! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
 
 use super::{BLOCK, Draw, EDGES, is_short, many, mixtures, sizes};
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::run::Run;
 use crate::seam::Manner;
 use crate::violation::{Fault, Step};
@@ -71,9 +71,9 @@ pub const PLAIN: Plan = Plan {
 
 /// The plans, over the sizes of a menu. `far` is what is added to tokens that lie far from 0, for a component
 /// to which it makes a difference.
-pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Plan)> {
+pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let near_far = far.first().copied().unwrap_or(0.0);
     let up_to = |most: usize| menu.iter().copied().filter(move |(h, _)| *h <= most);
     let medium: Vec<_> = up_to(200).collect();
@@ -88,73 +88,73 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
     let mut by_groups = small.clone();
     by_groups.sort_by_key(whole);
     // Before the statistics, which it hides.
-    add(Aspect::Weights, Plan { weights: Weights::Zeros, ..PLAIN });
+    add(Category::Weights, Plan { weights: Weights::Zeros, ..PLAIN });
     for &sizes in &by_groups {
-        add(Aspect::Statistics, Plan { sizes, ..PLAIN });
+        add(Category::Statistics, Plan { sizes, ..PLAIN });
     }
     for tokens in [[1, 3], [2, 3]] {
-        add(Aspect::Statistics, Plan { tokens, sizes: small[0], ..PLAIN });
+        add(Category::Statistics, Plan { tokens, sizes: small[0], ..PLAIN });
     }
     for &sizes in &small {
-        add(Aspect::Weights, Plan { sizes, weights: Weights::Drawn, ..PLAIN });
+        add(Category::Weights, Plan { sizes, weights: Weights::Drawn, ..PLAIN });
     }
-    add(Aspect::Special, Plan { sizes: small[0], weights: Weights::OneZero, ..PLAIN });
+    add(Category::Special, Plan { sizes: small[0], weights: Weights::OneZero, ..PLAIN });
     for &sizes in &small {
         for scale in [0, -4, -8, -10, -20, 6].map(|j| 2f64.powi(j)) {
             // 0 is an eps as well: nothing is added.
             for eps in [1.1, 0.3, 17.0, 0.0] {
-                add(Aspect::Eps, Plan { sizes, scale, eps, ..PLAIN });
+                add(Category::Eps, Plan { sizes, scale, eps, ..PLAIN });
             }
         }
     }
     for scale in [1e-15, 1e-9, 1e9, 1e15] {
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..full });
     }
     for &far in far {
         for &sizes in &medium {
-            add(Aspect::Precision, Plan { far, sizes, ..full });
+            add(Category::Precision, Plan { far, sizes, ..full });
         }
     }
-    add(Aspect::Precision, Plan { among: Among::Outlier, ..full });
+    add(Category::Precision, Plan { among: Among::Outlier, ..full });
     for among in [Among::Zeros, Among::Nan] {
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..full });
     }
     // An eps so large that the results are tiny.
-    add(Aspect::Special, Plan { eps: 1.1e10, ..full });
+    add(Category::Special, Plan { eps: 1.1e10, ..full });
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..full });
+        add(Category::Order, Plan { manner, ..full });
     }
     for manner in [Manner::Again, Manner::Cloned] {
-        add(Aspect::State, Plan { manner, far: near_far, ..full });
-        add(Aspect::State, Plan { manner, among: Among::Nan, ..full });
+        add(Category::State, Plan { manner, far: near_far, ..full });
+        add(Category::State, Plan { manner, among: Among::Nan, ..full });
     }
     for &sizes in &single {
-        add(Aspect::Extent, Plan { sizes, ..PLAIN });
+        add(Category::Extent, Plan { sizes, ..PLAIN });
         for scale in [0, -8, -20].map(|j| 2f64.powi(j)) {
-            add(Aspect::Extent, Plan { sizes, scale, eps: 1.1, ..full });
+            add(Category::Extent, Plan { sizes, scale, eps: 1.1, ..full });
         }
     }
     for &sizes in &medium {
-        add(Aspect::Extent, Plan { sizes, tokens: [3, 7], ..full });
+        add(Category::Extent, Plan { sizes, tokens: [3, 7], ..full });
         // What is the mean of one NaN alone, nobody needs to know.
         if sizes.1 > 1 {
-            add(Aspect::Extent, Plan { sizes, tokens: [3, 7], among: Among::Nan, ..full });
+            add(Category::Extent, Plan { sizes, tokens: [3, 7], among: Among::Nan, ..full });
         }
     }
     // Once: right code may take h² steps.
     for &sizes in menu.iter().filter(|sizes| !medium.contains(sizes)) {
-        add(Aspect::Extent, Plan { sizes, tokens: [1, 2], ..full });
+        add(Category::Extent, Plan { sizes, tokens: [1, 2], ..full });
     }
     for n in sizes(run) {
         // Of any number of tokens: what one has shall not reach the others.
-        add(Aspect::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
-        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
+        add(Category::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
     }
     for tokens in many(run) {
-        add(Aspect::Extent, Plan { tokens, ..full });
+        add(Category::Extent, Plan { tokens, ..full });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
@@ -172,7 +172,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Aspect, Pl
         let weights = mixture.pick(5, &[Weights::Drawn, Weights::OneZero]);
         let far = if scale == 1.0 { far } else { 0.0 };
         let tokens = mixture.tokens;
-        add(Aspect::Extent, Plan { tokens, sizes, among, far, scale, weights, manner, ..full });
+        add(Category::Extent, Plan { tokens, sizes, among, far, scale, weights, manner, ..full });
     }
     plans
 }
@@ -246,11 +246,11 @@ impl Plan {
         Rows { shape: [b, s, h], eps: self.eps * scale * scale, x, dy, draw }
     }
 
-    /// The aspect of this question about a gradient: statistics over another group, or the gradient's own sums.
-    pub fn aspect_of_gradient(self, aspect: Aspect) -> Aspect {
+    /// The category of this question about a gradient: statistics over another group, or the gradient's own sums.
+    pub fn category_of_gradient(self, category: Category) -> Category {
         let (h, group) = self.sizes;
-        match aspect {
-            Aspect::Statistics if h == group || self.tokens != PLAIN.tokens => Aspect::Gradient,
+        match category {
+            Category::Statistics if h == group || self.tokens != PLAIN.tokens => Category::Gradient,
             other => other.of_gradient(),
         }
     }

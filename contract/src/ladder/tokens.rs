@@ -1,7 +1,7 @@
 //! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
 
 use super::{Draw, Mixture, is_short, many, mixtures, sizes};
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::run::Run;
 use crate::seam::Manner;
 
@@ -49,53 +49,53 @@ pub const PLAIN: Plan = Plan {
 };
 
 /// The plans, over tables of these sizes.
-pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Aspect, Plan)> {
+pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let full = Plan { tokens: [2, 3], sizes: menu[0], ..PLAIN };
     for &sizes in menu {
         let (v, _) = sizes;
         for id in [v / 2, v - 1] {
-            add(Aspect::Lookup, Plan { sizes, ids: Ids::One(id), ..PLAIN });
+            add(Category::Lookup, Plan { sizes, ids: Ids::One(id), ..PLAIN });
         }
     }
     for &sizes in menu {
         // Id 0 is a row like any other, and no mark of what is to be left out.
-        add(Aspect::Mask, Plan { sizes, ids: Ids::One(0), ..PLAIN });
+        add(Category::Mask, Plan { sizes, ids: Ids::One(0), ..PLAIN });
     }
-    add(Aspect::Lookup, Plan { tokens: [1, 5], ..full });
+    add(Category::Lookup, Plan { tokens: [1, 5], ..full });
     // An id that comes again: its gradients add up.
-    add(Aspect::Gradient, Plan { ids: Ids::One(3), ..full });
-    add(Aspect::Order, full);
-    add(Aspect::Order, Plan { tokens: [4, 2], ..full });
+    add(Category::Gradient, Plan { ids: Ids::One(3), ..full });
+    add(Category::Order, full);
+    add(Category::Order, Plan { tokens: [4, 2], ..full });
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, ..full });
+        add(Category::Order, Plan { manner, ..full });
     }
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     // Of a table that is cut: nothing in it for most ranks.
-    add(Aspect::Gradient, Plan { ids: Ids::One(0), manner: Manner::Continued, ..full });
+    add(Category::Gradient, Plan { ids: Ids::One(0), manner: Manner::Continued, ..full });
     for scale in [1e-12, 1e12] {
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..full });
     }
     for &sizes in menu.iter().filter(|(v, _)| *v < 1000) {
-        add(Aspect::Special, Plan { special: true, tokens: [3, 5], sizes, ..full });
+        add(Category::Special, Plan { special: true, tokens: [3, 5], sizes, ..full });
     }
     for manner in [Manner::Again, Manner::Cloned] {
-        add(Aspect::State, Plan { manner, special: true, tokens: [3, 5], ..full });
+        add(Category::State, Plan { manner, special: true, tokens: [3, 5], ..full });
     }
     for &sizes in menu {
-        add(Aspect::Extent, Plan { sizes, ..full });
+        add(Category::Extent, Plan { sizes, ..full });
     }
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { tokens: [1, n], ..full });
-        add(Aspect::Extent, Plan { tokens: [n, 1], special: n > 2, ..full });
+        add(Category::Extent, Plan { tokens: [1, n], ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], special: n > 2, ..full });
     }
-    add(Aspect::Extent, Plan { tokens: [9, 17], ..full });
+    add(Category::Extent, Plan { tokens: [9, 17], ..full });
     for tokens in many(run) {
         // With a scale that is no power of 2, sums round, and their order tells.
-        add(Aspect::Extent, Plan { tokens, scale: 0.3, ..full });
+        add(Category::Extent, Plan { tokens, scale: 0.3, ..full });
     }
     plans
 }

@@ -50,9 +50,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
     rungs.extend(judges.map(|(call, judge)| {
         Rung::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
     }));
-    for (aspect, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
-        let mut add = |call, aspect, judge: Judge| {
-            rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
+    for (category, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
+        let mut add = |call, category, judge: Judge| {
+            rungs.push(Rung::new(call, category, move |party| judge(party, &asked(plan, &run))));
         };
         if plan.has_values() {
             let judge = match plan.weights {
@@ -61,14 +61,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
                 }
                 _ => matches_y,
             };
-            add("forward", aspect, judge);
+            add("forward", category, judge);
         }
         if plan.has_gradient() {
-            let aspect = plan.aspect_of_gradient(aspect);
-            add("backward (dx)", aspect, matches_dx);
+            let category = plan.category_of_gradient(category);
+            add("backward (dx)", category, matches_dx);
             if plan.is_for_sums() {
-                add("backward (dgamma)", aspect, matches_dgamma);
-                add("backward (dbeta)", aspect, matches_dbeta);
+                add("backward (dgamma)", category, matches_dgamma);
+                add("backward (dbeta)", category, matches_dbeta);
             }
         }
     }

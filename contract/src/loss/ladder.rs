@@ -1,6 +1,6 @@
 //! The ladder of the loss: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, EDGES, Mixture, Rung, is_short, many, mixtures, sizes};
 use crate::loss::laws::{
     Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
@@ -82,63 +82,66 @@ const MANNERS: [Manner; 7] = [
     Manner::Continued,
 ];
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let full = Plan { tokens: [2, 3], ignored: Ignored::Some, ..PLAIN };
     for v in [VOCABULARIES[0], VOCABULARIES[1]] {
         for scale in [1.0, 0.5, -1.0] {
-            add(Aspect::Softmax, Plan { v, scale, ..PLAIN });
+            add(Category::Softmax, Plan { v, scale, ..PLAIN });
         }
     }
     for tokens in [[1, 2], [1, 5], [3, 4]] {
-        add(Aspect::Statistics, Plan { tokens, ..PLAIN });
+        add(Category::Statistics, Plan { tokens, ..PLAIN });
     }
     for ignored in [Ignored::Some, Ignored::ButOne] {
         for tokens in [[1, 3], [2, 3], [3, 4]] {
-            add(Aspect::Ignored, Plan { tokens, ignored, ..PLAIN });
+            add(Category::Ignored, Plan { tokens, ignored, ..PLAIN });
         }
     }
-    add(Aspect::Gradient, Plan { dloss: -0.75, ..full });
+    add(Category::Gradient, Plan { dloss: -0.75, ..full });
     for level in [100.0, -100.0, 1000.0, -1000.0, 30_000.0] {
-        add(Aspect::Precision, Plan { level, ..PLAIN });
-        add(Aspect::Precision, Plan { level, ..full });
+        add(Category::Precision, Plan { level, ..PLAIN });
+        add(Category::Precision, Plan { level, ..full });
     }
     for scale in [1e-6, 30.0, 1000.0] {
-        add(Aspect::Precision, Plan { scale, ..PLAIN });
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..PLAIN });
+        add(Category::Precision, Plan { scale, ..full });
     }
     for among in [Among::Zeros, Among::Forbidden, Among::Nan] {
-        add(Aspect::Special, Plan { among, ..full });
-        add(Aspect::Special, Plan { among, ..PLAIN });
+        add(Category::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..PLAIN });
     }
     for manner in MANNERS.into_iter().skip(1) {
-        let aspect = match manner {
-            Manner::Permuted | Manner::Broadcast => Aspect::Order,
-            Manner::Again => Aspect::State,
-            _ => Aspect::Gradient,
+        let category = match manner {
+            Manner::Permuted | Manner::Broadcast => Category::Order,
+            Manner::Again => Category::State,
+            _ => Category::Gradient,
         };
-        add(aspect, Plan { manner, ..full });
-        add(aspect, Plan { manner, dloss: 2.5, ..full });
+        add(category, Plan { manner, ..full });
+        add(category, Plan { manner, dloss: 2.5, ..full });
     }
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { tokens: [1, n], dloss: 0.3, ..full });
-        add(Aspect::Extent, Plan { tokens: [n, 1], among: Among::Forbidden, ..full });
-        add(Aspect::Extent, Plan { v: n, among: Among::Zeros, ..full });
+        add(Category::Extent, Plan { tokens: [1, n], dloss: 0.3, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], among: Among::Forbidden, ..full });
+        add(Category::Extent, Plan { v: n, among: Among::Zeros, ..full });
     }
     let large = LARGE.into_iter().filter(|_| run.every_size);
     for v in VOCABULARIES.into_iter().chain(large) {
-        add(Aspect::Extent, Plan { v, tokens: [3, 7], ..full });
-        add(Aspect::Extent, Plan { v, among: Among::Forbidden, level: 100.0, dloss: -2.0, ..full });
+        add(Category::Extent, Plan { v, tokens: [3, 7], ..full });
+        add(
+            Category::Extent,
+            Plan { v, among: Among::Forbidden, level: 100.0, dloss: -2.0, ..full },
+        );
     }
     for n in EDGES.into_iter().filter(|_| run.every_size) {
-        add(Aspect::Extent, Plan { tokens: [2, n], ignored: Ignored::ButOne, ..full });
+        add(Category::Extent, Plan { tokens: [2, n], ignored: Ignored::ButOne, ..full });
         let ignored = Ignored::Nothing;
-        add(Aspect::Extent, Plan { tokens: [n, 2], ignored, among: Among::Nan, ..full });
+        add(Category::Extent, Plan { tokens: [n, 2], ignored, among: Among::Nan, ..full });
     }
     for tokens in many(run) {
         // With a scale that is no power of 2, sums round, and their order tells.
-        add(Aspect::Extent, Plan { tokens, scale: 0.3, ..full });
+        add(Category::Extent, Plan { tokens, scale: 0.3, ..full });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &MANNERS);
@@ -155,7 +158,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
         let dloss = mixture.pick(5, &[1.0, -0.75, 3.0]);
         let tokens = mixture.tokens;
         let plan = Plan { tokens, v, level, ignored, among, dloss, manner, ..full };
-        add(Aspect::Extent, plan);
+        add(Category::Extent, plan);
     }
     plans
 }
@@ -217,28 +220,28 @@ impl Plan {
 }
 
 /// Texts: every length, every number of them, with ids that tell their place.
-fn texts(run: &Run) -> Vec<(Aspect, TextCase)> {
+fn texts(run: &Run) -> Vec<(Category, TextCase)> {
     let text = |b: usize, s: usize, first: usize| {
         let id = |i: usize| first.wrapping_add(i * i + i / s);
         TextCase { shape: [b, s], ids: (0..b * s).map(id).collect() }
     };
     let mut texts = vec![
-        (Aspect::Offset, text(1, 2, 3)),
-        (Aspect::Offset, text(1, 5, 0)),
-        (Aspect::Order, text(2, 3, 1)),
-        (Aspect::Order, text(3, 2, 1)),
-        (Aspect::Special, TextCase { shape: [2, 4], ids: vec![0, 0, 5, 0, 0, 7, 0, 0] }),
-        (Aspect::Special, text(2, 3, 1 << 40)),
+        (Category::Offset, text(1, 2, 3)),
+        (Category::Offset, text(1, 5, 0)),
+        (Category::Order, text(2, 3, 1)),
+        (Category::Order, text(3, 2, 1)),
+        (Category::Special, TextCase { shape: [2, 4], ids: vec![0, 0, 5, 0, 0, 7, 0, 0] }),
+        (Category::Special, text(2, 3, 1 << 40)),
     ];
     for n in sizes(run) {
-        texts.push((Aspect::Extent, text(1, n.max(2), n)));
-        texts.push((Aspect::Extent, text(n, 3, 2)));
-        texts.push((Aspect::Extent, text(n, 2, 900)));
-        texts.push((Aspect::Extent, text(2, n.max(2), 5)));
+        texts.push((Category::Extent, text(1, n.max(2), n)));
+        texts.push((Category::Extent, text(n, 3, 2)));
+        texts.push((Category::Extent, text(n, 2, 900)));
+        texts.push((Category::Extent, text(2, n.max(2), 5)));
     }
     for mixture in mixtures(run) {
         let [b, s] = mixture.tokens;
-        texts.push((Aspect::Extent, text(b, s + 1, mixture.pick(0, &[0, 7, 1 << 20]))));
+        texts.push((Category::Extent, text(b, s + 1, mixture.pick(0, &[0, 7, 1 << 20]))));
     }
     texts
 }
@@ -275,28 +278,28 @@ fn nothing_asked(run: &Run) -> Vec<Asked> {
 }
 
 /// Parts: one, several, of any length and any loss.
-fn parts(run: &Run) -> Vec<(Aspect, Vec<Part>)> {
+fn parts(run: &Run) -> Vec<(Category, Vec<Part>)> {
     let part = |loss: f32, places: usize| Part { loss, places };
     let mut lists = vec![
-        (Aspect::Softmax, vec![part(0.0, 1)]),
-        (Aspect::Softmax, vec![part(1.0, 1)]),
-        (Aspect::Softmax, vec![part(3.5, 1)]),
-        (Aspect::Statistics, vec![part(2.0, 3), part(4.0, 3)]),
-        (Aspect::Statistics, vec![part(2.0, 3), part(4.0, 1)]),
-        (Aspect::Statistics, vec![part(0.5, 100), part(6.0, 1), part(2.0, 17)]),
-        (Aspect::Precision, vec![part(40.0, 2)]),
-        (Aspect::Precision, vec![part(1e-6, 2)]),
-        (Aspect::Special, vec![part(0.0, 5), part(3.0, 5)]),
-        (Aspect::Special, vec![part(3.0, 5), part(0.0, 2)]),
-        (Aspect::Special, vec![part(f32::NAN, 5), part(3.0, 5)]),
-        (Aspect::Special, vec![part(2.0, 1 << 33), part(4.0, 1 << 33)]),
+        (Category::Softmax, vec![part(0.0, 1)]),
+        (Category::Softmax, vec![part(1.0, 1)]),
+        (Category::Softmax, vec![part(3.5, 1)]),
+        (Category::Statistics, vec![part(2.0, 3), part(4.0, 3)]),
+        (Category::Statistics, vec![part(2.0, 3), part(4.0, 1)]),
+        (Category::Statistics, vec![part(0.5, 100), part(6.0, 1), part(2.0, 17)]),
+        (Category::Precision, vec![part(40.0, 2)]),
+        (Category::Precision, vec![part(1e-6, 2)]),
+        (Category::Special, vec![part(0.0, 5), part(3.0, 5)]),
+        (Category::Special, vec![part(3.0, 5), part(0.0, 2)]),
+        (Category::Special, vec![part(f32::NAN, 5), part(3.0, 5)]),
+        (Category::Special, vec![part(2.0, 1 << 33), part(4.0, 1 << 33)]),
     ];
     for n in sizes(run) {
         let of = |i: usize| part(0.25 * (i % 9 + 1) as f32, 1 + i * 7 % 31);
-        lists.push((Aspect::Extent, (0..n).map(of).collect()));
-        lists.push((Aspect::Extent, vec![part(2.5, n), part(0.5, 3)]));
+        lists.push((Category::Extent, (0..n).map(of).collect()));
+        lists.push((Category::Extent, vec![part(2.5, n), part(0.5, 3)]));
         let of = |i: usize| part(if i + 1 == n { 0.0 } else { 2.0 }, i + 1);
-        lists.push((Aspect::Extent, (0..n).map(of).collect()));
+        lists.push((Category::Extent, (0..n).map(of).collect()));
     }
     lists
 }
@@ -338,11 +341,11 @@ fn bad_targets(run: &Run) -> Vec<Bad> {
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Loss>> {
     let mut rungs: Vec<Rung<Loss>> = Vec::new();
-    for (aspect, text) in texts(run) {
-        rungs.push(Rung::new("next_tokens", aspect, move |party| matches_pairs(party, &text)));
+    for (category, text) in texts(run) {
+        rungs.push(Rung::new("next_tokens", category, move |party| matches_pairs(party, &text)));
     }
-    for (aspect, parts) in parts(run) {
-        rungs.push(Rung::new("perplexity", aspect, move |party| {
+    for (category, parts) in parts(run) {
+        rungs.push(Rung::new("perplexity", category, move |party| {
             matches_perplexity(party, &parts, of_parts(&parts))
         }));
     }
@@ -354,30 +357,30 @@ pub fn ladder(run: &Run) -> Vec<Rung<Loss>> {
             Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
         }),
     );
-    for (aspect, plan) in plans(&run) {
+    for (category, plan) in plans(&run) {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", aspect, move |party| {
+            rungs.push(Rung::new("forward", category, move |party| {
                 matches_loss(party, &plan.asked(&run))
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", aspect.of_gradient(), move |party| {
+            rungs.push(Rung::new("backward", category.of_gradient(), move |party| {
                 matches_gradient(party, &plan.asked(&run))
             }));
         }
     }
     for text in single_tokens(&run) {
-        rungs.push(Rung::new("one token", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("one token", Category::Refusal, move |party| {
             refuses_one_token(party, &text)
         }));
     }
     for asked in nothing_asked(&run) {
-        rungs.push(Rung::new("nothing asked", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("nothing asked", Category::Refusal, move |party| {
             refuses_nothing(party, &asked)
         }));
     }
     for (call, bad) in bad_targets(&run) {
-        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, call, &bad)
         }));
     }

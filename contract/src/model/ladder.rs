@@ -1,6 +1,6 @@
 //! The ladder of the model: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
@@ -146,9 +146,9 @@ pub fn pieces(s: usize, kind: usize) -> Vec<usize> {
 }
 
 /// What a refusal of good input is about, where the call itself has nothing to refuse.
-fn refusing_is(aspect: Aspect, step: Step) -> Step {
+fn refusing_is(category: Category, step: Step) -> Step {
     step.map_err(
-        |violation| if violation.is_about_refusal() { violation.at(aspect) } else { violation },
+        |violation| if violation.is_about_refusal() { violation.at(category) } else { violation },
     )
 }
 
@@ -172,37 +172,38 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
     }));
     rungs.push(Rung::typical("train", move |party| matches_step(party, &train.model(&run), 8.0)));
 
-    for (aspect, plan) in block_plans(&run) {
-        rungs
-            .push(Rung::new("block", aspect, move |party| matches_block(party, &plan.block(&run))));
+    for (category, plan) in block_plans(&run) {
+        rungs.push(Rung::new("block", category, move |party| {
+            matches_block(party, &plan.block(&run))
+        }));
     }
-    for (aspect, plan) in back_plans(&run) {
-        rungs.push(Rung::new("block_backward", aspect, move |party| {
+    for (category, plan) in back_plans(&run) {
+        rungs.push(Rung::new("block_backward", category, move |party| {
             matches_block_back(party, &plan.block_back(&run))
         }));
     }
-    for (aspect, plan) in model_plans(&run) {
-        rungs.push(Rung::new("forward", aspect, move |party| {
+    for (category, plan) in model_plans(&run) {
+        rungs.push(Rung::new("forward", category, move |party| {
             matches_forward(party, &plan.model(&run))
         }));
     }
-    for (aspect, plan) in train_plans(&run) {
-        rungs.push(Rung::new("backward", aspect, move |party| {
+    for (category, plan) in train_plans(&run) {
+        rungs.push(Rung::new("backward", category, move |party| {
             // Nothing is refused on the way back: a gradient that can't be had is lost.
-            refusing_is(Aspect::Gradient, matches_back(party, &plan.model_back(&run)))
+            refusing_is(Category::Gradient, matches_back(party, &plan.model_back(&run)))
         }));
     }
-    for (aspect, plan, pieces) in decode_plans(&run) {
-        rungs.push(Rung::new("decode", aspect, move |party| {
+    for (category, plan, pieces) in decode_plans(&run) {
+        rungs.push(Rung::new("decode", category, move |party| {
             // Who refuses a piece that fits has kept what it should not have.
-            refusing_is(Aspect::State, matches_decode(party, &plan.model(&run), &pieces))
+            refusing_is(Category::State, matches_decode(party, &plan.model(&run), &pieces))
         }));
     }
-    for (aspect, case) in sample_cases(&run) {
-        rungs.push(Rung::new("sample", aspect, move |party| matches_sample(party, &case)));
+    for (category, case) in sample_cases(&run) {
+        rungs.push(Rung::new("sample", category, move |party| matches_sample(party, &case)));
     }
-    for (aspect, plan) in train_plans(&run) {
-        rungs.push(Rung::new("train", aspect, move |party| {
+    for (category, plan) in train_plans(&run) {
+        rungs.push(Rung::new("train", category, move |party| {
             matches_step(party, &plan.model(&run), 8.0)
         }));
     }
@@ -225,105 +226,105 @@ fn mixed(mixture: Mixture) -> Plan {
     }
 }
 
-fn every_size(run: &Run, full: Plan) -> impl Iterator<Item = (Aspect, Plan)> {
+fn every_size(run: &Run, full: Plan) -> impl Iterator<Item = (Category, Plan)> {
     edges(run).into_iter().flat_map(move |n| {
-        let plan = |tokens| (Aspect::Extent, Plan { tokens, ..full });
+        let plan = |tokens| (Category::Extent, Plan { tokens, ..full });
         [plan([1, n]), plan([n, 2])]
     })
 }
 
-fn block_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn block_plans(run: &Run) -> Vec<(Category, Plan)> {
     let full = Plan { tokens: [2, 5], ..PLAIN };
     let mut plans = Vec::new();
     // One token: attention gives its own value, and the rest is wiring.
-    plans.extend((0..MODEL.len()).map(|place| (Aspect::Wiring, Plan { place, ..PLAIN })));
-    plans.push((Aspect::Eps, Plan { eps: 2.0, ..PLAIN }));
+    plans.extend((0..MODEL.len()).map(|place| (Category::Wiring, Plan { place, ..PLAIN })));
+    plans.push((Category::Eps, Plan { eps: 2.0, ..PLAIN }));
     let two = (0..MODEL.len()).map(|place| Plan { tokens: [1, 2], place, ..PLAIN });
     // The rotation is a part: what is turned, and what is not, is wiring.
-    plans.extend(two.map(|plan| (Aspect::Wiring, plan)));
-    plans.push((Aspect::Frequencies, Plan { base: 50.0, place: 3, tokens: [1, 6], ..PLAIN }));
-    plans.push((Aspect::Offset, Plan { tokens: [1, 2], offset: 1, ..PLAIN }));
-    plans.extend([1, 3, 4].map(|offset| (Aspect::Offset, Plan { offset, ..full })));
-    plans.push((Aspect::Order, full));
-    plans.extend([0.03, 30.0].map(|scale| (Aspect::Precision, Plan { scale, ..full })));
-    plans.push((Aspect::Special, Plan { nan: true, ..full }));
-    plans.extend((0..MODEL.len()).map(|place| (Aspect::Extent, Plan { place, ..full })));
+    plans.extend(two.map(|plan| (Category::Wiring, plan)));
+    plans.push((Category::Frequencies, Plan { base: 50.0, place: 3, tokens: [1, 6], ..PLAIN }));
+    plans.push((Category::Offset, Plan { tokens: [1, 2], offset: 1, ..PLAIN }));
+    plans.extend([1, 3, 4].map(|offset| (Category::Offset, Plan { offset, ..full })));
+    plans.push((Category::Order, full));
+    plans.extend([0.03, 30.0].map(|scale| (Category::Precision, Plan { scale, ..full })));
+    plans.push((Category::Special, Plan { nan: true, ..full }));
+    plans.extend((0..MODEL.len()).map(|place| (Category::Extent, Plan { place, ..full })));
     plans.extend(every_size(run, full));
     let some = mixtures(run).into_iter().step_by(3);
-    plans.extend(some.map(|mixture| (Aspect::Extent, mixed(mixture))));
+    plans.extend(some.map(|mixture| (Category::Extent, mixed(mixture))));
     plans
 }
 
 /// Of the smallest block, because the oracle takes its gradient by differences.
-fn back_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn back_plans(run: &Run) -> Vec<(Category, Plan)> {
     let small = Plan { place: 1, ..PLAIN };
-    let mut plans = vec![(Aspect::Gradient, small)];
-    plans.push((Aspect::Gradient, Plan { tokens: [1, 3], ..small }));
-    plans.push((Aspect::Order, Plan { tokens: [2, 2], ..small }));
-    plans.push((Aspect::Eps, Plan { eps: 2.0, ..small }));
+    let mut plans = vec![(Category::Gradient, small)];
+    plans.push((Category::Gradient, Plan { tokens: [1, 3], ..small }));
+    plans.push((Category::Order, Plan { tokens: [2, 2], ..small }));
+    plans.push((Category::Eps, Plan { eps: 2.0, ..small }));
     if run.every_size {
-        plans.extend([0, 2, 3].map(|place| (Aspect::Extent, Plan { place, ..small })));
-        plans.push((Aspect::Extent, Plan { tokens: [1, 9], ..small }));
-        plans.push((Aspect::Extent, Plan { tokens: [5, 2], ..small }));
+        plans.extend([0, 2, 3].map(|place| (Category::Extent, Plan { place, ..small })));
+        plans.push((Category::Extent, Plan { tokens: [1, 9], ..small }));
+        plans.push((Category::Extent, Plan { tokens: [5, 2], ..small }));
     }
     plans
 }
 
-fn model_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn model_plans(run: &Run) -> Vec<(Category, Plan)> {
     let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
     let mut plans = Vec::new();
-    plans.extend((0..MODEL.len()).map(|place| (Aspect::Wiring, Plan { place, ..PLAIN })));
-    plans.push((Aspect::Weights, Plan { tied: true, ..PLAIN }));
-    plans.push((Aspect::Eps, Plan { eps: 2.0, ..PLAIN }));
-    plans.extend([2, 3, 5].map(|blocks| (Aspect::Wiring, Plan { blocks, ..PLAIN })));
+    plans.extend((0..MODEL.len()).map(|place| (Category::Wiring, Plan { place, ..PLAIN })));
+    plans.push((Category::Weights, Plan { tied: true, ..PLAIN }));
+    plans.push((Category::Eps, Plan { eps: 2.0, ..PLAIN }));
+    plans.extend([2, 3, 5].map(|blocks| (Category::Wiring, Plan { blocks, ..PLAIN })));
     // Names of blocks have two digits from the eleventh on.
-    plans.push((Aspect::Order, Plan { blocks: 12, place: 1, ..PLAIN }));
-    plans.push((Aspect::Order, full));
-    plans.extend([false, true].map(|tied| (Aspect::Weights, Plan { tied, ..full })));
-    plans.extend((0..MODEL.len()).map(|place| (Aspect::Extent, Plan { place, ..full })));
+    plans.push((Category::Order, Plan { blocks: 12, place: 1, ..PLAIN }));
+    plans.push((Category::Order, full));
+    plans.extend([false, true].map(|tied| (Category::Weights, Plan { tied, ..full })));
+    plans.extend((0..MODEL.len()).map(|place| (Category::Extent, Plan { place, ..full })));
     plans.extend(every_size(run, full));
     let some = mixtures(run).into_iter().step_by(5);
-    plans.extend(some.map(|mixture| (Aspect::Extent, mixed(mixture))));
+    plans.extend(some.map(|mixture| (Category::Extent, mixed(mixture))));
     plans
 }
 
-fn decode_plans(run: &Run) -> Vec<(Aspect, Plan, Vec<usize>)> {
+fn decode_plans(run: &Run) -> Vec<(Category, Plan, Vec<usize>)> {
     let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
     let mut plans = vec![
-        (Aspect::Wiring, PLAIN, vec![1]),
+        (Category::Wiring, PLAIN, vec![1]),
         // What is kept, where no position counts; then where it stands.
-        (Aspect::State, Plan { tokens: [1, 2], even: true, ..PLAIN }, vec![1, 1]),
-        (Aspect::Offset, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
-        (Aspect::Offset, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 1, 1]),
-        (Aspect::Mask, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 2]),
+        (Category::State, Plan { tokens: [1, 2], even: true, ..PLAIN }, vec![1, 1]),
+        (Category::Offset, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
+        (Category::Offset, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 1, 1]),
+        (Category::Mask, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 2]),
     ];
     for kind in 0..4 {
-        plans.push((Aspect::State, full, pieces(5, kind)));
+        plans.push((Category::State, full, pieces(5, kind)));
     }
     for place in 0..MODEL.len() {
-        plans.push((Aspect::Extent, Plan { place, ..full }, pieces(5, place)));
+        plans.push((Category::Extent, Plan { place, ..full }, pieces(5, place)));
     }
-    for (row, (aspect, plan)) in every_size(run, full).enumerate() {
-        plans.push((aspect, plan, pieces(plan.tokens[1], row)));
+    for (row, (category, plan)) in every_size(run, full).enumerate() {
+        plans.push((category, plan, pieces(plan.tokens[1], row)));
     }
     for (row, mixture) in mixtures(run).into_iter().enumerate().step_by(4) {
         let plan = mixed(mixture);
-        plans.push((Aspect::Extent, plan, pieces(plan.tokens[1], row / 4)));
+        plans.push((Category::Extent, plan, pieces(plan.tokens[1], row / 4)));
     }
     plans
 }
 
 /// Of the smallest model, because the oracle takes its gradient by differences.
-fn train_plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn train_plans(run: &Run) -> Vec<(Category, Plan)> {
     let small = Plan { place: 1, tokens: [1, 2], ..PLAIN };
-    let mut plans = vec![(Aspect::Gradient, small)];
-    plans.push((Aspect::Gradient, Plan { tokens: [1, 4], ..small }));
-    plans.push((Aspect::Weights, Plan { tied: true, ..small }));
-    plans.push((Aspect::Gradient, Plan { tokens: [3, 3], ..small }));
-    plans.push((Aspect::Gradient, Plan { blocks: 2, tokens: [1, 3], ..small }));
+    let mut plans = vec![(Category::Gradient, small)];
+    plans.push((Category::Gradient, Plan { tokens: [1, 4], ..small }));
+    plans.push((Category::Weights, Plan { tied: true, ..small }));
+    plans.push((Category::Gradient, Plan { tokens: [3, 3], ..small }));
+    plans.push((Category::Gradient, Plan { blocks: 2, tokens: [1, 3], ..small }));
     if run.every_size {
-        plans.push((Aspect::Extent, Plan { tokens: [2, 9], ..small }));
-        plans.push((Aspect::Extent, Plan { tokens: [5, 2], tied: true, ..small }));
+        plans.push((Category::Extent, Plan { tokens: [2, 9], ..small }));
+        plans.push((Category::Extent, Plan { tokens: [5, 2], tied: true, ..small }));
     }
     plans
 }
@@ -339,29 +340,29 @@ pub fn drawn(draw: &mut Draw, v: usize) -> SampleCase {
     SampleCase { logits, temperature, top_k, top_p, unit }
 }
 
-fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
+fn sample_cases(run: &Run) -> Vec<(Category, SampleCase)> {
     let logits = vec![0.5, 2.0, -1.0, 1.25, -0.5, 0.0, 1.0];
     let plain = SampleCase { logits, temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.0 };
     let mut cases = Vec::new();
     let units = |n: usize| (0..n).map(move |i| (i as f64 + 0.5) / n as f64);
-    let mut add = |aspect, case: &SampleCase| {
-        cases.extend(units(16).map(|unit| (aspect, SampleCase { unit, ..case.clone() })));
+    let mut add = |category, case: &SampleCase| {
+        cases.extend(units(16).map(|unit| (category, SampleCase { unit, ..case.clone() })));
     };
-    add(Aspect::Choice, &plain);
+    add(Category::Choice, &plain);
     for temperature in [0.0, 0.5, 2.0, 8.0] {
-        add(Aspect::Choice, &SampleCase { temperature, ..plain.clone() });
+        add(Category::Choice, &SampleCase { temperature, ..plain.clone() });
     }
     for top_k in [1, 2, 3, 6, 7, 8, usize::MAX] {
-        add(Aspect::Choice, &SampleCase { top_k: Some(top_k), ..plain.clone() });
+        add(Category::Choice, &SampleCase { top_k: Some(top_k), ..plain.clone() });
     }
-    add(Aspect::Choice, &SampleCase { temperature: 1e300, ..plain.clone() });
+    add(Category::Choice, &SampleCase { temperature: 1e300, ..plain.clone() });
     for top_p in [0.1, 0.5, 0.7, 0.9, 0.99, 1e-300] {
-        add(Aspect::Choice, &SampleCase { top_p, ..plain.clone() });
+        add(Category::Choice, &SampleCase { top_p, ..plain.clone() });
     }
     // Both cuts, and a temperature before them.
     for (temperature, top_k, top_p) in [(2.0, 4, 0.8), (0.5, 3, 0.9), (4.0, 5, 0.5)] {
         let top_k = Some(top_k);
-        add(Aspect::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
+        add(Category::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
     }
     // An id whose logit is minus infinity is forbidden, wherever it stands.
     const NONE: f32 = f32::NEG_INFINITY;
@@ -369,14 +370,14 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
         [&[NONE, 0.0][..], &[0.0, NONE], &[NONE, NONE, -3.0, NONE, -2.0], &[1.0, NONE, 1.0]]
     {
         let some = SampleCase { logits: logits.to_vec(), ..plain.clone() };
-        add(Aspect::Special, &some);
-        add(Aspect::Special, &SampleCase { temperature: 0.0, ..some.clone() });
-        add(Aspect::Special, &SampleCase { top_k: Some(2), ..some.clone() });
-        add(Aspect::Special, &SampleCase { top_p: 0.75, ..some });
+        add(Category::Special, &some);
+        add(Category::Special, &SampleCase { temperature: 0.0, ..some.clone() });
+        add(Category::Special, &SampleCase { top_k: Some(2), ..some.clone() });
+        add(Category::Special, &SampleCase { top_p: 0.75, ..some });
     }
     let far = |by: f32| plain.logits.iter().map(|x| x + by).collect();
     for by in [1024.0, -4096.0] {
-        add(Aspect::Precision, &SampleCase { logits: far(by), ..plain.clone() });
+        add(Category::Precision, &SampleCase { logits: far(by), ..plain.clone() });
     }
     // Of many tokens, because a sort that mixes equal ones leaves a few in their order.
     let many = (0..50u8).map(|i| f32::from(i % 3)).collect();
@@ -384,18 +385,18 @@ fn sample_cases(run: &Run) -> Vec<(Aspect, SampleCase)> {
     {
         for temperature in [0.0, 1.0] {
             let case = SampleCase { logits: equal.clone(), temperature, ..plain.clone() };
-            add(Aspect::Choice, &case);
-            add(Aspect::Choice, &SampleCase { top_k: Some(2), ..case });
+            add(Category::Choice, &case);
+            add(Category::Choice, &SampleCase { top_k: Some(2), ..case });
         }
     }
     for temperature in [1.0, 0.7, 3.0] {
         let case = SampleCase { temperature, ..plain.clone() };
-        cases.extend(beside_edges(&case).map(|case| (Aspect::Precision, case)));
+        cases.extend(beside_edges(&case).map(|case| (Category::Precision, case)));
     }
     let mut draw = Draw::new(run, 3);
     let sizes = if run.every_size { 70 } else { 4 };
     for v in 1..=sizes {
-        cases.extend((0..8).map(|_| (Aspect::Extent, drawn(&mut draw, v))));
+        cases.extend((0..8).map(|_| (Category::Extent, drawn(&mut draw, v))));
     }
     cases
 }

@@ -1,6 +1,6 @@
 //! The ladder of GroupRMSNorm: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::ladder::{Rung, sizes};
 use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
@@ -44,31 +44,31 @@ fn menu(run: &Run) -> Vec<(usize, usize)> {
 }
 
 /// Counts, ranges and seeds of the first gamma.
-fn draws(run: &Run) -> Vec<(Aspect, usize, (f32, f32), u64)> {
+fn draws(run: &Run) -> Vec<(Category, usize, (f32, f32), u64)> {
     let mut draws = vec![
-        (Aspect::Seed, 6, (-1.0, 1.0), 42),
-        (Aspect::Seed, 30, (0.5, 1.5), 7),
-        (Aspect::Seed, 17, (-0.3, 0.7), (1 << 32) + 42), // the generator takes the low 32 bits
-        (Aspect::Seed, 5, (-2.0, -1.0), u64::MAX),
-        (Aspect::Seed, 64, (0.0, 1.0), (1 << 24) + 1), // no f32 is that seed
-        (Aspect::Seed, 4, (0.0, 1.0), (1 << 31) + 45), // no i32 is
-        (Aspect::Seed, 6, (-1.0, 1.0), 0),             // a seed like any other
-        (Aspect::State, 6, (-1.0, 1.0), 42),
-        (Aspect::State, 6, (0.5, 1.5), 42),
+        (Category::Seed, 6, (-1.0, 1.0), 42),
+        (Category::Seed, 30, (0.5, 1.5), 7),
+        (Category::Seed, 17, (-0.3, 0.7), (1 << 32) + 42), // the generator takes the low 32 bits
+        (Category::Seed, 5, (-2.0, -1.0), u64::MAX),
+        (Category::Seed, 64, (0.0, 1.0), (1 << 24) + 1), // no f32 is that seed
+        (Category::Seed, 4, (0.0, 1.0), (1 << 31) + 45), // no i32 is
+        (Category::Seed, 6, (-1.0, 1.0), 0),             // a seed like any other
+        (Category::State, 6, (-1.0, 1.0), 42),
+        (Category::State, 6, (0.5, 1.5), 42),
     ];
     // A generator makes 624 words at once, and 2^16 is where 16 bits end.
     let mut counts = sizes(run);
     counts.extend([0, 1, 623, 625, 1249, 4099]);
     counts.extend(run.every_size.then_some(65_539));
-    draws.extend(counts.into_iter().map(|n| (Aspect::Extent, n, (-1.0, 1.0), run.seed)));
+    draws.extend(counts.into_iter().map(|n| (Category::Extent, n, (-1.0, 1.0), run.seed)));
     draws
 }
 
 /// All rungs, call by call.
 pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
     let mut rungs: Vec<Rung<Norm>> = Vec::new();
-    for (aspect, n, range, seed) in draws(run) {
-        rungs.push(Rung::new("initial_gamma", aspect, move |party| {
+    for (category, n, range, seed) in draws(run) {
+        rungs.push(Rung::new("initial_gamma", category, move |party| {
             matches_draw(party, n, range, seed)
         }));
     }
@@ -82,10 +82,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
     rungs.extend(judges.map(|(call, judge)| {
         Rung::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
     }));
-    let mut add = |call, aspect, plan: Plan, judge: Judge| {
-        rungs.push(Rung::new(call, aspect, move |party| judge(party, &asked(plan, &run))));
+    let mut add = |call, category, plan: Plan, judge: Judge| {
+        rungs.push(Rung::new(call, category, move |party| judge(party, &asked(plan, &run))));
     };
-    for (aspect, plan) in plans(&run, &menu(&run), &[]) {
+    for (category, plan) in plans(&run, &menu(&run), &[]) {
         if plan.has_values() {
             let judge = match plan.weights {
                 Weights::Zeros => {
@@ -93,27 +93,27 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
                 }
                 _ => matches_y,
             };
-            add("forward", aspect, plan, judge);
+            add("forward", category, plan, judge);
         }
         if plan.has_gradient() {
-            let aspect = plan.aspect_of_gradient(aspect);
-            add("backward (dx)", aspect, plan, matches_dx);
+            let category = plan.category_of_gradient(category);
+            add("backward (dx)", category, plan, matches_dx);
             if plan.is_for_sums() {
-                add("backward (dgamma)", aspect, plan, matches_dgamma);
+                add("backward (dgamma)", category, plan, matches_dgamma);
             }
         }
         if (1e-3..1e2).contains(&plan.scale) && plan.has_values() && plan.manner != Manner::Traced {
-            add("forward_half", aspect, plan, |party, asked| matches_half(party, &in_f16(asked)));
+            add("forward_half", category, plan, |party, asked| matches_half(party, &in_f16(asked)));
         }
         let full = plan.weights == Weights::OneZero && plan.scale == 1.0;
         if full && plan.manner == Manner::Plain && plan.is_for_sums() {
             // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
             let tiny = Plan { scale: 2f64.powi(-17), ..plan };
-            add("forward_half", Aspect::Special, tiny, |party, asked| {
+            add("forward_half", Category::Special, tiny, |party, asked| {
                 matches_half(party, &in_f16(asked))
             });
             // Above 65504, it has infinity only.
-            add("forward_half", Aspect::Special, plan, |party, asked| {
+            add("forward_half", Category::Special, plan, |party, asked| {
                 let mut asked = in_f16(asked);
                 asked.case.gamma.iter_mut().step_by(2).for_each(|gamma| *gamma *= 1e6);
                 matches_half(party, &asked)

@@ -1,6 +1,6 @@
 //! The ladder of ParallelVocabEmbedding: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::embedding::ladder::mixed_inits;
 use crate::ladder::tokens::{
     APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
@@ -38,27 +38,27 @@ fn asked(plan: Plan, (v, e, world_size): Sizes, rank: usize, run: &Run) -> Asked
 }
 
 /// Single ids on every rank: own ones, then those at the edges, then foreign ones.
-fn single_ids() -> Vec<(Aspect, Plan, Sizes, usize)> {
+fn single_ids() -> Vec<(Category, Plan, Sizes, usize)> {
     let mut plans = Vec::new();
     for (sizes, rank) in ranks(&PARALLEL) {
         let (v, e, w) = sizes;
         let own = owned(v, w, rank);
-        let mut add = |aspect, id| {
-            plans.push((aspect, Plan { sizes: (v, e), ids: Ids::One(id), ..PLAIN }, sizes, rank));
+        let mut add = |category, id| {
+            plans.push((category, Plan { sizes: (v, e), ids: Ids::One(id), ..PLAIN }, sizes, rank));
         };
-        add(Aspect::Lookup, own.start + own.len() / 2);
-        edge_ids(sizes, rank).into_iter().for_each(|id| add(Aspect::Range, id));
-        (0..v).filter(|id| !own.contains(id)).for_each(|id| add(Aspect::Mask, id));
+        add(Category::Lookup, own.start + own.len() / 2);
+        edge_ids(sizes, rank).into_iter().for_each(|id| add(Category::Range, id));
+        (0..v).filter(|id| !own.contains(id)).for_each(|id| add(Category::Mask, id));
     }
-    // On all ranks, one aspect after the other. At last id 0, which is a row like any other and no mark.
+    // On all ranks, one category after the other. At last id 0, which is a row like any other and no mark.
     let is_zero = |plan: &Plan, rank: usize| rank == 0 && matches!(plan.ids, Ids::One(0));
-    for (aspect, ..) in plans.iter_mut().filter(|(_, plan, _, rank)| is_zero(plan, *rank)) {
-        *aspect = Aspect::Mask;
+    for (category, ..) in plans.iter_mut().filter(|(_, plan, _, rank)| is_zero(plan, *rank)) {
+        *category = Category::Mask;
     }
-    plans.sort_by_key(|(aspect, plan, _, rank)| match aspect {
+    plans.sort_by_key(|(category, plan, _, rank)| match category {
         _ if is_zero(plan, *rank) => 3,
-        Aspect::Lookup => 0,
-        Aspect::Mask => 1,
+        Category::Lookup => 0,
+        Category::Mask => 1,
         _ => 2,
     });
     plans
@@ -75,50 +75,50 @@ fn mixed_ranks(run: &Run) -> Vec<(Sizes, usize)> {
     ranks(&PARALLEL).chain(ranks(&PARALLEL[..1])).chain(ranks_of(LARGE[0])).chain(many).collect()
 }
 
-/// The aspect of a question about a gradient. Who is right on rank 0 alone is wrong about where a shard begins.
-fn of_gradient(aspect: Aspect, rank: usize) -> Aspect {
-    match aspect {
-        Aspect::Lookup if rank > 0 => Aspect::Range,
+/// The category of a question about a gradient. Who is right on rank 0 alone is wrong about where a shard begins.
+fn of_gradient(category: Category, rank: usize) -> Category {
+    match category {
+        Category::Lookup if rank > 0 => Category::Range,
         other => other.of_gradient(),
     }
 }
 
 /// Worlds: `v`, `w`, `r`.
-fn worlds(run: &Run) -> Vec<(Aspect, usize, usize, usize)> {
+fn worlds(run: &Run) -> Vec<(Category, usize, usize, usize)> {
     let mut worlds = vec![
-        (Aspect::Range, 12, 3, 0),
-        (Aspect::Range, 12, 3, 1),
-        (Aspect::Range, 12, 3, 2),
-        (Aspect::Range, 12, 1, 0),
+        (Category::Range, 12, 3, 0),
+        (Category::Range, 12, 3, 1),
+        (Category::Range, 12, 3, 2),
+        (Category::Range, 12, 1, 0),
     ];
     for w in sizes(run) {
-        worlds.extend([(Aspect::Extent, w, w, w - 1), (Aspect::Extent, 5 * w, w, w / 2)]);
-        worlds.push((Aspect::Extent, 2 * w, 2, 1));
+        worlds.extend([(Category::Extent, w, w, w - 1), (Category::Extent, 5 * w, w, w / 2)]);
+        worlds.push((Category::Extent, 2 * w, 2, 1));
     }
     // From 2^16 on in 16 bits, from 2^24 on in f32, from 2^32 on in 32 bits, and v·w above 2^64.
     for bits in [16, 24, 32, 40, 53, 63] {
         let n = (1 << bits) + 1;
-        worlds.extend([(Aspect::Extent, n, 1, 0), (Aspect::Extent, n / 3 * 3, 3, 2)]);
-        worlds.extend(run.every_size.then_some((Aspect::Extent, n / 12 * 12, 12, 11)));
+        worlds.extend([(Category::Extent, n, 1, 0), (Category::Extent, n / 3 * 3, 3, 2)]);
+        worlds.extend(run.every_size.then_some((Category::Extent, n / 12 * 12, 12, 11)));
     }
-    worlds.extend((0..3).map(|rank| (Aspect::Extent, usize::MAX, 3, rank)));
+    worlds.extend((0..3).map(|rank| (Category::Extent, usize::MAX, 3, rank)));
     worlds
 }
 
 /// Seeds, means and deviations.
-fn inits(run: &Run) -> Vec<(Aspect, NormalInit)> {
+fn inits(run: &Run) -> Vec<(Category, NormalInit)> {
     let standard = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
     let mut inits = vec![
-        (Aspect::Seed, standard),
-        (Aspect::Seed, NormalInit { mean: 0.5, std: 0.02, ..standard }),
-        (Aspect::Seed, NormalInit { mean: -3.0, std: 2.5, ..standard }),
-        (Aspect::Seed, NormalInit { mean: 0.25, std: 0.0, ..standard }),
+        (Category::Seed, standard),
+        (Category::Seed, NormalInit { mean: 0.5, std: 0.02, ..standard }),
+        (Category::Seed, NormalInit { mean: -3.0, std: 2.5, ..standard }),
+        (Category::Seed, NormalInit { mean: 0.25, std: 0.0, ..standard }),
     ];
     let seeds = [0, u64::from(u32::MAX), u64::MAX, u64::MAX - 1, (1 << 32) + 42, (1 << 24) + 1, 7];
     for seed in seeds.into_iter().chain([run.seed]) {
-        inits.push((Aspect::Seed, NormalInit { seed, ..standard }));
+        inits.push((Category::Seed, NormalInit { seed, ..standard }));
     }
-    inits.push((Aspect::State, standard)); // drawn again, after others
+    inits.push((Category::State, standard)); // drawn again, after others
     inits
 }
 
@@ -126,8 +126,8 @@ fn inits(run: &Run) -> Vec<(Aspect, NormalInit)> {
 pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let run = *run;
     let mut rungs: Vec<Rung<Parallel>> = Vec::new();
-    for (aspect, v, w, r) in worlds(&run) {
-        rungs.push(Rung::new("shard_range", aspect, move |party| matches_range(party, v, w, r)));
+    for (category, v, w, r) in worlds(&run) {
+        rungs.push(Rung::new("shard_range", category, move |party| matches_range(party, v, w, r)));
     }
     let mut bad_worlds = vec![
         (12, 0, 0),
@@ -145,10 +145,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         bad_worlds.extend([((1 << bits) + 1, 2, 0), ((1 << bits) + 1, 2, 1)]);
     }
     for (v, w, r) in bad_worlds {
-        rungs.push(Rung::new("shard_range", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("shard_range", Category::Refusal, move |party| {
             no_range(party, v, w, r, "no such shard")
         }));
-        rungs.push(Rung::new("initial_shard", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("initial_shard", Category::Refusal, move |party| {
             no_shard(party, (v, 5, w), r)
         }));
     }
@@ -156,14 +156,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let far = [16, 24, 32, 40, 53].map(|bits| (1 << bits) / 3 * 3);
     for v in far.into_iter().chain([usize::MAX]).filter(|_| run.every_size) {
         for rank in [3, 4, (1 << 32) + 1, usize::MAX] {
-            rungs.push(Rung::new("shard_range", Aspect::Refusal, move |party| {
+            rungs.push(Rung::new("shard_range", Category::Refusal, move |party| {
                 no_range(party, v, 3, rank, "no such shard")
             }));
         }
     }
-    for (aspect, init) in inits(&run) {
+    for (category, init) in inits(&run) {
         for (sizes, rank) in ranks(&PARALLEL) {
-            rungs.push(Rung::new("initial_shard", aspect, move |party| {
+            rungs.push(Rung::new("initial_shard", category, move |party| {
                 matches_normal(party, sizes, rank, init)
             }));
         }
@@ -171,17 +171,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let init = NormalInit { mean: 0.5, std: 1.5, seed: run.seed };
     for w in sizes(&run) {
         for (e, rank) in [(1, w - 1), (11, w / 2)] {
-            rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+            rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
                 matches_normal(party, (2 * w, e, w), rank, init)
             }));
         }
-        rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+        rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
             matches_normal(party, (2, w, 2), 1, init)
         }));
     }
     for (sizes, rank) in mixed_ranks(&run) {
         for init in mixed_inits() {
-            rungs.push(Rung::new("initial_shard", Aspect::Extent, move |party| {
+            rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
                 matches_normal(party, sizes, rank, init)
             }));
         }
@@ -193,32 +193,32 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             judge(party, &asked(typical, PARALLEL[3], 1, &run))
         }));
     }
-    for (aspect, judge) in
-        [(Aspect::Gradient, matches_middle as Judge), (Aspect::Range, matches_dshard)]
+    for (category, judge) in
+        [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_dshard)]
     {
-        rungs.push(Rung::new("backward", aspect, move |party| {
+        rungs.push(Rung::new("backward", category, move |party| {
             judge(party, &asked(APART, PARALLEL[0], 0, &run))
         }));
     }
     let mut lookups = single_ids();
     let (v, e, w) = PARALLEL[1];
-    for (nth, (aspect, plan)) in plans(&run, &[(v, e)]).into_iter().enumerate() {
+    for (nth, (category, plan)) in plans(&run, &[(v, e)]).into_iter().enumerate() {
         let single = matches!(plan.ids, Ids::One(_)) && plan.tokens == PLAIN.tokens;
-        if single || aspect == Aspect::Lookup {
+        if single || category == Category::Lookup {
             continue; // one of `single_ids`
         }
         for rank in 0..w {
             // What is asked at every size is asked of one rank each.
             let [b, s] = plan.tokens;
-            if aspect != Aspect::Extent || EDGES.contains(&b.max(s)) || rank == nth % w {
-                lookups.push((aspect, plan, (v, e, w), rank));
+            if category != Category::Extent || EDGES.contains(&b.max(s)) || rank == nth % w {
+                lookups.push((category, plan, (v, e, w), rank));
             }
         }
     }
     let large = LARGE.iter().filter(|_| run.every_size);
     for (sizes, rank) in ranks(&PARALLEL).chain(large.flat_map(|&sizes| ranks_of(sizes))) {
         let plan = Plan { tokens: [2, 3], sizes: (sizes.0, sizes.1), ..PLAIN };
-        lookups.push((Aspect::Extent, plan, sizes, rank));
+        lookups.push((Category::Extent, plan, sizes, rank));
     }
     let of_ranks = mixed_ranks(&run);
     let narrow: Vec<_> = of_ranks.iter().copied().filter(|(sizes, _)| sizes.1 < 10).collect();
@@ -235,7 +235,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             _ => Ids::Near(own.start, own.end),
         };
         lookups.push((
-            Aspect::Extent,
+            Category::Extent,
             Plan { sizes: (sizes.0, sizes.1), ids, ..plan },
             sizes,
             rank,
@@ -246,16 +246,16 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         let own = owned(sizes.0, sizes.2, rank);
         let (ids, even) = (Ids::Near(own.start, own.end), own.start.is_multiple_of(2));
         let plan = Plan { tokens: [1, 3], ids, special: true, even, ..PLAIN };
-        lookups.push((Aspect::Extent, Plan { sizes: (sizes.0, sizes.1), ..plan }, sizes, rank));
+        lookups.push((Category::Extent, Plan { sizes: (sizes.0, sizes.1), ..plan }, sizes, rank));
     }
-    for (aspect, plan, sizes, rank) in lookups {
+    for (category, plan, sizes, rank) in lookups {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", aspect, move |party| {
+            rungs.push(Rung::new("forward", category, move |party| {
                 matches_y(party, &asked(plan, sizes, rank, &run))
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", of_gradient(aspect, rank), move |party| {
+            rungs.push(Rung::new("backward", of_gradient(category, rank), move |party| {
                 matches_dshard(party, &asked(plan, sizes, rank, &run))
             }));
         }
@@ -266,7 +266,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     for (sizes, rank) in ranks(&PARALLEL[..2]).chain(some) {
         let batches = bad_batches(&run, sizes.0).into_iter();
         for bad in batches.take(if sizes == many { 6 } else { usize::MAX }) {
-            rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+            rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
                 refused_in_words(party, (sizes, rank), Manner::Plain, &bad)
             }));
         }
@@ -274,7 +274,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     for (nth, mixture) in mixtures(&run).into_iter().enumerate() {
         let (sizes, rank) = rank_of(nth, mixture.tokens);
         let (manner, bad) = mixed_bad(mixture, sizes.0);
-        rungs.push(Rung::new("refusal", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, (sizes, rank), manner, &bad)
         }));
     }

@@ -1,6 +1,6 @@
 //! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes, stands_still};
 use crate::laws::widen;
 use crate::oracle::Oracle;
@@ -38,23 +38,23 @@ pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
 fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     rungs
         .push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, 500_000.0, 2.0)));
-    let mut add = |aspect, d, base, ratio| {
-        rungs.push(Rung::new("frequencies", aspect, move |party| {
+    let mut add = |category, d, base, ratio| {
+        rungs.push(Rung::new("frequencies", category, move |party| {
             matches_frequencies(party, d, base, ratio)
         }));
     };
     for ratio in [1.0, 2.0, 4.0, 1.5, 16.0] {
         for d in [4, 6, 8, 16, 64, 128] {
             for base in [10_000.0, 100.0, 500_000.0, 1234.5] {
-                add(Aspect::Frequencies, d, base, ratio);
+                add(Category::Frequencies, d, base, ratio);
             }
         }
     }
     for d in sizes(run) {
-        add(Aspect::Extent, 2 * d, 10_000.0, 3.0);
+        add(Category::Extent, 2 * d, 10_000.0, 3.0);
     }
-    add(Aspect::Extent, 1024, 1e6, 8.0);
-    add(Aspect::Refusal, 8, 1.25, 1.0);
+    add(Category::Extent, 1024, 1e6, 8.0);
+    add(Category::Refusal, 8, 1.25, 1.0);
     for (d, base, ratio) in [
         (5, 10_000.0, 2.0),
         (2, 10_000.0, 2.0),
@@ -66,53 +66,53 @@ fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         (8, 10_000.0, f64::NAN),
         (8, 10_000.0, f64::INFINITY),
     ] {
-        rungs.push(Rung::new("frequencies", Aspect::Refusal, move |party| {
+        rungs.push(Rung::new("frequencies", Category::Refusal, move |party| {
             no_frequencies(party, d, base, ratio)
         }));
     }
 }
 
 fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    let mut add = |aspect, d, ratio, positions: std::ops::Range<usize>| {
-        rungs.push(Rung::new("tables", aspect, move |party| {
+    let mut add = |category, d, ratio, positions: std::ops::Range<usize>| {
+        rungs.push(Rung::new("tables", category, move |party| {
             matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut violation| {
-                let formula = [Aspect::Rotation, Aspect::Frequencies, Aspect::Offset];
+                let formula = [Category::Rotation, Category::Frequencies, Category::Offset];
                 if has_stopped(party, d, ratio, &positions) {
-                    return violation.at(Aspect::Offset);
+                    return violation.at(Category::Offset);
                 }
-                if formula.contains(&aspect) && !violation.is_rearranged() {
-                    violation.aspect = of_tables(party, d, ratio, &positions);
+                if formula.contains(&category) && !violation.is_rearranged() {
+                    violation.category = of_tables(party, d, ratio, &positions);
                 }
                 violation
             })
         }));
     };
     for d in HEAD_DIM {
-        add(Aspect::Rotation, d, 1.0, 0..9);
-        add(Aspect::Frequencies, d, 3.0, 0..9);
+        add(Category::Rotation, d, 1.0, 0..9);
+        add(Category::Frequencies, d, 3.0, 0..9);
     }
     for start in [1, 5, 70] {
-        add(Aspect::Offset, 6, 1.0, start..start + 3);
+        add(Category::Offset, 6, 1.0, start..start + 3);
     }
     for n in sizes(run) {
-        add(Aspect::Extent, 4, 2.0, n..2 * n);
+        add(Category::Extent, 4, 2.0, n..2 * n);
     }
     for n in edges(run) {
-        add(Aspect::Extent, 6, n as f64, 1000 * n..1000 * n + 3);
-        add(Aspect::Extent, 2 * n + 2, 1.0, 1..3);
+        add(Category::Extent, 6, n as f64, 1000 * n..1000 * n + 3);
+        add(Category::Extent, 2 * n + 2, 1.0, 1..3);
     }
     for start in [255, 4095, 20_010, 65_535, 1_000_003] {
-        add(Aspect::Extent, 8, 1.0, start..start + 3);
+        add(Category::Extent, 8, 1.0, start..start + 3);
     }
-    add(Aspect::Precision, 4, 1.0, 0..4100); // where errors add up from row to row
-    rungs.push(Rung::new("tables", Aspect::Precision, exact_far_out)); // where f32 skips whole numbers
+    add(Category::Precision, 4, 1.0, 0..4100); // where errors add up from row to row
+    rungs.push(Rung::new("tables", Category::Precision, exact_far_out)); // where f32 skips whole numbers
     // Far positions with other heads, ratios and bases.
     let far = [4_095, 20_010, 65_535, 1_000_003, 1 << 20].into_iter();
     for start in far.filter(|_| run.every_size) {
         for (d, base, ratio) in
             [(LARGE, BASE, 2.0), (16, BASE, 3.0), (LARGE, BASE, 5.0), (6, BASE, 5.0), (8, 5e5, 2.0)]
         {
-            rungs.push(Rung::new("tables", Aspect::Extent, move |party| {
+            rungs.push(Rung::new("tables", Category::Extent, move |party| {
                 matches_tables(party, d, base, ratio, start..start + 3)
             }));
         }
@@ -129,7 +129,7 @@ fn has_stopped(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> 
 }
 
 /// What wrong tables are about, if their values tell.
-fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Aspect> {
+fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Category> {
     let got = catch_unwind(AssertUnwindSafe(|| party.tables(d, BASE, ratio, positions.clone())));
     let got = got.ok()?.ok()?;
     let of = |positions: Range<usize>| Oracle.tables(d, BASE, ratio, positions);
@@ -143,7 +143,7 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
         let rows = of(other..other + (end - start));
         close(&got.cos, &rows.cos, |x| x) && close(&got.sin, &rows.sin, |x| x)
     }) {
-        return Some(Aspect::Offset);
+        return Some(Category::Offset);
     }
     // One back of position 0 is a position that no table has. The next rows tell.
     let (after, before) = (d.min(got.cos.len()), of(start..end.saturating_sub(1).max(start)));
@@ -151,7 +151,7 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
         && close(&got.cos[after..], &before.cos, |x| x)
         && close(&got.sin[after.min(got.sin.len())..], &before.sin, |x| x)
     {
-        return Some(Aspect::Offset);
+        return Some(Category::Offset);
     }
     let expected = of(positions.clone());
     if close(&got.cos, &expected.cos, |x| x) && close(&got.sin, &expected.sin, |x| x) {
@@ -160,11 +160,11 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
     let sizes =
         |cos: &[f32], sin: &[f32]| close(&got.cos, cos, f32::abs) && close(&got.sin, sin, f32::abs);
     if sizes(&expected.cos, &expected.sin) || sizes(&expected.sin, &expected.cos) {
-        return Some(Aspect::Rotation); // a sign, or the sine for the cosine
+        return Some(Category::Rotation); // a sign, or the sine for the cosine
     }
     // Cosine and sine of some other angle.
     let mut squares = got.cos.iter().zip(&got.sin).map(|(cos, sin)| cos * cos + sin * sin);
-    squares.all(|square| (square - 1.0).abs() < 1e-3).then_some(Aspect::Frequencies)
+    squares.all(|square| (square - 1.0).abs() < 1e-3).then_some(Category::Frequencies)
 }
 
 /// Rotations: one row of one head first.
@@ -177,42 +177,42 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     };
     let full = Turned { shape: [2, 3, 5, 6], ..plain };
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
-    add(Aspect::Rotation, Turned { values: Values::Unit, ..plain });
+    let mut add = |category, plan| plans.push((category, plan));
+    add(Category::Rotation, Turned { values: Values::Unit, ..plain });
     for d in HEAD_DIM {
-        add(Aspect::Rotation, Turned { shape: [1, 1, 1, d], ..plain });
+        add(Category::Rotation, Turned { shape: [1, 1, 1, d], ..plain });
     }
     // Heads and batch rows first: they have no positions of their own.
     for shape in [[1, 1, 3, 6], [3, 1, 1, 6]] {
-        add(Aspect::Order, Turned { shape, ..plain });
+        add(Category::Order, Turned { shape, ..plain });
     }
-    add(Aspect::Offset, Turned { shape: [1, 3, 1, 6], ..plain });
+    add(Category::Offset, Turned { shape: [1, 3, 1, 6], ..plain });
     for layout in [Layout::HalfSplit, Layout::Interleaved] {
-        add(Aspect::Order, Turned { layout, ..full });
+        add(Category::Order, Turned { layout, ..full });
     }
-    add(Aspect::Special, Turned { values: Values::WithNan, ..full });
+    add(Category::Special, Turned { values: Values::WithNan, ..full });
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Turned { manner, ..full });
+        add(Category::Gradient, Turned { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Turned { manner, ..full });
+        add(Category::Order, Turned { manner, ..full });
     }
-    add(Aspect::State, Turned { manner: Manner::Again, ..full });
-    add(Aspect::Extent, Turned { shape: [2, 3, 5, LARGE], ..plain });
+    add(Category::State, Turned { manner: Manner::Again, ..full });
+    add(Category::Extent, Turned { shape: [2, 3, 5, LARGE], ..plain });
     for n in sizes(run) {
         for shape in [[n, 1, 1, 4], [1, n, 1, 4], [1, 1, n, 4]] {
-            add(Aspect::Extent, Turned { shape, ..plain });
+            add(Category::Extent, Turned { shape, ..plain });
         }
     }
     for n in edges(run) {
         for shape in [[n, 2, 3, 6], [2, n, 3, 6], [2, 3, n, 6]] {
             let layout = Layout::Interleaved;
-            add(Aspect::Extent, Turned { shape, layout, values: Values::WithNan, ..plain });
+            add(Category::Extent, Turned { shape, layout, values: Values::WithNan, ..plain });
         }
     }
     for [b, s] in many(run) {
         for layout in [Layout::HalfSplit, Layout::Interleaved] {
-            add(Aspect::Extent, Turned { shape: [b, s, 3, 6], layout, ..plain });
+            add(Category::Extent, Turned { shape: [b, s, 3, 6], layout, ..plain });
         }
     }
     for mixture in mixtures(run) {
@@ -231,7 +231,7 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         };
         let nh = mixture.pick(4, &[2, 3, 1, 5][..if is_short(mixture.tokens) { 4 } else { 3 }]);
         let shape = [b, s, nh, d];
-        add(Aspect::Extent, Turned { shape, layout, manner, values });
+        add(Category::Extent, Turned { shape, layout, manner, values });
     }
     let run = *run;
     let typical = [Layout::HalfSplit, Layout::Interleaved].map(|layout| Turned {
@@ -245,16 +245,16 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     rungs.push(Rung::typical("rotate_backward", move |party| {
         typical.iter().try_for_each(|plan| matches_dx(party, plan, &mut Draw::new(&run, 4)))
     }));
-    for (aspect, plan) in plans {
+    for (category, plan) in plans {
         if !matches!(plan.manner, Manner::UsedTwice | Manner::Continued) {
-            rungs.push(Rung::new("rotate", aspect, move |party| {
+            rungs.push(Rung::new("rotate", category, move |party| {
                 matches_y(party, &plan, &mut Draw::new(&run, 1))
             }));
         }
         // The way back has the same loops: it is asked at the edges.
         let [b, s, nh, _] = plan.shape;
         if plan.manner != Manner::Traced && EDGES.contains(&b.max(s).max(nh)) {
-            rungs.push(Rung::new("rotate_backward", aspect.of_gradient(), move |party| {
+            rungs.push(Rung::new("rotate_backward", category.of_gradient(), move |party| {
                 matches_dx(party, &plan, &mut Draw::new(&run, 2))
             }));
         }
@@ -266,17 +266,17 @@ fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     rungs.push(Rung::typical("to_interleaved", move |party| matches_interleaved(party, typical)));
     rungs.push(Rung::typical("to_half_split", move |party| matches_back(party, typical)));
     let mut shapes =
-        vec![(Aspect::Order, [1, 4]), (Aspect::Order, [1, 8]), (Aspect::Order, [3, 8])];
-    shapes.push((Aspect::Extent, [1, 6]));
+        vec![(Category::Order, [1, 4]), (Category::Order, [1, 8]), (Category::Order, [3, 8])];
+    shapes.push((Category::Extent, [1, 6]));
     for n in sizes(run) {
-        shapes.extend([(Aspect::Extent, [2, 2 * n]), (Aspect::Extent, [n, 6])]);
+        shapes.extend([(Category::Extent, [2, 2 * n]), (Category::Extent, [n, 6])]);
     }
-    shapes.push((Aspect::Extent, [1, 1024]));
-    for (aspect, shape) in shapes {
-        rungs.push(Rung::new("to_interleaved", aspect, move |party| {
+    shapes.push((Category::Extent, [1, 1024]));
+    for (category, shape) in shapes {
+        rungs.push(Rung::new("to_interleaved", category, move |party| {
             matches_interleaved(party, shape)
         }));
-        rungs.push(Rung::new("to_half_split", aspect, move |party| matches_back(party, shape)));
+        rungs.push(Rung::new("to_half_split", category, move |party| matches_back(party, shape)));
     }
 }
 
@@ -284,34 +284,34 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     rungs.push(Rung::typical("ratio_for_length", |party| {
         [3000, 5000, 9000].iter().try_for_each(|length| matches_ratio(party, *length, 2048))
     }));
-    let mut add = |aspect, length, max_seq_len| {
-        rungs.push(Rung::new("ratio_for_length", aspect, move |party| {
+    let mut add = |category, length, max_seq_len| {
+        rungs.push(Rung::new("ratio_for_length", category, move |party| {
             matches_ratio(party, length, max_seq_len)
         }));
     };
     for length in 1..40 {
-        add(Aspect::Frequencies, length, 3);
+        add(Category::Frequencies, length, 3);
     }
     for n in sizes(run) {
-        add(Aspect::Extent, 1000, n);
-        add(Aspect::Extent, n, 1);
+        add(Category::Extent, 1000, n);
+        add(Category::Extent, n, 1);
     }
     for bits in [16, 24, 32, 40, 53, 62] {
         // Floats skip whole numbers there.
-        let aspect = if bits < 24 { Aspect::Extent } else { Aspect::Precision };
+        let category = if bits < 24 { Category::Extent } else { Category::Precision };
         for more in [0, 1, 2] {
-            add(aspect, (1 << bits) + more, 2048);
-            add(aspect, (1 << bits) + more, 1);
+            add(category, (1 << bits) + more, 2048);
+            add(category, (1 << bits) + more, 1);
         }
     }
     for bits in [40, 53, 62].into_iter().filter(|_| run.every_size) {
-        add(Aspect::Extent, 1 << bits, 5000);
+        add(Category::Extent, 1 << bits, 5000);
     }
     // Nothing may be added to such a length.
     for max_seq_len in [2, 3, 2048, 1 << 40] {
-        add(Aspect::Precision, usize::MAX, max_seq_len);
+        add(Category::Precision, usize::MAX, max_seq_len);
     }
-    rungs.push(Rung::new("ratio_for_length", Aspect::Refusal, no_ratio));
+    rungs.push(Rung::new("ratio_for_length", Category::Refusal, no_ratio));
 }
 
 fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
@@ -323,32 +323,32 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             matches_calls(party, &Calls { settings, manner, rows: [2, 4], scale: 1.0, calls })
         })
     }));
-    let mut plans: Vec<(Aspect, Calls)> = Vec::new();
-    let mut add = |aspect, settings: RopeSettings, manner, calls: &[(usize, usize)]| {
+    let mut plans: Vec<(Category, Calls)> = Vec::new();
+    let mut add = |category, settings: RopeSettings, manner, calls: &[(usize, usize)]| {
         let calls = calls.to_vec();
-        plans.push((aspect, Calls { settings, manner, rows: [2, 2], scale: 1.0, calls }));
+        plans.push((category, Calls { settings, manner, rows: [2, 2], scale: 1.0, calls }));
     };
     let plain = Manner::Plain;
     for d in HEAD_DIM {
-        add(Aspect::Rotation, settings(d, 6, 1, false), plain, &[(0, 3)]);
+        add(Category::Rotation, settings(d, 6, 1, false), plain, &[(0, 3)]);
     }
     for (offset, s) in [(1, 3), (3, 1), (2, 3)] {
-        add(Aspect::Offset, settings(6, 6, 1, false), plain, &[(offset, s)]);
+        add(Category::Offset, settings(6, 6, 1, false), plain, &[(offset, s)]);
     }
     for ratio in [2, 3, 4] {
         // Up to the training length, and from there to the end of the cache.
         for s in [3, 3 * ratio - 1] {
-            add(Aspect::Frequencies, settings(6, 3, ratio, false), plain, &[(0, s)]);
+            add(Category::Frequencies, settings(6, 3, ratio, false), plain, &[(0, s)]);
         }
     }
     // Long calls, of a static module: from position 0, and from others.
     for s in [4, 6, 7, 13] {
-        add(Aspect::Frequencies, settings(6, 3, 1, false), plain, &[(0, s)]);
-        add(Aspect::Frequencies, settings(6, 3, 3, false), plain, &[(0, s + 6)]);
+        add(Category::Frequencies, settings(6, 3, 1, false), plain, &[(0, s)]);
+        add(Category::Frequencies, settings(6, 3, 3, false), plain, &[(0, s + 6)]);
     }
     for (offset, s) in [(3, 2), (5, 1), (20, 1), (7, 7), (1000, 2)] {
-        add(Aspect::Offset, settings(4, 3, 1, false), plain, &[(offset, s)]);
-        add(Aspect::Offset, settings(4, 3, 3, false), plain, &[(offset + 6, s)]);
+        add(Category::Offset, settings(4, 3, 1, false), plain, &[(offset, s)]);
+        add(Category::Offset, settings(4, 3, 3, false), plain, &[(offset + 6, s)]);
     }
     for dynamic in [false, true] {
         for ratio in [1, 2, 3] {
@@ -361,24 +361,24 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
                 vec![(0, es + 7), (0, es + 1), (es, 1), (0, 1)],
                 vec![(es + 4, 1), (es + 4, 1), (es + 5, 1)],
             ] {
-                add(Aspect::State, settings, plain, &calls);
+                add(Category::State, settings, plain, &calls);
             }
         }
         for manner in [Manner::Cloned, Manner::Again] {
-            add(Aspect::State, settings(6, 3, 1, dynamic), manner, &[(0, 3), (0, 7), (1, 2)]);
+            add(Category::State, settings(6, 3, 1, dynamic), manner, &[(0, 3), (0, 7), (1, 2)]);
         }
         for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-            add(Aspect::Gradient, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
+            add(Category::Gradient, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
         }
         for manner in [Manner::Permuted, Manner::Broadcast] {
-            add(Aspect::Order, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
+            add(Category::Order, settings(6, 3, 1, dynamic), manner, &[(1, 2), (2, 5)]);
         }
     }
     for n in sizes(run) {
-        add(Aspect::Extent, settings(4, 3, 1, false), plain, &[(0, n)]);
+        add(Category::Extent, settings(4, 3, 1, false), plain, &[(0, n)]);
     }
     for offset in [16_397, 65_537, 1_000_003] {
-        add(Aspect::Extent, settings(4, 2053, 1, false), plain, &[(offset, 3)]);
+        add(Category::Extent, settings(4, 2053, 1, false), plain, &[(offset, 3)]);
     }
     // Around the end of the cache and past it, for each size: batch rows, heads, training length, ratio.
     for (nth, n) in edges(run).into_iter().enumerate() {
@@ -406,7 +406,7 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
                     _ => vec![(0, 2), (es - 1, 2), (es + 2, 6), (0, es), (0, es + 7), (es, 1)],
                 };
                 let calls = Calls { settings, manner: plain, rows, scale: 1.0, calls };
-                plans.push((Aspect::Extent, calls));
+                plans.push((Category::Extent, calls));
             }
         }
     }
@@ -423,7 +423,7 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         let calls = vec![(0, s), (es, s), (es + 11, 1), (1, s), (es, s)];
         let nh = mixture.pick(7, &[2, 5, 1, 3][..if is_short(mixture.tokens) { 4 } else { 3 }]);
         let rows = [b, nh];
-        plans.push((Aspect::Extent, Calls { settings, manner, rows, scale: 4.0, calls }));
+        plans.push((Category::Extent, Calls { settings, manner, rows, scale: 4.0, calls }));
     }
     let short = [(false, 1), (true, 2)].into_iter().filter(|_| run.every_size);
     for (dynamic, max_seq_len) in [(false, 3), (true, 3)].into_iter().chain(short) {
@@ -431,9 +431,9 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         let (settings, es) = (settings(LARGE, max_seq_len, 3, dynamic), 3 * max_seq_len);
         let calls = vec![(0, es), (es - 2, 5), (es + 4, 2), (es + 11, 2), (es / 3, 2)];
         let calls = Calls { settings, manner: plain, rows: [1, 5], scale: 1.0, calls };
-        plans.push((Aspect::Extent, calls));
+        plans.push((Category::Extent, calls));
     }
-    for (aspect, plan) in plans {
-        rungs.push(Rung::new("build", aspect, move |party| matches_calls(party, &plan)));
+    for (category, plan) in plans {
+        rungs.push(Rung::new("build", category, move |party| matches_calls(party, &plan)));
     }
 }

@@ -1,6 +1,6 @@
 //! The ladder of more rotations: what is asked, from the plainest question on.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
 use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
@@ -118,86 +118,89 @@ const TYPICAL: Plan = Plan {
 /// What linear attention is of a size: planes of [`LARGE`].
 const LARGE_SECTIONS: &[usize] = &[8, LARGE / 2 - 8];
 
-fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
+fn plans(run: &Run) -> Vec<(Category, Plan)> {
     let mut plans = Vec::new();
-    let mut add = |aspect, plan| plans.push((aspect, plan));
+    let mut add = |category, plan| plans.push((category, plan));
     let some = Plan { tokens: [1, 3], heads: 2, ..PLAIN };
     let full = Plan { turns: true, offset: 3, reach: 9, center: 2, ..some };
     // One token; then several that do not turn; then those that do, with all that says how far.
-    add(Aspect::Wiring, PLAIN);
-    add(Aspect::Wiring, Plan { scale: 1.0, ..PLAIN });
+    add(Category::Wiring, PLAIN);
+    add(Category::Wiring, Plan { scale: 1.0, ..PLAIN });
     for one_weight in [true, false] {
-        let aspect = if one_weight { Aspect::Mask } else { Aspect::Wiring };
-        add(aspect, Plan { tokens: [1, 2], one_weight, ..PLAIN });
+        let category = if one_weight { Category::Mask } else { Category::Wiring };
+        add(category, Plan { tokens: [1, 2], one_weight, ..PLAIN });
     }
     // With scales that are far from 1 after one position.
     let near = Plan { turns: true, scale_base: 4.0, ..PLAIN };
     for sections in [Sections::Anew, Sections::OneList] {
         let planes = &[2, 2];
-        add(Aspect::Frequencies, Plan { one_number: true, reach: 5, planes, sections, ..near });
+        add(Category::Frequencies, Plan { one_number: true, reach: 5, planes, sections, ..near });
     }
-    add(Aspect::Rotation, Plan { tokens: [1, 2], reach: 2, ..near });
-    add(Aspect::Rotation, Plan { tokens: [1, 3], reach: 4, ..near });
+    add(Category::Rotation, Plan { tokens: [1, 2], reach: 2, ..near });
+    add(Category::Rotation, Plan { tokens: [1, 3], reach: 4, ..near });
     for (offset, center) in [(1, 0), (0, 9)] {
-        add(Aspect::Offset, Plan { turns: true, offset, center, reach: 4, ..some });
+        add(Category::Offset, Plan { turns: true, offset, center, reach: 4, ..some });
     }
-    add(Aspect::Frequencies, Plan { sections: Sections::OneList, ..full });
-    add(Aspect::Frequencies, Plan { planes: &[2, 2], heads: 1, ..full });
-    add(Aspect::Frequencies, Plan { base: 10_000.0, ..full });
-    add(Aspect::Frequencies, Plan { scale_base: 8.0, ..full });
+    add(Category::Frequencies, Plan { sections: Sections::OneList, ..full });
+    add(Category::Frequencies, Plan { planes: &[2, 2], heads: 1, ..full });
+    add(Category::Frequencies, Plan { base: 10_000.0, ..full });
+    add(Category::Frequencies, Plan { scale_base: 8.0, ..full });
     for (offset, center) in [(0, 0), (1, 0), (7, 3), (0, 9), (600, 0), (20, 600)] {
-        add(Aspect::Offset, Plan { offset, center, reach: offset + 3, ..full });
+        add(Category::Offset, Plan { offset, center, reach: offset + 3, ..full });
     }
     for cut in [Cut::Ones, Cut::Middle, Cut::Twos] {
-        add(Aspect::State, Plan { cut, tokens: [1, 5], heads: 1, ..full });
-        add(Aspect::State, Plan { cut, turns: false, ..full });
+        add(Category::State, Plan { cut, tokens: [1, 5], heads: 1, ..full });
+        add(Category::State, Plan { cut, turns: false, ..full });
     }
     // Far on, in pieces, and in two texts.
-    add(Aspect::State, Plan { cut: Cut::Twos, tokens: [2, 5], offset: 600, ..full });
-    add(Aspect::Order, full);
-    add(Aspect::Order, Plan { tokens: [2, 2], cut: Cut::Ones, ..full });
+    add(Category::State, Plan { cut: Cut::Twos, tokens: [2, 5], offset: 600, ..full });
+    add(Category::Order, full);
+    add(Category::Order, Plan { tokens: [2, 2], cut: Cut::Ones, ..full });
     for planes in SECTIONS.into_iter().filter(|_| run.every_size) {
         for sections in [Sections::Anew, Sections::OneList] {
-            add(Aspect::Order, Plan { planes, sections, ..full });
+            add(Category::Order, Plan { planes, sections, ..full });
         }
     }
-    add(Aspect::Order, Plan { planes: &[1, 1, 2], sections: Sections::OneList, heads: 1, ..full });
+    add(
+        Category::Order,
+        Plan { planes: &[1, 1, 2], sections: Sections::OneList, heads: 1, ..full },
+    );
     // Far away, where an angle in f32 has few digits left; and features near 0.
-    add(Aspect::Precision, Plan { offset: 4000, reach: 100_000, ..full });
-    add(Aspect::Precision, Plan { offset: 4000, center: 4000, base: 500_000.0, ..full });
+    add(Category::Precision, Plan { offset: 4000, reach: 100_000, ..full });
+    add(Category::Precision, Plan { offset: 4000, center: 4000, base: 500_000.0, ..full });
     for scale in [1.5, 1e-3] {
-        add(Aspect::Precision, Plan { scale, ..full });
+        add(Category::Precision, Plan { scale, ..full });
     }
     // Features of e⁻⁸: what is added to a sum of their products shows.
     for turns in [false, true] {
-        add(Aspect::Precision, Plan { low: 8.0, turns, ..full });
+        add(Category::Precision, Plan { low: 8.0, turns, ..full });
     }
     for among in [Among::Zeros, Among::Nan] {
-        add(Aspect::Special, Plan { among, ..full });
+        add(Category::Special, Plan { among, ..full });
     }
     for manner in [Manner::Traced, Manner::UsedTwice, Manner::Continued] {
-        add(Aspect::Gradient, Plan { manner, ..full });
+        add(Category::Gradient, Plan { manner, ..full });
     }
     for manner in [Manner::Permuted, Manner::Broadcast] {
-        add(Aspect::Order, Plan { manner, tokens: [2, 3], ..full });
+        add(Category::Order, Plan { manner, tokens: [2, 3], ..full });
     }
-    add(Aspect::State, Plan { manner: Manner::Again, ..full });
+    add(Category::State, Plan { manner: Manner::Again, ..full });
     if run.every_size {
-        add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, ..full });
-        add(Aspect::Extent, Plan { planes: LARGE_SECTIONS, sections: Sections::OneList, ..full });
+        add(Category::Extent, Plan { planes: LARGE_SECTIONS, ..full });
+        add(Category::Extent, Plan { planes: LARGE_SECTIONS, sections: Sections::OneList, ..full });
     }
     let one = Plan { heads: 1, ..full };
     for n in sizes(run) {
-        add(Aspect::Extent, Plan { tokens: [1, n], cut: Cut::Twos, ..one });
+        add(Category::Extent, Plan { tokens: [1, n], cut: Cut::Twos, ..one });
     }
     for n in edges(run).into_iter().filter(|n| *n > 1) {
-        add(Aspect::Extent, Plan { tokens: [n, 1], ..one });
-        add(Aspect::Extent, Plan { tokens: [1, 2], heads: n, cut: Cut::Ones, ..full });
+        add(Category::Extent, Plan { tokens: [n, 1], ..one });
+        add(Category::Extent, Plan { tokens: [1, 2], heads: n, cut: Cut::Ones, ..full });
         // A piece of any length, after one of another.
-        add(Aspect::Extent, Plan { tokens: [2, 2 * n + 1], cut: Cut::Middle, ..one });
+        add(Category::Extent, Plan { tokens: [2, 2 * n + 1], cut: Cut::Middle, ..one });
     }
     for tokens in many(run) {
-        add(Aspect::Extent, Plan { tokens, cut: Cut::Middle, ..one });
+        add(Category::Extent, Plan { tokens, cut: Cut::Middle, ..one });
     }
     for mixture in mixtures(run) {
         let manner = mixture.pick(0, &Manner::ALL);
@@ -227,7 +230,7 @@ fn plans(run: &Run) -> Vec<(Aspect, Plan)> {
             among,
             manner,
         };
-        add(Aspect::Extent, plan);
+        add(Category::Extent, plan);
     }
     plans
 }
@@ -351,7 +354,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
         }));
     }
     elsewhere(&mut rungs, run);
-    for (aspect, plan) in plans(&run) {
+    for (category, plan) in plans(&run) {
         for (call, judge) in JUDGES {
             let is_gradient = call.contains("backward");
             let asked = if is_gradient { plan.has_gradient() } else { plan.has_values() };
@@ -362,19 +365,19 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
                 continue;
             }
             // The turn itself is given where its place among the others is what is asked.
-            let aspect = match aspect {
-                _ if is_gradient => aspect.of_gradient(),
-                Aspect::Rotation | Aspect::Frequencies if is_linear => Aspect::Wiring,
-                Aspect::Offset if call == "running" => Aspect::State,
-                Aspect::Offset if is_linear => Aspect::Order,
+            let category = match category {
+                _ if is_gradient => category.of_gradient(),
+                Category::Rotation | Category::Frequencies if is_linear => Category::Wiring,
+                Category::Offset if call == "running" => Category::State,
+                Category::Offset if is_linear => Category::Order,
                 // A sum that runs has no mask.
-                Aspect::Mask if call != "linear" => Aspect::Wiring,
+                Category::Mask if call != "linear" => Category::Wiring,
                 // Which coordinate turns a plane.
-                Aspect::Rotation if call == "axial" => Aspect::Order,
-                Aspect::Rotation => Aspect::Frequencies,
+                Category::Rotation if call == "axial" => Category::Order,
+                Category::Rotation => Category::Frequencies,
                 other => other,
             };
-            rungs.push(Rung::new(call, aspect, move |party| judge(party, &plan, &run)));
+            rungs.push(Rung::new(call, category, move |party| judge(party, &plan, &run)));
         }
     }
     rungs

@@ -252,7 +252,8 @@ impl From<&'static Cause> for Change {
         let surprise = move |grade: &Value| {
             let told = [&grade["misconception"]["does"], &grade["repair"]].map(Value::to_string);
             let says_it = !never.is_empty() && told.iter().any(|words| words.contains(never));
-            (grade["aspect"] != about || says_it).then(|| format!("{}, {told:?}", grade["aspect"]))
+            (grade["category"] != about || says_it)
+                .then(|| format!("{}, {told:?}", grade["category"]))
         };
         Self { task, from, to, surprise: Box::new(surprise) }
     }

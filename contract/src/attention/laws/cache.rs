@@ -3,9 +3,9 @@
 use super::tolerance::{WHY, tolerances};
 use super::values::forward;
 use super::{Attention, case_of, sizes};
-use crate::aspect::Aspect;
 use crate::attention::oracle::{cut, joined, positions};
 use crate::attention::party::*;
+use crate::category::Category;
 use crate::ladder::{Draw, climb};
 use crate::laws::widen;
 use crate::run::Run;
@@ -174,7 +174,7 @@ pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Ver
             expect_push(&mut cache, &first, &first, "the only piece")?;
             // Who panics has not refused.
             refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))
-                .map_err(|violation| violation.at(Aspect::Refusal))?;
+                .map_err(|violation| violation.at(Category::Refusal))?;
             expect_positions(&cache, 3)?;
             let why = "the two pieces that fit, which fill it: the one between them was refused";
             expect_push(&mut cache, &next, &joined(&first, &next), why)

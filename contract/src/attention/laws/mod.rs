@@ -11,8 +11,8 @@ pub(super) use gradients::{
 };
 pub(super) use values::{matches_mask, matches_repeat, matches_repeat_back};
 
-use crate::aspect::Aspect;
 use crate::attention::party::*;
+use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
 use crate::ladder::Draw;
@@ -23,7 +23,7 @@ use std::fmt;
 type Attention = dyn GroupedQueryAttention;
 
 macro_rules! laws {
-    ($($id:literal, $chapter:literal, $aspect:ident, $weight:literal, $check:expr, $stays:expr;
+    ($($id:literal, $chapter:literal, $category:ident, $weight:literal, $check:expr, $stays:expr;
        $sentence:literal; $formula:literal;)+) => {
         /// All of them, the most telling first.
         pub static INVARIANTS: &[Invariant<Attention>] = &[$(Invariant {
@@ -31,7 +31,7 @@ macro_rules! laws {
             sentence: $sentence,
             formula: $formula,
             chapter: concat!("attention#", $chapter),
-            aspect: Aspect::$aspect,
+            category: Category::$category,
             weight: $weight,
             stays: $stays,
             check: $check,

@@ -2,8 +2,8 @@
 
 use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
-use crate::aspect::Aspect;
 use crate::attention::party::*;
+use crate::category::Category;
 use crate::describe::List;
 use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
@@ -189,9 +189,9 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
             "its own value, and nothing of what it does not see: its one score is far below 0";
         // 0/0 is an exponential without its maximum, and a mixture is a mask that is too high.
         let lost = y[..4].iter().any(|y| y.is_nan());
-        let aspect = if lost { Aspect::Precision } else { Aspect::Mask };
+        let category = if lost { Category::Precision } else { Category::Mask };
         same_values("forward", &[1, 1, 1, 4], &y[..4], &case.v[..4], why)
-            .map_err(|violation| violation.on(&case).about(aspect))?;
+            .map_err(|violation| violation.on(&case).about(category))?;
     }
     Ok(None)
 }

@@ -1,7 +1,7 @@
 //! The rotation by given frequencies, and its gradients.
 
 use super::Any;
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::describe::List;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
@@ -306,7 +306,7 @@ fn angles_far_out(
             return Ok(Some(format!("{told}; f64 angles give 6e-8")));
         }
         holds(call, off <= may, || format!("off by {off:.1e}, where f64 angles give {may:.1e}"))
-            .map_err(|violation| violation.at(Aspect::Precision).on(&case))?;
+            .map_err(|violation| violation.at(Category::Precision).on(&case))?;
     }
     Ok(None)
 }

@@ -2,7 +2,7 @@
 
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::climb;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -632,7 +632,7 @@ fn of_values(
     case: &RopeCase,
     got: &[f32],
     expected: &[f32],
-) -> Option<Aspect> {
+) -> Option<Category> {
     let [_, s, nh, d] = case.shape;
     let end = case.offset + s;
     let RopeSettings { max_seq_len, ratio, .. } = *settings;
@@ -647,13 +647,13 @@ fn of_values(
         values.is_ok_and(|values| values.iter().zip(got).all(|(&e, &g)| close(g, e)))
     };
     if end <= 100 && (1..=2 * (ratio + end / max_seq_len)).any(with_ratio) {
-        return Some(Aspect::Frequencies);
+        return Some(Category::Frequencies);
     }
     // Rows that the cache would hold, and rows past it.
     let position = |i: usize| case.offset + i / d / nh % s;
     let past = max_seq_len * ratio;
     let late = wrong.into_iter().all(|i| position(i) >= past);
-    (case.offset < past && late).then_some(Aspect::Offset)
+    (case.offset < past && late).then_some(Category::Offset)
 }
 
 /// A module, and calls of it in some manner.
@@ -705,12 +705,12 @@ pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
         expect_values(&case, &got, &expected, CALL_WHY).map_err(|mut violation| {
             // Later calls may be wrong through what was kept.
             if i == 0 && *manner == Manner::Plain && !violation.is_rearranged() {
-                violation.aspect = of_values(settings, &case, &got, &expected);
+                violation.category = of_values(settings, &case, &got, &expected);
             }
             violation
         })?;
         expect_state(&module, &truth).map_err(|mut violation| {
-            violation.aspect = Some(Aspect::State);
+            violation.category = Some(Category::State);
             violation
         })?;
         let dy: Vec<f32> = case.x.iter().rev().copied().collect();
@@ -720,7 +720,7 @@ pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
         let expected = widen(&expected);
         within("backward", &case.shape, &got, &expected, |i| tolerance[i], CALL_WHY).map_err(
             |mut violation| {
-                violation.aspect = (*manner == Manner::Plain).then_some(Aspect::Gradient);
+                violation.category = (*manner == Manner::Plain).then_some(Category::Gradient);
                 violation
             },
         )

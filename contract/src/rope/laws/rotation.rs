@@ -1,7 +1,7 @@
 //! The rotation by given tables, its gradient, and the two layouts.
 
 use super::{Rope, sizes, sizes_back, values};
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::ladder::{Draw, climb};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -405,7 +405,7 @@ impl Turned {
     fn tell(&self, mut violation: Box<Violation>, got: &[f32], expected: &[f64]) -> Box<Violation> {
         let mut places = got.iter().zip(expected);
         if self.values == Values::Unit && places.any(|(&g, &e)| g != 0.0 && e == 0.0) {
-            violation.aspect = Some(Aspect::Order);
+            violation.category = Some(Category::Order);
         }
         violation
     }

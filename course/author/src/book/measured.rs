@@ -1,4 +1,4 @@
-//! `{{measured sets}}`, `{{measured components}}`, `{{measured aspects}}`: what came out when sets of unseen bugs
+//! `{{measured sets}}`, `{{measured components}}`, `{{measured categories}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
 //! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
 //! `{{measured bench}}`: the races of `cargo course bench`. `{{measured encodings}}`, and `{{measured model-amd}}` and other machines, from `peers.rs`.
@@ -19,7 +19,7 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "bench" => bench(root),
         "sets" => Some(sets()),
         "components" => Some(components()),
-        "aspects" => Some(aspects(MEASURED.iter().rfind(|set| !set.aspects.is_empty())?)),
+        "categories" => Some(categories(MEASURED.iter().rfind(|set| !set.categories.is_empty())?)),
         _ => super::peers::model(root, of.strip_prefix("model-")?),
     }
 }
@@ -100,11 +100,11 @@ fn components() -> String {
     out
 }
 
-fn aspects(measured: &Measured) -> String {
+fn categories(measured: &Measured) -> String {
     let mut out = heading(&["The bug is about", "Caught", "The report says so"]);
-    for (aspect, caught, told) in measured.aspects {
+    for (category, caught, told) in measured.categories {
         let share = shown(Share::from((*told, *caught)));
-        let _ = writeln!(out, "| {aspect} | {caught} | {share} |");
+        let _ = writeln!(out, "| {category} | {caught} | {share} |");
     }
     out
 }

@@ -38,7 +38,7 @@ pub fn task(number: &str, name: &str, went: Went) -> TaskRecord {
         held: Vec::new(),
         broken: Vec::new(),
         remarks: Vec::new(),
-        aspect: None,
+        category: None,
         misconception,
         repair: None,
         printed: Vec::new(),

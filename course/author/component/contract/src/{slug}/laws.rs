@@ -1,6 +1,6 @@
 //! What {Type} promises.
 
-use crate::aspect::Aspect;
+use crate::category::Category;
 use crate::violation::*;
 use crate::component::{Invariant, NET};
 use crate::ladder::climb;
@@ -18,7 +18,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[Invariant {
     sentence: "On any input, the result is what plain f64 loops give.",
     formula: "TO DO: y = …, and how near: |y − y₆₄| ≤ …",
     chapter: "{slug}#definition",
-    aspect: Aspect::Statistics,
+    category: Category::Statistics,
     weight: 3,
     stays: Some(NET),
     check: forward_any_input,

@@ -1,11 +1,11 @@
-//! What a mistake is about.
+//! Fault categories: what a mistake is about.
 
 use serde::{Deserialize, Serialize};
 
-/// One side of a computation, which can be wrong while the others are right.
+/// A fault category: one side of a computation, which can be wrong while the others are right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Aspect {
+pub enum Category {
     /// Means, squares and roots, and what they are taken over.
     Statistics,
     /// Where eps stands, and how large it is.
@@ -54,8 +54,8 @@ pub enum Aspect {
     Special,
 }
 
-impl Aspect {
-    /// The aspect of the same question about a gradient. What is wrong with the formula itself is wrong with the
+impl Category {
+    /// The category of the same question about a gradient. What is wrong with the formula itself is wrong with the
     /// gradient's own formula there.
     pub fn of_gradient(self) -> Self {
         match self {
@@ -66,9 +66,9 @@ impl Aspect {
         }
     }
 
-    /// Whether a mistake of this aspect is one of the formula.
+    /// Whether a mistake of this category is one of the formula.
     pub fn is_of_a_formula(self) -> bool {
-        use Aspect::{
+        use Category::{
             Frequencies, Gate, Gradient, Order, Rotation, Softmax, Statistics, Weights, Wiring,
         };
         matches!(
@@ -85,9 +85,9 @@ impl Aspect {
         )
     }
 
-    /// Whether a question that tells this aspect may be the first that shows a mistake of another one.
+    /// Whether a question that tells this category may be the first that shows a mistake of another one.
     pub fn gives_way_to(self, other: Self) -> bool {
-        use Aspect::{
+        use Category::{
             Choice, Exchange, Extent, Frequencies, Ignored, Lookup, Mask, Offset, Order, Precision,
             Range, Special, State, Statistics,
         };
@@ -104,11 +104,11 @@ impl Aspect {
 
     /// Whether a question that tells it leaves no doubt.
     fn is_certain(self) -> bool {
-        use Aspect::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
+        use Category::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
         matches!(self, Mask | Offset | State | Precision | Range | Seed | Refusal | Gradient)
     }
 
-    /// The aspect where the values are right and the tape's gradients are not: no formula is wrong.
+    /// The category where the values are right and the tape's gradients are not: no formula is wrong.
     pub fn of_tape(self) -> Self {
         match self {
             Self::Precision | Self::State | Self::Refusal | Self::Extent | Self::Special => self,
