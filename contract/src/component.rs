@@ -1,4 +1,4 @@
-//! What the course knows about each component: invariants, bugs, correct variants, probes.
+//! What the course knows about each component: invariants, bugs, correct variants, fingerprints.
 
 use crate::category::Category;
 use crate::ladder::{Draw, Rung};
@@ -73,15 +73,15 @@ pub struct Variant<P: ?Sized> {
 
 /// One answer to a fixed question. The diagnosis compares them between parties.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Probe {
+pub struct Fingerprint {
     /// The call, as in [`Violation::call`].
     pub call: &'static str,
     /// The answer as numbers, the words of a refusal, or nothing for a panic.
     pub answer: Option<Result<Vec<f64>, String>>,
 }
 
-impl Probe {
-    /// Asks, and keeps whatever comes. A call that nobody wants to know is not made: see [`probes_of`].
+impl Fingerprint {
+    /// Asks, and keeps whatever comes. A call that nobody wants to know is not made: see [`fingerprints_of`].
     pub fn ask(call: &'static str, ask: impl FnOnce() -> crate::seam::Reply<Vec<f64>>) -> Self {
         if !WANTED.with_borrow(|wanted| wanted.is_empty() || wanted.contains(&call.to_string())) {
             return Self { call, answer: None };
@@ -92,17 +92,17 @@ impl Probe {
 }
 
 thread_local! {
-    /// The calls that [`Probe::ask`] makes; all, if none is named.
+    /// The calls that [`Fingerprint::ask`] makes; all, if none is named.
     static WANTED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The answers of a party to [`Component::probes`], of these calls alone; of all, if none is named. A gradient by
+/// The answers of a party to [`Component::fingerprints`], of these calls alone; of all, if none is named. A gradient by
 /// differences is dear, and a learner waits.
-pub fn probes_of<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Vec<Probe> {
+pub fn fingerprints_of<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Vec<Fingerprint> {
     WANTED.set(calls.iter().map(ToString::to_string).collect());
-    let probes = P::probes(party);
+    let fingerprints = P::fingerprints(party);
     WANTED.take();
-    probes
+    fingerprints
 }
 
 /// A component of the course. Implemented by its party's trait object.
@@ -144,10 +144,10 @@ pub trait Component: 'static {
     fn mixed(wrong: Box<Self>, mixer: Mixer) -> Box<Self>;
 
     /// Answers to random questions, which no invariant knows.
-    fn roam(party: &Self, draw: Draw) -> Vec<Probe>;
+    fn roam(party: &Self, draw: Draw) -> Vec<Fingerprint>;
 
     /// Answers to fixed questions whose inputs make every term matter.
-    fn probes(party: &Self) -> Vec<Probe>;
+    fn fingerprints(party: &Self) -> Vec<Fingerprint>;
 
     /// Steps whose replacement may explain wrong answers, in the order in which they are tried.
     fn repairs() -> &'static [Repair<Self>];
@@ -195,12 +195,15 @@ macro_rules! component {
                 Box::new($crate::mutants::mixer::Mixed { right: Self::oracle(), wrong, mixer })
             }
 
-            fn roam(party: &Self, draw: $crate::ladder::Draw) -> Vec<$crate::component::Probe> {
+            fn roam(
+                party: &Self,
+                draw: $crate::ladder::Draw,
+            ) -> Vec<$crate::component::Fingerprint> {
                 mutants::roam(party, draw)
             }
 
-            fn probes(party: &Self) -> Vec<$crate::component::Probe> {
-                probes::probes(party)
+            fn fingerprints(party: &Self) -> Vec<$crate::component::Fingerprint> {
+                fingerprints::fingerprints(party)
             }
 
             fn repairs() -> &'static [$crate::repair::Repair<Self>] {

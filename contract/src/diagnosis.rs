@@ -8,7 +8,7 @@
 //! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
 //! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
-use crate::component::{Component, Probe, probes_of};
+use crate::component::{Component, Fingerprint, fingerprints_of};
 use crate::registry::{Exhibit, exhibits};
 use rayon::prelude::*;
 
@@ -51,24 +51,24 @@ const ENOUGH: f64 = 0.8;
 /// have written the others yet. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis> {
     let museum = museum::<P>(calls);
-    let [answers, truth] = [party, &*P::oracle()].map(|party| probes_of(party, calls));
+    let [answers, truth] = [party, &*P::oracle()].map(|party| fingerprints_of(party, calls));
     closest(&answers, &truth, calls, &mut museum.iter())
 }
 
-/// A bug and its answers to [`Component::probes`]. The component's types end here, so that what follows is
+/// A bug and its answers to [`Component::fingerprints`]. The component's types end here, so that what follows is
 /// compiled once and not once for each component.
-type Known = (Exhibit, Vec<Probe>);
+type Known = (Exhibit, Vec<Fingerprint>);
 
 fn museum<P: Component + ?Sized>(calls: &[&str]) -> Vec<Known> {
     let answers = (0..P::bugs().len()).into_par_iter();
-    let answers = answers.map(|bug| probes_of(&*(P::bugs()[bug].party)(), calls));
+    let answers = answers.map(|bug| fingerprints_of(&*(P::bugs()[bug].party)(), calls));
     exhibits::<P>().into_iter().zip(answers.collect::<Vec<_>>()).collect()
 }
 
 /// [`diagnose`] from the answers, among some of the bugs.
 fn closest(
-    answers: &[Probe],
-    truth: &[Probe],
+    answers: &[Fingerprint],
+    truth: &[Fingerprint],
     calls: &[&str],
     museum: &mut dyn Iterator<Item = &Known>,
 ) -> Option<Diagnosis> {
@@ -118,10 +118,10 @@ impl Accuracy {
 /// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
 /// bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
-    accuracy_among(&P::probes(&P::oracle()), &museum::<P>(&[]))
+    accuracy_among(&P::fingerprints(&P::oracle()), &museum::<P>(&[]))
 }
 
-fn accuracy_among(truth: &[Probe], museum: &[Known]) -> Accuracy {
+fn accuracy_among(truth: &[Fingerprint], museum: &[Known]) -> Accuracy {
     let mut accuracy = Accuracy::default();
     for (bug, answers) in museum {
         let answers = in_another_hand(answers.clone());
@@ -140,23 +140,29 @@ fn accuracy_among(truth: &[Probe], museum: &[Known]) -> Accuracy {
 }
 
 /// The same answers, rounded differently in the last digits of `f32`.
-fn in_another_hand(mut probes: Vec<Probe>) -> Vec<Probe> {
+fn in_another_hand(mut fingerprints: Vec<Fingerprint>) -> Vec<Fingerprint> {
     let mut turn = 0u32;
-    for probe in &mut probes {
-        if let Some(Ok(values)) = &mut probe.answer {
+    for fingerprint in &mut fingerprints {
+        if let Some(Ok(values)) = &mut fingerprint.answer {
             for value in values {
                 turn = (turn + 1) % 7;
                 *value *= 1.0 + (f64::from(turn) - 3.0) * crate::laws::U;
             }
         }
     }
-    probes
+    fingerprints
 }
 
 /// How `bug` fits `party`. `None` if the party answers right in all `calls`.
-fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Option<Fit> {
+fn fit(
+    party: &[Fingerprint],
+    truth: &[Fingerprint],
+    bug: &[Fingerprint],
+    calls: &[&str],
+) -> Option<Fit> {
     let asked = |call: &str| calls.is_empty() || calls.contains(&call);
-    let wrong = |(party, truth): &(&Probe, &Probe)| asked(party.call) && !same(party, truth);
+    let wrong =
+        |(party, truth): &(&Fingerprint, &Fingerprint)| asked(party.call) && !same(party, truth);
     let decides = party.iter().zip(truth).find(wrong)?.0.call;
     let count = |counts: &dyn Fn(&str) -> bool| {
         let (mut telling, mut alike) = (0.0, 0.0);
@@ -185,7 +191,7 @@ fn fit(party: &[Probe], truth: &[Probe], bug: &[Probe], calls: &[&str]) -> Optio
 
 /// Equal but for the last digits of `f32`, relative to the largest value of the answer. A panic is
 /// like a refusal: it is no answer either.
-pub(crate) fn same(a: &Probe, b: &Probe) -> bool {
+pub(crate) fn same(a: &Fingerprint, b: &Fingerprint) -> bool {
     match (&a.answer, &b.answer) {
         (Some(Ok(a)), Some(Ok(b))) => {
             let largest = |v: &[f64]| {

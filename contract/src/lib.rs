@@ -4,7 +4,7 @@
 //! bug) is a PARTY to one CONTRACT. The contract hands a party plain values and judges the plain
 //! values that come back. It does not know the library, and the library does not know it.
 //!
-//! A folder for each component: seam, oracle, laws, museum, variants, probes and tasks. All that serves every
+//! A folder for each component: seam, oracle, laws, museum, variants, fingerprints and tasks. All that serves every
 //! component knows none of them by name:
 //!
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.

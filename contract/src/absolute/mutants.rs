@@ -1,7 +1,7 @@
 //! Mutants of absolute positions.
 
 use crate::absolute::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -230,7 +230,7 @@ impl Mixed<Positions> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
     let h = 2 * (1 + draw.below(40));
     let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let n: usize = shape.iter().product();
@@ -257,22 +257,26 @@ pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Probe> {
     past[draw.below(n / h)] += max_seq_len;
     let grads_at = || party.learned_backward_at(manner, &good, &ids, &dy);
     vec![
-        Probe::ask("table", || Ok(widen(&party.table(h, base, steps..steps + 3)?))),
-        Probe::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))),
-        Probe::ask("add_sinusoids", || Ok(widen(&party.add_sinusoids_in(manner, &sinusoids)?))),
-        Probe::ask("sinusoids_backward", || {
+        Fingerprint::ask("table", || Ok(widen(&party.table(h, base, steps..steps + 3)?))),
+        Fingerprint::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))),
+        Fingerprint::ask("add_sinusoids", || {
+            Ok(widen(&party.add_sinusoids_in(manner, &sinusoids)?))
+        }),
+        Fingerprint::ask("sinusoids_backward", || {
             Ok(widen(&party.sinusoids_backward_in(manner, &sinusoids, &dy)?))
         }),
-        Probe::ask("add_learned", || Ok(widen(&party.add_learned_in(manner, &good)?))),
-        Probe::ask("refusal", || Ok(widen(&party.add_learned_in(manner, &bad)?))),
-        Probe::ask("learned_backward", || Ok(widen(&grads()?.dx))),
-        Probe::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
-        Probe::ask("add_sinusoids_at", || {
+        Fingerprint::ask("add_learned", || Ok(widen(&party.add_learned_in(manner, &good)?))),
+        Fingerprint::ask("refusal", || Ok(widen(&party.add_learned_in(manner, &bad)?))),
+        Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dx))),
+        Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
+        Fingerprint::ask("add_sinusoids_at", || {
             Ok(widen(&party.add_sinusoids_at(manner, &sinusoids, &ids)?))
         }),
-        Probe::ask("add_learned_at", || Ok(widen(&party.add_learned_at(manner, &good, &ids)?))),
-        Probe::ask("refusal", || Ok(widen(&party.add_learned_at(manner, &good, &past)?))),
-        Probe::ask("learned_backward_at", || Ok(widen(&grads_at()?.dx))),
-        Probe::ask("learned_backward_at", || Ok(widen(&grads_at()?.dtable))),
+        Fingerprint::ask("add_learned_at", || {
+            Ok(widen(&party.add_learned_at(manner, &good, &ids)?))
+        }),
+        Fingerprint::ask("refusal", || Ok(widen(&party.add_learned_at(manner, &good, &past)?))),
+        Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dx))),
+        Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dtable))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::attention::oracle::party;
 use crate::attention::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -285,7 +285,7 @@ impl KeyValueCache for MixedCache {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Attention, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
     let [b, s, p] = [1 + draw.below(3), 1 + draw.below(6), draw.below(7)];
     let [nkv, group, hd] = [1 + draw.below(3), 1 + draw.below(3), 1 + draw.below(9)];
     let sizes = AttendSizes {
@@ -341,12 +341,12 @@ pub fn roam(party: &Attention, mut draw: Draw) -> Vec<Probe> {
     let copies = draw.values(n(sizes.of_keys()) * group);
     let repeat_back = || party.repeat_backward(manner, sizes.of_keys(), group, &copies);
     vec![
-        Probe::ask("repeat", || Ok(widen(&repeat()?))),
-        Probe::ask("repeat_backward", || Ok(widen(&repeat_back()?))),
-        Probe::ask("mask", mask),
-        Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
-        Probe::ask("backward", grads),
-        Probe::ask("softmax_backward", || Ok(widen(&softmax()?))),
-        Probe::ask("push", pushes),
+        Fingerprint::ask("repeat", || Ok(widen(&repeat()?))),
+        Fingerprint::ask("repeat_backward", || Ok(widen(&repeat_back()?))),
+        Fingerprint::ask("mask", mask),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("backward", grads),
+        Fingerprint::ask("softmax_backward", || Ok(widen(&softmax()?))),
+        Fingerprint::ask("push", pushes),
     ]
 }

@@ -1,7 +1,7 @@
 //! Mutants of biases in the scores.
 
 use crate::biases::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
@@ -175,7 +175,7 @@ impl ScoreBiases for Mixed<Biases> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Biases, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
     let nh = 1 + draw.below(9);
     let (s, hd) = (1 + draw.below(6), [1, 2, 4, 16][draw.below(4)]);
     let t = s + draw.below(12);
@@ -225,15 +225,17 @@ pub fn roam(party: &Biases, mut draw: Draw) -> Vec<Probe> {
         let KerpleGrads { dr1, dr2 } = party.kerple_backward(&kerple, &dkerple)?;
         Ok([dr1, dr2].map(|values| widen(&values)))
     };
-    let mut probes = vec![
-        Probe::ask("slopes", || party.slopes(slopes_of)),
-        Probe::ask("alibi", || Ok(widen(&party.alibi(&alibi)?))),
-        Probe::ask("bucket", || Ok(vec![party.bucket(&bucket)? as f64])),
-        Probe::ask("t5", || Ok(widen(&party.t5(&t5)?))),
-        Probe::ask("t5_backward", || Ok(widen(&party.t5_backward(&t5, &dy)?))),
-        Probe::ask("kerple", || Ok(widen(&party.kerple(&kerple)?))),
-        Probe::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&xl)?))),
+    let mut fingerprints = vec![
+        Fingerprint::ask("slopes", || party.slopes(slopes_of)),
+        Fingerprint::ask("alibi", || Ok(widen(&party.alibi(&alibi)?))),
+        Fingerprint::ask("bucket", || Ok(vec![party.bucket(&bucket)? as f64])),
+        Fingerprint::ask("t5", || Ok(widen(&party.t5(&t5)?))),
+        Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&t5, &dy)?))),
+        Fingerprint::ask("kerple", || Ok(widen(&party.kerple(&kerple)?))),
+        Fingerprint::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&xl)?))),
     ];
-    probes.extend((0..2).map(|nth| Probe::ask("kerple_backward", || Ok(grads()?[nth].clone()))));
-    probes
+    fingerprints.extend(
+        (0..2).map(|nth| Fingerprint::ask("kerple_backward", || Ok(grads()?[nth].clone()))),
+    );
+    fingerprints
 }

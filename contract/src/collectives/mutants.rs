@@ -1,9 +1,9 @@
 //! Mutants of the collectives.
 
+use super::fingerprints::told;
 use super::ladder::blocks;
-use super::probes::told;
 use crate::collectives::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
@@ -94,7 +94,7 @@ impl Collectives for Mixed<Ranks> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
     let (w, t) = (1 + draw.below(8), 1 + draw.below(9));
     let n = [1, 2, 5][draw.below(3)];
     let v = w * n;
@@ -113,8 +113,8 @@ pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Probe> {
     let sum = blocks([ranks, 8, 1 + draw.below(9)], draw);
     let loss = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
     vec![
-        Probe::ask("entropy", || Ok(told(&party.entropy(&good)?, loss))),
-        Probe::ask("refusal", || Ok(told(&party.entropy(&bad)?, loss))),
-        Probe::ask("tree_sum", || Ok(told(&party.tree_sum(&sum)?, Vec::clone))),
+        Fingerprint::ask("entropy", || Ok(told(&party.entropy(&good)?, loss))),
+        Fingerprint::ask("refusal", || Ok(told(&party.entropy(&bad)?, loss))),
+        Fingerprint::ask("tree_sum", || Ok(told(&party.tree_sum(&sum)?, Vec::clone))),
     ]
 }

@@ -1,6 +1,6 @@
 //! Mutants of VocabEmbedding.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
 use crate::ladder::Draw;
@@ -98,7 +98,7 @@ impl VocabEmbedding for Mixed<Embedding> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Embedding, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
     // A table may have its sizes in its type, and is compiled for these.
     let menu = [&EMBEDDING[..], &LARGE[..1]].concat();
     let (vocab_size, embedding_dim) = menu[draw.below(menu.len())];
@@ -123,9 +123,11 @@ pub fn roam(party: &Embedding, mut draw: Draw) -> Vec<Probe> {
         Ok(widen(&y).into_iter().chain(ids_after.into_iter().map(|id| id as f64)).collect())
     };
     vec![
-        Probe::ask("forward", || lookup(&good)),
-        Probe::ask("refusal", || lookup(&bad)),
-        Probe::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
-        Probe::ask("initial_table", || Ok(widen(&party.initial_table(sizes.0, sizes.1, init)?))),
+        Fingerprint::ask("forward", || lookup(&good)),
+        Fingerprint::ask("refusal", || lookup(&bad)),
+        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
+        Fingerprint::ask("initial_table", || {
+            Ok(widen(&party.initial_table(sizes.0, sizes.1, init)?))
+        }),
     ]
 }

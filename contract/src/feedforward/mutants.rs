@@ -1,6 +1,6 @@
 //! Mutants of SwiGLU.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::feedforward::party::*;
 use crate::ladder::Draw;
@@ -80,7 +80,7 @@ impl SwiGlu for Mixed<Network> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Network, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Network, mut draw: Draw) -> Vec<Fingerprint> {
     // A network may have its sizes in its type, and is compiled for these.
     let menu = [&FEEDFORWARD[..], &LARGE[..]].concat();
     let (h, f) = menu[draw.below(menu.len())];
@@ -103,11 +103,12 @@ pub fn roam(party: &Network, mut draw: Draw) -> Vec<Probe> {
         let SwiGluGrads { dx, dgate, dup, ddown } = party.backward_in(manner, &case, &dy)?;
         Ok([dx, dgate, dup, ddown].map(|values| widen(&values)))
     };
-    let mut probes = vec![
-        Probe::ask("size", || Ok(vec![party.size(&size)? as f64])),
-        Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+    let mut fingerprints = vec![
+        Fingerprint::ask("size", || Ok(vec![party.size(&size)? as f64])),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
     ];
     // One after the other: they differ in size.
-    probes.extend((0..4).map(|nth| Probe::ask("backward", || Ok(grads()?[nth].clone()))));
-    probes
+    fingerprints
+        .extend((0..4).map(|nth| Fingerprint::ask("backward", || Ok(grads()?[nth].clone()))));
+    fingerprints
 }

@@ -1,6 +1,6 @@
 //! Mutants of stretched RoPE.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::frequencies::party::*;
 use crate::ladder::Draw;
 use crate::laws::widen;
@@ -105,7 +105,7 @@ impl StretchedRope for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let factor = 1.0 + draw.below(16) as f64 / 4.0;
     let max_seq_len = 64 + draw.below(4000);
     let d = 2 * (2 + draw.below(40));
@@ -144,16 +144,16 @@ pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
     let offset = draw.below(100);
     let case = StretchedRopeCase { shape, offset, frequencies: theta, scale, x };
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
-    let mut probes = vec![
-        Probe::ask(call, || Ok(told(&party.frequencies(&frequencies)?))),
-        Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
-        Probe::ask("backward (dx)", || Ok(widen(&party.backward_in(manner, &case, &dy)?.dx))),
+    let mut fingerprints = vec![
+        Fingerprint::ask(call, || Ok(told(&party.frequencies(&frequencies)?))),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("backward (dx)", || Ok(widen(&party.backward_in(manner, &case, &dy)?.dx))),
     ];
     if 2 * planes == hd {
         let dtheta = || Ok(widen(&party.backward_in(manner, &case, &dy)?.dtheta));
-        probes.push(Probe::ask("backward (dtheta)", dtheta));
+        fingerprints.push(Fingerprint::ask("backward (dtheta)", dtheta));
     }
-    probes
+    fingerprints
 }
 
 /// The logarithms of the frequencies, so that the slow planes are not lost beside the fast ones, and the scale.

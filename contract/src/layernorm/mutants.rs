@@ -1,6 +1,6 @@
 //! Mutants of LayerNorm.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::layernorm::menu::{LARGE, LAYERNORM};
@@ -74,7 +74,7 @@ impl LayerNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its size in its type, and is compiled for these.
     let menu = [&LAYERNORM[..], &LARGE[..1]].concat();
     let shape = [1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())].0];
@@ -94,7 +94,7 @@ pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
         Ok(widen(&[dx, dgamma, dbeta].concat()))
     };
     vec![
-        Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
-        Probe::ask("backward", grads),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("backward", grads),
     ]
 }

@@ -8,16 +8,16 @@
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
-//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - [`fingerprints`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
 
+pub mod fingerprints;
 pub mod ladder;
 pub mod laws;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod probes;
 mod repairs;
 pub mod tasks;
 pub mod tolerance;

@@ -1,6 +1,6 @@
 //! Mutants of the loss.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::loss::ladder::{LARGE, VOCABULARIES};
@@ -104,7 +104,7 @@ impl CrossEntropy for Mixed<Loss> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Loss, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
     let menu = [&VOCABULARIES[..], &LARGE[..1]].concat();
     let (b, s, v) = (1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())]);
     let level = [0.0, 100.0, -1000.0][draw.below(3)];
@@ -135,11 +135,11 @@ pub fn roam(party: &Loss, mut draw: Draw) -> Vec<Probe> {
         Ok([inputs, targets].concat().into_iter().map(|id| id as f64).collect())
     };
     vec![
-        Probe::ask("next_tokens", pairs),
-        Probe::ask("forward", || loss(&good)),
-        Probe::ask("refusal", || loss(&bad)),
-        Probe::ask("refusal", || loss(&unasked)),
-        Probe::ask("backward", || Ok(widen(&party.backward_in(manner, &good, dloss)?))),
-        Probe::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&parts)?)])),
+        Fingerprint::ask("next_tokens", pairs),
+        Fingerprint::ask("forward", || loss(&good)),
+        Fingerprint::ask("refusal", || loss(&bad)),
+        Fingerprint::ask("refusal", || loss(&unasked)),
+        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, dloss)?))),
+        Fingerprint::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&parts)?)])),
     ]
 }

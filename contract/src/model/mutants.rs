@@ -1,6 +1,6 @@
 //! Mutants of the model.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::model::ladder::{PLAIN, Plan, drawn, model, pieces};
@@ -115,7 +115,7 @@ impl Llama for Mixed<Model> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Model, mut draw: Draw) -> Vec<Fingerprint> {
     let mut one = |n: usize| draw.below(n);
     let plan = Plan {
         tokens: [1 + one(3), 1 + one(6)],
@@ -144,21 +144,22 @@ pub fn roam(party: &Model, mut draw: Draw) -> Vec<Probe> {
     let train = draw.below(20) == 0;
     let text = model(&mut draw, small);
     let (small, dy) = small.block_back(&Run { seed, ..Run::default() });
-    let mut probes = vec![
-        Probe::ask("block", || Ok(widen(&party.block(&block)?))),
-        Probe::ask("forward", || Ok(widen(&party.forward(&case)?))),
-        Probe::ask("decode", || Ok(widen(&party.decode(&case, &pieces)?))),
-        Probe::ask("sample", || Ok(vec![party.sample(&sample)? as f64])),
+    let mut fingerprints = vec![
+        Fingerprint::ask("block", || Ok(widen(&party.block(&block)?))),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?))),
+        Fingerprint::ask("decode", || Ok(widen(&party.decode(&case, &pieces)?))),
+        Fingerprint::ask("sample", || Ok(vec![party.sample(&sample)? as f64])),
     ];
     if train {
-        probes.push(Probe::ask("train", || {
+        fingerprints.push(Fingerprint::ask("train", || {
             let Trained { loss, weights } = party.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
-        probes
-            .push(Probe::ask("block_backward", || Ok(widen(&party.block_backward(&small, &dy)?))));
+        fingerprints.push(Fingerprint::ask("block_backward", || {
+            Ok(widen(&party.block_backward(&small, &dy)?))
+        }));
         let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
-        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
     }
-    probes
+    fingerprints
 }

@@ -12,7 +12,7 @@ mod table;
 
 pub use table::{Table, table};
 
-use crate::component::{Component, Invariant, Probe};
+use crate::component::{Component, Fingerprint, Invariant};
 use crate::diagnosis;
 use crate::ladder::{Draw, Rung};
 use crate::run::Run;
@@ -71,7 +71,7 @@ pub fn fates<P: Component + ?Sized>(step: usize, told: Told<'_>) -> Vec<(Mutant,
 pub type Told<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The answers of a party to a random question.
-fn roam<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Probe> {
+fn roam<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Fingerprint> {
     P::roam(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
 }
 
@@ -95,7 +95,7 @@ struct Judges<P: ?Sized> {
     laws: Met,
     near: Option<Near>,
     /// The oracle's answers to the random questions.
-    right: Vec<Vec<Probe>>,
+    right: Vec<Vec<Fingerprint>>,
     of: PhantomData<fn(&P)>,
 }
 
@@ -145,7 +145,7 @@ impl<P: Component + ?Sized> Judges<P> {
         if ALLOWED.iter().any(|(bug, when, _)| *bug == id && *when == words) {
             return Fate::Alike;
         }
-        let differs = |(question, right): (usize, &Vec<Probe>)| {
+        let differs = |(question, right): (usize, &Vec<Fingerprint>)| {
             let answers = roam(&*party(), question);
             answers.iter().zip(right).any(|(answer, right)| !diagnosis::same(answer, right))
         };

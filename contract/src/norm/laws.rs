@@ -59,7 +59,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
         category: Category::Eps,
         weight: 1,
         stays: Some(
-            "It shows what eps is for: without eps, 0 / 0 is NaN. The eps probe \
+            "It shows what eps is for: without eps, 0 / 0 is NaN. A larger eps \
                      catches the same bugs by a number.",
         ),
         check: zero_group,

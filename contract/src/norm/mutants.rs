@@ -1,6 +1,6 @@
 //! Mutants of GroupRMSNorm.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -117,7 +117,7 @@ impl GroupRmsNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its sizes in its type, and is compiled for these.
     let menu = [&NORM[..], &LARGE[..2]].concat();
     let (h, group_size) = menu[draw.below(menu.len())];
@@ -140,9 +140,9 @@ pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Probe> {
     };
     let gamma = || Ok(widen(&party.initial_gamma(size, (-1.0, 1.0), seed)?));
     vec![
-        Probe::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
-        Probe::ask("backward", grads),
-        Probe::ask("forward_half", || Ok(widen(&party.forward_half(&half)?))),
-        Probe::ask("initial_gamma", gamma),
+        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("backward", grads),
+        Fingerprint::ask("forward_half", || Ok(widen(&party.forward_half(&half)?))),
+        Fingerprint::ask("initial_gamma", gamma),
     ]
 }

@@ -6,17 +6,17 @@
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the bugs of the museum under conditions.
 //! - [`variants`]: correct implementations, written differently.
-//! - [`probes`]: fixed questions by which the diagnosis knows a bug.
+//! - [`fingerprints`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
 
+pub mod fingerprints;
 pub mod ladder;
 pub mod laws;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod probes;
 mod repairs;
 pub mod tasks;
 pub mod variants;

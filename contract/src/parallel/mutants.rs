@@ -1,6 +1,6 @@
 //! Mutants of ParallelVocabEmbedding.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -121,7 +121,7 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Parallel, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
     // A shard may have its sizes in its type, and is compiled for these.
     let menu = [&PARALLEL[..], &LARGE[..1], &LARGE[2..]].concat();
     let (vocab_size, embedding_dim, world_size) = menu[draw.below(menu.len())];
@@ -159,10 +159,10 @@ pub fn roam(party: &Parallel, mut draw: Draw) -> Vec<Probe> {
     };
     let initial = || party.initial_shard(vocab_size, embedding_dim, world_size, rank, init);
     vec![
-        Probe::ask("shard_range", range),
-        Probe::ask("forward", || lookup(&good)),
-        Probe::ask("refusal", || lookup(&bad)),
-        Probe::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
-        Probe::ask("initial_shard", || Ok(widen(&initial()?))),
+        Fingerprint::ask("shard_range", range),
+        Fingerprint::ask("forward", || lookup(&good)),
+        Fingerprint::ask("refusal", || lookup(&bad)),
+        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
+        Fingerprint::ask("initial_shard", || Ok(widen(&initial()?))),
     ]
 }

@@ -1,6 +1,6 @@
 //! Mutants of NTK-aware RoPE.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -315,7 +315,7 @@ impl RopeModule for MixedModule {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
     let head_dim = 4 + 2 * draw.below(12);
     let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
     let first = draw.bits() as usize >> (36 + draw.below(28));
@@ -367,14 +367,14 @@ pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Probe> {
     let frequencies = || party.frequencies(head_dim, base, ratio as f64);
     let a_ratio = || Ok(vec![party.ratio_for_length(length, max_seq_len)? as f64]);
     vec![
-        Probe::ask("frequencies", frequencies),
-        Probe::ask("tables", || Ok(of_tables(table()?))),
-        Probe::ask("rotate", || Ok(widen(&party.rotate_in(manner, &case)?))),
-        Probe::ask("backward", || Ok(widen(&party.rotate_backward_in(manner, &case, &dy)?))),
-        Probe::ask("to_interleaved", || Ok(widen(&party.to_interleaved(of_type, &case.x)?))),
-        Probe::ask("to_half_split", || Ok(widen(&party.to_half_split(of_type, &case.x)?))),
-        Probe::ask("ratio_for_length", a_ratio),
-        Probe::ask("build", calls),
-        Probe::ask("forward_at", calls_at),
+        Fingerprint::ask("frequencies", frequencies),
+        Fingerprint::ask("tables", || Ok(of_tables(table()?))),
+        Fingerprint::ask("rotate", || Ok(widen(&party.rotate_in(manner, &case)?))),
+        Fingerprint::ask("backward", || Ok(widen(&party.rotate_backward_in(manner, &case, &dy)?))),
+        Fingerprint::ask("to_interleaved", || Ok(widen(&party.to_interleaved(of_type, &case.x)?))),
+        Fingerprint::ask("to_half_split", || Ok(widen(&party.to_half_split(of_type, &case.x)?))),
+        Fingerprint::ask("ratio_for_length", a_ratio),
+        Fingerprint::ask("build", calls),
+        Fingerprint::ask("forward_at", calls_at),
     ]
 }

@@ -1,6 +1,6 @@
 //! Mutants of more rotations.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
@@ -140,7 +140,7 @@ impl Rotations for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let planes = SECTIONS[draw.below(SECTIONS.len())].to_vec();
     let (b, s, n) = (1 + draw.below(3), 1 + draw.below(9), 1 + draw.below(3));
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
@@ -174,11 +174,13 @@ pub fn roam(party: &Any, mut draw: Draw) -> Vec<Probe> {
         Ok(widen(&[dq, dk, dv].concat()))
     };
     vec![
-        Probe::ask("xpos", both),
-        Probe::ask("axial", || Ok(widen(&party.axial_in(manner, &axial)?))),
-        Probe::ask("axial_backward", || Ok(widen(&party.axial_backward_in(manner, &axial, &dy)?))),
-        Probe::ask("linear", || Ok(widen(&party.linear_in(manner, &linear)?))),
-        Probe::ask("linear_backward", grads),
-        Probe::ask("running", || Ok(widen(&party.running(&linear, &pieces)?))),
+        Fingerprint::ask("xpos", both),
+        Fingerprint::ask("axial", || Ok(widen(&party.axial_in(manner, &axial)?))),
+        Fingerprint::ask("axial_backward", || {
+            Ok(widen(&party.axial_backward_in(manner, &axial, &dy)?))
+        }),
+        Fingerprint::ask("linear", || Ok(widen(&party.linear_in(manner, &linear)?))),
+        Fingerprint::ask("linear_backward", grads),
+        Fingerprint::ask("running", || Ok(widen(&party.running(&linear, &pieces)?))),
     ]
 }

@@ -104,7 +104,7 @@ fn check(dev: &Cpu, tables: &Tables, ids: &[usize], x: &Hidden) -> Result<Vec<Fi
         .sum();
 
     let mut not_refused = 0;
-    for position in probes(ids.len()) {
+    for position in fingerprints(ids.len()) {
         let bad = ids_tensor(dev, &with_bad_id(ids, position))?;
         not_refused += usize::from(tables.whole.try_forward(bad).err() != Some(refusal(position)));
     }
@@ -112,15 +112,15 @@ fn check(dev: &Cpu, tables: &Tables, ids: &[usize], x: &Hidden) -> Result<Vec<Fi
     Ok(vec![
         ROWS.exceptions(wrong_rows, ids.len(), "tokens"),
         COUNTS.exceptions(wrong_counts, gradient.len(), "values"),
-        REFUSED.exceptions(not_refused, PROBES, "answers"),
+        REFUSED.exceptions(not_refused, FINGERPRINTS, "answers"),
     ])
 }
 
 /// At how many places a bad id is tried.
-pub(crate) const PROBES: usize = 3;
+pub(crate) const FINGERPRINTS: usize = 3;
 
 /// Where a bad id is tried.
-pub(crate) fn probes(tokens: usize) -> [usize; PROBES] {
+pub(crate) fn fingerprints(tokens: usize) -> [usize; FINGERPRINTS] {
     [0, tokens / 2, tokens - 1]
 }
 

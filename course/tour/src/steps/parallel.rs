@@ -1,6 +1,6 @@
 //! The second step: the same table in four shards, one for each rank.
 
-use super::embedding::{PROBES, Tables, probes, refusal, with_bad_id};
+use super::embedding::{FINGERPRINTS, Tables, fingerprints, refusal, with_bad_id};
 use super::*;
 use crate::finding::Claim;
 
@@ -103,7 +103,7 @@ fn check(
     }
 
     let mut not_refused = 0;
-    for position in probes(ids.len()) {
+    for position in fingerprints(ids.len()) {
         let bad = ids_tensor(dev, &with_bad_id(ids, position))?;
         for shard in &tables.shards {
             let error = shard.try_forward(bad.clone()).err();
@@ -116,7 +116,7 @@ fn check(
         OWNER.exceptions(wrong_owners(ids, parts), ids.len(), "tokens"),
         EDGES.exceptions(wrong_owners(&edges, &at_edges), edges.len(), "ids"),
         SLICES.exceptions(wrong_slices, whole.len(), "values"),
-        REFUSED.exceptions(not_refused, PROBES * WORLD_SIZE, "answers"),
+        REFUSED.exceptions(not_refused, FINGERPRINTS * WORLD_SIZE, "answers"),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! Mutants of {Type}.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Call, Mixed};
@@ -20,9 +20,9 @@ impl {Type} for Mixed<dyn {Type}> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &dyn {Type}, mut draw: Draw) -> Vec<Probe> {
+pub fn roam(party: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
     let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
     let x = draw.values(shape.iter().product());
     let case = {Type}Case { shape, x };
-    vec![Probe::ask("forward", || Ok(widen(&party.forward(&case)?)))]
+    vec![Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?)))]
 }

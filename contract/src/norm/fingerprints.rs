@@ -1,29 +1,31 @@
 //! Questions to a GroupRMSNorm.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::norm::party::*;
 use crate::oracle::to_f16;
 
 /// Asks them all.
-pub fn probes(party: &dyn GroupRmsNorm) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn GroupRmsNorm) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (range, seed) in [((-1.0, 1.0), 42), ((0.5, 1.5), 7)] {
-        probes.push(Probe::ask("initial_gamma", || {
+        fingerprints.push(Fingerprint::ask("initial_gamma", || {
             party.initial_gamma(12, range, seed).map(|gamma| widen(&gamma))
         }));
     }
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
         let grads = || party.backward(&case, &dy);
-        probes.push(Probe::ask("forward", || party.forward(&case).map(|y| widen(&y))));
-        probes.push(Probe::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
-        probes.push(Probe::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
+        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
+        fingerprints.push(Fingerprint::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
         let x = case.x.iter().map(|&x| to_f16(f64::from(x))).collect();
         let half = NormCase { x, ..case };
-        probes.push(Probe::ask("forward_half", || party.forward_half(&half).map(|y| widen(&y))));
+        fingerprints.push(Fingerprint::ask("forward_half", || {
+            party.forward_half(&half).map(|y| widen(&y))
+        }));
     }
-    probes
+    fingerprints
 }
 
 /// Eps that dominates and eps that vanishes; two group sizes; tiny, huge and missing values.

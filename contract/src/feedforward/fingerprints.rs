@@ -1,26 +1,26 @@
 //! Questions to a SwiGLU.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::feedforward::party::*;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn probes(party: &dyn SwiGlu) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn SwiGlu) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (hidden_size, multiple_of, multiplier) in SIZES {
         let case = SizeCase { hidden_size, multiple_of, multiplier };
-        probes.push(Probe::ask("size", || Ok(vec![party.size(&case)? as f64])));
+        fingerprints.push(Fingerprint::ask("size", || Ok(vec![party.size(&case)? as f64])));
     }
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
         let grads = || party.backward(&case, &dy);
-        probes.push(Probe::ask("forward", || party.forward(&case).map(|y| widen(&y))));
-        probes.push(Probe::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
-        probes.push(Probe::ask("backward (dgate)", || Ok(widen(&grads()?.dgate))));
-        probes.push(Probe::ask("backward (dup)", || Ok(widen(&grads()?.dup))));
-        probes.push(Probe::ask("backward (ddown)", || Ok(widen(&grads()?.ddown))));
+        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
+        fingerprints.push(Fingerprint::ask("backward (dgate)", || Ok(widen(&grads()?.dgate))));
+        fingerprints.push(Fingerprint::ask("backward (dup)", || Ok(widen(&grads()?.dup))));
+        fingerprints.push(Fingerprint::ask("backward (ddown)", || Ok(widen(&grads()?.ddown))));
     }
-    probes
+    fingerprints
 }
 
 /// Small ones, where each step rounds; multiples already; large multiples; multipliers.

@@ -1,21 +1,21 @@
 //! Questions to a LayerNorm.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::layernorm::party::*;
 
 /// Asks them all.
-pub fn probes(party: &dyn LayerNorm) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn LayerNorm) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
         let grads = || party.backward(&case, &dy);
-        probes.push(Probe::ask("forward", || party.forward(&case).map(|y| widen(&y))));
-        probes.push(Probe::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
-        probes.push(Probe::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
-        probes.push(Probe::ask("backward (dbeta)", || Ok(widen(&grads()?.dbeta))));
+        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
+        fingerprints.push(Fingerprint::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
+        fingerprints.push(Fingerprint::ask("backward (dbeta)", || Ok(widen(&grads()?.dbeta))));
     }
-    probes
+    fingerprints
 }
 
 /// Eighteen rows of two elements.

@@ -1,20 +1,20 @@
 //! Questions to an NTK-aware RoPE.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::rope::oracle::RopeLoops;
 use crate::rope::party::*;
 
 /// Asks them all.
-pub fn probes(party: &dyn NtkAwareRope) -> Vec<Probe> {
-    let mut probes = Vec::new();
-    frequencies(party, &mut probes);
-    rotations(party, &mut probes);
-    ratios(party, &mut probes);
-    modules(party, &mut probes);
-    positions(party, &mut probes);
-    probes
+pub fn fingerprints(party: &dyn NtkAwareRope) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
+    frequencies(party, &mut fingerprints);
+    rotations(party, &mut fingerprints);
+    ratios(party, &mut fingerprints);
+    modules(party, &mut fingerprints);
+    positions(party, &mut fingerprints);
+    fingerprints
 }
 
 fn both(Tables { cos, sin }: Tables) -> Vec<f64> {
@@ -23,7 +23,7 @@ fn both(Tables { cos, sin }: Tables) -> Vec<f64> {
 
 /// Small and large heads, other bases than 10,000, ratios with a fraction, and bad settings;
 /// positions near 0 and far away.
-fn frequencies(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+fn frequencies(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for (d, base, ratio) in [
         (4, 10_000.0, 1.0),
         (8, 10_000.0, 1.0),
@@ -40,7 +40,7 @@ fn frequencies(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (8, 10_000.0, 0.5),
         (8, 10_000.0, f64::NAN),
     ] {
-        probes.push(Probe::ask("frequencies", || party.frequencies(d, base, ratio)));
+        fingerprints.push(Fingerprint::ask("frequencies", || party.frequencies(d, base, ratio)));
     }
     for (d, base, ratio, positions) in [
         (4, 10_000.0, 1.0, 0..3),
@@ -51,28 +51,33 @@ fn frequencies(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (8, 10_000.0, 1.0, 20_010..20_011),
         (4, 10_000.0, 4.0, 1_000_003..1_000_004),
     ] {
-        probes.push(Probe::ask("tables", || party.tables(d, base, ratio, positions).map(both)));
+        fingerprints
+            .push(Fingerprint::ask("tables", || party.tables(d, base, ratio, positions).map(both)));
     }
 }
 
 /// All sizes different, both layouts, tables on and off the circle, missing values, tables that
 /// do not fit.
-fn rotations(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+fn rotations(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for layout in [Layout::HalfSplit, Layout::Interleaved] {
         for (d, kind) in [(4, 0), (6, 0), (8, 0), (6, 1), (4, 2), (6, 3), (6, 4), (6, 5)] {
             let case = rotation(layout, d, kind);
             let dy: Vec<f32> = case.x.iter().rev().map(|x| 0.5 - x).collect();
-            probes.push(Probe::ask("rotate", || party.rotate(&case).map(|y| widen(&y))));
-            probes.push(Probe::ask("rotate_backward", || {
+            fingerprints
+                .push(Fingerprint::ask("rotate", || party.rotate(&case).map(|y| widen(&y))));
+            fingerprints.push(Fingerprint::ask("rotate_backward", || {
                 party.rotate_backward(&case, &dy).map(|dx| widen(&dx))
             }));
         }
     }
     for d in [4, 6, 8] {
         let x: Vec<f32> = (0..2 * d).map(|i| 1.0 + i as f32).collect();
-        probes
-            .push(Probe::ask("to_interleaved", || party.to_interleaved(d, &x).map(|y| widen(&y))));
-        probes.push(Probe::ask("to_half_split", || party.to_half_split(d, &x).map(|y| widen(&y))));
+        fingerprints.push(Fingerprint::ask("to_interleaved", || {
+            party.to_interleaved(d, &x).map(|y| widen(&y))
+        }));
+        fingerprints.push(Fingerprint::ask("to_half_split", || {
+            party.to_half_split(d, &x).map(|y| widen(&y))
+        }));
     }
 }
 
@@ -102,7 +107,7 @@ fn rotation(layout: Layout, d: usize, kind: usize) -> RotateCase {
     RotateCase { shape, tables, x, layout }
 }
 
-fn ratios(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+fn ratios(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for (length, max_seq_len) in [
         (4, 3),
         (6, 3),
@@ -114,14 +119,14 @@ fn ratios(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
         (9000, 5000),
         ((1 << 26) + 1, 2048),
     ] {
-        probes.push(Probe::ask("ratio_for_length", || {
+        fingerprints.push(Fingerprint::ask("ratio_for_length", || {
             party.ratio_for_length(length, max_seq_len).map(|ratio| vec![ratio as f64])
         }));
     }
 }
 
 /// Scripts of calls. After each call there is a question for its values and one for the state.
-fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+fn modules(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     let settings = |head_dim, max_seq_len, ratio, dynamic| RopeSettings {
         head_dim,
         base: 100.0,
@@ -150,7 +155,7 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
     ];
     for (settings, calls) in &scripts {
         let mut module = None;
-        probes.push(Probe::ask("build", || {
+        fingerprints.push(Fingerprint::ask("build", || {
             module = Some(party.build(settings)?);
             Ok(Vec::new())
         }));
@@ -161,11 +166,11 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
             let x = (0..n).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
             let case = RopeCase { shape, offset, x };
             // A refusal does not end the script: the state is asked for all the same.
-            probes.push(Probe::ask("forward", || {
+            fingerprints.push(Fingerprint::ask("forward", || {
                 module.as_mut().ok_or_else(missing)?.forward(&case).map(|y| widen(&y))
             }));
             if settings.max_seq_len < 100 {
-                probes.push(Probe::ask("state", || {
+                fingerprints.push(Fingerprint::ask("state", || {
                     let RopeState { ratio, cached_len, tables } =
                         module.as_ref().ok_or_else(missing)?.state()?;
                     Ok([vec![ratio as f64, cached_len as f64], both(tables)].concat())
@@ -176,7 +181,7 @@ fn modules(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
 }
 
 /// A position for each token: of padded and packed texts, in no order, past the cache, one row for all.
-fn positions(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
+fn positions(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     let asked: [(usize, &[usize]); 6] = [
         (9, &[0, 0, 0, 1, 0, 1, 2, 3]),
         (9, &[0, 1, 0, 1, 0, 1, 2, 0]),
@@ -190,11 +195,11 @@ fn positions(party: &dyn NtkAwareRope, probes: &mut Vec<Probe>) {
             RopeSettings { head_dim: 4, base: 100.0, max_seq_len, ratio: 1, dynamic: false };
         let x = (0..32).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
         let case = RopeCase { shape: [2, 4, 1, 4], offset: 0, x };
-        probes.push(Probe::ask("forward_at", || {
+        fingerprints.push(Fingerprint::ask("forward_at", || {
             let mut module = party.build(&settings)?;
             module.forward_at(Manner::Plain, &case, ids).map(|y| widen(&y))
         }));
-        probes.push(Probe::ask("backward_at", || {
+        fingerprints.push(Fingerprint::ask("backward_at", || {
             let mut module = party.build(&settings)?;
             module.backward_at(Manner::Plain, &case, ids, &case.x).map(|dx| widen(&dx))
         }));

@@ -1,28 +1,28 @@
 //! Questions to a ParallelVocabEmbedding.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::parallel::oracle::owned;
 use crate::parallel::party::*;
 
 /// Asks them all.
-pub fn probes(party: &dyn ParallelVocabEmbedding) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn ParallelVocabEmbedding) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (v, w, r) in RANGES {
-        probes.push(Probe::ask("shard_range", || {
+        fingerprints.push(Fingerprint::ask("shard_range", || {
             let range = party.shard_range(v, w, r)?;
             Ok(vec![range.start as f64, range.end as f64])
         }));
     }
     for (v, e, w, r, init) in SHARDS {
-        probes.push(Probe::ask("initial_shard", || {
+        fingerprints.push(Fingerprint::ask("initial_shard", || {
             Ok(widen(&party.initial_shard(v, e, w, r, init)?))
         }));
     }
     for case in cases() {
         let found = || party.forward(&case);
-        probes.push(Probe::ask("forward", || Ok(widen(&found()?.y))));
-        probes.push(Probe::ask("forward", || {
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&found()?.y))));
+        fingerprints.push(Fingerprint::ask("forward", || {
             Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
         }));
         // What the gradient of a bad id is, nobody says: the forward pass refuses it.
@@ -32,21 +32,22 @@ pub fn probes(party: &dyn ParallelVocabEmbedding) -> Vec<Probe> {
         let mut dy: Vec<f32> = (0..case.ids.len() * case.embedding_dim)
             .map(|i| 1.75 - 0.25 * (i % 37) as f32)
             .collect();
-        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
         dy[0] = f32::NAN;
-        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
     }
     let frequent = rank((12, 2, 4), 1, [30, 100], vec![4; 3000]);
     let ones = [1.0; 6000];
-    probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&frequent, &ones)?))));
+    fingerprints
+        .push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&frequent, &ones)?))));
     // How a refusal is worded: whether it names the id, and whether any number.
     let bad = rank((12, 5, 3), 1, [1, 3], vec![1, 977, 5]);
     let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
-    probes.push(Probe::ask("forward", || says(words().contains("977"))));
+    fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());
-    probes.push(Probe::ask("forward", || says(number(words()))));
-    probes
+    fingerprints.push(Fingerprint::ask("forward", || says(number(words()))));
+    fingerprints
 }
 
 /// `(v, w, r)`: good ones, a large one, many ranks, uneven worlds, no world, no such rank.

@@ -1,25 +1,30 @@
 //! Questions to a loss.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::loss::party::*;
 
 /// Asks them all.
-pub fn probes(party: &dyn CrossEntropy) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn CrossEntropy) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (b, s) in [(1, 2), (1, 5), (2, 3), (3, 4), (2, 1)] {
         let ids = (0..b * s).map(|i| i * i + 3).collect();
         let text = TextCase { shape: [b, s], ids };
         let whole = |values: Vec<usize>| values.into_iter().map(|id| id as f64).collect();
-        probes.push(Probe::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.inputs))));
-        probes.push(Probe::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.targets))));
+        fingerprints
+            .push(Fingerprint::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.inputs))));
+        fingerprints
+            .push(Fingerprint::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.targets))));
     }
     for case in cases() {
-        probes.push(Probe::ask("forward", || Ok(vec![f64::from(party.forward(&case)?)])));
+        fingerprints
+            .push(Fingerprint::ask("forward", || Ok(vec![f64::from(party.forward(&case)?)])));
         // What the gradient of a bad target is, nobody says: the forward pass refuses it.
         if case.targets.iter().flatten().all(|&target| target < case.shape[2]) {
             for dloss in [1.0, -0.75] {
-                probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&case, dloss)?))));
+                fingerprints.push(Fingerprint::ask("backward", || {
+                    Ok(widen(&party.backward(&case, dloss)?))
+                }));
             }
         }
     }
@@ -28,9 +33,9 @@ pub fn probes(party: &dyn CrossEntropy) -> Vec<Probe> {
         LossCase { targets: vec![Some(1), None, Some(977), Some(0), None, Some(2)], ..plain() };
     let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
-    probes.push(Probe::ask("forward", || says(words().contains("977"))));
+    fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());
-    probes.push(Probe::ask("forward", || says(number(words()))));
+    fingerprints.push(Fingerprint::ask("forward", || says(number(words()))));
     let parts = |parts: &[(f32, usize)]| -> Vec<Part> {
         parts.iter().map(|&(loss, places)| Part { loss, places }).collect()
     };
@@ -40,9 +45,10 @@ pub fn probes(party: &dyn CrossEntropy) -> Vec<Probe> {
         parts(&[(0.5, 30), (3.5, 2), (1.0, 7)]),
         parts(&[(2.0, 3), (2.0, 40)]),
     ] {
-        probes.push(Probe::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&list)?)])));
+        fingerprints
+            .push(Fingerprint::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&list)?)])));
     }
-    probes
+    fingerprints
 }
 
 /// Two batch rows of three places over five tokens, some of them not asked about.

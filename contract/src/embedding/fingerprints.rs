@@ -1,22 +1,22 @@
 //! Questions to a VocabEmbedding.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::embedding::party::*;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn probes(party: &dyn VocabEmbedding) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn VocabEmbedding) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (v, e, mean, std, seed) in TABLES {
         let init = NormalInit { mean, std, seed };
-        probes.push(Probe::ask("initial_table", || {
+        fingerprints.push(Fingerprint::ask("initial_table", || {
             party.initial_table(v, e, init).map(|table| widen(&table))
         }));
     }
     for case in cases() {
         let found = || party.forward(&case);
-        probes.push(Probe::ask("forward", || Ok(widen(&found()?.y))));
-        probes.push(Probe::ask("forward", || {
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&found()?.y))));
+        fingerprints.push(Fingerprint::ask("forward", || {
             Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
         }));
         // What the gradient of a bad id is, nobody says: the forward pass refuses it.
@@ -25,19 +25,21 @@ pub fn probes(party: &dyn VocabEmbedding) -> Vec<Probe> {
         }
         let mut dy: Vec<f32> =
             (0..case.ids.len() * case.embedding_dim).map(|i| 0.75 - 0.25 * i as f32).collect();
-        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
         dy[0] = f32::NAN;
-        probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
     }
-    probes.push(Probe::ask("backward", || Ok(widen(&party.backward(&frequent(), &[1.0; 6000])?))));
+    fingerprints.push(Fingerprint::ask("backward", || {
+        Ok(widen(&party.backward(&frequent(), &[1.0; 6000])?))
+    }));
     // How a refusal is worded: whether it names the id, and whether any number.
     let bad = LookupCase { shape: [1, 3], ids: vec![1, 977, 2], ..plain(7, 2, vec![]) };
     let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
-    probes.push(Probe::ask("forward", || says(words().contains("977"))));
+    fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());
-    probes.push(Probe::ask("forward", || says(number(words()))));
-    probes
+    fingerprints.push(Fingerprint::ask("forward", || says(number(words()))));
+    fingerprints
 }
 
 /// `(v, e, mean, std, seed)`: short, one block, a tail; the last one is the first one again.

@@ -1,26 +1,27 @@
 //! Questions to an attention.
 
 use crate::attention::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::laws::widen;
 use crate::run::Run;
 
 /// Asks them all.
-pub fn probes(party: &dyn GroupedQueryAttention) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn GroupedQueryAttention) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (shape, times) in
         [([1, 1, 2, 2], 2), ([2, 2, 3, 2], 2), ([1, 2, 2, 3], 3), ([1, 1, 1, 2], 4)]
     {
         let x: Vec<f32> = (0..shape.iter().product()).map(|i| i as f32 + 1.0).collect();
-        probes.push(Probe::ask("repeat", || Ok(widen(&party.repeat(shape, times, &x)?))));
+        fingerprints
+            .push(Fingerprint::ask("repeat", || Ok(widen(&party.repeat(shape, times, &x)?))));
         let dy: Vec<f32> = (0..x.len() * times).map(|i| (i % 7) as f32 - 2.0).collect();
-        probes.push(Probe::ask("repeat_backward", || {
+        fingerprints.push(Fingerprint::ask("repeat_backward", || {
             Ok(widen(&party.repeat_backward(Manner::Plain, shape, times, &dy)?))
         }));
     }
     for (s, p) in [(1, 0), (3, 0), (1, 3), (3, 2), (2, 5)] {
-        probes.push(Probe::ask("mask", || {
+        fingerprints.push(Fingerprint::ask("mask", || {
             let mask = party.mask(s, p)?;
             Ok(mask.into_iter().map(|seen| f64::from(u8::from(seen))).collect())
         }));
@@ -28,14 +29,14 @@ pub fn probes(party: &dyn GroupedQueryAttention) -> Vec<Probe> {
     for case in cases() {
         let dy: Vec<f32> = (0..case.q.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
         let grads = || party.backward(&case, &dy);
-        probes.push(Probe::ask("forward", || Ok(widen(&party.forward(&case)?))));
-        probes.push(Probe::ask("backward (dq)", || Ok(widen(&grads()?.dq))));
-        probes.push(Probe::ask("backward (dk)", || Ok(widen(&grads()?.dk))));
-        probes.push(Probe::ask("backward (dv)", || Ok(widen(&grads()?.dv))));
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?))));
+        fingerprints.push(Fingerprint::ask("backward (dq)", || Ok(widen(&grads()?.dq))));
+        fingerprints.push(Fingerprint::ask("backward (dk)", || Ok(widen(&grads()?.dk))));
+        fingerprints.push(Fingerprint::ask("backward (dv)", || Ok(widen(&grads()?.dv))));
     }
-    softmaxes(party, &mut probes);
-    caches(party, &mut probes);
-    probes
+    softmaxes(party, &mut fingerprints);
+    caches(party, &mut fingerprints);
+    fingerprints
 }
 
 fn case(shape: [usize; 6], scale: f32) -> AttendCase {
@@ -93,12 +94,12 @@ fn cases() -> Vec<AttendCase> {
 }
 
 /// Rows that sum to 1 and rows that do not.
-fn softmaxes(party: &dyn GroupedQueryAttention, probes: &mut Vec<Probe>) {
+fn softmaxes(party: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
     let y = [0.5, 0.25, 0.25, 0.0, 1.0, 0.0, 0.125, 0.125, 0.75, 2.0, -1.0, 0.5f32];
     let dy = [1.0, -2.0, 0.5, 3.0, -1.5, 0.25, 4.0, 1.0, -0.75, 2.0, 0.5, -3.0f32];
     for (shape, rows) in [([1, 1, 1, 3], 0..3), ([1, 2, 2, 3], 0..12), ([2, 1, 3, 2], 0..12)] {
         let (y, dy) = (&y[rows.clone()], &dy[rows]);
-        probes.push(Probe::ask("softmax_backward", || {
+        fingerprints.push(Fingerprint::ask("softmax_backward", || {
             Ok(widen(&party.softmax_backward(shape, y, dy)?))
         }));
     }
@@ -106,7 +107,7 @@ fn softmaxes(party: &dyn GroupedQueryAttention, probes: &mut Vec<Probe>) {
 
 /// Scripts of pieces: capacity, and the shape of each. After each there is a question for its values, and one for
 /// the positions.
-fn caches(party: &dyn GroupedQueryAttention, probes: &mut Vec<Probe>) {
+fn caches(party: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
     let scripts: [(usize, &[[usize; 4]]); 9] = [
         (4, &[[1, 1, 2, 2], [1, 2, 2, 2], [1, 1, 2, 2]]),
         (6, &[[2, 3, 1, 2], [2, 1, 1, 2], [2, 2, 1, 2]]),
@@ -121,7 +122,7 @@ fn caches(party: &dyn GroupedQueryAttention, probes: &mut Vec<Probe>) {
     let mut other = None;
     for (capacity, pieces) in scripts {
         let mut cache = None;
-        probes.push(Probe::ask("cache", || {
+        fingerprints.push(Fingerprint::ask("cache", || {
             cache = Some(party.cache(capacity)?);
             Ok(Vec::new())
         }));
@@ -131,18 +132,18 @@ fn caches(party: &dyn GroupedQueryAttention, probes: &mut Vec<Probe>) {
             let value = |i: usize| (100 * nth + i) as f32 + 1.0;
             let k: Vec<f32> = (0..n).map(value).collect();
             let piece = KeysValues { shape: *shape, v: k.iter().map(|k| -k).collect(), k };
-            probes.push(Probe::ask("push", || {
+            fingerprints.push(Fingerprint::ask("push", || {
                 let kept = cache.as_mut().ok_or_else(missing)?.push(&piece)?;
                 let shape = kept.shape.map(|n| n as f32);
                 Ok(widen(&[shape.to_vec(), kept.k, kept.v].concat()))
             }));
-            probes.push(Probe::ask("positions", || {
+            fingerprints.push(Fingerprint::ask("positions", || {
                 Ok(vec![cache.as_ref().ok_or_else(missing)?.positions()? as f64])
             }));
         }
         // The cache before it is still there.
         if let Some(other) = other.replace(cache) {
-            probes.push(Probe::ask("positions", || {
+            fingerprints.push(Fingerprint::ask("positions", || {
                 Ok(vec![other.as_ref().ok_or_else(missing)?.positions()? as f64])
             }));
         }

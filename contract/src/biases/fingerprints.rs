@@ -2,39 +2,42 @@
 
 use crate::biases::laws::{beside_edges, large_among_ones, published};
 use crate::biases::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn probes(party: &dyn ScoreBiases) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn ScoreBiases) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for num_heads in [1, 2, 4, 8, 16, 3, 6, 7, 12, 20] {
-        probes.push(Probe::ask("slopes", || party.slopes(num_heads)));
+        fingerprints.push(Fingerprint::ask("slopes", || party.slopes(num_heads)));
     }
     for case in alibi() {
-        probes.push(Probe::ask("alibi", || Ok(widen(&party.alibi(&case)?))));
+        fingerprints.push(Fingerprint::ask("alibi", || Ok(widen(&party.alibi(&case)?))));
     }
     for case in buckets() {
-        probes.push(Probe::ask("bucket", || Ok(vec![party.bucket(&case)? as f64])));
+        fingerprints.push(Fingerprint::ask("bucket", || Ok(vec![party.bucket(&case)? as f64])));
     }
     for case in t5() {
         let dy = wave(case.num_heads * case.shape[0] * case.shape[1], 5, 0.25);
-        probes.push(Probe::ask("t5", || Ok(widen(&party.t5(&case)?))));
-        probes.push(Probe::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
+        fingerprints.push(Fingerprint::ask("t5", || Ok(widen(&party.t5(&case)?))));
+        fingerprints
+            .push(Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
     }
     let (case, dy) = large_among_ones();
-    probes.push(Probe::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
+    fingerprints
+        .push(Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
     for case in kerple() {
         let dy = wave(case.r1.len() * case.positions, 3, 0.25);
         let grads = || party.kerple_backward(&case, &dy);
-        probes.push(Probe::ask("kerple", || Ok(widen(&party.kerple(&case)?))));
-        probes.push(Probe::ask("kerple_backward", || Ok(widen(&grads()?.dr1))));
-        probes.push(Probe::ask("kerple_backward", || Ok(widen(&grads()?.dr2))));
+        fingerprints.push(Fingerprint::ask("kerple", || Ok(widen(&party.kerple(&case)?))));
+        fingerprints.push(Fingerprint::ask("kerple_backward", || Ok(widen(&grads()?.dr1))));
+        fingerprints.push(Fingerprint::ask("kerple_backward", || Ok(widen(&grads()?.dr2))));
     }
     for case in transformer_xl() {
-        probes.push(Probe::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&case)?))));
+        fingerprints
+            .push(Fingerprint::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&case)?))));
     }
-    probes
+    fingerprints
 }
 
 /// Plain values between -6 and 6, times `scale`, none of them 0.

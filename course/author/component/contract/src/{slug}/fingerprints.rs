@@ -1,14 +1,14 @@
 //! Questions to a {Type}.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::{slug}::party::{{Type}, {Type}Case};
 
 /// Asks them all. TO DO: questions in which every term of the formula matters, for every call of the seam.
-pub fn probes(party: &dyn {Type}) -> Vec<Probe> {
+pub fn fingerprints(party: &dyn {Type}) -> Vec<Fingerprint> {
     cases()
         .iter()
-        .map(|case| Probe::ask("forward", || Ok(widen(&party.forward(case)?))))
+        .map(|case| Fingerprint::ask("forward", || Ok(widen(&party.forward(case)?))))
         .collect()
 }
 

@@ -1,35 +1,36 @@
 //! Questions to more rotations.
 
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::rotations::party::*;
 
 /// Asks them all.
-pub fn probes(party: &dyn Rotations) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn Rotations) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for case in xpos_cases() {
         let both = || party.xpos(&case).map(|TurnedPair { q, k }| widen(&[q, k].concat()));
-        probes.push(Probe::ask("xpos", both));
+        fingerprints.push(Fingerprint::ask("xpos", both));
     }
     for case in axial_cases() {
         let dy = wave(case.x.len(), 7);
-        probes.push(Probe::ask("axial", || Ok(widen(&party.axial(&case)?))));
+        fingerprints.push(Fingerprint::ask("axial", || Ok(widen(&party.axial(&case)?))));
         let back = || Ok(widen(&party.axial_backward(&case, &dy)?));
-        probes.push(Probe::ask("axial_backward", back));
+        fingerprints.push(Fingerprint::ask("axial_backward", back));
     }
     for case in linear_cases() {
         let dy = wave(case.v.len(), 7);
         let grads = || party.linear_backward(&case, &dy);
-        probes.push(Probe::ask("linear", || Ok(widen(&party.linear(&case)?))));
-        probes.push(Probe::ask("linear_backward (dq)", || Ok(widen(&grads()?.dq))));
-        probes.push(Probe::ask("linear_backward (dk)", || Ok(widen(&grads()?.dk))));
-        probes.push(Probe::ask("linear_backward (dv)", || Ok(widen(&grads()?.dv))));
+        fingerprints.push(Fingerprint::ask("linear", || Ok(widen(&party.linear(&case)?))));
+        fingerprints.push(Fingerprint::ask("linear_backward (dq)", || Ok(widen(&grads()?.dq))));
+        fingerprints.push(Fingerprint::ask("linear_backward (dk)", || Ok(widen(&grads()?.dk))));
+        fingerprints.push(Fingerprint::ask("linear_backward (dv)", || Ok(widen(&grads()?.dv))));
         let s = case.shape[1];
         for pieces in [vec![s], vec![1, s - 1], vec![1; s]] {
-            probes.push(Probe::ask("running", || Ok(widen(&party.running(&case, &pieces)?))));
+            fingerprints
+                .push(Fingerprint::ask("running", || Ok(widen(&party.running(&case, &pieces)?))));
         }
     }
-    probes
+    fingerprints
 }
 
 /// Values of both signs, none of them 0.

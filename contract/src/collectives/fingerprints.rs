@@ -1,26 +1,27 @@
 //! Questions to ranks.
 
 use crate::collectives::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::ladder::Draw;
 use crate::run::Run;
 
 /// Asks them all.
-pub fn probes(party: &dyn Collectives) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn Collectives) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for case in cases() {
         let loss = |entropy: &Entropy| vec![entropy.loss];
-        probes.push(Probe::ask("entropy", || Ok(told(&party.entropy(&case)?, loss))));
+        fingerprints.push(Fingerprint::ask("entropy", || Ok(told(&party.entropy(&case)?, loss))));
         let gradient = |entropy: &Entropy| entropy.dlogits.clone();
-        probes.push(Probe::ask("entropy", || Ok(told(&party.entropy(&case)?, gradient))));
+        fingerprints
+            .push(Fingerprint::ask("entropy", || Ok(told(&party.entropy(&case)?, gradient))));
     }
     // As numbers, 0 and -0 are equal.
     let seen = |x: &f32| if x.to_bits() == (-0.0f32).to_bits() { -0.5 } else { *x };
     let bits = |sum: &Vec<f32>| sum.iter().map(seen).collect();
     for case in sums() {
-        probes.push(Probe::ask("tree_sum", || Ok(told(&party.tree_sum(&case)?, bits))));
+        fingerprints.push(Fingerprint::ask("tree_sum", || Ok(told(&party.tree_sum(&case)?, bits))));
     }
-    probes
+    fingerprints
 }
 
 /// A world as numbers: how each rank ended, and what it handed over. A rank's values stand last.

@@ -1,25 +1,28 @@
 //! Questions to absolute positions.
 
 use crate::absolute::party::*;
-use crate::component::Probe;
+use crate::component::Fingerprint;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn probes(party: &dyn AbsolutePositions) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn fingerprints(party: &dyn AbsolutePositions) -> Vec<Fingerprint> {
+    let mut fingerprints = Vec::new();
     for (h, base, start, n) in TABLES {
-        probes.push(Probe::ask("table", || Ok(widen(&party.table(h, base, start..start + n)?))));
+        fingerprints.push(Fingerprint::ask("table", || {
+            Ok(widen(&party.table(h, base, start..start + n)?))
+        }));
     }
     for (h, base, steps) in SHIFTS {
-        probes.push(Probe::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))));
+        fingerprints.push(Fingerprint::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))));
     }
     let wave = |n: usize| -> Vec<f32> { (0..n).map(|i| (i * 5 % 13) as f32 / 4.0 - 1.5).collect() };
     for (shape, base, offset) in SUMS {
         let n = shape.iter().product();
         let (case, dy) = (SinusoidCase { shape, base, offset, x: wave(n) }, wave(n));
         let back = || party.sinusoids_backward(&case, &dy);
-        probes.push(Probe::ask("add_sinusoids", || Ok(widen(&party.add_sinusoids(&case)?))));
-        probes.push(Probe::ask("sinusoids_backward", || Ok(widen(&back()?))));
+        fingerprints
+            .push(Fingerprint::ask("add_sinusoids", || Ok(widen(&party.add_sinusoids(&case)?))));
+        fingerprints.push(Fingerprint::ask("sinusoids_backward", || Ok(widen(&back()?))));
     }
     for (shape, max_seq_len, offset) in LEARNED {
         let n: usize = shape.iter().product();
@@ -27,9 +30,11 @@ pub fn probes(party: &dyn AbsolutePositions) -> Vec<Probe> {
         let case = LearnedCase { shape, max_seq_len, table, offset, x: wave(n) };
         let dy: Vec<f32> = (0..n).map(|i| 1.0 + i as f32 / 8.0).collect();
         let back = || party.learned_backward(&case, &dy);
-        probes.push(Probe::ask("add_learned", || Ok(widen(&party.add_learned(&case)?))));
-        probes.push(Probe::ask("learned_backward (dx)", || Ok(widen(&back()?.dx))));
-        probes.push(Probe::ask("learned_backward (dtable)", || Ok(widen(&back()?.dtable))));
+        fingerprints
+            .push(Fingerprint::ask("add_learned", || Ok(widen(&party.add_learned(&case)?))));
+        fingerprints.push(Fingerprint::ask("learned_backward (dx)", || Ok(widen(&back()?.dx))));
+        fingerprints
+            .push(Fingerprint::ask("learned_backward (dtable)", || Ok(widen(&back()?.dtable))));
     }
     for ids in IDS {
         let shape = [2, 4, 2];
@@ -37,18 +42,18 @@ pub fn probes(party: &dyn AbsolutePositions) -> Vec<Probe> {
         let table = (0..18).map(|i| 0.5 + (i * 3 % 17) as f32).collect();
         let learned = LearnedCase { shape, max_seq_len: 9, table, offset: 0, x: wave(16) };
         let dy: Vec<f32> = (0..16).map(|i| 1.0 + i as f32 / 8.0).collect();
-        probes.push(Probe::ask("add_sinusoids_at", || {
+        fingerprints.push(Fingerprint::ask("add_sinusoids_at", || {
             party.add_sinusoids_at(Manner::Plain, &sinusoids, ids).map(|y| widen(&y))
         }));
-        probes.push(Probe::ask("add_learned_at", || {
+        fingerprints.push(Fingerprint::ask("add_learned_at", || {
             party.add_learned_at(Manner::Plain, &learned, ids).map(|y| widen(&y))
         }));
-        probes.push(Probe::ask("learned_backward_at", || {
+        fingerprints.push(Fingerprint::ask("learned_backward_at", || {
             let grads = party.learned_backward_at(Manner::Plain, &learned, ids, &dy)?;
             Ok(widen(&grads.dtable))
         }));
     }
-    probes
+    fingerprints
 }
 
 /// Padded and packed, in no order, past the last row in the middle and at the end, one row for all.
