@@ -144,7 +144,7 @@ pub trait Component: 'static {
     fn mixed(wrong: Box<Self>, mixer: Mixer) -> Box<Self>;
 
     /// Answers to random questions, which no invariant knows.
-    fn roam(party: &Self, draw: Draw) -> Vec<Fingerprint>;
+    fn fuzz(party: &Self, draw: Draw) -> Vec<Fingerprint>;
 
     /// Answers to fixed questions whose inputs make every term matter.
     fn fingerprints(party: &Self) -> Vec<Fingerprint>;
@@ -195,11 +195,11 @@ macro_rules! component {
                 Box::new($crate::mutants::mixer::Mixed { right: Self::oracle(), wrong, mixer })
             }
 
-            fn roam(
+            fn fuzz(
                 party: &Self,
                 draw: $crate::ladder::Draw,
             ) -> Vec<$crate::component::Fingerprint> {
-                mutants::roam(party, draw)
+                mutants::fuzz(party, draw)
             }
 
             fn fingerprints(party: &Self) -> Vec<$crate::component::Fingerprint> {

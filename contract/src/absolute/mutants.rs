@@ -230,7 +230,7 @@ impl Mixed<Positions> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
     let h = 2 * (1 + draw.below(40));
     let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let n: usize = shape.iter().product();

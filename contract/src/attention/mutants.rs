@@ -285,7 +285,7 @@ impl KeyValueCache for MixedCache {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
     let [b, s, p] = [1 + draw.below(3), 1 + draw.below(6), draw.below(7)];
     let [nkv, group, hd] = [1 + draw.below(3), 1 + draw.below(3), 1 + draw.below(9)];
     let sizes = AttendSizes {

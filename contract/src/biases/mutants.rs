@@ -175,7 +175,7 @@ impl ScoreBiases for Mixed<Biases> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
     let nh = 1 + draw.below(9);
     let (s, hd) = (1 + draw.below(6), [1, 2, 4, 16][draw.below(4)]);
     let t = s + draw.below(12);

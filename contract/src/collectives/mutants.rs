@@ -94,7 +94,7 @@ impl Collectives for Mixed<Ranks> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
     let (w, t) = (1 + draw.below(8), 1 + draw.below(9));
     let n = [1, 2, 5][draw.below(3)];
     let v = w * n;

@@ -98,7 +98,7 @@ impl VocabEmbedding for Mixed<Embedding> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
     // A table may have its sizes in its type, and is compiled for these.
     let menu = [&EMBEDDING[..], &LARGE[..1]].concat();
     let (vocab_size, embedding_dim) = menu[draw.below(menu.len())];

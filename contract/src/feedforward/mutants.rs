@@ -80,7 +80,7 @@ impl SwiGlu for Mixed<Network> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Network, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Network, mut draw: Draw) -> Vec<Fingerprint> {
     // A network may have its sizes in its type, and is compiled for these.
     let menu = [&FEEDFORWARD[..], &LARGE[..]].concat();
     let (h, f) = menu[draw.below(menu.len())];

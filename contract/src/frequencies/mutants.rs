@@ -105,7 +105,7 @@ impl StretchedRope for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let factor = 1.0 + draw.below(16) as f64 / 4.0;
     let max_seq_len = 64 + draw.below(4000);
     let d = 2 * (2 + draw.below(40));

@@ -74,7 +74,7 @@ impl LayerNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its size in its type, and is compiled for these.
     let menu = [&LAYERNORM[..], &LARGE[..1]].concat();
     let shape = [1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())].0];

@@ -104,7 +104,7 @@ impl CrossEntropy for Mixed<Loss> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
     let menu = [&VOCABULARIES[..], &LARGE[..1]].concat();
     let (b, s, v) = (1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())]);
     let level = [0.0, 100.0, -1000.0][draw.below(3)];

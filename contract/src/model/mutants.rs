@@ -115,7 +115,7 @@ impl Llama for Mixed<Model> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Model, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Model, mut draw: Draw) -> Vec<Fingerprint> {
     let mut one = |n: usize| draw.below(n);
     let plan = Plan {
         tokens: [1 + one(3), 1 + one(6)],

@@ -187,7 +187,7 @@ pub fn asked<P: Component + ?Sized>() -> Vec<(&'static str, Way, bool)> {
     let broken = |party: &P| P::invariants().iter().any(|law| law.judge(party, &run).is_err());
     assert!(!broken(&watched), "{}: the oracle breaks an invariant", P::SLUG);
     let by_laws = seen.borrow().clone();
-    P::roam(&watched, Draw::new(&run, 0));
+    P::fuzz(&watched, Draw::new(&run, 0));
     let calls = P::axes().calls;
     for (call, _) in seen.borrow().iter() {
         assert!(calls.contains(call), "{}: AXES.calls lacks {call}", P::SLUG);

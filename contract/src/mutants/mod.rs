@@ -71,8 +71,8 @@ pub fn fates<P: Component + ?Sized>(step: usize, told: Told<'_>) -> Vec<(Mutant,
 pub type Told<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// The answers of a party to a random question.
-fn roam<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Fingerprint> {
-    P::roam(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
+fn fuzz<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Fingerprint> {
+    P::fuzz(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
 }
 
 /// What the invariants ask.
@@ -121,7 +121,7 @@ impl<P: Component + ?Sized> Judges<P> {
                 rungs: met(&conditions, &rungs::<P>()),
                 wrong_at: P::bugs().par_iter().map(|bug| wrong_at(&*(bug.party)())).collect(),
             }),
-            right: (0..QUESTIONS).map(|question| roam(&*P::oracle(), question)).collect(),
+            right: (0..QUESTIONS).map(|question| fuzz(&*P::oracle(), question)).collect(),
             conditions,
             of: PhantomData,
         }
@@ -146,7 +146,7 @@ impl<P: Component + ?Sized> Judges<P> {
             return Fate::Alike;
         }
         let differs = |(question, right): (usize, &Vec<Fingerprint>)| {
-            let answers = roam(&*party(), question);
+            let answers = fuzz(&*party(), question);
             answers.iter().zip(right).any(|(answer, right)| !diagnosis::same(answer, right))
         };
         if self.right.iter().enumerate().any(differs) { Fate::Survived } else { Fate::Alike }

@@ -117,7 +117,7 @@ impl GroupRmsNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its sizes in its type, and is compiled for these.
     let menu = [&NORM[..], &LARGE[..2]].concat();
     let (h, group_size) = menu[draw.below(menu.len())];

@@ -121,7 +121,7 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
     // A shard may have its sizes in its type, and is compiled for these.
     let menu = [&PARALLEL[..], &LARGE[..1], &LARGE[2..]].concat();
     let (vocab_size, embedding_dim, world_size) = menu[draw.below(menu.len())];

@@ -315,7 +315,7 @@ impl RopeModule for MixedModule {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
     let head_dim = 4 + 2 * draw.below(12);
     let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
     let first = draw.bits() as usize >> (36 + draw.below(28));

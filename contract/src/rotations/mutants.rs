@@ -140,7 +140,7 @@ impl Rotations for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let planes = SECTIONS[draw.below(SECTIONS.len())].to_vec();
     let (b, s, n) = (1 + draw.below(3), 1 + draw.below(9), 1 + draw.below(3));
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];

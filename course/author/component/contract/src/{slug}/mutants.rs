@@ -20,7 +20,7 @@ impl {Type} for Mixed<dyn {Type}> {
 }
 
 /// Answers to random questions.
-pub fn roam(party: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(party: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
     let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
     let x = draw.values(shape.iter().product());
     let case = {Type}Case { shape, x };
