@@ -3,7 +3,7 @@
 use crate::absolute::laws::*;
 use crate::absolute::party::*;
 use crate::category::Category;
-use crate::ladder::{Asked, Draw, Rung, is_short, many, mixtures, sizes};
+use crate::ladder::{Asked, Draw, Rung, combinations, is_short, many, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -96,23 +96,25 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
     for tokens in many(run) {
         add(Category::Extent, Plan { tokens, h: 4, ..full });
     }
-    for mixture in mixtures(run) {
-        let manner = mixture.pick(0, &Manner::ALL);
+    for combination in combinations(run) {
+        let manner = combination.pick(0, &Manner::ALL);
         let manner = if manner == Manner::Cloned { Manner::Again } else { manner };
         let among = match manner {
             Manner::Broadcast => Among::Nothing, // rows that are broadcast are equal
-            _ => mixture.pick(1, &AMONG),
+            _ => combination.pick(1, &AMONG),
         };
-        let h = mixture.pick(
+        let h = combination.pick(
             2,
-            if is_short(mixture.tokens) { &[2, 4, 6, 18, 34, 66, 130] } else { &[2, 4, 10] },
+            if is_short(combination.tokens) { &[2, 4, 6, 18, 34, 66, 130] } else { &[2, 4, 10] },
         );
-        let (offset, more) =
-            (mixture.pick(3, &[0, 1, 2, 3, 5, 9, 17, 65]), mixture.pick(4, &[0, 1, 2, 3, 9, 64]));
-        let base = mixture.pick(5, &[10_000.0, 100.0, 2.0]);
+        let (offset, more) = (
+            combination.pick(3, &[0, 1, 2, 3, 5, 9, 17, 65]),
+            combination.pick(4, &[0, 1, 2, 3, 9, 64]),
+        );
+        let base = combination.pick(5, &[10_000.0, 100.0, 2.0]);
         add(
             Category::Extent,
-            Plan { tokens: mixture.tokens, h, base, offset, more, among, manner },
+            Plan { tokens: combination.tokens, h, base, offset, more, among, manner },
         );
     }
     plans
@@ -202,15 +204,15 @@ fn tables(run: &Run) -> Vec<(Category, Rows)> {
         add(Category::Extent, 6, 100.0, 2, n);
         add(Category::Extent, 4, 10_000.0, n, 2);
     }
-    for mixture in mixtures(run) {
-        let h = mixture.pick(0, &[2, 4, 6, 10, 18, 34, 66, 130]);
-        let start = mixture.pick(1, &[0, 1, 2, 9, 17, 64, 300, 5000, 70_000]);
+    for combination in combinations(run) {
+        let h = combination.pick(0, &[2, 4, 6, 10, 18, 34, 66, 130]);
+        let start = combination.pick(1, &[0, 1, 2, 9, 17, 64, 300, 5000, 70_000]);
         add(
             Category::Extent,
             h,
-            mixture.pick(2, &[10_000.0, 100.0, 1.5, 1e6]),
+            combination.pick(2, &[10_000.0, 100.0, 1.5, 1e6]),
             start,
-            mixture.tokens[1] * mixture.tokens[0],
+            combination.tokens[1] * combination.tokens[0],
         );
     }
     all

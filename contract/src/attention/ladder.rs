@@ -7,7 +7,7 @@ use crate::attention::laws::{
 use crate::attention::menu::CACHE_HEADS;
 use crate::attention::party::*;
 use crate::category::Category;
-use crate::ladder::{Draw, Mixture, Rung, edges, is_short, mixtures, sizes};
+use crate::ladder::{Combination, Draw, Rung, combinations, edges, is_short, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -159,15 +159,16 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
         add(Category::Extent, Plan { s: 1, p: 1, ..hot });
         add(Category::State, Plan { manner: Manner::Again, ..hot });
     }
-    for mixture in mixtures(run) {
-        let pick = |salt, from: &[usize]| mixture.pick(salt, from);
-        let [b, s] = mixture.tokens;
-        let manner = mixture.pick(0, &Manner::ALL);
-        let wide: &[usize] = if is_short(mixture.tokens) { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] };
+    for combination in combinations(run) {
+        let pick = |salt, from: &[usize]| combination.pick(salt, from);
+        let [b, s] = combination.tokens;
+        let manner = combination.pick(0, &Manner::ALL);
+        let wide: &[usize] =
+            if is_short(combination.tokens) { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] };
         let (nkv, group) = (pick(1, wide), pick(2, &[1, 2, 3]));
-        let nan = manner == Manner::Plain && mixture.pick(5, &[true, false]);
+        let nan = manner == Manner::Plain && combination.pick(5, &[true, false]);
         let (p, hd) = (pick(3, &[0, 1, 2, 3, 5]), pick(4, &[1, 2, 3, 5]));
-        let scale = mixture.pick(6, &[0.25, 1.0, 64.0]);
+        let scale = combination.pick(6, &[0.25, 1.0, 64.0]);
         add(Category::Extent, Plan { b, s, p, nkv, group, hd, scale, nan, manner });
     }
     plans
@@ -243,11 +244,11 @@ fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
         add(Category::Extent, one, 2, Manner::Plain);
     }
     add(Category::Extent, [2, 3, 2, 3], 1, Manner::Plain);
-    for mixture in mixtures(run) {
-        let [b, t] = mixture.tokens;
+    for combination in combinations(run) {
+        let [b, t] = combination.tokens;
         let counts = [1, 2, 3, 5, 9];
-        let [nkv, hd, times] = [1, 2, 3].map(|salt| mixture.pick(salt, &counts));
-        add(Category::Extent, [b, t, nkv, hd], times, mixture.pick(0, &VIEWS));
+        let [nkv, hd, times] = [1, 2, 3].map(|salt| combination.pick(salt, &counts));
+        add(Category::Extent, [b, t, nkv, hd], times, combination.pick(0, &VIEWS));
     }
 }
 
@@ -293,9 +294,13 @@ fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     for (s, p) in [(2, 300), (300, 2), (1, 4200)] {
         add(Category::Extent, s, p);
     }
-    for mixture in mixtures(run) {
-        let [s, p] = mixture.tokens;
-        add(Category::Extent, s * mixture.pick(0, &[1, 2, 3]), p * mixture.pick(1, &[1, 2, 7]));
+    for combination in combinations(run) {
+        let [s, p] = combination.tokens;
+        add(
+            Category::Extent,
+            s * combination.pick(0, &[1, 2, 3]),
+            p * combination.pick(1, &[1, 2, 7]),
+        );
     }
 }
 
@@ -325,12 +330,12 @@ fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
         add(Category::Extent, [2, 2, n, 3], Manner::Plain, false);
         add(Category::Extent, [2, 2, 2, n], Manner::Plain, n > 2);
     }
-    for mixture in mixtures(&run) {
-        let [b, s] = mixture.tokens;
+    for combination in combinations(&run) {
+        let [b, s] = combination.tokens;
         let counts = [1, 2, 3, 5, 9];
-        let [nh, t] = [1, 2].map(|salt| mixture.pick(salt, &counts));
-        let manner = mixture.pick(0, &VIEWS);
-        let nan = manner == Manner::Plain && mixture.pick(3, &[true, false]);
+        let [nh, t] = [1, 2].map(|salt| combination.pick(salt, &counts));
+        let manner = combination.pick(0, &VIEWS);
+        let nan = manner == Manner::Plain && combination.pick(3, &[true, false]);
         add(Category::Extent, [b, nh, s, t], manner, nan);
     }
 }
@@ -367,11 +372,11 @@ fn pushes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     for (nkv, hd) in CACHE_HEADS.into_iter().filter(small) {
         add(Category::Extent, Pieces { of: [2, nkv, hd], ..full });
     }
-    for mixture in mixtures(&run) {
-        let Mixture { tokens: [b, s], .. } = mixture;
-        let (nkv, hd) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &[1, 3, 9]));
-        let [p, left] = [3, 4].map(|salt| mixture.pick(salt, &[1, 2, 3, 5, 9]));
-        let manner = mixture.pick(0, &VIEWS);
+    for combination in combinations(&run) {
+        let Combination { tokens: [b, s], .. } = combination;
+        let (nkv, hd) = (combination.pick(1, &[1, 2, 5]), combination.pick(2, &[1, 3, 9]));
+        let [p, left] = [3, 4].map(|salt| combination.pick(salt, &[1, 2, 3, 5, 9]));
+        let manner = combination.pick(0, &VIEWS);
         add(Category::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
     }
     rungs.push(Rung::new("push", Category::Special, move |party: &Attention| {

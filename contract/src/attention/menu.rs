@@ -1,6 +1,6 @@
 //! The heads of caches that checks use where a party has them in its types. All other sizes stay free.
 
-/// `(nkv, hd)`: small ones in all mixtures, and each alone up to more than a lane.
+/// `(nkv, hd)`: small ones in all combinations, and each alone up to more than a lane.
 pub const CACHE_HEADS: [(usize, usize); 23] = [
     (1, 1),
     (1, 2),

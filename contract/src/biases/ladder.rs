@@ -4,7 +4,7 @@ use crate::biases::laws::*;
 use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, edges, mixtures, sizes};
+use crate::ladder::{Draw, EDGES, Rung, combinations, edges, sizes};
 use crate::run::Run;
 use crate::violation::holds;
 
@@ -103,15 +103,15 @@ fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     for [s, t] in short_texts(&run) {
         add(Category::Extent, [s, t, 3, 4], Among::Nothing);
     }
-    for mixture in mixtures(&run).into_iter().step_by(2) {
-        let [s, more] = mixture.tokens;
+    for combination in combinations(&run).into_iter().step_by(2) {
+        let [s, more] = combination.tokens;
         let shape = [
             s,
-            s + mixture.pick(0, &[0, more, 1]),
-            mixture.pick(1, &[1, 2, 5, 12]),
-            mixture.pick(2, &[1, 4, 9]),
+            s + combination.pick(0, &[0, more, 1]),
+            combination.pick(1, &[1, 2, 5, 12]),
+            combination.pick(2, &[1, 4, 9]),
         ];
-        add(Category::Extent, shape, mixture.pick(3, &[Among::Nothing, Among::Zeros]));
+        add(Category::Extent, shape, combination.pick(3, &[Among::Nothing, Among::Zeros]));
     }
 }
 
@@ -298,13 +298,13 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
             add(Category::Extent, text, 2, rule, plain, true);
         }
     }
-    for mixture in mixtures(&run).into_iter().step_by(2) {
-        let [s, more] = mixture.tokens;
-        let shape = [s, s + mixture.pick(0, &[0, more, 12])];
-        let manner = mixture
+    for combination in combinations(&run).into_iter().step_by(2) {
+        let [s, more] = combination.tokens;
+        let shape = [s, s + combination.pick(0, &[0, more, 12])];
+        let manner = combination
             .pick(3, &[Manner::Plain, Manner::Permuted, Manner::UsedTwice, Manner::Continued]);
-        let among = mixture.pick(4, &[Among::Nothing, Among::Zeros, Among::Nan]);
-        let (heads, rule) = (mixture.pick(1, &[1, 2, 5]), mixture.pick(2, &RULES[2..]));
+        let among = combination.pick(4, &[Among::Nothing, Among::Zeros, Among::Nan]);
+        let (heads, rule) = (combination.pick(1, &[1, 2, 5]), combination.pick(2, &RULES[2..]));
         add(Category::Extent, shape, heads, rule, (among, manner), true);
     }
 }
@@ -395,16 +395,17 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
         for positions in [300, 1000].into_iter().filter(|_| run.every_size) {
             add(Category::Precision, kernel, 2, positions, PLAIN);
         }
-        for mixture in mixtures(&run).into_iter().step_by(4) {
-            let [heads, positions] = mixture.tokens;
-            let manner = mixture.pick(0, &[Manner::Plain, Manner::UsedTwice, Manner::Continued]);
-            let among = mixture.pick(1, &[Among::Nothing, Among::Zeros, Among::Nan]);
+        for combination in combinations(&run).into_iter().step_by(4) {
+            let [heads, positions] = combination.tokens;
+            let manner =
+                combination.pick(0, &[Manner::Plain, Manner::UsedTwice, Manner::Continued]);
+            let among = combination.pick(1, &[Among::Nothing, Among::Zeros, Among::Nan]);
             add(
                 Category::Extent,
                 kernel,
                 heads,
                 positions,
-                (among, manner, mixture.pick(2, &[Some(0), None])),
+                (among, manner, combination.pick(2, &[Some(0), None])),
             );
         }
     }
@@ -467,19 +468,19 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     for [s, t] in short_texts(&run) {
         add(Category::Extent, [1, s, 2, 2], t, 4, plain, BASE);
     }
-    for mixture in mixtures(&run).into_iter().step_by(4) {
-        let [b, s] = mixture.tokens;
-        let (keys, nh) = (s + mixture.pick(0, &[0, 1, 4]), mixture.pick(1, &[1, 2, 3]));
-        let (hd, h) = (mixture.pick(2, &[1, 2, 4]), mixture.pick(3, &[2, 4, 6]));
-        let manner = mixture.pick(4, &[Manner::Plain, Manner::Permuted, Manner::Traced]);
-        let among = mixture.pick(5, &[Among::Nothing, Among::Zeros]);
+    for combination in combinations(&run).into_iter().step_by(4) {
+        let [b, s] = combination.tokens;
+        let (keys, nh) = (s + combination.pick(0, &[0, 1, 4]), combination.pick(1, &[1, 2, 3]));
+        let (hd, h) = (combination.pick(2, &[1, 2, 4]), combination.pick(3, &[2, 4, 6]));
+        let manner = combination.pick(4, &[Manner::Plain, Manner::Permuted, Manner::Traced]);
+        let among = combination.pick(5, &[Among::Nothing, Among::Zeros]);
         add(
             Category::Extent,
             [b, s, nh, hd],
             keys,
             h,
             (among, manner),
-            mixture.pick(6, &[BASE, 50.0]),
+            combination.pick(6, &[BASE, 50.0]),
         );
     }
 }

@@ -9,7 +9,7 @@ use crate::embedding::party::*;
 use crate::ladder::tokens::{
     APART, Bad, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
-use crate::ladder::{Rung, is_short, mixtures, sizes};
+use crate::ladder::{Rung, combinations, is_short, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -115,10 +115,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
     let wide = LARGE[0];
     let between = Bad { shape: [2, 3], ids: vec![(4, wide.0), (5, wide.1 - 1)] };
     let plain = plain.chain([(wide, Manner::Plain, between)]);
-    let mixed = mixtures(&run).into_iter().map(|mixture| {
-        let sizes =
-            mixture.pick(1, if is_short(mixture.tokens) { &mixed_menu } else { &EMBEDDING[..] });
-        let (manner, bad) = mixed_bad(mixture, sizes.0);
+    let mixed = combinations(&run).into_iter().map(|combination| {
+        let sizes = combination
+            .pick(1, if is_short(combination.tokens) { &mixed_menu } else { &EMBEDDING[..] });
+        let (manner, bad) = mixed_bad(combination, sizes.0);
         (sizes, manner, bad)
     });
     for (sizes, manner, bad) in plain.chain(mixed) {

@@ -7,7 +7,7 @@ use crate::feedforward::laws::{
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::feedforward::oracle::SwiGluLoops;
 use crate::feedforward::party::*;
-use crate::ladder::{BLOCK, Draw, EDGES, Rung, is_short, many, mixtures, sizes};
+use crate::ladder::{BLOCK, Draw, EDGES, Rung, combinations, is_short, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::Step;
@@ -29,7 +29,7 @@ enum Among {
     Outlier,
 }
 
-/// For mixtures: zeros twice, which sums are asked about too.
+/// For combinations: zeros twice, which sums are asked about too.
 const AMONG: [Among; 6] =
     [Among::Zeros, Among::Nothing, Among::Nan, Among::Outlier, Among::Zeros, Among::NanFirst];
 
@@ -104,17 +104,17 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
     for tokens in many(run) {
         add(Category::Extent, Plan { tokens, ..full });
     }
-    for mixture in mixtures(run) {
-        let manner = mixture.pick(0, &Manner::ALL);
-        let sizes =
-            mixture.pick(1, if is_short(mixture.tokens) { &menu } else { &FEEDFORWARD[..3] });
+    for combination in combinations(run) {
+        let manner = combination.pick(0, &Manner::ALL);
+        let sizes = combination
+            .pick(1, if is_short(combination.tokens) { &menu } else { &FEEDFORWARD[..3] });
         // Rows that are broadcast are equal.
         let among = match manner {
             Manner::Broadcast => Among::Nothing,
-            _ => mixture.pick(2, &AMONG),
+            _ => combination.pick(2, &AMONG),
         };
-        let scale = mixture.pick(3, &[1.0, 1e-3, 1.0, -30.0]);
-        add(Category::Extent, Plan { tokens: mixture.tokens, sizes, scale, among, manner });
+        let scale = combination.pick(3, &[1.0, 1e-3, 1.0, -30.0]);
+        add(Category::Extent, Plan { tokens: combination.tokens, sizes, scale, among, manner });
     }
     plans
 }

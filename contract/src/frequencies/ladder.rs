@@ -7,7 +7,7 @@ use crate::frequencies::laws::{
 use crate::frequencies::menu;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
-use crate::ladder::{BLOCK, Draw, Rung, edges, many, mixtures, sizes};
+use crate::ladder::{BLOCK, Draw, Rung, combinations, edges, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
 
@@ -139,21 +139,21 @@ fn settings(run: &Run) -> Vec<(Category, Setting)> {
         add(Category::Extent, Setting { d, head_dim: d, seq_len: 500, ..PLAIN });
         add(Category::Extent, Setting { d, head_dim: d, ms: 300, truncate: false, ..PLAIN });
     }
-    for mixture in mixtures(run).into_iter().step_by(3) {
-        let d = 2 * mixture.pick(1, &[2, 3, 4, 16, 32, 64]);
-        let ms = mixture.pick(2, &[100, 1000, 2048, 8192]);
+    for combination in combinations(run).into_iter().step_by(3) {
+        let d = 2 * combination.pick(1, &[2, 3, 4, 16, 32, 64]);
+        let ms = combination.pick(2, &[100, 1000, 2048, 8192]);
         add(
             Category::Extent,
             Setting {
-                factor: mixture.pick(3, &[1.0, 2.0, 3.5, 40.0]),
+                factor: combination.pick(3, &[1.0, 2.0, 3.5, 40.0]),
                 ms,
                 d,
-                head_dim: d * mixture.pick(4, &[1, 2]),
-                base: mixture.pick(5, &[1000.0, 10_000.0, 500_000.0]),
-                offset: mixture.pick(6, &[0, ms - 1, ms / 2, 3 * ms]),
-                seq_len: mixture.pick(7, &[1, 2, ms / 2, ms]),
-                band: mixture.pick(8, &[[1.0, 32.0], [2.0, 24.0]]),
-                truncate: mixture.pick(9, &[true, false]),
+                head_dim: d * combination.pick(4, &[1, 2]),
+                base: combination.pick(5, &[1000.0, 10_000.0, 500_000.0]),
+                offset: combination.pick(6, &[0, ms - 1, ms / 2, 3 * ms]),
+                seq_len: combination.pick(7, &[1, 2, ms / 2, ms]),
+                band: combination.pick(8, &[[1.0, 32.0], [2.0, 24.0]]),
+                truncate: combination.pick(9, &[true, false]),
             },
         );
     }
@@ -262,22 +262,22 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
             add(Category::Extent, Plan { hd: 2 * n + 2 + more, planes: n + 1, ..scaled });
         }
     }
-    for mixture in mixtures(run).into_iter().step_by(2) {
-        let hd = mixture.pick(1, &menu::HEAD_DIM);
-        let manner = mixture.pick(2, &Manner::ALL);
+    for combination in combinations(run).into_iter().step_by(2) {
+        let hd = combination.pick(1, &menu::HEAD_DIM);
+        let manner = combination.pick(2, &Manner::ALL);
         let among = match manner {
             Manner::Broadcast => Among::Nothing,
-            _ => mixture.pick(3, &[Among::Nothing, Among::Zeros, Among::Nan]),
+            _ => combination.pick(3, &[Among::Nothing, Among::Zeros, Among::Nan]),
         };
-        let [b, s] = mixture.tokens;
+        let [b, s] = combination.tokens;
         add(
             Category::Extent,
             Plan {
-                heads: [b, s, mixture.pick(4, &[1, 2, 3])],
+                heads: [b, s, combination.pick(4, &[1, 2, 3])],
                 hd,
-                planes: hd / 2 - mixture.pick(5, &[0, 0, 1]),
-                offset: mixture.pick(6, &[0, 1, 63, 500]),
-                scale: mixture.pick(7, &[1.0, 1.0, 1.375]),
+                planes: hd / 2 - combination.pick(5, &[0, 0, 1]),
+                offset: combination.pick(6, &[0, 1, 63, 500]),
+                scale: combination.pick(7, &[1.0, 1.0, 1.375]),
                 among,
                 manner,
             },

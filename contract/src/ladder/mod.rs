@@ -155,10 +155,10 @@ pub fn edges(run: &Run) -> Vec<usize> {
     EDGES.into_iter().filter(|n| run.every_size || *n < 4).collect()
 }
 
-/// A question in which nothing is plain: some number of batch rows with some number of tokens, and a draw for all
+/// A combination case, in which nothing is plain: some number of batch rows with some number of tokens, and a draw for all
 /// else.
 #[derive(Debug, Clone, Copy)]
-pub struct Mixture {
+pub struct Combination {
     /// `b` and `s`.
     pub tokens: [usize; 2],
     place: usize,
@@ -166,19 +166,19 @@ pub struct Mixture {
 
 /// Each number of batch rows with each number of tokens, five times, and all else in turn: for what goes wrong only
 /// where two things meet.
-pub fn mixtures(run: &Run) -> Vec<Mixture> {
+pub fn combinations(run: &Run) -> Vec<Combination> {
     const COUNTS: [usize; 5] = [1, 2, 3, 5, 9];
     let places = 0..if run.every_size { 125 } else { 0 };
     let tokens = |place: usize| [COUNTS[place / 5 % 5], COUNTS[place % 5]];
-    places.map(|place| Mixture { tokens: tokens(place), place }).collect()
+    places.map(|place| Combination { tokens: tokens(place), place }).collect()
 }
 
-/// Whether there are few tokens. Of mixtures, wide rows are asked with these only: a learner waits for the answer.
+/// Whether there are few tokens. Of combinations, wide rows are asked with these only: a learner waits for the answer.
 pub fn is_short([b, s]: [usize; 2]) -> bool {
     b * s <= 10
 }
 
-impl Mixture {
+impl Combination {
     /// One of these, the same in every run. What is picked by one `salt` is met by most of what is picked by
     /// another. Whether what is left out matters, the museum's mutants tell.
     pub fn pick<T: Copy>(&self, salt: usize, from: &[T]) -> T {

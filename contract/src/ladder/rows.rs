@@ -1,6 +1,6 @@
 //! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
 
-use super::{BLOCK, Draw, EDGES, is_short, many, mixtures, sizes};
+use super::{BLOCK, Draw, EDGES, combinations, is_short, many, sizes};
 use crate::category::Category;
 use crate::run::Run;
 use crate::seam::Manner;
@@ -156,22 +156,22 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
     for tokens in many(run) {
         add(Category::Extent, Plan { tokens, ..full });
     }
-    for mixture in mixtures(run) {
-        let manner = mixture.pick(0, &Manner::ALL);
-        let sizes = mixture.pick(1, if is_short(mixture.tokens) { &medium } else { &small });
+    for combination in combinations(run) {
+        let manner = combination.pick(0, &Manner::ALL);
+        let sizes =
+            combination.pick(1, if is_short(combination.tokens) { &medium } else { &small });
         // Rows that are broadcast are equal, and what is the mean of one NaN alone, nobody needs to know.
         let among = match manner {
             Manner::Broadcast => Among::Nothing,
             _ if sizes.1 == 1 => Among::Outlier,
-            _ => {
-                mixture.pick(2, &[Among::NanBeforeOutlier, Among::Nothing, Among::OutlierBeforeNan])
-            }
+            _ => combination
+                .pick(2, &[Among::NanBeforeOutlier, Among::Nothing, Among::OutlierBeforeNan]),
         };
-        let far = mixture.pick(3, &[0.0, near_far, far.last().copied().unwrap_or(0.0)]);
-        let scale = mixture.pick(4, &[1.0, 1e-6, 1.0, 2f64.powi(-8), 1e13]);
-        let weights = mixture.pick(5, &[Weights::Drawn, Weights::OneZero]);
+        let far = combination.pick(3, &[0.0, near_far, far.last().copied().unwrap_or(0.0)]);
+        let scale = combination.pick(4, &[1.0, 1e-6, 1.0, 2f64.powi(-8), 1e13]);
+        let weights = combination.pick(5, &[Weights::Drawn, Weights::OneZero]);
         let far = if scale == 1.0 { far } else { 0.0 };
-        let tokens = mixture.tokens;
+        let tokens = combination.tokens;
         add(Category::Extent, Plan { tokens, sizes, among, far, scale, weights, manner, ..full });
     }
     plans

@@ -1,6 +1,6 @@
 //! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
 
-use super::{Draw, Mixture, is_short, many, mixtures, sizes};
+use super::{Combination, Draw, combinations, is_short, many, sizes};
 use crate::category::Category;
 use crate::run::Run;
 use crate::seam::Manner;
@@ -102,16 +102,16 @@ pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Category, Plan)> {
 
 /// Plans in which nothing is plain, over tables of these sizes.
 pub fn mixed(run: &Run, menu: &[(usize, usize)]) -> Vec<Plan> {
-    let plan = |mixture: Mixture| {
-        let manner = mixture.pick(0, &Manner::ALL);
+    let plan = |combination: Combination| {
+        let manner = combination.pick(0, &Manner::ALL);
         let plain = matches!(manner, Manner::Plain | Manner::Again | Manner::Cloned);
-        let narrow = menu.iter().copied().filter(|(_, e)| is_short(mixture.tokens) || *e < 10);
-        let sizes = mixture.pick(1, &narrow.collect::<Vec<_>>());
-        let special = plain && mixture.pick(2, &[true, true, false]);
-        let even = mixture.pick(3, &[false, true]);
-        Plan { tokens: mixture.tokens, sizes, special, even, manner, ..PLAIN }
+        let narrow = menu.iter().copied().filter(|(_, e)| is_short(combination.tokens) || *e < 10);
+        let sizes = combination.pick(1, &narrow.collect::<Vec<_>>());
+        let special = plain && combination.pick(2, &[true, true, false]);
+        let even = combination.pick(3, &[false, true]);
+        Plan { tokens: combination.tokens, sizes, special, even, manner, ..PLAIN }
     };
-    mixtures(run).into_iter().map(plan).collect()
+    combinations(run).into_iter().map(plan).collect()
 }
 
 /// The values of a plan.
@@ -218,13 +218,13 @@ pub struct Bad {
 }
 
 /// Batches with one bad id in which nothing is plain: the manner, and the batch for a table of `v` rows.
-pub fn mixed_bad(mixture: Mixture, v: usize) -> (Manner, Bad) {
+pub fn mixed_bad(combination: Combination, v: usize) -> (Manner, Bad) {
     let manners = [Manner::Plain, Manner::Again, Manner::Cloned, Manner::Traced];
     let ids = [v, v + 1, 2 * v, (1 << 16) + v, (1 << 32) + 3, 1 << 63, usize::MAX];
-    let [b, s] = mixture.tokens;
-    let place = mixture.pick(4, &[b * s - 1, b * s / 2]);
-    let ids = vec![(place, mixture.pick(5, &ids))];
-    (mixture.pick(6, &manners), Bad { shape: mixture.tokens, ids })
+    let [b, s] = combination.tokens;
+    let place = combination.pick(4, &[b * s - 1, b * s / 2]);
+    let ids = vec![(place, combination.pick(5, &ids))];
+    (combination.pick(6, &manners), Bad { shape: combination.tokens, ids })
 }
 
 /// Batches with ids that a table of `v` rows does not have.

@@ -1,7 +1,7 @@
 //! The ladder of the loss: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Mixture, Rung, is_short, many, mixtures, sizes};
+use crate::ladder::{Combination, Draw, EDGES, Rung, combinations, is_short, many, sizes};
 use crate::loss::laws::{
     Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
     refused_in_words, refuses_nothing, refuses_one_token,
@@ -143,20 +143,21 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
         // With a scale that is no power of 2, sums round, and their order tells.
         add(Category::Extent, Plan { tokens, scale: 0.3, ..full });
     }
-    for mixture in mixtures(run) {
-        let manner = mixture.pick(0, &MANNERS);
+    for combination in combinations(run) {
+        let manner = combination.pick(0, &MANNERS);
         let menu = [&VOCABULARIES[..3], &LARGE[..1]].concat();
-        let v = mixture.pick(1, if is_short(mixture.tokens) { &menu } else { &VOCABULARIES[..3] });
+        let v = combination
+            .pick(1, if is_short(combination.tokens) { &menu } else { &VOCABULARIES[..3] });
         let among = [Among::Nothing, Among::Zeros, Among::Forbidden, Among::Nan, Among::Zeros];
         let among = match manner {
             Manner::Broadcast => Among::Zeros,
-            _ => mixture.pick(2, &among),
+            _ => combination.pick(2, &among),
         };
         let ignored =
-            mixture.pick(3, &[Ignored::Some, Ignored::Nothing, Ignored::ButOne, Ignored::Some]);
-        let level = mixture.pick(4, &[0.0, 100.0, -1000.0]);
-        let dloss = mixture.pick(5, &[1.0, -0.75, 3.0]);
-        let tokens = mixture.tokens;
+            combination.pick(3, &[Ignored::Some, Ignored::Nothing, Ignored::ButOne, Ignored::Some]);
+        let level = combination.pick(4, &[0.0, 100.0, -1000.0]);
+        let dloss = combination.pick(5, &[1.0, -0.75, 3.0]);
+        let tokens = combination.tokens;
         let plan = Plan { tokens, v, level, ignored, among, dloss, manner, ..full };
         add(Category::Extent, plan);
     }
@@ -239,9 +240,9 @@ fn texts(run: &Run) -> Vec<(Category, TextCase)> {
         texts.push((Category::Extent, text(n, 2, 900)));
         texts.push((Category::Extent, text(2, n.max(2), 5)));
     }
-    for mixture in mixtures(run) {
-        let [b, s] = mixture.tokens;
-        texts.push((Category::Extent, text(b, s + 1, mixture.pick(0, &[0, 7, 1 << 20]))));
+    for combination in combinations(run) {
+        let [b, s] = combination.tokens;
+        texts.push((Category::Extent, text(b, s + 1, combination.pick(0, &[0, 7, 1 << 20]))));
     }
     texts
 }
@@ -265,9 +266,9 @@ fn nothing_asked(run: &Run) -> Vec<Asked> {
     for v in VOCABULARIES.into_iter().chain(LARGE) {
         plans.push(Plan { v, tokens: [2, 3], among: Among::Nan, ..PLAIN });
     }
-    for mixture in mixtures(run) {
-        let (manner, v) = (mixture.pick(0, &MANNERS[..5]), mixture.pick(1, &[5, 2, 9, 67]));
-        plans.push(Plan { tokens: mixture.tokens, v, manner, ..PLAIN });
+    for combination in combinations(run) {
+        let (manner, v) = (combination.pick(0, &MANNERS[..5]), combination.pick(1, &[5, 2, 9, 67]));
+        plans.push(Plan { tokens: combination.tokens, v, manner, ..PLAIN });
     }
     let asked = |plan: Plan| {
         let mut asked = plan.asked(run);
@@ -325,16 +326,16 @@ fn bad_targets(run: &Run) -> Vec<Bad> {
         calls.push(((9, [n, 2], Manner::Plain), vec![(2 * n - 1, 9 + n)]));
         calls.push(((n, [2, 2], Manner::Plain), vec![(2, n)]));
     }
-    let of = |mixture: Mixture| {
-        let v = mixture.pick(1, &[5, 2, 9, 67]);
+    let of = |combination: Combination| {
+        let v = combination.pick(1, &[5, 2, 9, 67]);
         let manners =
             [Manner::Plain, Manner::Again, Manner::Permuted, Manner::Traced, Manner::Broadcast];
-        let [b, s] = mixture.tokens;
+        let [b, s] = combination.tokens;
         let targets = [v, v + 1, 2 * v, (1 << 16) + v, (1 << 32) + 3, 1 << 63, usize::MAX - 102];
-        let place = mixture.pick(4, &[b * s - 1, b * s / 2]);
-        ((v, [b, s], mixture.pick(6, &manners)), vec![(place, mixture.pick(5, &targets))])
+        let place = combination.pick(4, &[b * s - 1, b * s / 2]);
+        ((v, [b, s], combination.pick(6, &manners)), vec![(place, combination.pick(5, &targets))])
     };
-    calls.extend(mixtures(run).into_iter().map(of));
+    calls.extend(combinations(run).into_iter().map(of));
     calls
 }
 

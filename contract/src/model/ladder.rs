@@ -1,7 +1,7 @@
 //! The ladder of the model: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, Mixture, Rung, edges, mixtures};
+use crate::ladder::{Combination, Draw, Rung, combinations, edges};
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
     matches_sample, matches_step,
@@ -211,17 +211,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
 }
 
 /// Nothing plain: for what goes wrong only where two things meet.
-fn mixed(mixture: Mixture) -> Plan {
+fn mixed(combination: Combination) -> Plan {
     Plan {
-        tokens: mixture.tokens,
-        place: mixture.pick(1, &[0, 1, 2, 3]),
-        blocks: mixture.pick(2, &[1, 2, 3]),
-        tied: mixture.pick(3, &[false, true]),
-        eps: mixture.pick(4, &[1e-6, 0.1, 2.0]),
-        base: mixture.pick(5, &[10_000.0, 100.0, 500_000.0]),
-        scale: mixture.pick(6, &[1.0, 0.125, 8.0]),
-        nan: mixture.pick(7, &[false, false, true]),
-        offset: mixture.pick(8, &[0, 0, 1, 2]).min(mixture.tokens[1] - 1),
+        tokens: combination.tokens,
+        place: combination.pick(1, &[0, 1, 2, 3]),
+        blocks: combination.pick(2, &[1, 2, 3]),
+        tied: combination.pick(3, &[false, true]),
+        eps: combination.pick(4, &[1e-6, 0.1, 2.0]),
+        base: combination.pick(5, &[10_000.0, 100.0, 500_000.0]),
+        scale: combination.pick(6, &[1.0, 0.125, 8.0]),
+        nan: combination.pick(7, &[false, false, true]),
+        offset: combination.pick(8, &[0, 0, 1, 2]).min(combination.tokens[1] - 1),
         even: false,
     }
 }
@@ -250,8 +250,8 @@ fn block_plans(run: &Run) -> Vec<(Category, Plan)> {
     plans.push((Category::Special, Plan { nan: true, ..full }));
     plans.extend((0..MODEL.len()).map(|place| (Category::Extent, Plan { place, ..full })));
     plans.extend(every_size(run, full));
-    let some = mixtures(run).into_iter().step_by(3);
-    plans.extend(some.map(|mixture| (Category::Extent, mixed(mixture))));
+    let some = combinations(run).into_iter().step_by(3);
+    plans.extend(some.map(|combination| (Category::Extent, mixed(combination))));
     plans
 }
 
@@ -283,8 +283,8 @@ fn model_plans(run: &Run) -> Vec<(Category, Plan)> {
     plans.extend([false, true].map(|tied| (Category::Weights, Plan { tied, ..full })));
     plans.extend((0..MODEL.len()).map(|place| (Category::Extent, Plan { place, ..full })));
     plans.extend(every_size(run, full));
-    let some = mixtures(run).into_iter().step_by(5);
-    plans.extend(some.map(|mixture| (Category::Extent, mixed(mixture))));
+    let some = combinations(run).into_iter().step_by(5);
+    plans.extend(some.map(|combination| (Category::Extent, mixed(combination))));
     plans
 }
 
@@ -307,8 +307,8 @@ fn decode_plans(run: &Run) -> Vec<(Category, Plan, Vec<usize>)> {
     for (row, (category, plan)) in every_size(run, full).enumerate() {
         plans.push((category, plan, pieces(plan.tokens[1], row)));
     }
-    for (row, mixture) in mixtures(run).into_iter().enumerate().step_by(4) {
-        let plan = mixed(mixture);
+    for (row, combination) in combinations(run).into_iter().enumerate().step_by(4) {
+        let plan = mixed(combination);
         plans.push((Category::Extent, plan, pieces(plan.tokens[1], row / 4)));
     }
     plans

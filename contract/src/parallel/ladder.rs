@@ -5,7 +5,7 @@ use crate::embedding::ladder::mixed_inits;
 use crate::ladder::tokens::{
     APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
-use crate::ladder::{EDGES, Rung, is_short, mixtures, sizes};
+use crate::ladder::{EDGES, Rung, combinations, is_short, sizes};
 use crate::parallel::laws::{
     Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
     matches_y, no_range, no_shard, refused_in_words,
@@ -271,9 +271,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
             }));
         }
     }
-    for (nth, mixture) in mixtures(&run).into_iter().enumerate() {
-        let (sizes, rank) = rank_of(nth, mixture.tokens);
-        let (manner, bad) = mixed_bad(mixture, sizes.0);
+    for (nth, combination) in combinations(&run).into_iter().enumerate() {
+        let (sizes, rank) = rank_of(nth, combination.tokens);
+        let (manner, bad) = mixed_bad(combination, sizes.0);
         rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, (sizes, rank), manner, &bad)
         }));

@@ -1,7 +1,7 @@
 //! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes, stands_still};
+use crate::ladder::{Draw, EDGES, Rung, combinations, edges, is_short, many, sizes, stands_still};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::rope::laws::frequencies::{
@@ -215,21 +215,22 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             add(Category::Extent, Turned { shape: [b, s, 3, 6], layout, ..plain });
         }
     }
-    for mixture in mixtures(run) {
-        let [b, s] = mixture.tokens;
+    for combination in combinations(run) {
+        let [b, s] = combination.tokens;
         let heads = [4, 6, 8, 16, LARGE];
-        let d = mixture.pick(1, &heads[..if is_short(mixture.tokens) { 5 } else { 3 }]);
-        let layout = mixture.pick(2, &[Layout::HalfSplit, Layout::Interleaved]);
+        let d = combination.pick(1, &heads[..if is_short(combination.tokens) { 5 } else { 3 }]);
+        let layout = combination.pick(2, &[Layout::HalfSplit, Layout::Interleaved]);
         // A function has no clone.
-        let manner = match mixture.pick(0, &Manner::ALL) {
+        let manner = match combination.pick(0, &Manner::ALL) {
             Manner::Cloned => Manner::Plain,
             manner => manner,
         };
-        let values = match mixture.pick(3, &[Values::Drawn, Values::WithNan]) {
+        let values = match combination.pick(3, &[Values::Drawn, Values::WithNan]) {
             Values::WithNan if manner != Manner::Broadcast => Values::WithNan,
             _ => Values::Drawn,
         };
-        let nh = mixture.pick(4, &[2, 3, 1, 5][..if is_short(mixture.tokens) { 4 } else { 3 }]);
+        let nh =
+            combination.pick(4, &[2, 3, 1, 5][..if is_short(combination.tokens) { 4 } else { 3 }]);
         let shape = [b, s, nh, d];
         add(Category::Extent, Turned { shape, layout, manner, values });
     }
@@ -410,18 +411,19 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
             }
         }
     }
-    for mixture in mixtures(run).into_iter().step_by(3) {
-        let [b, s] = mixture.tokens;
-        let d =
-            mixture.pick(1, if is_short(mixture.tokens) { &[8, LARGE, 16, 6] } else { &[8, 6] });
+    for combination in combinations(run).into_iter().step_by(3) {
+        let [b, s] = combination.tokens;
+        let d = combination
+            .pick(1, if is_short(combination.tokens) { &[8, LARGE, 16, 6] } else { &[8, 6] });
         let (max_seq_len, ratio) =
-            (mixture.pick(2, &[5, 9, 1, 3, 2]), mixture.pick(3, &[5, 1, 2, 3]));
-        let settings = settings(d, max_seq_len, ratio, mixture.pick(4, &[false, true]));
-        let settings = RopeSettings { base: mixture.pick(5, &[1234.5, 500_000.0]), ..settings };
-        let manner = mixture.pick(6, &[plain, Manner::Again, Manner::Cloned]);
+            (combination.pick(2, &[5, 9, 1, 3, 2]), combination.pick(3, &[5, 1, 2, 3]));
+        let settings = settings(d, max_seq_len, ratio, combination.pick(4, &[false, true]));
+        let settings = RopeSettings { base: combination.pick(5, &[1234.5, 500_000.0]), ..settings };
+        let manner = combination.pick(6, &[plain, Manner::Again, Manner::Cloned]);
         let es = max_seq_len * ratio;
         let calls = vec![(0, s), (es, s), (es + 11, 1), (1, s), (es, s)];
-        let nh = mixture.pick(7, &[2, 5, 1, 3][..if is_short(mixture.tokens) { 4 } else { 3 }]);
+        let nh =
+            combination.pick(7, &[2, 5, 1, 3][..if is_short(combination.tokens) { 4 } else { 3 }]);
         let rows = [b, nh];
         plans.push((Category::Extent, Calls { settings, manner, rows, scale: 4.0, calls }));
     }

@@ -1,7 +1,7 @@
 //! The ladder of more rotations: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, edges, is_short, many, mixtures, sizes};
+use crate::ladder::{Draw, EDGES, Rung, combinations, edges, is_short, many, sizes};
 use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
     LinearAsked, answers_running, matches_dk, matches_dq, matches_dv, matches_linear,
@@ -202,31 +202,31 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
     for tokens in many(run) {
         add(Category::Extent, Plan { tokens, cut: Cut::Middle, ..one });
     }
-    for mixture in mixtures(run) {
-        let manner = mixture.pick(0, &Manner::ALL);
-        let short = is_short(mixture.tokens);
-        let planes = mixture.pick(1, if short { &SECTIONS[..] } else { &SECTIONS[..4] });
+    for combination in combinations(run) {
+        let manner = combination.pick(0, &Manner::ALL);
+        let short = is_short(combination.tokens);
+        let planes = combination.pick(1, if short { &SECTIONS[..] } else { &SECTIONS[..4] });
         // Rows that are broadcast are equal.
         let among = match manner {
             Manner::Broadcast => Among::Nothing,
-            _ => mixture.pick(2, &[Among::Zeros, Among::Nothing, Among::Nan]),
+            _ => combination.pick(2, &[Among::Zeros, Among::Nothing, Among::Nan]),
         };
         let plan = Plan {
-            tokens: mixture.tokens,
-            heads: mixture.pick(3, if short { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] }),
+            tokens: combination.tokens,
+            heads: combination.pick(3, if short { &[1, 2, 3, 5, 9] } else { &[1, 2, 3] }),
             planes,
-            sections: mixture.pick(4, &[Sections::Anew, Sections::OneList]),
-            base: mixture.pick(5, &[100.0, 10_000.0]),
-            turns: mixture.pick(6, &[true, true, false]),
-            offset: mixture.pick(7, &[0, 1, 5, 40, 300]),
-            scale_base: mixture.pick(8, &[512.0, 512.0, 64.0]),
-            center: mixture.pick(9, &[0, 0, 7, 200]),
-            reach: mixture.pick(10, &[2, 5, 40, 700]),
+            sections: combination.pick(4, &[Sections::Anew, Sections::OneList]),
+            base: combination.pick(5, &[100.0, 10_000.0]),
+            turns: combination.pick(6, &[true, true, false]),
+            offset: combination.pick(7, &[0, 1, 5, 40, 300]),
+            scale_base: combination.pick(8, &[512.0, 512.0, 64.0]),
+            center: combination.pick(9, &[0, 0, 7, 200]),
+            reach: combination.pick(10, &[2, 5, 40, 700]),
             one_number: false,
             one_weight: false,
-            scale: mixture.pick(11, &[0.5, 0.5, 0.1]),
+            scale: combination.pick(11, &[0.5, 0.5, 0.1]),
             low: 0.0,
-            cut: mixture.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
+            cut: combination.pick(12, &[Cut::Whole, Cut::Ones, Cut::Middle, Cut::Twos]),
             among,
             manner,
         };

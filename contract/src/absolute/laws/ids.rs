@@ -3,7 +3,7 @@
 use super::{AskedLearned, PASSES_WHY, Positions, said};
 use crate::absolute::party::*;
 use crate::absolute::tolerance::*;
-use crate::ladder::{Asked, Draw, is_short, mixtures};
+use crate::ladder::{Asked, Draw, combinations, is_short};
 use crate::laws::{U, widen};
 use crate::run::Run;
 use crate::violation::*;
@@ -46,13 +46,14 @@ fn plans(run: &Run) -> Vec<Plan> {
     let mut with_nan = plain(Manner::Plain);
     with_nan.asked.case.x[1] = f32::NAN;
     plans.push(with_nan);
-    for (nth, mixture) in mixtures(run).iter().enumerate() {
-        let [b, s] = mixture.tokens;
-        let sizes = if is_short(mixture.tokens) { &[2, 4, 6, 18, 34, 66][..] } else { &[2, 4, 10] };
-        let rows = mixture.pick(1, &[1, 2, 5, 9, 70]);
+    for (nth, combination) in combinations(run).iter().enumerate() {
+        let [b, s] = combination.tokens;
+        let sizes =
+            if is_short(combination.tokens) { &[2, 4, 6, 18, 34, 66][..] } else { &[2, 4, 10] };
+        let rows = combination.pick(1, &[1, 2, 5, 9, 70]);
         let mut draw = Draw::new(run, 100 + nth as u64);
         let ids = (0..b * s).map(|_| draw.below(rows)).collect();
-        let (h, manner) = (mixture.pick(2, sizes), mixture.pick(3, &MANNERS));
+        let (h, manner) = (combination.pick(2, sizes), combination.pick(3, &MANNERS));
         plans.push(Plan::new(manner, [b, s, h], rows, ids, &mut draw));
     }
     plans

@@ -2,7 +2,7 @@
 
 use super::Rope;
 use super::module::{CALL_WHY, Module, build, forward, sample_of, settings, tolerance_at};
-use crate::ladder::{Draw, Mixture, is_short, mixtures};
+use crate::ladder::{Combination, Draw, combinations, is_short};
 use crate::laws::widen;
 use crate::rope::menu::LARGE;
 use crate::rope::party::*;
@@ -45,10 +45,10 @@ impl Plan {
     }
 
     /// Of these sizes, and all else in turn.
-    fn mixed(mixture: &Mixture, settings: RopeSettings, ids: Vec<usize>) -> Self {
-        let [b, s] = mixture.tokens;
-        let manner = mixture.pick(1, &[Manner::Plain, Manner::Again, Manner::Cloned]);
-        Self::new(settings, manner, [b, s, mixture.pick(2, &[2, 1, 3, 5])], ids)
+    fn mixed(combination: &Combination, settings: RopeSettings, ids: Vec<usize>) -> Self {
+        let [b, s] = combination.tokens;
+        let manner = combination.pick(1, &[Manner::Plain, Manner::Again, Manner::Cloned]);
+        Self::new(settings, manner, [b, s, combination.pick(2, &[2, 1, 3, 5])], ids)
     }
 
     /// The module that is asked.
@@ -104,13 +104,17 @@ fn plain() -> Plan {
 fn short(run: &Run) -> Vec<Plan> {
     let of_manner = |manner| Plan::new(plain().settings, manner, [3, 5, 2], plain().ids);
     let mut plans = Manner::ALL.map(of_manner).to_vec();
-    for mixture in mixtures(run).iter().step_by(3) {
-        let heads = if is_short(mixture.tokens) { &[8, LARGE, 16, 4][..] } else { &[8, 6] };
-        let (ms, k) = (mixture.pick(3, &[5, 9, 1, 3, 2]), mixture.pick(4, &[5, 1, 2, 3]));
-        let [b, s] = mixture.tokens;
+    for combination in combinations(run).iter().step_by(3) {
+        let heads = if is_short(combination.tokens) { &[8, LARGE, 16, 4][..] } else { &[8, 6] };
+        let (ms, k) = (combination.pick(3, &[5, 9, 1, 3, 2]), combination.pick(4, &[5, 1, 2, 3]));
+        let [b, s] = combination.tokens;
         let mut draw = Draw::new(run, (b * 100 + s * 10 + ms) as u64);
         let ids = (0..b * s).map(|_| draw.below(ms * k)).collect();
-        plans.push(Plan::mixed(mixture, settings(mixture.pick(5, heads), ms, k, false), ids));
+        plans.push(Plan::mixed(
+            combination,
+            settings(combination.pick(5, heads), ms, k, false),
+            ids,
+        ));
     }
     plans
 }
@@ -120,13 +124,17 @@ fn long(run: &Run) -> Vec<Plan> {
     let row = |s: usize, padding: usize| (0..s).map(move |t: usize| t.saturating_sub(padding));
     let ids = [0, 2, 1].into_iter().flat_map(|padding| row(5, padding)).collect();
     let mut plans = vec![Plan::new(settings(6, 3, 1, false), Manner::Plain, [3, 5, 2], ids)];
-    for mixture in mixtures(run).iter().filter(|mixture| mixture.tokens[1] > 1) {
-        let [b, s] = mixture.tokens;
-        let (ms, k) = (mixture.pick(3, &[1, 2, 3, 5]), mixture.pick(4, &[1, 2, 3, 5]));
-        let heads = if is_short(mixture.tokens) { &[8, LARGE, 16, 4][..] } else { &[8, 6] };
-        let first = mixture.pick(6, &[1, 0]);
+    for combination in combinations(run).iter().filter(|combination| combination.tokens[1] > 1) {
+        let [b, s] = combination.tokens;
+        let (ms, k) = (combination.pick(3, &[1, 2, 3, 5]), combination.pick(4, &[1, 2, 3, 5]));
+        let heads = if is_short(combination.tokens) { &[8, LARGE, 16, 4][..] } else { &[8, 6] };
+        let first = combination.pick(6, &[1, 0]);
         let ids = (first..first + b).flat_map(|nth| row(s, nth * (s / 2) % s)).collect();
-        plans.push(Plan::mixed(mixture, settings(mixture.pick(5, heads), ms, k, false), ids));
+        plans.push(Plan::mixed(
+            combination,
+            settings(combination.pick(5, heads), ms, k, false),
+            ids,
+        ));
     }
     plans
 }
