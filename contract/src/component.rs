@@ -1,7 +1,7 @@
 //! What the course knows about each component: invariants, bugs, correct variants, fingerprints.
 
 use crate::category::Category;
-use crate::ladder::{Draw, Rung};
+use crate::graded_cases::{Draw, GradedCase};
 use crate::mutants::mixer::{Axes, Mixer};
 use crate::repair::Repair;
 use crate::run::Run;
@@ -41,7 +41,7 @@ impl<P: ?Sized> Invariant<P> {
     }
 }
 
-/// Why an invariant stays that climbs all rungs of a call. It catches what the others catch, so that they are
+/// Why an invariant stays that asks all graded cases of a call. It catches what the others catch, so that they are
 /// measured without it.
 pub const NET: &str = "The net below the witnesses: it catches what nobody thought of.";
 
@@ -135,7 +135,7 @@ pub trait Component: 'static {
     fn oracle() -> Box<Self>;
 
     /// Questions from the plainest on.
-    fn ladder(run: &Run) -> Vec<Rung<Self>>;
+    fn graded_cases(run: &Run) -> Vec<GradedCase<Self>>;
 
     /// What the conditions of its mutants are about.
     fn axes() -> &'static Axes;
@@ -183,8 +183,8 @@ macro_rules! component {
                 oracle::party($crate::oracle::Oracle)
             }
 
-            fn ladder(run: &$crate::run::Run) -> Vec<$crate::ladder::Rung<Self>> {
-                ladder::ladder(run)
+            fn graded_cases(run: &$crate::run::Run) -> Vec<$crate::graded_cases::GradedCase<Self>> {
+                graded_cases::graded_cases(run)
             }
 
             fn axes() -> &'static $crate::mutants::mixer::Axes {
@@ -197,7 +197,7 @@ macro_rules! component {
 
             fn fuzz(
                 party: &Self,
-                draw: $crate::ladder::Draw,
+                draw: $crate::graded_cases::Draw,
             ) -> Vec<$crate::component::Fingerprint> {
                 mutants::fuzz(party, draw)
             }

@@ -271,7 +271,7 @@ fn by_promises(
             Err(violation) => {
                 grade.passed = false;
                 grade.begun &= !is_todo(&violation);
-                // A ladder tells it, by the first rung that is wrong.
+                // The graded cases tell it, by the first that is answered wrong.
                 grade.category = grade.category.or(violation.category);
                 let refusal = violation.is_about_refusal().then_some(Category::Refusal);
                 categories.push((invariant.id, refusal.unwrap_or(invariant.category)));
@@ -298,7 +298,7 @@ fn by_promises(
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());
     let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
-    // A known bug is about what the invariant whose name it carries is about: a ladder shows it at the first question
+    // A known bug is about what the invariant whose name it carries is about: the graded cases show it at the first question
     // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
     let of_law = law.filter(|law| law.stays != Some(NET) && category.gives_way_to(law.category));

@@ -5,7 +5,7 @@
 //! values only. Tolerances are counted in roundings, [`U`] each.
 
 use crate::category::Category;
-use crate::ladder::BLOCK;
+use crate::graded_cases::BLOCK;
 use crate::violation::{Step, same_values};
 
 /// The relative error of one rounding in `f32`: half an ulp of 1.

@@ -10,7 +10,7 @@
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.
 //! - [`component`]: what a component says of itself.
 //! - [`seam`], [`oracle`], [`laws`] and [`menu`]: what seams, oracles, laws and sizes share.
-//! - [`ladder`] and [`category`]: questions from the plainest on, and what the first wrong answer is about.
+//! - [`graded_cases`] and [`category`]: questions from the plainest on, and what the first wrong answer is about.
 //! - [`run`] and [`violation`]: random inputs, and what is wrong with an answer.
 //! - [`matrix`]: which bug is caught by which invariant.
 //! - [`measured`]: bugs that the makers had not seen, and what came out when they were new.
@@ -24,7 +24,7 @@ pub mod category;
 pub mod component;
 pub mod diagnosis;
 pub mod grade;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod layernorm;
 pub mod matrix;

@@ -24,7 +24,7 @@ pub static OWN: &[Own] = &[
     own("contract/src/{slug}/party.rs", "what a party is asked, and what it answers"),
     own("contract/src/{slug}/oracle.rs", "the formula as f64 loops"),
     own("contract/src/{slug}/laws.rs", "its invariants"),
-    own("contract/src/{slug}/ladder.rs", "its questions, from the plainest on"),
+    own("contract/src/{slug}/graded_cases.rs", "its questions, from the plainest on"),
     own("contract/src/{slug}/museum.rs", "its bugs"),
     own("contract/src/{slug}/mutants.rs", "the museum's bugs under conditions"),
     own("contract/src/{slug}/variants.rs", "correct implementations, written differently"),

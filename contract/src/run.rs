@@ -15,9 +15,9 @@ pub struct Run {
     pub cases: u32,
     /// Whether to look for a smaller input that breaks the property.
     pub shrink: bool,
-    /// Whether ladders have every size, or a few.
+    /// Whether the graded cases have every size, or a few.
     pub every_size: bool,
-    /// Whether ladders have batches of more tokens than a block of code made for speed.
+    /// Whether the graded cases have batches of more tokens than a block of code made for speed.
     pub blocks: bool,
 }
 

@@ -63,7 +63,7 @@ fn what_a_mistake_is_about_is_told_in_the_components_words() {
     assert!(asked > nouns.len(), "{asked} words were found");
 }
 
-/// What the invariants, the ladder and the checks of a component call a mistake, as they are written.
+/// What the invariants, the graded cases and the checks of a component call a mistake, as they are written.
 fn categories(entry: &Entry) -> BTreeSet<Category> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(entry.slug);
     let text = texts(&folder);

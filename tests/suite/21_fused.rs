@@ -1,6 +1,6 @@
 //! Fused code on a CPU beside the formulas as the book shows them: large inputs, threads, f16, memory.
 
-use contract::ladder::Draw;
+use contract::graded_cases::Draw;
 use contract::run::Run;
 use quadrivium::functional::*;
 use quadrivium::tensor::*;

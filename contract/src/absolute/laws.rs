@@ -8,7 +8,7 @@ use crate::absolute::party::*;
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
-use crate::ladder::{Asked, climb, stands_still};
+use crate::graded_cases::{Asked, judge_graded_cases, stands_still};
 use crate::laws::{U, repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -337,7 +337,7 @@ pub(super) fn answers_table(party: &Positions, asked: &Rows, other: Range<usize>
 }
 
 fn table_f64_loops(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "table")
+    judge_graded_cases(party, run, "table")
 }
 
 fn rows_are_a_slice(party: &Positions, _: &Run) -> Verdict {
@@ -481,7 +481,7 @@ pub(super) fn matches_shift(party: &Positions, asked: &Steps) -> Step {
 }
 
 fn shift_f64_loops(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "shift")
+    judge_graded_cases(party, run, "shift")
 }
 
 // --- adding sinusoids -----------------------------------------------------------------------
@@ -566,7 +566,7 @@ fn not_relative(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// One question of the ladder about sinusoids.
+/// One graded case of sinusoids.
 pub(super) type AskedSinusoids = Asked<SinusoidCase>;
 
 pub(super) fn matches_sum(party: &Positions, asked: &AskedSinusoids) -> Step {
@@ -588,7 +588,7 @@ pub(super) fn answers_sum(party: &Positions, asked: &AskedSinusoids, other: usiz
 }
 
 fn sinusoids_any_input(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "add_sinusoids")
+    judge_graded_cases(party, run, "add_sinusoids")
 }
 
 const PASSES_WHY: &str = "a sum lets the gradient pass as it is";
@@ -601,7 +601,7 @@ pub(super) fn matches_sinusoids_dx(party: &Positions, asked: &AskedSinusoids) ->
 }
 
 fn sinusoids_gradient(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "sinusoids_backward")
+    judge_graded_cases(party, run, "sinusoids_backward")
 }
 
 // --- the learned table ----------------------------------------------------------------------
@@ -676,10 +676,10 @@ fn said(words: &str, number: usize) -> bool {
 }
 
 fn refused_past_any_table(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "refusal")
+    judge_graded_cases(party, run, "refusal")
 }
 
-/// One question of the ladder about a learned table.
+/// One graded case of a learned table.
 pub(super) type AskedLearned = Asked<LearnedCase>;
 
 pub(super) fn matches_learned(party: &Positions, asked: &AskedLearned) -> Step {
@@ -700,7 +700,7 @@ pub(super) fn answers_learned(party: &Positions, asked: &AskedLearned, other: us
 }
 
 fn learned_any_input(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "add_learned")
+    judge_graded_cases(party, run, "add_learned")
 }
 
 // --- gradients ------------------------------------------------------------------------------
@@ -789,9 +789,9 @@ pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
 }
 
 fn learned_gradient_of_x(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "learned_backward (dx)")
+    judge_graded_cases(party, run, "learned_backward (dx)")
 }
 
 fn gradient_of_the_table(party: &Positions, run: &Run) -> Verdict {
-    climb(party, run, "learned_backward (dtable)")
+    judge_graded_cases(party, run, "learned_backward (dtable)")
 }

@@ -4,7 +4,7 @@
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - `tolerance`: how far a right answer may be off.
-//! - [`ladder`]: the questions, from the plainest on.
+//! - [`graded_cases`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -13,7 +13,7 @@
 //! - [`tasks`]: the exercises.
 
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

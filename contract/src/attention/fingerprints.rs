@@ -2,7 +2,7 @@
 
 use crate::attention::party::*;
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::run::Run;
 

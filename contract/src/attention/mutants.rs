@@ -3,7 +3,7 @@
 use crate::attention::oracle::party;
 use crate::attention::party::*;
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
     Answer, BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,

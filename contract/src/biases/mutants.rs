@@ -2,7 +2,7 @@
 
 use crate::biases::party::*;
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};

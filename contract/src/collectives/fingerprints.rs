@@ -2,7 +2,7 @@
 
 use crate::collectives::party::*;
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::run::Run;
 
 /// Asks them all.

@@ -5,7 +5,7 @@ use crate::collectives::oracle::{passes, tree, whole};
 use crate::collectives::party::*;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::loss::tolerance::{GRADIENT_WHY, LOSS_WHY, gradient_off, loss_off};
 use crate::run::Run;
 use crate::violation::*;
@@ -511,7 +511,7 @@ fn forbidden_shard(party: &Ranks, _: &Run) -> Verdict {
 // --- refusal ----------------------------------------------------------------------------------
 
 fn bad_target_refused_alike(party: &Ranks, run: &Run) -> Verdict {
-    climb(party, run, "refusal")
+    judge_graded_cases(party, run, "refusal")
 }
 
 /// Every rank must refuse the first bad target in the same words.
@@ -700,7 +700,7 @@ fn gradient_any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
 }
 
 fn entropy_f64_loops(party: &Ranks, run: &Run) -> Verdict {
-    climb(party, run, "entropy")
+    judge_graded_cases(party, run, "entropy")
 }
 
 // --- the order of sums ------------------------------------------------------------------------
@@ -801,5 +801,5 @@ fn order_of_the_tree(party: &Ranks, _: &Run) -> Verdict {
 }
 
 fn sum_any_blocks(party: &Ranks, run: &Run) -> Verdict {
-    climb(party, run, "tree_sum")
+    judge_graded_cases(party, run, "tree_sum")
 }

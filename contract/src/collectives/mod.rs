@@ -4,7 +4,7 @@
 //! - [`world`]: ranks as threads, which notice when one waits for ever.
 //! - [`oracle`]: the program of a rank, in small steps, and what one rank with everything says.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
-//! - [`ladder`]: the questions, from the plainest on.
+//! - [`graded_cases`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -13,7 +13,7 @@
 //! - [`tasks`]: the exercises.
 
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -1,10 +1,10 @@
 //! Mutants of the collectives.
 
 use super::fingerprints::told;
-use super::ladder::blocks;
+use super::graded_cases::blocks;
 use crate::collectives::party::*;
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
 

@@ -5,9 +5,9 @@ use crate::component::{Invariant, NET};
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
 use crate::embedding::party::*;
-use crate::ladder::climb;
-pub(crate) use crate::ladder::tokens::SPECIAL;
-use crate::ladder::tokens::{Bad, middle_is_right};
+use crate::graded_cases::judge_graded_cases;
+pub(crate) use crate::graded_cases::tokens::SPECIAL;
+use crate::graded_cases::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values, widen};
 use crate::oracle::{Oracle, random};
 use crate::run::Run;
@@ -364,8 +364,8 @@ fn backward(party: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> 
 
 const COPIED: &str = "rows are copied, so every bit is the same";
 
-/// One question of the ladder.
-pub(super) type Asked = crate::ladder::Asked<LookupCase>;
+/// One graded case.
+pub(super) type Asked = crate::graded_cases::Asked<LookupCase>;
 
 /// What `y` must be, and that the ids are only read.
 pub(super) fn matches_rows(party: &Embedding, asked: &Asked) -> Step {
@@ -494,7 +494,7 @@ fn initial_seed(party: &Embedding, _: &Run) -> Verdict {
 }
 
 fn initial_any_table(party: &Embedding, run: &Run) -> Verdict {
-    climb(party, run, "initial_table")
+    judge_graded_cases(party, run, "initial_table")
 }
 
 fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
@@ -591,7 +591,7 @@ fn relabelling(party: &Embedding, run: &Run) -> Verdict {
 }
 
 fn forward_any_input(party: &Embedding, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 // --- refusals -------------------------------------------------------------------------------
@@ -635,7 +635,7 @@ fn huge_id_refused(party: &Embedding, _: &Run) -> Verdict {
 }
 
 fn refusal_names_id(party: &Embedding, run: &Run) -> Verdict {
-    climb(party, run, "refusal")
+    judge_graded_cases(party, run, "refusal")
 }
 
 /// Ids at these places are bad. The words name the first, its place, and the vocabulary size.
@@ -763,5 +763,5 @@ fn gradient_of_a_frequent_token(party: &Embedding, _: &Run) -> Verdict {
 }
 
 fn gradient_any_input(party: &Embedding, run: &Run) -> Verdict {
-    climb(party, run, "backward")
+    judge_graded_cases(party, run, "backward")
 }

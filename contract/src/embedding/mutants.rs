@@ -3,7 +3,7 @@
 use crate::component::Fingerprint;
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,

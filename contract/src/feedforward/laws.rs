@@ -6,7 +6,7 @@ use crate::component::{Invariant, NET};
 use crate::feedforward::menu;
 use crate::feedforward::oracle::{Passes, SwiGluLoops};
 use crate::feedforward::party::*;
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
@@ -300,8 +300,8 @@ fn forward_loops(case: &SwiGluCase) -> (Vec<f64>, Vec<f64>) {
     (passes.y.clone(), off.y.clone())
 }
 
-/// One question of the ladder.
-pub(super) type Asked = crate::ladder::Asked<SwiGluCase>;
+/// One graded case.
+pub(super) type Asked = crate::graded_cases::Asked<SwiGluCase>;
 
 /// `y` must be what the loops give.
 pub(super) fn matches_y(party: &Network, asked: &Asked) -> Step {
@@ -361,7 +361,7 @@ fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
 }
 
 fn size_any(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "size")
+    judge_graded_cases(party, run, "size")
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ fn tokens_are_independent(party: &Network, _: &Run) -> Verdict {
 }
 
 fn forward_f64_loops(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -579,7 +579,7 @@ fn gradient_differences(party: &Network, _: &Run) -> Verdict {
 }
 
 fn gradient_of_x(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")
+    judge_graded_cases(party, run, "backward (dx)")
 }
 
 pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
@@ -593,15 +593,15 @@ pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
 }
 
 fn gradient_of_the_gate(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "backward (dgate)")
+    judge_graded_cases(party, run, "backward (dgate)")
 }
 
 fn gradient_of_up(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "backward (dup)")
+    judge_graded_cases(party, run, "backward (dup)")
 }
 
 fn gradient_of_down(party: &Network, run: &Run) -> Verdict {
-    climb(party, run, "backward (ddown)")
+    judge_graded_cases(party, run, "backward (ddown)")
 }
 
 pub(super) fn matches_dgate(party: &Network, asked: &Asked) -> Step {

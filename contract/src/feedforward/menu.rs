@@ -3,7 +3,7 @@
 /// `(h, f)`: wider between and narrower, and 1, where a product is one number.
 pub const FEEDFORWARD: [(usize, usize); 4] = [(3, 5), (6, 2), (1, 1), (8, 16)];
 
-/// `(h, f)` of larger ones, for the ladder alone: a lane and a bit, on either side.
+/// `(h, f)` of larger ones, for the graded cases alone: a lane and a bit, on either side.
 pub const LARGE: [(usize, usize); 2] = [(67, 9), (9, 70)];
 
 /// Calls `$body` with `H` and `FF` as constants, for a pair of [`FEEDFORWARD`] or [`LARGE`]; else `$other`.

@@ -3,7 +3,7 @@
 use crate::component::Fingerprint;
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::feedforward::party::*;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};

@@ -4,7 +4,7 @@
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names and formulas.
 //! - `tolerance`: how far an answer may be off, step by step.
-//! - [`ladder`]: the questions, from the plainest on.
+//! - [`graded_cases`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -14,7 +14,7 @@
 //! - [`menu`]: the sizes that are compiled.
 
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -2,7 +2,7 @@
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, repeats, values, widen};
 use crate::layernorm::menu;
 use crate::layernorm::oracle::{LayerNormLoops, Passes};
@@ -384,8 +384,8 @@ fn dx_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
 const DX_WHY: &str = "the roundings of each step, in the size of its terms, which cancel: two means over the \
                       token, x̂, and the root";
 
-/// One question of the ladder.
-pub(super) type Asked = crate::ladder::Asked<LayerNormCase>;
+/// One graded case.
+pub(super) type Asked = crate::graded_cases::Asked<LayerNormCase>;
 
 /// `y` must be what the loops give.
 pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
@@ -620,7 +620,7 @@ fn outlier() -> LayerNormCase {
 }
 
 fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "forward")?;
+    judge_graded_cases(party, run, "forward")?;
     matches_oracle(party, &outlier())?;
     Ok(None)
 }
@@ -727,7 +727,7 @@ fn over_rows(h: usize, n: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
 }
 
 fn gradient_of_beta(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "backward (dbeta)")
+    judge_graded_cases(party, run, "backward (dbeta)")
 }
 
 pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
@@ -757,7 +757,7 @@ fn dgamma_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
 }
 
 fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "backward (dgamma)")
+    judge_graded_cases(party, run, "backward (dgamma)")
 }
 
 pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
@@ -778,7 +778,7 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")
+    judge_graded_cases(party, run, "backward (dx)")
 }
 
 pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {

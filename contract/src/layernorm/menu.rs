@@ -3,7 +3,7 @@
 /// `(h,)`. Among them 1, where a token is its own mean.
 pub const LAYERNORM: [(usize,); 4] = [(6,), (1,), (2,), (64,)];
 
-/// `(h,)` of larger ones, for the ladder alone: a lane and a bit, and more elements than a block of threads has.
+/// `(h,)` of larger ones, for the graded cases alone: a lane and a bit, and more elements than a block of threads has.
 pub const LARGE: [(usize,); 2] = [(67,), (1030,)];
 
 /// Calls `$body` with `H` as a constant, for a size of [`LAYERNORM`] or [`LARGE`]; else `$other`.

@@ -1,7 +1,7 @@
 //! Mutants of LayerNorm.
 
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::layernorm::party::*;

@@ -6,7 +6,7 @@ use super::tolerance::{
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::embedding::laws::names_all;
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
 use crate::loss::oracle::LossLoops;
 use crate::loss::party::*;
@@ -320,7 +320,7 @@ fn is_loss(party: &Loss, case: &LossCase, expected: f64, why: &str) -> Step {
     within("forward", &[], &[got], &[expected], |_| tolerance, why).map_err(|b| b.on(case))
 }
 
-/// One question of the ladder: how, what, and the gradient that arrives.
+/// One graded case: how, what, and the gradient that arrives.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub manner: Manner,
@@ -409,7 +409,7 @@ fn next_input_is_the_target(party: &Loss, _: &Run) -> Verdict {
 }
 
 fn one_token_refused(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "one token")
+    judge_graded_cases(party, run, "one token")
 }
 
 /// Nothing follows.
@@ -420,7 +420,7 @@ pub(super) fn refuses_one_token(party: &Loss, case: &TextCase) -> Step {
 }
 
 fn shift_any_text(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "next_tokens")
+    judge_graded_cases(party, run, "next_tokens")
 }
 
 // --- forward --------------------------------------------------------------------------------
@@ -550,7 +550,7 @@ fn mean_over_what_is_asked(party: &Loss, run: &Run) -> Verdict {
 }
 
 fn nothing_asked_refused(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "nothing asked")
+    judge_graded_cases(party, run, "nothing asked")
 }
 
 /// There is no mean of nothing.
@@ -563,7 +563,7 @@ pub(super) fn refuses_nothing(party: &Loss, asked: &Asked) -> Step {
 }
 
 fn refusal_names_target(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "refusal")
+    judge_graded_cases(party, run, "refusal")
 }
 
 /// Targets at these places are bad. The words name the first, its place, and the vocabulary size.
@@ -585,7 +585,7 @@ pub(super) fn refused_in_words(
 }
 
 fn forward_f64_loops(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -694,7 +694,7 @@ fn gradient_differences(party: &Loss, _: &Run) -> Verdict {
 }
 
 fn gradient_f64_loops(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "backward")
+    judge_graded_cases(party, run, "backward")
 }
 
 // --- perplexity -----------------------------------------------------------------------------
@@ -731,7 +731,7 @@ fn perplexity_of_parts(party: &Loss, _: &Run) -> Verdict {
 }
 
 fn perplexity_any_parts(party: &Loss, run: &Run) -> Verdict {
-    climb(party, run, "perplexity")
+    judge_graded_cases(party, run, "perplexity")
 }
 
 /// What the loops give for these parts.

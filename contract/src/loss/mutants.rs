@@ -1,9 +1,9 @@
 //! Mutants of the loss.
 
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::loss::ladder::{LARGE, VOCABULARIES};
+use crate::loss::graded_cases::{LARGE, VOCABULARIES};
 use crate::loss::party::*;
 use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,

@@ -3,10 +3,10 @@
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::U;
 use crate::model::bounds::{self, Near, WHY};
-use crate::model::ladder::{PLAIN, Plan, model, pieces};
+use crate::model::graded_cases::{PLAIN, Plan, model, pieces};
 use crate::model::menu::MODEL;
 use crate::model::oracle::LlamaLoops;
 use crate::model::party::*;
@@ -89,7 +89,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Wiring,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "block"),
+        check: |party, run| judge_graded_cases(party, run, "block"),
     },
     Invariant {
         id: "model/block-gradient",
@@ -99,7 +99,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "block_backward"),
+        check: |party, run| judge_graded_cases(party, run, "block_backward"),
     },
     Invariant {
         id: "model/idle-block",
@@ -140,7 +140,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Wiring,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "forward"),
+        check: |party, run| judge_graded_cases(party, run, "forward"),
     },
     Invariant {
         id: "model/gradient",
@@ -151,7 +151,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "backward"),
+        check: |party, run| judge_graded_cases(party, run, "backward"),
     },
     Invariant {
         id: "model/unknown-id",
@@ -181,7 +181,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::State,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "decode"),
+        check: |party, run| judge_graded_cases(party, run, "decode"),
     },
     Invariant {
         id: "model/unknown-id-in-a-piece",
@@ -263,7 +263,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Choice,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "sample"),
+        check: |party, run| judge_graded_cases(party, run, "sample"),
     },
     Invariant {
         id: "model/sample-refuses",
@@ -323,7 +323,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| climb(party, run, "train"),
+        check: |party, run| judge_graded_cases(party, run, "train"),
     },
 ];
 
@@ -758,7 +758,7 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
 fn temperature_divides(party: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
-        let case = super::ladder::drawn(&mut draw, 8);
+        let case = super::graded_cases::drawn(&mut draw, 8);
         let expected = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
         for exponent in [1, -60, 60] {
             let times = 2f32.powi(exponent);

@@ -14,7 +14,7 @@
 
 pub mod bounds;
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -1,9 +1,9 @@
 //! Mutants of the model.
 
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::model::ladder::{PLAIN, Plan, drawn, model, pieces};
+use crate::model::graded_cases::{PLAIN, Plan, drawn, model, pieces};
 use crate::model::party::*;
 use crate::mutants::asked::{FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};

@@ -5,7 +5,7 @@
 
 use super::mixer::{Call, Mixer};
 use crate::component::Component;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::run::Run;
 use crate::seam::{Manner, Refusal, Reply};
 use std::cell::RefCell;

@@ -14,7 +14,7 @@ pub use table::{Table, table};
 
 use crate::component::{Component, Fingerprint, Invariant};
 use crate::diagnosis;
-use crate::ladder::{Draw, Rung};
+use crate::graded_cases::{Draw, GradedCase};
 use crate::run::Run;
 use mixer::{Condition, Mixer};
 use rayon::prelude::*;
@@ -99,12 +99,12 @@ struct Judges<P: ?Sized> {
     of: PhantomData<fn(&P)>,
 }
 
-/// Where a mutant is probably wrong: at a rung where its bug is wrong and that meets its condition. A sample is judged
+/// Where a mutant is probably wrong: at a graded case where its bug is wrong and that meets its condition. A sample is judged
 /// without it: to know it costs as much as a mutant of each bug.
 struct Near {
-    /// Of the rungs that are climbed.
-    rungs: Met,
-    /// Of each bug, the rungs at which it is wrong.
+    /// Of the graded cases that invariants ask.
+    graded: Met,
+    /// Of each bug, the graded cases at which it is wrong.
     wrong_at: Vec<HashSet<usize>>,
 }
 
@@ -118,7 +118,7 @@ impl<P: Component + ?Sized> Judges<P> {
         Self {
             laws: met(&conditions, &laws),
             near: (!is_sample).then(|| Near {
-                rungs: met(&conditions, &rungs::<P>()),
+                graded: met(&conditions, &graded::<P>()),
                 wrong_at: P::bugs().par_iter().map(|bug| wrong_at(&*(bug.party)())).collect(),
             }),
             right: (0..QUESTIONS).map(|question| fuzz(&*P::oracle(), question)).collect(),
@@ -131,9 +131,9 @@ impl<P: Component + ?Sized> Judges<P> {
         // Each question meets it new: a mutant may count its calls.
         let party = || P::mixed((P::bugs()[mutant.bug].party)(), Mixer::new(mutant.when));
         let is_near = |near: &Near| {
-            let rungs = rungs::<P>();
-            let mut met = near.rungs[&mutant.when].iter();
-            met.any(|nth| near.wrong_at[mutant.bug].contains(nth) && !rungs[*nth](&*party()))
+            let graded = graded::<P>();
+            let mut met = near.graded[&mutant.when].iter();
+            met.any(|nth| near.wrong_at[mutant.bug].contains(nth) && !graded[*nth](&*party()))
         };
         let mut laws = self.laws[&mutant.when].iter().map(|&nth| &P::invariants()[nth]);
         if self.near.as_ref().is_some_and(is_near)
@@ -167,18 +167,19 @@ fn met<P: Component + ?Sized>(conditions: &[Condition], questions: &[Question<P>
     met
 }
 
-/// The rungs that invariants climb. A panic is a wrong answer, as it is for an invariant.
-fn rungs<P: Component + ?Sized>() -> Vec<Question<P>> {
-    let climbed = P::ladder(&run()).into_iter().filter(|rung| !rung.typical && !rung.elsewhere);
-    let question = |rung: Rung<P>| -> Question<P> {
+/// The graded cases that invariants ask. A panic is a wrong answer, as it is for an invariant.
+fn graded<P: Component + ?Sized>() -> Vec<Question<P>> {
+    let asked =
+        P::graded_cases(&run()).into_iter().filter(|graded| !graded.typical && !graded.elsewhere);
+    let question = |graded: GradedCase<P>| -> Question<P> {
         Box::new(move |party| {
-            catch_unwind(AssertUnwindSafe(|| (rung.judge)(party).is_ok())).unwrap_or(false)
+            catch_unwind(AssertUnwindSafe(|| (graded.judge)(party).is_ok())).unwrap_or(false)
         })
     };
-    climbed.map(question).collect()
+    asked.map(question).collect()
 }
 
 fn wrong_at<P: Component + ?Sized>(party: &P) -> HashSet<usize> {
-    let rungs = rungs::<P>().into_iter().enumerate();
-    rungs.filter(|(_, is_right)| !is_right(party)).map(|(nth, _)| nth).collect()
+    let graded = graded::<P>().into_iter().enumerate();
+    graded.filter(|(_, is_right)| !is_right(party)).map(|(nth, _)| nth).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, U16, repeats, values, widen};
 use crate::norm::menu;
 use crate::norm::oracle::{NormLoops, Passes};
@@ -320,8 +320,8 @@ fn forward_tolerance(case: &NormCase) -> f64 {
 const FORWARD_WHY: &str =
     "(gz/2 + 4)·2⁻²⁴ of the value: gz squares are added in f32, then four more roundings";
 
-/// One question of the ladder.
-pub(super) type Asked = crate::ladder::Asked<NormCase>;
+/// One graded case.
+pub(super) type Asked = crate::graded_cases::Asked<NormCase>;
 
 /// What `y` must be.
 pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
@@ -344,7 +344,7 @@ fn matches_oracle(party: &Norm, case: &NormCase) -> Step {
 // --- initial values -------------------------------------------------------------------------
 
 fn initial_gamma(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "initial_gamma")
+    judge_graded_cases(party, run, "initial_gamma")
 }
 
 /// The first gamma, asked twice: the second call must not go on where the first one stopped.
@@ -554,7 +554,7 @@ fn tiny_and_huge(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -648,7 +648,7 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "backward (dgamma)")
+    judge_graded_cases(party, run, "backward (dgamma)")
 }
 
 pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
@@ -673,7 +673,7 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
 }
 
 fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")
+    judge_graded_cases(party, run, "backward (dx)")
 }
 
 pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
@@ -721,7 +721,7 @@ fn half_does_not_overflow(party: &Norm, _: &Run) -> Verdict {
 }
 
 fn half_rounds_once(party: &Norm, run: &Run) -> Verdict {
-    climb(party, run, "forward_half")
+    judge_graded_cases(party, run, "forward_half")
 }
 
 pub(super) fn matches_half(party: &Norm, asked: &Asked) -> Step {

@@ -3,7 +3,7 @@
 /// `(h, gz)`. Among them `gz = 1`, `gz = h`, and sizes that are not their own number of groups.
 pub const NORM: [(usize, usize); 6] = [(6, 3), (6, 2), (6, 1), (6, 6), (7, 7), (64, 32)];
 
-/// `(h, gz)` of larger ones, for the ladder alone: a lane and a bit, and more elements than a block of threads
+/// `(h, gz)` of larger ones, for the graded cases alone: a lane and a bit, and more elements than a block of threads
 /// has.
 pub const LARGE: [(usize, usize); 3] = [(67, 67), (130, 2), (1030, 515)];
 

@@ -3,7 +3,7 @@
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
-//! - [`ladder`]: questions from the plainest on, by which a mistake is found and placed.
+//! - [`graded_cases`]: questions from the plainest on, by which a mistake is found and placed.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the bugs of the museum under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -13,7 +13,7 @@
 //! - [`menu`]: the sizes that are compiled.
 
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -1,7 +1,7 @@
 //! What code made for speed gets wrong, for the museum. No thread runs here: what a race does at times is done
 //! always, so that a test can count on it.
 
-use crate::ladder::BLOCK;
+use crate::graded_cases::BLOCK;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The rows in full blocks, once there are more than one block's.

@@ -5,8 +5,8 @@ use crate::component::{Invariant, NET};
 use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
 use crate::embedding::party::LookupCase;
-use crate::ladder::climb;
-use crate::ladder::tokens::{Bad, middle_is_right};
+use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values};
 use crate::oracle::Oracle;
 use crate::parallel::menu;
@@ -504,8 +504,8 @@ fn backward(party: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
 
 const COPIED: &str = "owned rows are copied and zeros are written, so every bit is the same";
 
-/// One question of the ladder.
-pub(super) type Asked = crate::ladder::Asked<ShardCase>;
+/// One graded case.
+pub(super) type Asked = crate::graded_cases::Asked<ShardCase>;
 
 /// What `y` must be, and that the ids are only read.
 pub(super) fn matches_y(party: &Parallel, asked: &Asked) -> Step {
@@ -600,7 +600,7 @@ fn range(party: &Parallel, _: &Run) -> Verdict {
 }
 
 fn any_world(party: &Parallel, run: &Run) -> Verdict {
-    climb(party, run, "shard_range")
+    judge_graded_cases(party, run, "shard_range")
 }
 
 pub(super) fn matches_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step {
@@ -715,7 +715,7 @@ fn initial_shard(party: &Parallel, _: &Run) -> Verdict {
 }
 
 fn initial_any_shard(party: &Parallel, run: &Run) -> Verdict {
-    climb(party, run, "initial_shard")
+    judge_graded_cases(party, run, "initial_shard")
 }
 
 fn initial_mean_and_std(party: &Parallel, _: &Run) -> Verdict {
@@ -762,7 +762,7 @@ fn owned_rows(party: &Parallel, _: &Run) -> Verdict {
 }
 
 fn forward_any_input(party: &Parallel, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 /// The ids at the ends of a rank and their neighbours, as far as they exist.
@@ -951,7 +951,7 @@ fn huge_id_refused(party: &Parallel, _: &Run) -> Verdict {
 }
 
 fn refusal_names_id(party: &Parallel, run: &Run) -> Verdict {
-    climb(party, run, "refusal")
+    judge_graded_cases(party, run, "refusal")
 }
 
 /// Ids at these places are bad. Every rank names the first, its place, and the vocabulary size.
@@ -1080,5 +1080,5 @@ fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
 }
 
 fn gradient_any_input(party: &Parallel, run: &Run) -> Verdict {
-    climb(party, run, "backward")
+    judge_graded_cases(party, run, "backward")
 }

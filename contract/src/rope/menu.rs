@@ -3,7 +3,7 @@
 /// `hd`.
 pub const HEAD_DIM: [usize; 4] = [4, 6, 8, 16];
 
-/// A larger one, for the ladder alone.
+/// A larger one, for the graded cases alone.
 pub const LARGE: usize = 66;
 
 /// Calls `$body` with `HD` as a constant, for a size of [`HEAD_DIM`]; else `$other`.

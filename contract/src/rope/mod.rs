@@ -12,7 +12,7 @@
 //! - [`menu`]: the sizes that are compiled.
 
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -1,7 +1,7 @@
 //! Bugs of NTK-aware RoPE.
 
 use crate::component::Bug;
-use crate::ladder::BLOCK;
+use crate::graded_cases::BLOCK;
 use crate::oracle::{Oracle, to_f16};
 use crate::rope::oracle::{Machine, RopeLoops, length_of_text, party, pick_rows};
 use crate::rope::party::*;

@@ -1,7 +1,7 @@
 //! Mutants of NTK-aware RoPE.
 
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
     Answer, BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,

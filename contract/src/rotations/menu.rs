@@ -3,7 +3,7 @@
 /// `hd`: as many planes for two coordinates, for three, and for sections that differ.
 pub const HEAD_DIM: [usize; 4] = [4, 6, 8, 12];
 
-/// A larger one, for the ladder alone: a lane and a bit.
+/// A larger one, for the graded cases alone: a lane and a bit.
 pub const LARGE: usize = 34;
 
 /// Sections, in planes, for each head size of the menu.

@@ -5,7 +5,7 @@
 //! - [`laws`]: the invariants, with their names and formulas.
 //! - `checks`: how each of them is checked.
 //! - `tolerance`: how far a right answer may be off.
-//! - [`ladder`]: the questions, from the plainest on.
+//! - [`graded_cases`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -16,7 +16,7 @@
 
 mod checks;
 pub mod fingerprints;
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

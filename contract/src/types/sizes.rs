@@ -1,7 +1,7 @@
 //! The sizes of which a task's programs are made.
 
 use super::Rule;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::run::Run;
 use std::collections::BTreeSet;
 

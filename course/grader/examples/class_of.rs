@@ -3,7 +3,7 @@
 //! Model solutions, correct code and bugs by people who had not seen the contract, work half done, files that do not compile,
 //! attacks, and folders with nothing in them; in folders and in zips. The same for the same number.
 
-use contract::ladder::Draw;
+use contract::graded_cases::Draw;
 use contract::registry::COMPONENTS;
 use contract::run::Run;
 use learner::exercise::Workspace;

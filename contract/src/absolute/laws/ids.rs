@@ -3,7 +3,7 @@
 use super::{AskedLearned, PASSES_WHY, Positions, said};
 use crate::absolute::party::*;
 use crate::absolute::tolerance::*;
-use crate::ladder::{Asked, Draw, combinations, is_short};
+use crate::graded_cases::{Asked, Draw, combinations, is_short};
 use crate::laws::{U, widen};
 use crate::run::Run;
 use crate::violation::*;

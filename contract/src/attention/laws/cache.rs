@@ -6,7 +6,7 @@ use super::{Attention, case_of, sizes};
 use crate::attention::oracle::{cut, joined, positions};
 use crate::attention::party::*;
 use crate::category::Category;
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
 use crate::run::Run;
 use crate::violation::*;
@@ -215,7 +215,7 @@ pub(super) fn caches_are_apart(party: &Attention, run: &Run) -> Verdict {
 }
 
 pub(super) fn cache_any_size(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "push")
+    judge_graded_cases(party, run, "push")
 }
 
 /// Pieces of `s` tokens after one of `p`. At their ends, what does not fit is refused, and what was kept stays.

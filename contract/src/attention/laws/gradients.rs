@@ -5,7 +5,7 @@ use super::values::forward;
 use super::{Attention, Case, case_of, cases, sizes};
 use crate::attention::oracle::{AttentionLoops, Passes};
 use crate::attention::party::*;
-use crate::ladder::{self, Draw, climb};
+use crate::graded_cases::{self, Draw, judge_graded_cases};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
@@ -114,15 +114,15 @@ pub(super) fn gradient_of_keys_cancels(party: &Attention, run: &Run) -> Verdict 
 }
 
 pub(super) fn gradient_of_queries(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "backward (dq)")
+    judge_graded_cases(party, run, "backward (dq)")
 }
 
 pub(super) fn gradient_of_keys(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "backward (dk)")
+    judge_graded_cases(party, run, "backward (dk)")
 }
 
 pub(super) fn gradient_of_values(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "backward (dv)")
+    judge_graded_cases(party, run, "backward (dv)")
 }
 
 /// What the loops give, and how far each value may be off.
@@ -141,8 +141,8 @@ fn loops(case: &AttendCase, dy: &[f32]) -> Rc<(Passes, Passes)> {
     })
 }
 
-/// One question of the ladder.
-pub(in crate::attention) type Asked = ladder::Asked<AttendCase>;
+/// One graded case.
+pub(in crate::attention) type Asked = graded_cases::Asked<AttendCase>;
 
 /// `y` must be what the loops give.
 pub(in crate::attention) fn matches_y(party: &Attention, asked: &Asked) -> Step {
@@ -253,7 +253,7 @@ pub(super) fn softmax_gradient_of_a_level(party: &Attention, run: &Run) -> Verdi
 }
 
 pub(super) fn softmax_gradient_f64_loops(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "softmax_backward")
+    judge_graded_cases(party, run, "softmax_backward")
 }
 
 /// Rows of any numbers: the gradient's formula knows nothing of their sum.

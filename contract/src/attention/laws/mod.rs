@@ -15,7 +15,7 @@ use crate::attention::party::*;
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::run::Run;
 use proptest::prelude::*;
 use std::fmt;

@@ -5,7 +5,7 @@ use super::{Attention, Case, case_of, cases, sizes};
 use crate::attention::party::*;
 use crate::category::Category;
 use crate::describe::List;
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::{U, widen};
 use crate::run::Run;
 use crate::violation::*;
@@ -31,7 +31,7 @@ pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
 }
 
 pub(super) fn repeat_any_size(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "repeat")
+    judge_graded_cases(party, run, "repeat")
 }
 
 /// What repeated heads must be. Places are numbered, so that each is told from all others.
@@ -63,7 +63,7 @@ pub(in crate::attention) fn matches_repeat(
 }
 
 pub(super) fn repeat_gradient(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "repeat_backward")
+    judge_graded_cases(party, run, "repeat_backward")
 }
 
 /// What the gradient of repeated heads must be. One `dy` may be NaN: only its own head has it.
@@ -140,7 +140,7 @@ pub(super) fn mask_tail(party: &Attention, _: &Run) -> Verdict {
 }
 
 pub(super) fn mask_any_size(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "mask")
+    judge_graded_cases(party, run, "mask")
 }
 
 /// What a mask must be.
@@ -438,7 +438,7 @@ pub(super) fn batch_rows_apart(party: &Attention, _: &Run) -> Verdict {
 }
 
 pub(super) fn forward_f64_loops(party: &Attention, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {

@@ -4,7 +4,7 @@ use super::{ANYTHING, Biases, of_a_mask, of_length, sees_the_past, unmoved};
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -73,7 +73,7 @@ pub(super) fn slopes_between_neighbours(party: &Biases, run: &Run) -> Verdict {
 }
 
 pub(super) fn slopes_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "slopes")
+    judge_graded_cases(party, run, "slopes")
 }
 
 // --- ALiBi ----------------------------------------------------------------------------------
@@ -186,5 +186,5 @@ pub(super) fn alibi_no_future(party: &Biases, run: &Run) -> Verdict {
 }
 
 pub(super) fn alibi_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "alibi")
+    judge_graded_cases(party, run, "alibi")
 }

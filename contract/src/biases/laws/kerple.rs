@@ -4,7 +4,7 @@ use super::{Asked, Biases, of_length};
 use crate::biases::oracle::{BiasLoops, LARGEST, LEAST};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, KERPLE_WHY, SUM_WHY};
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -152,7 +152,7 @@ pub(super) fn kerple_positive_definite(party: &Biases, run: &Run) -> Verdict {
 }
 
 pub(super) fn kerple_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "kerple")
+    judge_graded_cases(party, run, "kerple")
 }
 
 fn kerple_backward(party: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<f32>; 2]> {
@@ -240,7 +240,7 @@ pub(super) fn kerple_gradient_at_the_bound(party: &Biases, _: &Run) -> Verdict {
 }
 
 pub(super) fn kerple_gradient_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "kerple_backward")
+    judge_graded_cases(party, run, "kerple_backward")
 }
 
 #[cfg(test)]

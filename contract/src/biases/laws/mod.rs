@@ -431,8 +431,8 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     },
 ];
 
-/// One question of the ladder.
-pub(super) type Asked<C> = crate::ladder::Asked<C>;
+/// One graded case.
+pub(super) type Asked<C> = crate::graded_cases::Asked<C>;
 
 /// As many values as there should be, or a violation.
 fn of_length(call: &str, shape: &[usize], values: Vec<f32>) -> Step<Vec<f32>> {

@@ -4,7 +4,7 @@ use super::{Asked, Biases, of_length};
 use crate::biases::oracle::BiasLoops;
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, SUM_WHY};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
@@ -193,7 +193,7 @@ pub(super) fn bucket_last_digit(party: &Biases, _: &Run) -> Verdict {
 }
 
 pub(super) fn bucket_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "bucket")
+    judge_graded_cases(party, run, "bucket")
 }
 
 // --- T5 -------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
 }
 
 pub(super) fn t5_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "t5")
+    judge_graded_cases(party, run, "t5")
 }
 
 pub(super) fn t5_gradient_counts(party: &Biases, _: &Run) -> Verdict {
@@ -382,7 +382,7 @@ pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
 }
 
 pub(super) fn t5_gradient_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "t5_backward")
+    judge_graded_cases(party, run, "t5_backward")
 }
 
 #[cfg(test)]

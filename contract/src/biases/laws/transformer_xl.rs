@@ -4,7 +4,7 @@ use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmove
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -148,5 +148,5 @@ pub(super) fn xl_no_future(party: &Biases, run: &Run) -> Verdict {
 }
 
 pub(super) fn xl_any(party: &Biases, run: &Run) -> Verdict {
-    climb(party, run, "transformer_xl")
+    judge_graded_cases(party, run, "transformer_xl")
 }

@@ -4,7 +4,7 @@ use super::Any;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
 use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -134,7 +134,7 @@ impl std::fmt::Display for Sized {
 }
 
 pub(super) fn interpolation_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (interpolated)")
+    judge_graded_cases(party, run, "frequencies (interpolated)")
 }
 
 pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
@@ -186,7 +186,7 @@ pub(super) fn ntk_is_one_base(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(super) fn ntk_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (ntk)")
+    judge_graded_cases(party, run, "frequencies (ntk)")
 }
 
 // --- dynamic NTK ----------------------------------------------------------------------------
@@ -254,7 +254,7 @@ pub(super) fn length_from_the_start(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn dynamic_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (dynamic)")
+    judge_graded_cases(party, run, "frequencies (dynamic)")
 }
 
 // --- LongRoPE -------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ pub(super) fn longrope_scale(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn longrope_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (longrope)")
+    judge_graded_cases(party, run, "frequencies (longrope)")
 }
 
 // --- YaRN -----------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ pub(super) fn yarn_between(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn yarn_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (yarn)")
+    judge_graded_cases(party, run, "frequencies (yarn)")
 }
 
 // --- Llama 3 --------------------------------------------------------------------------------
@@ -516,5 +516,5 @@ pub(super) fn llama3_turns_alone(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn llama3_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "frequencies (llama3)")
+    judge_graded_cases(party, run, "frequencies (llama3)")
 }

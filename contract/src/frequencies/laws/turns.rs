@@ -6,7 +6,7 @@ use crate::describe::List;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
 use crate::frequencies::tolerance::{THETA_WHY, TURN_WHY, of_dtheta, of_turn};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -14,8 +14,8 @@ use crate::violation::*;
 use proptest::prelude::*;
 use std::fmt;
 
-/// One question of the ladder.
-pub(in crate::frequencies) type Asked = crate::ladder::Asked<StretchedRopeCase>;
+/// One graded case.
+pub(in crate::frequencies) type Asked = crate::graded_cases::Asked<StretchedRopeCase>;
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -282,7 +282,7 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "forward")?;
+    judge_graded_cases(party, run, "forward")?;
     angles_far_out("forward", |case| forward(party, case), |case| Oracle.forward(case))
 }
 
@@ -401,11 +401,11 @@ fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
 }
 
 pub(super) fn dx_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "backward (dx)")?;
+    judge_graded_cases(party, run, "backward (dx)")?;
     let dx = |case: &StretchedRopeCase| Ok(backward(party, case, &case.x)?.dx);
     angles_far_out("backward (dx)", dx, |case| Oracle.backward(case, &case.x).0)
 }
 
 pub(super) fn dtheta_any(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "backward (dtheta)")
+    judge_graded_cases(party, run, "backward (dtheta)")
 }

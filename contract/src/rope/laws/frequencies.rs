@@ -1,7 +1,7 @@
 //! Frequencies, and the tables of their angles.
 
 use super::Rope;
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -193,7 +193,7 @@ impl fmt::Display for Twice {
 }
 
 pub(super) fn frequencies_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "frequencies")
+    judge_graded_cases(party, run, "frequencies")
 }
 
 /// What frequencies must be.
@@ -384,7 +384,7 @@ pub(super) fn tables_precision(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn tables_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "tables")
+    judge_graded_cases(party, run, "tables")
 }
 
 /// What tables must be.

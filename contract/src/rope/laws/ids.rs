@@ -2,7 +2,7 @@
 
 use super::Rope;
 use super::module::{CALL_WHY, Module, build, forward, sample_of, settings, tolerance_at};
-use crate::ladder::{Combination, Draw, combinations, is_short};
+use crate::graded_cases::{Combination, Draw, combinations, is_short};
 use crate::laws::widen;
 use crate::rope::menu::LARGE;
 use crate::rope::party::*;

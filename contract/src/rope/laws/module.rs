@@ -3,7 +3,7 @@
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
 use crate::category::Category;
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -46,7 +46,7 @@ pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn ratio_any_length(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "ratio_for_length")
+    judge_graded_cases(party, run, "ratio_for_length")
 }
 
 /// What a ratio must be.
@@ -620,7 +620,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 }
 
 pub(super) fn module_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "build")?;
+    judge_graded_cases(party, run, "build")?;
     let judged = Judged { states: true, ..VALUES };
     run.forall(scripts(), |script| play(party, script, judged, "what the f64 loops give"))?;
     Ok(None)

@@ -2,7 +2,7 @@
 
 use super::{Rope, sizes, sizes_back, values};
 use crate::category::Category;
-use crate::ladder::{Draw, climb};
+use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::menu;
@@ -345,7 +345,7 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
 pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "rotate")
+    judge_graded_cases(party, run, "rotate")
 }
 
 /// A rotation by any tables, on the circle or not. Each plane has one cosine and one sine.
@@ -505,7 +505,7 @@ pub(super) fn interleaved_order(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn interleaved_any_size(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "to_interleaved")
+    judge_graded_cases(party, run, "to_interleaved")
 }
 
 pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
@@ -525,7 +525,7 @@ pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
 }
 
 pub(super) fn half_split_any_size(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "to_half_split")
+    judge_graded_cases(party, run, "to_half_split")
 }
 
 /// Heads of one size.
@@ -619,5 +619,5 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
 }
 
 pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    climb(party, run, "rotate_backward")
+    judge_graded_cases(party, run, "rotate_backward")
 }

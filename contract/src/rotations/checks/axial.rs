@@ -1,7 +1,7 @@
 //! Checks of rotations by several coordinates.
 
 use super::{lengths, lengths_off, off, one, score};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
 use crate::rotations::oracle::RotationsLoops;
@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 type Any = dyn Rotations;
 
-/// One question of the ladder.
-pub(in crate::rotations) type AxialAsked = crate::ladder::Asked<AxialCase>;
+/// One graded case.
+pub(in crate::rotations) type AxialAsked = crate::graded_cases::Asked<AxialCase>;
 
 fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
     let y = answer("axial", || party.axial(case)).map_err(|violation| violation.on(case))?;
@@ -217,7 +217,7 @@ pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(in crate::rotations) fn axial_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "axial")
+    judge_graded_cases(party, run, "axial")
 }
 
 pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict {
@@ -238,5 +238,5 @@ pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict 
 }
 
 pub(in crate::rotations) fn axial_gradient(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "axial_backward")
+    judge_graded_cases(party, run, "axial_backward")
 }

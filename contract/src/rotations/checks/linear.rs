@@ -1,7 +1,7 @@
 //! Checks of linear attention, over all pairs and as a state that runs.
 
 use super::off;
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
@@ -16,8 +16,8 @@ use std::rc::Rc;
 
 type Any = dyn Rotations;
 
-/// One question of the ladder.
-pub(in crate::rotations) type LinearAsked = crate::ladder::Asked<LinearCase>;
+/// One graded case.
+pub(in crate::rotations) type LinearAsked = crate::graded_cases::Asked<LinearCase>;
 
 fn attended(party: &Any, case: &LinearCase) -> Step<Vec<f32>> {
     full("linear", case, answer("linear", || party.linear(case)))
@@ -264,7 +264,7 @@ pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(in crate::rotations) fn linear_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "linear")
+    judge_graded_cases(party, run, "linear")
 }
 
 // --- the gradient ---------------------------------------------------------------------------
@@ -386,15 +386,15 @@ pub(in crate::rotations) fn gradient_differences(party: &Any, _: &Run) -> Verdic
 }
 
 pub(in crate::rotations) fn gradient_of_queries(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "linear_backward (dq)")
+    judge_graded_cases(party, run, "linear_backward (dq)")
 }
 
 pub(in crate::rotations) fn gradient_of_keys(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "linear_backward (dk)")
+    judge_graded_cases(party, run, "linear_backward (dk)")
 }
 
 pub(in crate::rotations) fn gradient_of_values(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "linear_backward (dv)")
+    judge_graded_cases(party, run, "linear_backward (dv)")
 }
 
 // --- a state that runs ----------------------------------------------------------------------
@@ -431,5 +431,5 @@ pub(in crate::rotations) fn running_cut(party: &Any, run: &Run) -> Verdict {
 }
 
 pub(in crate::rotations) fn running_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "running")
+    judge_graded_cases(party, run, "running")
 }

@@ -1,7 +1,7 @@
 //! Checks of xPos.
 
 use super::{lengths, lengths_off, off, one, score};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
 use crate::rotations::oracle::RotationsLoops;
@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 type Any = dyn Rotations;
 
-/// One question of the ladder.
-pub(in crate::rotations) type XPosAsked = crate::ladder::Asked<XPosCase>;
+/// One graded case.
+pub(in crate::rotations) type XPosAsked = crate::graded_cases::Asked<XPosCase>;
 
 fn asked(party: &Any, case: &XPosCase) -> Step<TurnedPair> {
     let TurnedPair { q, k } =
@@ -193,5 +193,5 @@ pub(in crate::rotations) fn xpos_fades(party: &Any, _: &Run) -> Verdict {
 }
 
 pub(in crate::rotations) fn xpos_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "xpos")
+    judge_graded_cases(party, run, "xpos")
 }

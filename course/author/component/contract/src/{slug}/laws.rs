@@ -3,7 +3,7 @@
 use crate::category::Category;
 use crate::violation::*;
 use crate::component::{Invariant, NET};
-use crate::ladder::climb;
+use crate::graded_cases::judge_graded_cases;
 use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -31,7 +31,7 @@ fn tolerance(expected: f64) -> f64 {
 const WHY: &str = "TO DO: which roundings were counted";
 
 fn forward_any_input(party: &Any, run: &Run) -> Verdict {
-    climb(party, run, "forward")
+    judge_graded_cases(party, run, "forward")
 }
 
 /// What the result must be.

@@ -3,7 +3,7 @@
 //! - [`party`]: the seam, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
-//! - [`ladder`]: the questions, from the plainest on.
+//! - [`graded_cases`]: the questions, from the plainest on.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
@@ -12,7 +12,7 @@
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
 
-pub mod ladder;
+pub mod graded_cases;
 pub mod laws;
 pub mod museum;
 mod mutants;

@@ -1,7 +1,7 @@
 //! Mutants of {Type}.
 
 use crate::component::Fingerprint;
-use crate::ladder::Draw;
+use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::{slug}::party::{Reply, {Type}, {Type}Case};

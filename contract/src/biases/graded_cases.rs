@@ -1,31 +1,33 @@
-//! The ladder of biases in the scores: what is asked, from the plainest question on.
+//! The graded cases of biases in the scores: what is asked, from the plainest question on.
 
 use crate::biases::laws::*;
 use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, combinations, edges, sizes};
+use crate::graded_cases::{Draw, EDGES, GradedCase, combinations, edges, sizes};
 use crate::run::Run;
 use crate::violation::holds;
 
 type Biases = dyn ScoreBiases;
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Biases>> {
-    let mut rungs = Vec::new();
-    slopes(run, &mut rungs);
-    alibi(*run, &mut rungs);
-    buckets(run, &mut rungs);
-    t5(*run, &mut rungs);
-    kerple(*run, &mut rungs);
-    transformer_xl(*run, &mut rungs);
-    rungs
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Biases>> {
+    let mut graded = Vec::new();
+    slopes(run, &mut graded);
+    alibi(*run, &mut graded);
+    buckets(run, &mut graded);
+    t5(*run, &mut graded);
+    kerple(*run, &mut graded);
+    transformer_xl(*run, &mut graded);
+    graded
 }
 
-fn slopes(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
-    rungs.push(Rung::typical("slopes", |party| matches_slopes(party, 12)));
+fn slopes(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
+    graded.push(GradedCase::typical("slopes", |party| matches_slopes(party, 12)));
     let mut add = |category, num_heads| {
-        rungs.push(Rung::new("slopes", category, move |party| matches_slopes(party, num_heads)));
+        graded.push(GradedCase::new("slopes", category, move |party| {
+            matches_slopes(party, num_heads)
+        }));
     };
     for num_heads in [8, 1, 2, 4, 16, 12, 6, 20] {
         add(Category::Frequencies, num_heads);
@@ -59,18 +61,18 @@ fn put(among: Among, one: usize, q: &mut [f32], k: &mut [f32]) {
     }
 }
 
-fn alibi(run: Run, rungs: &mut Vec<Rung<Biases>>) {
-    rungs.push(Rung::typical("alibi", move |party| {
+fn alibi(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
+    graded.push(GradedCase::typical("alibi", move |party| {
         matches_alibi(party, &alibi_text([3, 8, 4, 8], &run))
     }));
     // Right without a past, and wrong with one.
-    rungs.push(Rung::elsewhere("alibi", move |party| {
+    graded.push(GradedCase::elsewhere("alibi", move |party| {
         let judge = |shape| matches_alibi(party, &alibi_text(shape, &run));
         judge([5, 5, 3, 4])?;
         holds("alibi", judge([3, 8, 4, 8]).is_err(), || "a past is right as well".to_string())
     }));
     let mut add = |category, shape, among| {
-        rungs.push(Rung::new("alibi", category, move |party| {
+        graded.push(GradedCase::new("alibi", category, move |party| {
             let mut case = alibi_text(shape, &run);
             put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
             matches_alibi(party, &case)
@@ -142,17 +144,21 @@ const WHOLE: [(usize, usize, i64); 6] =
     [(8, 16, 8), (16, 32, 16), (16, 512, 64), (32, 256, 64), (32, 256, 128), (32, 1024, 128)];
 
 /// Every near distance in both directions, and far ones, by every rule.
-fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
+fn buckets(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
     let case = |(num_buckets, max_distance, bidirectional), relative| BucketCase {
         relative,
         bidirectional,
         num_buckets,
         max_distance,
     };
-    rungs.push(Rung::typical("bucket", move |party| matches_bucket(party, &published(-40, false))));
+    graded.push(GradedCase::typical("bucket", move |party| {
+        matches_bucket(party, &published(-40, false))
+    }));
     let mut add = |category, case: BucketCase| {
         if is_decided(&case) {
-            rungs.push(Rung::new("bucket", category, move |party| matches_bucket(party, &case)));
+            graded.push(GradedCase::new("bucket", category, move |party| {
+                matches_bucket(party, &case)
+            }));
         }
     };
     let near: Vec<i64> = match run.every_size {
@@ -200,7 +206,7 @@ fn buckets(run: &Run, rungs: &mut Vec<Rung<Biases>>) {
         for (n, both) in [(n, false), (2 * n, true)] {
             let case = case((n, longest, both), -distance);
             let judge = move |party: &Biases| matches_bucket(party, &case);
-            rungs.push(Rung::new("bucket", Category::Precision, judge));
+            graded.push(GradedCase::new("bucket", Category::Precision, judge));
         }
     }
 }
@@ -233,14 +239,14 @@ fn t5_asked(
     Asked { manner, case, dy }
 }
 
-fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+fn t5(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     // One distance is in another bucket if the longest is taken for one less.
     const SMALL: (usize, usize, bool) = (6, 9, false);
     const BOTH: (usize, usize, bool) = (12, 50, true);
     let plain = (Among::Nothing, Manner::Plain);
     let typical = move || t5_asked([4, 16], 2, SMALL, plain, &run);
-    rungs.push(Rung::typical("t5", move |party| matches_t5(party, &typical())));
-    rungs.push(Rung::typical("t5_backward", move |party| matches_dtable(party, &typical())));
+    graded.push(GradedCase::typical("t5", move |party| matches_t5(party, &typical())));
+    graded.push(GradedCase::typical("t5_backward", move |party| matches_dtable(party, &typical())));
     let mut add = |category: Category,
                    shape: [usize; 2],
                    num_heads,
@@ -249,11 +255,11 @@ fn t5(run: Run, rungs: &mut Vec<Rung<Biases>>) {
                    sums: bool| {
         let asked = move || t5_asked(shape, num_heads, rule, how, &run);
         if !matches!(how.1, Manner::UsedTwice | Manner::Continued) {
-            rungs.push(Rung::new("t5", category, move |party| matches_t5(party, &asked())));
+            graded.push(GradedCase::new("t5", category, move |party| matches_t5(party, &asked())));
         }
         if sums && how.1 != Manner::Traced {
             let category = category.of_gradient();
-            rungs.push(Rung::new("t5_backward", category, move |party| {
+            graded.push(GradedCase::new("t5_backward", category, move |party| {
                 matches_dtable(party, &asked())
             }));
         }
@@ -345,16 +351,16 @@ fn kerple_asked(
     Asked { manner, case, dy }
 }
 
-fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+fn kerple(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     const PLAIN: (Among, Manner, Option<usize>) = (Among::Nothing, Manner::Plain, None);
     let typical = move || kerple_asked(Kernel::Logarithmic, 4, 8, PLAIN, &run);
-    rungs.push(Rung::typical("kerple", move |party| matches_kerple(party, &typical())));
-    rungs.push(Rung::typical("kerple_backward", move |party| matches_dr(party, &typical())));
+    graded.push(GradedCase::typical("kerple", move |party| matches_kerple(party, &typical())));
+    graded.push(GradedCase::typical("kerple_backward", move |party| matches_dr(party, &typical())));
     let mut add =
         |category: Category, kernel, num_heads, positions, how: (Among, Manner, Option<usize>)| {
             let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
             if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
-                rungs.push(Rung::new("kerple", category, move |party| {
+                graded.push(GradedCase::new("kerple", category, move |party| {
                     matches_kerple(party, &asked())
                 }));
             }
@@ -364,7 +370,7 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
                     Category::Statistics => Category::Gradient,
                     other => other,
                 };
-                rungs.push(Rung::new("kerple_backward", category, move |party| {
+                graded.push(GradedCase::new("kerple_backward", category, move |party| {
                     matches_dr(party, &asked())
                 }));
             }
@@ -411,13 +417,13 @@ fn kerple(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     }
 }
 
-fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
+fn transformer_xl(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     let typical = move || xl_text([2, 4, 2, 4], 8, 8, &run);
-    rungs.push(Rung::typical("transformer_xl", move |party| {
+    graded.push(GradedCase::typical("transformer_xl", move |party| {
         matches_xl(party, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
     }));
     // Right without a past, and wrong with one.
-    rungs.push(Rung::elsewhere("transformer_xl", move |party| {
+    graded.push(GradedCase::elsewhere("transformer_xl", move |party| {
         let judge =
             |case| matches_xl(party, &Asked { manner: Manner::Plain, case, dy: Vec::new() });
         judge(xl_text([2, 5, 2, 4], 5, 8, &run))?;
@@ -425,7 +431,7 @@ fn transformer_xl(run: Run, rungs: &mut Vec<Rung<Biases>>) {
     }));
     let mut add =
         |category, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
-            rungs.push(Rung::new("transformer_xl", category, move |party| {
+            graded.push(GradedCase::new("transformer_xl", category, move |party| {
                 let mut case = xl_text(shape, keys, hidden_size, &run);
                 case.base = base;
                 put(among, shape[2] * shape[3], &mut case.q, &mut case.k);

@@ -1,4 +1,4 @@
-//! The ladder of attention: what is asked, from the plainest question on.
+//! The graded cases of attention: what is asked, from the plainest question on.
 
 use crate::attention::laws::{
     Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
@@ -7,14 +7,14 @@ use crate::attention::laws::{
 use crate::attention::menu::CACHE_HEADS;
 use crate::attention::party::*;
 use crate::category::Category;
-use crate::ladder::{Combination, Draw, Rung, combinations, edges, is_short, sizes};
+use crate::graded_cases::{Combination, Draw, GradedCase, combinations, edges, is_short, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
 type Attention = dyn GroupedQueryAttention;
 type Judge = fn(&Attention, &Asked) -> Step;
 
-/// What a rung asks of attention. [`PLAIN`] is one query and two keys, in one head.
+/// What a graded case asks of attention. [`PLAIN`] is one query and two keys, in one head.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     b: usize,
@@ -44,7 +44,7 @@ const PLAIN: Plan = Plan {
     manner: Manner::Plain,
 };
 
-/// Something of everything: what a rung does not ask about is plain no longer.
+/// Something of everything: what a graded case does not ask about is plain no longer.
 const FULL: Plan = Plan { b: 2, s: 3, p: 2, nkv: 2, group: 2, ..PLAIN };
 
 /// Many tokens, and little else.
@@ -185,27 +185,27 @@ const TYPICAL: Plan = Plan { b: 2, s: 4, p: 4, nkv: 2, group: 4, hd: 16, ..PLAIN
 /// The manners of a function that takes tensors and keeps nothing.
 const VIEWS: [Manner; 3] = [Manner::Plain, Manner::Permuted, Manner::Broadcast];
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
-    let mut rungs: Vec<Rung<Attention>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Attention>> {
+    let mut graded: Vec<GradedCase<Attention>> = Vec::new();
     let run = *run;
-    repeats(&run, &mut rungs);
-    repeats_back(&run, &mut rungs);
-    masks(&run, &mut rungs);
+    repeats(&run, &mut graded);
+    repeats_back(&run, &mut graded);
+    masks(&run, &mut graded);
     let backward: [(_, Judge); 3] = [
         ("backward (dq)", matches_dq),
         ("backward (dk)", matches_dk),
         ("backward (dv)", matches_dv),
     ];
     let all = backward.into_iter().chain([("forward", matches_y as Judge)]);
-    rungs.extend(
-        all.map(|(call, judge)| {
-            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
-        }),
-    );
+    graded.extend(all.map(|(call, judge)| {
+        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+    }));
     for (category, plan) in plans(&run) {
         let mut add = |call, category, judge: Judge| {
-            rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
+            graded.push(GradedCase::new(call, category, move |party| {
+                judge(party, &plan.asked(&run))
+            }));
         };
         if plan.has_values() {
             add("forward", category, matches_y);
@@ -214,14 +214,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Attention>> {
             backward.into_iter().for_each(|(call, judge)| add(call, category.of_gradient(), judge));
         }
     }
-    softmaxes(&run, &mut rungs);
-    pushes(&run, &mut rungs);
-    rungs
+    softmaxes(&run, &mut graded);
+    pushes(&run, &mut graded);
+    graded
 }
 
-fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+fn repeats(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, shape: [usize; 4], times, manner| {
-        rungs.push(Rung::new("repeat", category, move |party: &Attention| {
+        graded.push(GradedCase::new("repeat", category, move |party: &Attention| {
             matches_repeat(party, shape, times, manner)
         }));
     };
@@ -252,9 +252,9 @@ fn repeats(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     }
 }
 
-fn repeats_back(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+fn repeats_back(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, shape: [usize; 4], times, manner, nan| {
-        rungs.push(Rung::new("repeat_backward", category, move |party: &Attention| {
+        graded.push(GradedCase::new("repeat_backward", category, move |party: &Attention| {
             matches_repeat_back(party, shape, times, (manner, nan))
         }));
     };
@@ -275,9 +275,11 @@ fn repeats_back(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     }
 }
 
-fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+fn masks(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, s, p| {
-        rungs.push(Rung::new("mask", category, move |party: &Attention| matches_mask(party, s, p)));
+        graded.push(GradedCase::new("mask", category, move |party: &Attention| {
+            matches_mask(party, s, p)
+        }));
     };
     for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5), (0, 3), (0, 0)] {
         add(Category::Mask, s, p);
@@ -304,10 +306,10 @@ fn masks(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     }
 }
 
-fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+fn softmaxes(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let run = *run;
     let mut add = |category, shape, manner, nan| {
-        rungs.push(Rung::new("softmax_backward", category, move |party: &Attention| {
+        graded.push(GradedCase::new("softmax_backward", category, move |party: &Attention| {
             matches_softmax_back(party, Rows { shape, manner, nan }, &run)
         }));
     };
@@ -340,12 +342,12 @@ fn softmaxes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
     }
 }
 
-fn pushes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
+fn pushes(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let run = *run;
     let plain = Pieces { of: [1, 1, 2], p: 1, s: 1, manner: Manner::Plain, left: 0 };
     let full = Pieces { of: [2, 2, 3], p: 2, s: 3, left: 2, ..plain };
     let mut add = |category, pieces| {
-        rungs.push(Rung::new("push", category, move |party: &Attention| {
+        graded.push(GradedCase::new("push", category, move |party: &Attention| {
             matches_pieces(party, pieces, &run)
         }));
     };
@@ -379,7 +381,7 @@ fn pushes(run: &Run, rungs: &mut Vec<Rung<Attention>>) {
         let manner = combination.pick(0, &VIEWS);
         add(Category::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
     }
-    rungs.push(Rung::new("push", Category::Special, move |party: &Attention| {
+    graded.push(GradedCase::new("push", Category::Special, move |party: &Attention| {
         keeps_special(party, &run)
     }));
 }

@@ -1,7 +1,7 @@
-//! The ladder of the model: what is asked, from the plainest question on.
+//! The graded cases of the model: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Combination, Draw, Rung, combinations, edges};
+use crate::graded_cases::{Combination, Draw, GradedCase, combinations, edges};
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
     matches_sample, matches_step,
@@ -13,7 +13,7 @@ use crate::violation::Step;
 
 type Model = dyn Llama;
 
-/// What a rung asks of a block or of a model. [`PLAIN`] is one token and one block.
+/// What a graded case asks of a block or of a model. [`PLAIN`] is one token and one block.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// `b` and `s`.
@@ -152,62 +152,66 @@ fn refusing_is(category: Category, step: Step) -> Step {
     )
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Model>> {
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Model>> {
     let run = *run;
-    let mut rungs: Vec<Rung<Model>> = Vec::new();
+    let mut graded: Vec<GradedCase<Model>> = Vec::new();
     let typical = Plan { tokens: [2, 8], blocks: 2, eps: 0.1, ..PLAIN };
     let train = Plan { tokens: [2, 4], place: 1, ..typical };
-    rungs.push(Rung::typical("block", move |party| matches_block(party, &typical.block(&run))));
-    rungs.push(Rung::typical("forward", move |party| {
+    graded.push(GradedCase::typical("block", move |party| {
+        matches_block(party, &typical.block(&run))
+    }));
+    graded.push(GradedCase::typical("forward", move |party| {
         [false, true]
             .into_iter()
             .try_for_each(|tied| matches_forward(party, &Plan { tied, ..typical }.model(&run)))
     }));
-    rungs.push(Rung::typical("decode", move |party| {
+    graded.push(GradedCase::typical("decode", move |party| {
         matches_decode(party, &typical.model(&run), &pieces(8, 3))
     }));
-    rungs.push(Rung::typical("sample", move |party| {
+    graded.push(GradedCase::typical("sample", move |party| {
         matches_sample(party, &drawn(&mut Draw::new(&run, 7), 16))
     }));
-    rungs.push(Rung::typical("train", move |party| matches_step(party, &train.model(&run), 8.0)));
+    graded.push(GradedCase::typical("train", move |party| {
+        matches_step(party, &train.model(&run), 8.0)
+    }));
 
     for (category, plan) in block_plans(&run) {
-        rungs.push(Rung::new("block", category, move |party| {
+        graded.push(GradedCase::new("block", category, move |party| {
             matches_block(party, &plan.block(&run))
         }));
     }
     for (category, plan) in back_plans(&run) {
-        rungs.push(Rung::new("block_backward", category, move |party| {
+        graded.push(GradedCase::new("block_backward", category, move |party| {
             matches_block_back(party, &plan.block_back(&run))
         }));
     }
     for (category, plan) in model_plans(&run) {
-        rungs.push(Rung::new("forward", category, move |party| {
+        graded.push(GradedCase::new("forward", category, move |party| {
             matches_forward(party, &plan.model(&run))
         }));
     }
     for (category, plan) in train_plans(&run) {
-        rungs.push(Rung::new("backward", category, move |party| {
+        graded.push(GradedCase::new("backward", category, move |party| {
             // Nothing is refused on the way back: a gradient that can't be had is lost.
             refusing_is(Category::Gradient, matches_back(party, &plan.model_back(&run)))
         }));
     }
     for (category, plan, pieces) in decode_plans(&run) {
-        rungs.push(Rung::new("decode", category, move |party| {
+        graded.push(GradedCase::new("decode", category, move |party| {
             // Who refuses a piece that fits has kept what it should not have.
             refusing_is(Category::State, matches_decode(party, &plan.model(&run), &pieces))
         }));
     }
     for (category, case) in sample_cases(&run) {
-        rungs.push(Rung::new("sample", category, move |party| matches_sample(party, &case)));
+        graded.push(GradedCase::new("sample", category, move |party| matches_sample(party, &case)));
     }
     for (category, plan) in train_plans(&run) {
-        rungs.push(Rung::new("train", category, move |party| {
+        graded.push(GradedCase::new("train", category, move |party| {
             matches_step(party, &plan.model(&run), 8.0)
         }));
     }
-    rungs
+    graded
 }
 
 /// Nothing plain: for what goes wrong only where two things meet.

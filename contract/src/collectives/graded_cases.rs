@@ -1,9 +1,9 @@
-//! The ladder of the collectives: what is asked, from the plainest question on.
+//! The graded cases of the collectives: what is asked, from the plainest question on.
 
 use crate::category::Category;
 use crate::collectives::laws::{matches_entropy, matches_tree, refused_alike};
 use crate::collectives::party::*;
-use crate::ladder::{Draw, Rung};
+use crate::graded_cases::{Draw, GradedCase};
 use crate::run::Run;
 
 type Ranks = dyn Collectives;
@@ -184,23 +184,25 @@ pub(super) fn blocks([world_size, blocks, len]: [usize; 3], mut draw: Draw) -> S
     SumCase { world_size, blocks, len, values, lost: None }
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Ranks>> {
     let run = *run;
-    let mut rungs: Vec<Rung<Ranks>> = Vec::new();
-    rungs.push(Rung::typical("entropy", move |party| matches_entropy(party, &TYPICAL.asked(&run))));
+    let mut graded: Vec<GradedCase<Ranks>> = Vec::new();
+    graded.push(GradedCase::typical("entropy", move |party| {
+        matches_entropy(party, &TYPICAL.asked(&run))
+    }));
     for (category, plan) in plans(&run) {
-        rungs.push(Rung::new("entropy", category, move |party| {
+        graded.push(GradedCase::new("entropy", category, move |party| {
             matches_entropy(party, &plan.asked(&run))
         }));
     }
     for case in bad_targets(&run) {
-        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
             refused_alike(party, &case)
         }));
     }
     for (category, sizes) in sums(&run) {
-        rungs.push(Rung::new("tree_sum", category, move |party| {
+        graded.push(GradedCase::new("tree_sum", category, move |party| {
             let [w, m, len] = sizes;
             let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
             // The right sum but for its last bits: what it asks for is an order.
@@ -213,12 +215,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Ranks>> {
         |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values, lost: None };
     for value in [f32::NAN, f32::INFINITY, -0.0, 1e-40] {
         let case = special(vec![1.0, value, -0.0, value]);
-        rungs.push(Rung::new("tree_sum", Category::Special, move |party| {
+        graded.push(GradedCase::new("tree_sum", Category::Special, move |party| {
             matches_tree(party, &case)
         }));
     }
     // 0 + -0 is 0: a sum that begins at 0 has other bits.
     let case = special(vec![-0.0; 4]);
-    rungs.push(Rung::new("tree_sum", Category::Special, move |party| matches_tree(party, &case)));
-    rungs
+    graded.push(GradedCase::new("tree_sum", Category::Special, move |party| {
+        matches_tree(party, &case)
+    }));
+    graded
 }

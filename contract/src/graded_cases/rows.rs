@@ -1,4 +1,4 @@
-//! The ladder of a component that takes rows, `[b, s, h]`, an eps and weights.
+//! The graded cases of a component that takes rows, `[b, s, h]`, an eps and weights.
 
 use super::{BLOCK, Draw, EDGES, combinations, is_short, many, sizes};
 use crate::category::Category;
@@ -6,7 +6,7 @@ use crate::run::Run;
 use crate::seam::Manner;
 use crate::violation::{Fault, Step};
 
-/// What a rung asks. [`PLAIN`] is one token, weights that do nothing, and an eps that is not felt.
+/// What a graded case asks. [`PLAIN`] is one token, weights that do nothing, and an eps that is not felt.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// `b` and `s`.
@@ -79,7 +79,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
     let medium: Vec<_> = up_to(200).collect();
     // A group of one element is plain to nobody.
     let (single, small): (Vec<_>, Vec<_>) = up_to(9).partition(|(_, group)| *group == 1);
-    // Something of everything: what a rung does not ask about is plain no longer.
+    // Something of everything: what a graded case does not ask about is plain no longer.
     let full =
         Plan { tokens: [2, 3], sizes: small[0], eps: 1.1e-3, weights: Weights::OneZero, ..PLAIN };
 

@@ -1,8 +1,8 @@
-//! Questions from the plainest on. Each rung adds ONE thing to the plain question: an eps that is felt, a
-//! gamma that is not 1, a view, a second call, a larger size. So the first rung at which a party is wrong says
+//! Graded cases: questions from the plainest on. Each adds ONE thing to the plain question: an eps that is felt, a
+//! gamma that is not 1, a view, a second call, a larger size. So the first that a party answers wrong says
 //! what its mistake is about: all that came before is right without that thing.
 //!
-//! A ladder is also the net of a component. Its sizes are chosen by design and not by chance: whatever is
+//! They are also the net of a component. Their sizes are chosen by design and not by chance: whatever is
 //! wrong from the n-th row on, or at one size alone, is asked in every run, up to the bounds of [`SIZES`].
 
 pub mod rows;
@@ -16,8 +16,8 @@ use crate::seam::Manner;
 use crate::violation::{Step, Verdict};
 use std::fmt;
 
-/// One question of a ladder.
-pub struct Rung<P: ?Sized> {
+/// One of them.
+pub struct GradedCase<P: ?Sized> {
     /// The call, as in the `calls` of a task.
     pub call: &'static str,
     /// What it adds.
@@ -30,7 +30,7 @@ pub struct Rung<P: ?Sized> {
     pub judge: Box<dyn Fn(&P) -> Step>,
 }
 
-impl<P: ?Sized> Rung<P> {
+impl<P: ?Sized> GradedCase<P> {
     /// A question.
     pub fn new(
         call: &'static str,
@@ -53,32 +53,33 @@ impl<P: ?Sized> Rung<P> {
     }
 }
 
-/// Climbs the rungs of a call, up to the first at which the party is wrong.
-pub fn climb<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
-    let ladder = P::ladder(run);
-    let of_call = || ladder.iter().filter(|rung| rung.call == call);
+/// Asks the graded cases of a call in their order, up to the first that the party answers wrong.
+pub fn judge_graded_cases<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
+    let graded_cases = P::graded_cases(run);
+    let of_call = || graded_cases.iter().filter(|graded| graded.call == call);
     let of_back = call.contains("backward");
-    let asked = of_call().filter(|rung| !rung.typical && !rung.elsewhere);
-    let mut wrong = asked.filter_map(|rung| {
-        let violation = (rung.judge)(party).err()?;
+    let asked = of_call().filter(|graded| !graded.typical && !graded.elsewhere);
+    let mut wrong = asked.filter_map(|graded| {
+        let violation = (graded.judge)(party).err()?;
         // A gradient that is not there, or is another number, has no order. Only layouts and right numbers have one.
-        let of_order =
-            rung.category == Category::Order && violation.is_plain() && !violation.is_rearranged();
-        let is_lost = rung.category.is_of_a_formula() && violation.is_missing();
+        let of_order = graded.category == Category::Order
+            && violation.is_plain()
+            && !violation.is_rearranged();
+        let is_lost = graded.category.is_of_a_formula() && violation.is_missing();
         let category =
-            if of_back && (of_order || is_lost) { Category::Gradient } else { rung.category };
+            if of_back && (of_order || is_lost) { Category::Gradient } else { graded.category };
         Some((category, violation))
     });
     let Some((category, violation)) = wrong.next() else { return Ok(None) };
-    let keeps = |kind: fn(&Rung<P>) -> bool| {
-        of_call().any(|rung| kind(rung) && (rung.judge)(party).is_ok())
+    let keeps = |kind: fn(&GradedCase<P>) -> bool| {
+        of_call().any(|graded| kind(graded) && (graded.judge)(party).is_ok())
     };
-    if violation.is_plain() && !violation.is_about_refusal() && keeps(|rung| rung.elsewhere) {
+    if violation.is_plain() && !violation.is_about_refusal() && keeps(|graded| graded.elsewhere) {
         return Err(violation.at(Category::Offset));
     }
     if !violation.is_nearly_right() {
         let of_size =
-            category.is_of_a_formula() && violation.is_plain() && keeps(|rung| rung.typical);
+            category.is_of_a_formula() && violation.is_plain() && keeps(|graded| graded.typical);
         return Err(violation.about(if of_size { Category::Extent } else { category }));
     }
     // A formula with right digits: either it is its roundings, or what is wrong hardly matters here.
@@ -106,7 +107,7 @@ pub fn stands_still(
         && !(start.saturating_sub(near)..=start + near).any(|m| same(rows[0], &row(m)))
 }
 
-/// What a rung asks: a case, in some manner, and the gradient that comes back to it.
+/// What a graded case asks: a case, in some manner, and the gradient that comes back to it.
 #[derive(Debug, Clone)]
 pub struct Asked<C> {
     /// How.

@@ -1,8 +1,8 @@
-//! The ladder of GroupRMSNorm: what is asked, from the plainest question on.
+//! The graded cases of GroupRMSNorm: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
-use crate::ladder::{Rung, sizes};
+use crate::graded_cases::rows::{Plan, Weights, if_answered, plans, typical};
+use crate::graded_cases::{GradedCase, sizes};
 use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
 use crate::norm::menu::{LARGE, NORM};
 use crate::norm::party::*;
@@ -64,11 +64,11 @@ fn draws(run: &Run) -> Vec<(Category, usize, (f32, f32), u64)> {
     draws
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
-    let mut rungs: Vec<Rung<Norm>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
+    let mut graded: Vec<GradedCase<Norm>> = Vec::new();
     for (category, n, range, seed) in draws(run) {
-        rungs.push(Rung::new("initial_gamma", category, move |party| {
+        graded.push(GradedCase::new("initial_gamma", category, move |party| {
             matches_draw(party, n, range, seed)
         }));
     }
@@ -79,11 +79,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         ("backward (dgamma)", matches_dgamma),
         ("forward_half", |party, asked| matches_half(party, &in_f16(asked))),
     ];
-    rungs.extend(judges.map(|(call, judge)| {
-        Rung::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
+    graded.extend(judges.map(|(call, judge)| {
+        GradedCase::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
     }));
     let mut add = |call, category, plan: Plan, judge: Judge| {
-        rungs.push(Rung::new(call, category, move |party| judge(party, &asked(plan, &run))));
+        graded.push(GradedCase::new(call, category, move |party| judge(party, &asked(plan, &run))));
     };
     for (category, plan) in plans(&run, &menu(&run), &[]) {
         if plan.has_values() {
@@ -120,5 +120,5 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
             });
         }
     }
-    rungs
+    graded
 }

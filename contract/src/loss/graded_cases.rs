@@ -1,7 +1,9 @@
-//! The ladder of the loss: what is asked, from the plainest question on.
+//! The graded cases of the loss: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Combination, Draw, EDGES, Rung, combinations, is_short, many, sizes};
+use crate::graded_cases::{
+    Combination, Draw, EDGES, GradedCase, combinations, is_short, many, sizes,
+};
 use crate::loss::laws::{
     Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
     refused_in_words, refuses_nothing, refuses_one_token,
@@ -40,7 +42,7 @@ enum Among {
     Nan,
 }
 
-/// What a rung asks. [`PLAIN`] is one place.
+/// What a graded case asks. [`PLAIN`] is one place.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     /// `b` and `s`.
@@ -339,51 +341,51 @@ fn bad_targets(run: &Run) -> Vec<Bad> {
     calls
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Loss>> {
-    let mut rungs: Vec<Rung<Loss>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Loss>> {
+    let mut graded: Vec<GradedCase<Loss>> = Vec::new();
     for (category, text) in texts(run) {
-        rungs.push(Rung::new("next_tokens", category, move |party| matches_pairs(party, &text)));
+        graded.push(GradedCase::new("next_tokens", category, move |party| {
+            matches_pairs(party, &text)
+        }));
     }
     for (category, parts) in parts(run) {
-        rungs.push(Rung::new("perplexity", category, move |party| {
+        graded.push(GradedCase::new("perplexity", category, move |party| {
             matches_perplexity(party, &parts, of_parts(&parts))
         }));
     }
     let run = *run;
     type Judge = fn(&Loss, &Asked) -> Step;
     let judges: [(_, Judge); 2] = [("forward", matches_loss), ("backward", matches_gradient)];
-    rungs.extend(
-        judges.map(|(call, judge)| {
-            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
-        }),
-    );
+    graded.extend(judges.map(|(call, judge)| {
+        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+    }));
     for (category, plan) in plans(&run) {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", category, move |party| {
+            graded.push(GradedCase::new("forward", category, move |party| {
                 matches_loss(party, &plan.asked(&run))
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", category.of_gradient(), move |party| {
+            graded.push(GradedCase::new("backward", category.of_gradient(), move |party| {
                 matches_gradient(party, &plan.asked(&run))
             }));
         }
     }
     for text in single_tokens(&run) {
-        rungs.push(Rung::new("one token", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("one token", Category::Refusal, move |party| {
             refuses_one_token(party, &text)
         }));
     }
     for asked in nothing_asked(&run) {
-        rungs.push(Rung::new("nothing asked", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("nothing asked", Category::Refusal, move |party| {
             refuses_nothing(party, &asked)
         }));
     }
     for (call, bad) in bad_targets(&run) {
-        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, call, &bad)
         }));
     }
-    rungs
+    graded
 }

@@ -1,11 +1,11 @@
-//! The ladder of ParallelVocabEmbedding: what is asked, from the plainest question on.
+//! The graded cases of ParallelVocabEmbedding: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::embedding::ladder::mixed_inits;
-use crate::ladder::tokens::{
+use crate::embedding::graded_cases::mixed_inits;
+use crate::graded_cases::tokens::{
     APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
-use crate::ladder::{EDGES, Rung, combinations, is_short, sizes};
+use crate::graded_cases::{EDGES, GradedCase, combinations, is_short, sizes};
 use crate::parallel::laws::{
     Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
     matches_y, no_range, no_shard, refused_in_words,
@@ -122,12 +122,14 @@ fn inits(run: &Run) -> Vec<(Category, NormalInit)> {
     inits
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Parallel>> {
     let run = *run;
-    let mut rungs: Vec<Rung<Parallel>> = Vec::new();
+    let mut graded: Vec<GradedCase<Parallel>> = Vec::new();
     for (category, v, w, r) in worlds(&run) {
-        rungs.push(Rung::new("shard_range", category, move |party| matches_range(party, v, w, r)));
+        graded.push(GradedCase::new("shard_range", category, move |party| {
+            matches_range(party, v, w, r)
+        }));
     }
     let mut bad_worlds = vec![
         (12, 0, 0),
@@ -145,10 +147,10 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
         bad_worlds.extend([((1 << bits) + 1, 2, 0), ((1 << bits) + 1, 2, 1)]);
     }
     for (v, w, r) in bad_worlds {
-        rungs.push(Rung::new("shard_range", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("shard_range", Category::Refusal, move |party| {
             no_range(party, v, w, r, "no such shard")
         }));
-        rungs.push(Rung::new("initial_shard", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("initial_shard", Category::Refusal, move |party| {
             no_shard(party, (v, 5, w), r)
         }));
     }
@@ -156,14 +158,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let far = [16, 24, 32, 40, 53].map(|bits| (1 << bits) / 3 * 3);
     for v in far.into_iter().chain([usize::MAX]).filter(|_| run.every_size) {
         for rank in [3, 4, (1 << 32) + 1, usize::MAX] {
-            rungs.push(Rung::new("shard_range", Category::Refusal, move |party| {
+            graded.push(GradedCase::new("shard_range", Category::Refusal, move |party| {
                 no_range(party, v, 3, rank, "no such shard")
             }));
         }
     }
     for (category, init) in inits(&run) {
         for (sizes, rank) in ranks(&PARALLEL) {
-            rungs.push(Rung::new("initial_shard", category, move |party| {
+            graded.push(GradedCase::new("initial_shard", category, move |party| {
                 matches_normal(party, sizes, rank, init)
             }));
         }
@@ -171,17 +173,17 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let init = NormalInit { mean: 0.5, std: 1.5, seed: run.seed };
     for w in sizes(&run) {
         for (e, rank) in [(1, w - 1), (11, w / 2)] {
-            rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
+            graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
                 matches_normal(party, (2 * w, e, w), rank, init)
             }));
         }
-        rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
+        graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
             matches_normal(party, (2, w, 2), 1, init)
         }));
     }
     for (sizes, rank) in mixed_ranks(&run) {
         for init in mixed_inits() {
-            rungs.push(Rung::new("initial_shard", Category::Extent, move |party| {
+            graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
                 matches_normal(party, sizes, rank, init)
             }));
         }
@@ -189,14 +191,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     let (v, e, _) = PARALLEL[3];
     let typical = Plan { sizes: (v, e), ..TYPICAL };
     for (call, judge) in [("forward", matches_y as Judge), ("backward", matches_dshard)] {
-        rungs.push(Rung::typical(call, move |party| {
+        graded.push(GradedCase::typical(call, move |party| {
             judge(party, &asked(typical, PARALLEL[3], 1, &run))
         }));
     }
     for (category, judge) in
         [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_dshard)]
     {
-        rungs.push(Rung::new("backward", category, move |party| {
+        graded.push(GradedCase::new("backward", category, move |party| {
             judge(party, &asked(APART, PARALLEL[0], 0, &run))
         }));
     }
@@ -250,12 +252,12 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     }
     for (category, plan, sizes, rank) in lookups {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", category, move |party| {
+            graded.push(GradedCase::new("forward", category, move |party| {
                 matches_y(party, &asked(plan, sizes, rank, &run))
             }));
         }
         if plan.has_gradient() {
-            rungs.push(Rung::new("backward", of_gradient(category, rank), move |party| {
+            graded.push(GradedCase::new("backward", of_gradient(category, rank), move |party| {
                 matches_dshard(party, &asked(plan, sizes, rank, &run))
             }));
         }
@@ -266,7 +268,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     for (sizes, rank) in ranks(&PARALLEL[..2]).chain(some) {
         let batches = bad_batches(&run, sizes.0).into_iter();
         for bad in batches.take(if sizes == many { 6 } else { usize::MAX }) {
-            rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+            graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
                 refused_in_words(party, (sizes, rank), Manner::Plain, &bad)
             }));
         }
@@ -274,9 +276,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Parallel>> {
     for (nth, combination) in combinations(&run).into_iter().enumerate() {
         let (sizes, rank) = rank_of(nth, combination.tokens);
         let (manner, bad) = mixed_bad(combination, sizes.0);
-        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, (sizes, rank), manner, &bad)
         }));
     }
-    rungs
+    graded
 }

@@ -1,7 +1,7 @@
-//! The ladder of more rotations: what is asked, from the plainest question on.
+//! The graded cases of more rotations: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, combinations, edges, is_short, many, sizes};
+use crate::graded_cases::{Draw, EDGES, GradedCase, combinations, edges, is_short, many, sizes};
 use crate::rotations::checks::axial::{AxialAsked, answers_axial, matches_axial, matches_axial_dx};
 use crate::rotations::checks::linear::{
     LinearAsked, answers_running, matches_dk, matches_dq, matches_dv, matches_linear,
@@ -50,7 +50,7 @@ impl Cut {
     }
 }
 
-/// What a rung asks. [`PLAIN`] is one head, that nothing turns.
+/// What a graded case asks. [`PLAIN`] is one head, that nothing turns.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     /// `b` and `s`.
@@ -341,19 +341,19 @@ const JUDGES: [(&str, Judge); 8] = [
     }),
 ];
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn Rotations>> {
     let run = *run;
-    let mut rungs: Vec<Rung<dyn Rotations>> = Vec::new();
+    let mut graded: Vec<GradedCase<dyn Rotations>> = Vec::new();
     for (call, judge) in JUDGES {
-        rungs.push(Rung::typical(call, move |party| {
+        graded.push(GradedCase::typical(call, move |party| {
             let kinds = [Sections::Anew, Sections::OneList];
             kinds
                 .into_iter()
                 .try_for_each(|sections| judge(party, &Plan { sections, ..TYPICAL }, &run))
         }));
     }
-    elsewhere(&mut rungs, run);
+    elsewhere(&mut graded, run);
     for (category, plan) in plans(&run) {
         for (call, judge) in JUDGES {
             let is_gradient = call.contains("backward");
@@ -377,30 +377,30 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn Rotations>> {
                 Category::Rotation => Category::Frequencies,
                 other => other,
             };
-            rungs.push(Rung::new(call, category, move |party| judge(party, &plan, &run)));
+            graded.push(GradedCase::new(call, category, move |party| judge(party, &plan, &run)));
         }
     }
-    rungs
+    graded
 }
 
 /// The typical questions, judged as if they had been asked of other positions.
-fn elsewhere(rungs: &mut Vec<Rung<dyn Rotations>>, run: Run) {
+fn elsewhere(graded: &mut Vec<GradedCase<dyn Rotations>>, run: Run) {
     for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
-        rungs.push(Rung::elsewhere("xpos", move |party| {
+        graded.push(GradedCase::elsewhere("xpos", move |party| {
             let asked = TYPICAL.xpos(&run);
             answers_xpos(party, &asked, &XPosCase { offset, ..asked.case.clone() })
         }));
     }
     let moves: [fn(usize) -> usize; 2] = [|place| place + 1, |place| place.saturating_sub(1)];
     for moved in moves {
-        rungs.push(Rung::elsewhere("axial", move |party| {
+        graded.push(GradedCase::elsewhere("axial", move |party| {
             let asked = TYPICAL.axial(&run);
             let coordinates = asked.case.coordinates.iter().map(|place| moved(*place)).collect();
             answers_axial(party, &asked, &AxialCase { coordinates, ..asked.case.clone() })
         }));
     }
     // Only distances are in a sum that runs. At one position there are none.
-    rungs.push(Rung::elsewhere("running", move |party| {
+    graded.push(GradedCase::elsewhere("running", move |party| {
         let case = TYPICAL.linear(&run).case;
         let pieces = TYPICAL.cut.pieces(TYPICAL.tokens[1]);
         answers_running(party, &case, &pieces, &LinearCase { base: None, ..case.clone() })

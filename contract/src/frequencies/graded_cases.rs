@@ -1,4 +1,4 @@
-//! The ladder of stretched RoPE: what is asked, from the plainest question on.
+//! The graded cases of stretched RoPE: what is asked, from the plainest question on.
 
 use crate::category::Category;
 use crate::frequencies::laws::{
@@ -7,7 +7,7 @@ use crate::frequencies::laws::{
 use crate::frequencies::menu;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::party::*;
-use crate::ladder::{BLOCK, Draw, Rung, combinations, edges, many, sizes};
+use crate::graded_cases::{BLOCK, Draw, GradedCase, combinations, edges, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
 
@@ -172,7 +172,7 @@ enum Among {
     Nan,
 }
 
-/// What a rung asks.
+/// What a graded case asks.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     /// `b`, `s` and `nh`.
@@ -333,19 +333,19 @@ impl Plan {
     }
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Any>> {
     let run = *run;
-    let mut rungs: Vec<Rung<Any>> = Vec::new();
+    let mut graded: Vec<GradedCase<Any>> = Vec::new();
     for kind in KINDS {
         let typical =
             Setting { d: 64, head_dim: 128, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
         let call = typical.rule.call();
-        rungs.push(Rung::typical(call, move |party| matches_frequencies(party, &typical)));
+        graded.push(GradedCase::typical(call, move |party| matches_frequencies(party, &typical)));
         for (category, setting) in settings(&run) {
             let case = setting.case(kind);
             if is_clear(&case) {
-                rungs.push(Rung::new(call, category, move |party| {
+                graded.push(GradedCase::new(call, category, move |party| {
                     matches_frequencies(party, &case)
                 }));
             }
@@ -356,18 +356,20 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
         ("backward (dx)", matches_dx),
         ("backward (dtheta)", matches_dtheta),
     ];
-    rungs.extend(judges.map(|(call, judge)| {
+    graded.extend(judges.map(|(call, judge)| {
         // Frequencies are trained where all of a head turns.
         let planes = if call == "backward (dtheta)" { TYPICAL.hd / 2 } else { TYPICAL.planes };
-        Rung::typical(call, move |party| judge(party, &Plan { planes, ..TYPICAL }.asked(&run)))
+        GradedCase::typical(call, move |party| {
+            judge(party, &Plan { planes, ..TYPICAL }.asked(&run))
+        })
     }));
     for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
         let other = move |asked: &Asked| StretchedRopeCase { offset, ..asked.case.clone() };
-        rungs.push(Rung::elsewhere("forward", move |party| {
+        graded.push(GradedCase::elsewhere("forward", move |party| {
             let asked = TYPICAL.asked(&run);
             answers_y(party, &asked, &other(&asked))
         }));
-        rungs.push(Rung::elsewhere("backward (dx)", move |party| {
+        graded.push(GradedCase::elsewhere("backward (dx)", move |party| {
             let asked = TYPICAL.asked(&run);
             answers_dx(party, &asked, &other(&asked))
         }));
@@ -380,9 +382,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Any>> {
                 _ => (plan.manner != Manner::Traced && plan.is_for_sums(), category.of_gradient()),
             };
             if asked {
-                rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
+                graded.push(GradedCase::new(call, category, move |party| {
+                    judge(party, &plan.asked(&run))
+                }));
             }
         }
     }
-    rungs
+    graded
 }

@@ -1,7 +1,7 @@
-//! The ladder of LayerNorm: what is asked, from the plainest question on.
+//! The graded cases of LayerNorm: what is asked, from the plainest question on.
 
-use crate::ladder::Rung;
-use crate::ladder::rows::{Plan, Weights, if_answered, plans, typical};
+use crate::graded_cases::GradedCase;
+use crate::graded_cases::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::layernorm::laws::{Asked, matches_dbeta, matches_dgamma, matches_dx, matches_y};
 use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::layernorm::party::*;
@@ -32,9 +32,9 @@ fn asked(plan: Plan, run: &Run) -> Asked {
     Asked { manner: plan.manner, case, dy: rows.dy }
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
-    let mut rungs: Vec<Rung<Norm>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
+    let mut graded: Vec<GradedCase<Norm>> = Vec::new();
     let run = *run;
     let menu: Vec<_> = LAYERNORM
         .into_iter()
@@ -47,12 +47,14 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
         ("backward (dgamma)", matches_dgamma),
         ("backward (dbeta)", matches_dbeta),
     ];
-    rungs.extend(judges.map(|(call, judge)| {
-        Rung::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
+    graded.extend(judges.map(|(call, judge)| {
+        GradedCase::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
     }));
     for (category, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
         let mut add = |call, category, judge: Judge| {
-            rungs.push(Rung::new(call, category, move |party| judge(party, &asked(plan, &run))));
+            graded.push(GradedCase::new(call, category, move |party| {
+                judge(party, &asked(plan, &run))
+            }));
         };
         if plan.has_values() {
             let judge = match plan.weights {
@@ -72,5 +74,5 @@ pub fn ladder(run: &Run) -> Vec<Rung<Norm>> {
             }
         }
     }
-    rungs
+    graded
 }

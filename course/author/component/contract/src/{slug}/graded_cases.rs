@@ -1,18 +1,18 @@
-//! The ladder of {Type}: what is asked, from the plainest question on.
+//! The graded cases of {Type}: what is asked, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, Rung, sizes};
+use crate::graded_cases::{Draw, GradedCase, sizes};
 use crate::run::Run;
 use crate::{slug}::laws::matches_y;
 use crate::{slug}::menu;
 use crate::{slug}::party::{{Type}, {Type}Case};
 
-/// All rungs. TO DO: one thing after the other that a mistake can be about, each with its category.
-pub fn ladder(run: &Run) -> Vec<Rung<dyn {Type}>> {
+/// All graded cases. TO DO: one thing after the other that a mistake can be about, each with its category.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn {Type}>> {
     let run = *run;
-    let mut rungs: Vec<Rung<dyn {Type}>> = Vec::new();
+    let mut graded: Vec<GradedCase<dyn {Type}>> = Vec::new();
     let mut add = |category, shape: [usize; 3]| {
-        rungs.push(Rung::new("forward", category, move |party| {
+        graded.push(GradedCase::new("forward", category, move |party| {
             let x = Draw::new(&run, 1).values(shape.iter().product());
             matches_y(party, &{Type}Case { shape, x })
         }));
@@ -25,5 +25,5 @@ pub fn ladder(run: &Run) -> Vec<Rung<dyn {Type}>> {
         add(Category::Extent, [1, n, menu::HIDDEN[0]]);
         add(Category::Extent, [n, 1, menu::HIDDEN[0]]);
     }
-    rungs
+    graded
 }

@@ -1,4 +1,4 @@
-//! The ladder of VocabEmbedding: what is asked, from the plainest question on.
+//! The graded cases of VocabEmbedding: what is asked, from the plainest question on.
 
 use crate::category::Category;
 use crate::embedding::laws::{
@@ -6,10 +6,10 @@ use crate::embedding::laws::{
 };
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::embedding::party::*;
-use crate::ladder::tokens::{
+use crate::graded_cases::tokens::{
     APART, Bad, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
-use crate::ladder::{Rung, combinations, is_short, sizes};
+use crate::graded_cases::{GradedCase, combinations, is_short, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -71,22 +71,24 @@ pub(crate) fn mixed_inits() -> impl Iterator<Item = NormalInit> {
     scales.into_iter().zip(seeds).map(|((mean, std), seed)| NormalInit { mean, std, seed })
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
-    let mut rungs: Vec<Rung<Embedding>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Embedding>> {
+    let mut graded: Vec<GradedCase<Embedding>> = Vec::new();
     for (category, shape, init) in draws(run) {
-        rungs.push(Rung::new("initial_table", category, move |party| {
+        graded.push(GradedCase::new("initial_table", category, move |party| {
             matches_normal(party, shape, init)
         }));
     }
     let run = *run;
     for (call, judge) in [("forward", matches_rows as Judge), ("backward", matches_gradient_in)] {
-        rungs.push(Rung::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
+        graded.push(GradedCase::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
     }
     for (category, judge) in
         [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_gradient_in)]
     {
-        rungs.push(Rung::new("backward", category, move |party| judge(party, &asked(APART, &run))));
+        graded.push(GradedCase::new("backward", category, move |party| {
+            judge(party, &asked(APART, &run))
+        }));
     }
     let large = if run.every_size { &LARGE[..] } else { &[] };
     let mixed_menu = [&EMBEDDING[..], &LARGE[..1]].concat();
@@ -94,7 +96,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
     for (category, plan) in plans(&run, &[&EMBEDDING[..], large].concat()).into_iter().chain(mixed)
     {
         if plan.has_values() {
-            rungs.push(Rung::new("forward", category, move |party| {
+            graded.push(GradedCase::new("forward", category, move |party| {
                 matches_rows(party, &asked(plan, &run))
             }));
         }
@@ -104,7 +106,7 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
                 Category::Lookup if plan.tokens == PLAIN.tokens => Category::Extent,
                 other => other.of_gradient(),
             };
-            rungs.push(Rung::new("backward", category, move |party| {
+            graded.push(GradedCase::new("backward", category, move |party| {
                 matches_gradient_in(party, &asked(plan, &run))
             }));
         }
@@ -122,9 +124,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Embedding>> {
         (sizes, manner, bad)
     });
     for (sizes, manner, bad) in plain.chain(mixed) {
-        rungs.push(Rung::new("refusal", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
             refused_in_words(party, sizes, manner, &bad)
         }));
     }
-    rungs
+    graded
 }

@@ -1,7 +1,9 @@
-//! The ladder of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
+//! The graded cases of NTK-aware RoPE: what is asked, call by call, from the plainest question on.
 
 use crate::category::Category;
-use crate::ladder::{Draw, EDGES, Rung, combinations, edges, is_short, many, sizes, stands_still};
+use crate::graded_cases::{
+    Draw, EDGES, GradedCase, combinations, edges, is_short, many, sizes, stands_still,
+};
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::rope::laws::frequencies::{
@@ -23,23 +25,24 @@ type Rope = dyn NtkAwareRope;
 /// The base of most questions.
 const BASE: f64 = 10_000.0;
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Rope>> {
-    let mut rungs = Vec::new();
-    frequencies(&mut rungs, run);
-    tables(&mut rungs, run);
-    rotations(&mut rungs, run);
-    layouts(&mut rungs, run);
-    ratios(&mut rungs, run);
-    modules(&mut rungs, run);
-    rungs
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Rope>> {
+    let mut graded = Vec::new();
+    frequencies(&mut graded, run);
+    tables(&mut graded, run);
+    rotations(&mut graded, run);
+    layouts(&mut graded, run);
+    ratios(&mut graded, run);
+    modules(&mut graded, run);
+    graded
 }
 
-fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    rungs
-        .push(Rung::typical("frequencies", |party| matches_frequencies(party, 64, 500_000.0, 2.0)));
+fn frequencies(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
+    graded.push(GradedCase::typical("frequencies", |party| {
+        matches_frequencies(party, 64, 500_000.0, 2.0)
+    }));
     let mut add = |category, d, base, ratio| {
-        rungs.push(Rung::new("frequencies", category, move |party| {
+        graded.push(GradedCase::new("frequencies", category, move |party| {
             matches_frequencies(party, d, base, ratio)
         }));
     };
@@ -66,15 +69,15 @@ fn frequencies(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         (8, 10_000.0, f64::NAN),
         (8, 10_000.0, f64::INFINITY),
     ] {
-        rungs.push(Rung::new("frequencies", Category::Refusal, move |party| {
+        graded.push(GradedCase::new("frequencies", Category::Refusal, move |party| {
             no_frequencies(party, d, base, ratio)
         }));
     }
 }
 
-fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+fn tables(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     let mut add = |category, d, ratio, positions: std::ops::Range<usize>| {
-        rungs.push(Rung::new("tables", category, move |party| {
+        graded.push(GradedCase::new("tables", category, move |party| {
             matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut violation| {
                 let formula = [Category::Rotation, Category::Frequencies, Category::Offset];
                 if has_stopped(party, d, ratio, &positions) {
@@ -105,14 +108,14 @@ fn tables(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         add(Category::Extent, 8, 1.0, start..start + 3);
     }
     add(Category::Precision, 4, 1.0, 0..4100); // where errors add up from row to row
-    rungs.push(Rung::new("tables", Category::Precision, exact_far_out)); // where f32 skips whole numbers
+    graded.push(GradedCase::new("tables", Category::Precision, exact_far_out)); // where f32 skips whole numbers
     // Far positions with other heads, ratios and bases.
     let far = [4_095, 20_010, 65_535, 1_000_003, 1 << 20].into_iter();
     for start in far.filter(|_| run.every_size) {
         for (d, base, ratio) in
             [(LARGE, BASE, 2.0), (16, BASE, 3.0), (LARGE, BASE, 5.0), (6, BASE, 5.0), (8, 5e5, 2.0)]
         {
-            rungs.push(Rung::new("tables", Category::Extent, move |party| {
+            graded.push(GradedCase::new("tables", Category::Extent, move |party| {
                 matches_tables(party, d, base, ratio, start..start + 3)
             }));
         }
@@ -168,7 +171,7 @@ fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Op
 }
 
 /// Rotations: one row of one head first.
-fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+fn rotations(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     let plain = Turned {
         shape: [1, 1, 1, 4],
         layout: Layout::HalfSplit,
@@ -240,32 +243,34 @@ fn rotations(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         layout,
         ..plain
     });
-    rungs.push(Rung::typical("rotate", move |party| {
+    graded.push(GradedCase::typical("rotate", move |party| {
         typical.iter().try_for_each(|plan| matches_y(party, plan, &mut Draw::new(&run, 3)))
     }));
-    rungs.push(Rung::typical("rotate_backward", move |party| {
+    graded.push(GradedCase::typical("rotate_backward", move |party| {
         typical.iter().try_for_each(|plan| matches_dx(party, plan, &mut Draw::new(&run, 4)))
     }));
     for (category, plan) in plans {
         if !matches!(plan.manner, Manner::UsedTwice | Manner::Continued) {
-            rungs.push(Rung::new("rotate", category, move |party| {
+            graded.push(GradedCase::new("rotate", category, move |party| {
                 matches_y(party, &plan, &mut Draw::new(&run, 1))
             }));
         }
         // The way back has the same loops: it is asked at the edges.
         let [b, s, nh, _] = plan.shape;
         if plan.manner != Manner::Traced && EDGES.contains(&b.max(s).max(nh)) {
-            rungs.push(Rung::new("rotate_backward", category.of_gradient(), move |party| {
+            graded.push(GradedCase::new("rotate_backward", category.of_gradient(), move |party| {
                 matches_dx(party, &plan, &mut Draw::new(&run, 2))
             }));
         }
     }
 }
 
-fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
+fn layouts(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     let typical = [4, 16];
-    rungs.push(Rung::typical("to_interleaved", move |party| matches_interleaved(party, typical)));
-    rungs.push(Rung::typical("to_half_split", move |party| matches_back(party, typical)));
+    graded.push(GradedCase::typical("to_interleaved", move |party| {
+        matches_interleaved(party, typical)
+    }));
+    graded.push(GradedCase::typical("to_half_split", move |party| matches_back(party, typical)));
     let mut shapes =
         vec![(Category::Order, [1, 4]), (Category::Order, [1, 8]), (Category::Order, [3, 8])];
     shapes.push((Category::Extent, [1, 6]));
@@ -274,19 +279,21 @@ fn layouts(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     }
     shapes.push((Category::Extent, [1, 1024]));
     for (category, shape) in shapes {
-        rungs.push(Rung::new("to_interleaved", category, move |party| {
+        graded.push(GradedCase::new("to_interleaved", category, move |party| {
             matches_interleaved(party, shape)
         }));
-        rungs.push(Rung::new("to_half_split", category, move |party| matches_back(party, shape)));
+        graded.push(GradedCase::new("to_half_split", category, move |party| {
+            matches_back(party, shape)
+        }));
     }
 }
 
-fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    rungs.push(Rung::typical("ratio_for_length", |party| {
+fn ratios(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
+    graded.push(GradedCase::typical("ratio_for_length", |party| {
         [3000, 5000, 9000].iter().try_for_each(|length| matches_ratio(party, *length, 2048))
     }));
     let mut add = |category, length, max_seq_len| {
-        rungs.push(Rung::new("ratio_for_length", category, move |party| {
+        graded.push(GradedCase::new("ratio_for_length", category, move |party| {
             matches_ratio(party, length, max_seq_len)
         }));
     };
@@ -312,11 +319,11 @@ fn ratios(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
     for max_seq_len in [2, 3, 2048, 1 << 40] {
         add(Category::Precision, usize::MAX, max_seq_len);
     }
-    rungs.push(Rung::new("ratio_for_length", Category::Refusal, no_ratio));
+    graded.push(GradedCase::new("ratio_for_length", Category::Refusal, no_ratio));
 }
 
-fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
-    rungs.push(Rung::typical("build", |party| {
+fn modules(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
+    graded.push(GradedCase::typical("build", |party| {
         [false, true].iter().try_for_each(|&dynamic| {
             let settings = settings(8, 4, 2, dynamic);
             let calls = vec![(0, 4), (2, 5), (0, 17), (3, 4), (12, 2)];
@@ -436,6 +443,6 @@ fn modules(rungs: &mut Vec<Rung<Rope>>, run: &Run) {
         plans.push((Category::Extent, calls));
     }
     for (category, plan) in plans {
-        rungs.push(Rung::new("build", category, move |party| matches_calls(party, &plan)));
+        graded.push(GradedCase::new("build", category, move |party| matches_calls(party, &plan)));
     }
 }

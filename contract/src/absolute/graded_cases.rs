@@ -1,9 +1,9 @@
-//! The ladder of absolute positions: what is asked, from the plainest question on.
+//! The graded cases of absolute positions: what is asked, from the plainest question on.
 
 use crate::absolute::laws::*;
 use crate::absolute::party::*;
 use crate::category::Category;
-use crate::ladder::{Asked, Draw, Rung, combinations, is_short, many, sizes};
+use crate::graded_cases::{Asked, Draw, GradedCase, combinations, is_short, many, sizes};
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -249,33 +249,33 @@ fn shifts(run: &Run) -> Vec<(Category, Steps)> {
 }
 
 /// Questions from a position on, judged as if they had been asked of others.
-fn elsewhere(rungs: &mut Vec<Rung<Positions>>, run: Run) {
+fn elsewhere(graded: &mut Vec<GradedCase<Positions>>, run: Run) {
     let plan = Plan { tokens: [2, 5], h: 6, offset: 7, more: 2, ..PLAIN };
     for other in [8, 6, 0] {
-        rungs.push(Rung::elsewhere("table", move |party| {
+        graded.push(GradedCase::elsewhere("table", move |party| {
             let asked = Rows { h: 6, base: 10_000.0, positions: 7..12 };
             answers_table(party, &asked, other..other + 5)
         }));
-        rungs.push(Rung::elsewhere("add_sinusoids", move |party| {
+        graded.push(GradedCase::elsewhere("add_sinusoids", move |party| {
             answers_sum(party, &plan.sinusoids(&run), other)
         }));
-        rungs.push(Rung::elsewhere("add_learned", move |party| {
+        graded.push(GradedCase::elsewhere("add_learned", move |party| {
             answers_learned(party, &plan.learned(&run), other)
         }));
     }
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
-    let mut rungs: Vec<Rung<Positions>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Positions>> {
+    let mut graded: Vec<GradedCase<Positions>> = Vec::new();
     for (category, asked) in tables(run) {
-        rungs.push(Rung::new("table", category, move |party| matches_table(party, &asked)));
+        graded.push(GradedCase::new("table", category, move |party| matches_table(party, &asked)));
     }
     for (category, asked) in shifts(run) {
-        rungs.push(Rung::new("shift", category, move |party| matches_shift(party, &asked)));
+        graded.push(GradedCase::new("shift", category, move |party| matches_shift(party, &asked)));
     }
     let run = *run;
-    elsewhere(&mut rungs, run);
+    elsewhere(&mut graded, run);
     type OfSinusoids = fn(&Positions, &AskedSinusoids) -> Step;
     type OfLearned = fn(&Positions, &AskedLearned) -> Step;
     let sinusoids: [(_, OfSinusoids, bool); 2] =
@@ -295,19 +295,19 @@ pub fn ladder(run: &Run) -> Vec<Rung<Positions>> {
         for (call, judge, back) in sinusoids {
             if asked(back) {
                 let judge = move |party: &Positions| judge(party, &plan.sinusoids(&run));
-                rungs.push(Rung::new(call, category_of(back), judge));
+                graded.push(GradedCase::new(call, category_of(back), judge));
             }
         }
         for (call, judge, back) in learned {
             if asked(back) {
                 let judge = move |party: &Positions| judge(party, &plan.learned(&run));
-                rungs.push(Rung::new(call, category_of(back), judge));
+                graded.push(GradedCase::new(call, category_of(back), judge));
             }
         }
         if plan.has_values() {
             let judge = move |party: &Positions| refused_in_words(party, &plan.past(&run));
-            rungs.push(Rung::new("refusal", Category::Refusal, judge));
+            graded.push(GradedCase::new("refusal", Category::Refusal, judge));
         }
     }
-    rungs
+    graded
 }

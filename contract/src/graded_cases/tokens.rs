@@ -1,11 +1,11 @@
-//! The ladder of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
+//! The graded cases of a component that looks ids up in a table: ids `[b, s]`, rows of `e` elements.
 
 use super::{Combination, Draw, combinations, is_short, many, sizes};
 use crate::category::Category;
 use crate::run::Run;
 use crate::seam::Manner;
 
-/// What a rung asks. [`PLAIN`] is one token.
+/// What a graded case asks. [`PLAIN`] is one token.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// `b` and `s`.

@@ -1,4 +1,4 @@
-//! The ladder of SwiGLU: what is asked, from the plainest question on.
+//! The graded cases of SwiGLU: what is asked, from the plainest question on.
 
 use crate::category::Category;
 use crate::feedforward::laws::{
@@ -7,7 +7,7 @@ use crate::feedforward::laws::{
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::feedforward::oracle::SwiGluLoops;
 use crate::feedforward::party::*;
-use crate::ladder::{BLOCK, Draw, EDGES, Rung, combinations, is_short, many, sizes};
+use crate::graded_cases::{BLOCK, Draw, EDGES, GradedCase, combinations, is_short, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::Step;
@@ -33,7 +33,7 @@ enum Among {
 const AMONG: [Among; 6] =
     [Among::Zeros, Among::Nothing, Among::Nan, Among::Outlier, Among::Zeros, Among::NanFirst];
 
-/// What a rung asks. [`PLAIN`] is one number.
+/// What a graded case asks. [`PLAIN`] is one number.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     /// `b` and `s`.
@@ -212,11 +212,11 @@ fn size_cases(run: &Run) -> Vec<SizeCase> {
     cases
 }
 
-/// All rungs, call by call.
-pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
-    let mut rungs: Vec<Rung<Network>> = Vec::new();
+/// All graded cases, call by call.
+pub fn graded_cases(run: &Run) -> Vec<GradedCase<Network>> {
+    let mut graded: Vec<GradedCase<Network>> = Vec::new();
     for case in size_cases(run) {
-        rungs.push(Rung::new("size", Category::Extent, move |party| {
+        graded.push(GradedCase::new("size", Category::Extent, move |party| {
             matches_size(party, &case, Oracle.size(&case))
         }));
     }
@@ -228,11 +228,9 @@ pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
         ("backward (dup)", matches_dup),
         ("backward (ddown)", matches_ddown),
     ];
-    rungs.extend(
-        judges.map(|(call, judge)| {
-            Rung::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
-        }),
-    );
+    graded.extend(judges.map(|(call, judge)| {
+        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+    }));
     for (category, plan) in plans(&run) {
         let of_gradient = category.of_gradient();
         for (call, judge) in judges {
@@ -242,9 +240,11 @@ pub fn ladder(run: &Run) -> Vec<Rung<Network>> {
                 _ => (plan.has_gradient() && plan.is_for_sums(), of_gradient),
             };
             if asked {
-                rungs.push(Rung::new(call, category, move |party| judge(party, &plan.asked(&run))));
+                graded.push(GradedCase::new(call, category, move |party| {
+                    judge(party, &plan.asked(&run))
+                }));
             }
         }
     }
-    rungs
+    graded
 }
