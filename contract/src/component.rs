@@ -82,7 +82,10 @@ pub struct Fingerprint {
 
 impl Fingerprint {
     /// Asks, and keeps whatever comes. A call that nobody wants to know is not made: see [`fingerprints_of`].
-    pub fn ask(call: &'static str, ask: impl FnOnce() -> crate::seam::Reply<Vec<f64>>) -> Self {
+    pub fn ask(
+        call: &'static str,
+        ask: impl FnOnce() -> crate::interface::Reply<Vec<f64>>,
+    ) -> Self {
         if !WANTED.with_borrow(|wanted| wanted.is_empty() || wanted.contains(&call.to_string())) {
             return Self { call, answer: None };
         }

@@ -47,7 +47,7 @@ const ENOUGH: f64 = 0.8;
 
 /// The bug that `party` behaves like, if one is known.
 ///
-/// `calls` limits the questions to some calls of the seam, such as `forward`: a learner may not
+/// `calls` limits the questions to some calls of the interface, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis> {
     let museum = museum::<P>(calls);

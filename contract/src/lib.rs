@@ -4,12 +4,12 @@
 //! bug) is a PARTY to one CONTRACT. The contract hands a party plain values and judges the plain
 //! values that come back. It does not know the library, and the library does not know it.
 //!
-//! A folder for each component: seam, oracle, laws, museum, variants, fingerprints and tasks. All that serves every
+//! A folder for each component: interface, oracle, laws, museum, variants, fingerprints and tasks. All that serves every
 //! component knows none of them by name:
 //!
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.
 //! - [`component`]: what a component says of itself.
-//! - [`seam`], [`oracle`], [`laws`] and [`menu`]: what seams, oracles, laws and sizes share.
+//! - [`interface`], [`oracle`], [`laws`] and [`menu`]: what interfaces, oracles, laws and sizes share.
 //! - [`graded_cases`] and [`category`]: questions from the plainest on, and what the first wrong answer is about.
 //! - [`run`] and [`violation`]: random inputs, and what is wrong with an answer.
 //! - [`matrix`]: which bug is caught by which invariant.
@@ -55,9 +55,9 @@ pub mod parallel;
 pub mod rope;
 pub mod rotations;
 
-use seams::describe;
-pub use seams::{menu, panics, party, seam};
-pub use seams::{
+use interfaces::describe;
+pub use interfaces::{interface, menu, panics, party};
+pub use interfaces::{
     with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_frequencies_size,
     with_head_dim, with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,
     with_rotations_size,

@@ -76,7 +76,7 @@ pub struct Line {
 pub static LISTED: &[Line] = &[
     line("contract/src/registry.rs", "{slug}: "),
     line("contract/src/lib.rs", "pub mod {slug};"),
-    line("contract/seams/src/lib.rs", "{slug}: \"../../src/{slug}\""),
+    line("contract/interfaces/src/lib.rs", "{slug}: \"../../src/{slug}\""),
     line("src/lib.rs", "pub mod {slug};"),
     line("exercises/src/lib.rs", "pub mod {slug};"),
     line(

@@ -13,8 +13,8 @@ use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
 use crate::violation::Violation;
+use interfaces::party;
 use rayon::prelude::*;
-use seams::party;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -249,7 +249,7 @@ impl Entry {
         conditions((self.axes)()).len() * self.exhibits().len()
     }
 
-    /// Each method of its seam, each way to ask it, and whether some invariant does: see [`asked::asked`].
+    /// Each method of its interface, each way to ask it, and whether some invariant does: see [`asked::asked`].
     pub fn asked(&self) -> Vec<(&'static str, Way, bool)> {
         (self.asked)()
     }

@@ -42,7 +42,7 @@ pub enum Grading {
     Invariants {
         /// Their ids.
         ids: &'static [&'static str],
-        /// The calls of the seam that the task is about.
+        /// The calls of the interface that the task is about.
         calls: &'static [&'static str],
         /// Whether gradients are taken from the function that is written by hand, or from the
         /// tape.

@@ -1,7 +1,7 @@
 //! What is wrong when an invariant does not hold, and the comparisons that find it.
 
 use crate::category::Category;
-use crate::seam::{Manner, Refusal, Reply};
+use crate::interface::{Manner, Refusal, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.

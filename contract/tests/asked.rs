@@ -1,4 +1,4 @@
-//! Every method of every seam is asked in every way, or it is said why not.
+//! Every method of every interface is asked in every way, or it is said why not.
 //!
 //! `snapshots/asked.snap` shows it as a table. After a change: `INSTA_UPDATE=always cargo test -p contract --test asked`.
 

@@ -6,9 +6,9 @@ use contract::grade::{Grade, by_invariants};
 use contract::registry::{TASKS, task};
 use contract::run::Run;
 use contract::violation::{Fault, Violation};
+use interfaces::party::GroupRmsNorm;
 use learner::exercise::grading::Grades;
 use learner::exercise::{Workspace, json};
-use seams::party::GroupRmsNorm;
 use serde_json::Value;
 
 /// Whether a value is as its schema in `course/schemas` says, in the words of JSON Schema that are used there.

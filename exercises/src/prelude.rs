@@ -1,8 +1,8 @@
 //! What the exercises need of dfdx, and a few short names.
 
 pub use exercises_tensor::*;
+pub use interfaces::party;
 pub use rand_mt::Mt;
-pub use seams::party;
 pub use std::ops::Range;
 
 /// A result whose error says what was wrong with the input.

@@ -2,11 +2,11 @@
 
 use contract::component::Component;
 use contract::grade;
+use contract::interface::Refusal;
 use contract::panics;
 use contract::registry;
 use contract::report::report_on_cell;
 use contract::run::Run;
-use contract::seam::Refusal;
 use std::fmt;
 use std::panic::{set_hook, take_hook};
 

@@ -8,15 +8,15 @@ use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
 use crate::model::Shard;
 use crate::part;
 use crate::train::{Batch, Grid, Named, Seen, Steps, Trainer};
+use interfaces::collectives::party::{EntropyCase, SumCase};
+use interfaces::interface::{Manner, NormalInit};
+use interfaces::parallel::party::ShardCase;
 use ndarray::Array2;
 use quadrivium::collectives::{ShardEntropy, tree_sum, vocab_parallel_cross_entropy};
 use quadrivium::loss::IGNORE;
 use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
-use seams::collectives::party::{EntropyCase, SumCase};
-use seams::parallel::party::ShardCase;
-use seams::seam::{Manner, NormalInit};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 

@@ -8,11 +8,11 @@ use crate::act::{Own, matrix, order, own_rows_of, run_back};
 use crate::communicator::{Call, Communicator, accept};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Refusal, Result};
+use interfaces::interface::{Manner, NormalInit};
+use interfaces::parallel::party::ShardCase;
 use quadrivium::ParallelVocabEmbeddingConfig;
 use quadrivium::parallel::shard_range;
 use quadrivium::tensor::*;
-use seams::parallel::party::ShardCase;
-use seams::seam::{Manner, NormalInit};
 
 type Ids = Tensor<(usize, usize), usize, Cpu>;
 type Traced = Tensor<(usize, usize, usize), f32, Cpu, OwnedTape<f32, Cpu>>;

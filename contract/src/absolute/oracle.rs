@@ -1,8 +1,8 @@
 //! Absolute positions: `y[b, t] = x[b, t] + P[offset + t]`, where `P` is computed or learned.
 
 use crate::absolute::party::*;
+use crate::interface::one_each;
 use crate::oracle::{Loops, Oracle};
-use crate::seam::one_each;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,10 +1,10 @@
-//! The seam of biases in the scores: what a party is asked, and what it answers.
+//! The interface of biases in the scores: what a party is asked, and what it answers.
 //!
 //! Letters: `nh` heads, `hd` head size, `s` queries, `t` keys. The queries are the LAST `s` of the `t` positions, so query `i`
 //! stands at position `m = t - s + i`, key `n` at position `n`, and `j = m - n` is their distance.
 
 use crate::describe::List;
-pub use crate::seam::{Manner, Refusal, Reply};
+pub use crate::interface::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 

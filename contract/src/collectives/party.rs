@@ -1,10 +1,10 @@
-//! The seam of the collectives: what a party is asked, and what its ranks answer.
+//! The interface of the collectives: what a party is asked, and what its ranks answer.
 //!
 //! A party is the program of ONE rank. Whoever sits in its place runs it on every rank of a world at once, with
 //! [`super::world`], and hands on what each rank came to.
 
 use crate::describe::List;
-pub use crate::seam::{Refusal, Reply};
+pub use crate::interface::{Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};

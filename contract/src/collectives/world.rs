@@ -8,7 +8,7 @@ use super::party::{
     Communicator, Kind, Lost, RankCall, RankError, RankOutcome, Trouble, World,
 };
 use crate::panics;
-use crate::seam::{Refusal, Reply};
+use crate::interface::{Refusal, Reply};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;

@@ -1,6 +1,6 @@
 //! Stretched RoPE: what it promises, and who keeps it.
 //!
-//! - [`party`]: the seam, a trait of plain values.
+//! - [`party`]: the interface, a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names and formulas.
 //! - `tolerance`: how far an answer may be off, step by step.
@@ -24,7 +24,7 @@ pub mod tasks;
 mod tolerance;
 pub mod variants;
 
-pub use seams::frequencies::{menu, party};
+pub use interfaces::frequencies::{menu, party};
 
 use crate::component::component;
 

@@ -11,8 +11,8 @@ pub mod tokens;
 use crate::category::Category;
 use crate::component::Component;
 use crate::describe::List;
+use crate::interface::Manner;
 use crate::run::Run;
-use crate::seam::Manner;
 use crate::violation::{Step, Verdict};
 use std::fmt;
 

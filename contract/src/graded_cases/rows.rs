@@ -2,8 +2,8 @@
 
 use super::{BLOCK, Draw, EDGES, combinations, is_short, many, sizes};
 use crate::category::Category;
+use crate::interface::Manner;
 use crate::run::Run;
-use crate::seam::Manner;
 use crate::violation::{Fault, Step};
 
 /// What a graded case asks. [`PLAIN`] is one token, weights that do nothing, and an eps that is not felt.

@@ -2,8 +2,8 @@
 
 use super::{Combination, Draw, combinations, is_short, many, sizes};
 use crate::category::Category;
+use crate::interface::Manner;
 use crate::run::Run;
-use crate::seam::Manner;
 
 /// What a graded case asks. [`PLAIN`] is one token.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! What is asked: each method of a seam, in each way in which it can be asked.
+//! What is asked: each method of an interface, in each way in which it can be asked.
 //!
 //! The oracle's answers to one method, asked in one way, are made wrong, and nothing else. If no invariant is
 //! broken, nobody asks this.
@@ -6,8 +6,8 @@
 use super::mixer::{Call, Mixer};
 use crate::component::Component;
 use crate::graded_cases::Draw;
+use crate::interface::{Manner, Refusal, Reply};
 use crate::run::Run;
-use crate::seam::{Manner, Refusal, Reply};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! A right and a wrong party in one, and the conditions that choose between them.
 
 use super::asked::{Answer, NotAsked, Way};
-use crate::seam::{Manner, Reply};
+use crate::interface::{Manner, Reply};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -89,7 +89,7 @@ impl Condition {
 
 /// What a component's conditions are about.
 pub struct Axes {
-    /// The methods of its seam.
+    /// The methods of its interface.
     pub calls: &'static [&'static str],
     /// What no invariant asks of them, and why.
     pub not_asked: &'static [NotAsked],
@@ -134,7 +134,7 @@ pub fn conditions(axes: &Axes) -> Vec<Condition> {
 /// What a condition can see of a call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The method of the seam, as [`Axes::calls`] has it.
+    /// The method of the interface, as [`Axes::calls`] has it.
     pub name: &'static str,
     /// Sizes and quantities.
     pub sizes: Vec<(&'static str, usize)>,

@@ -1,7 +1,7 @@
-//! The seam of GroupRMSNorm: what a party is asked, and what it answers.
+//! The interface of GroupRMSNorm: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{Manner, Refusal, Reply};
+pub use crate::interface::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 

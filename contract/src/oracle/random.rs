@@ -3,7 +3,7 @@
 //! The generator is MT19937 (Matsumoto and Nishimura 1998). It is written out here, so that the
 //! oracle shares no code with the library, which takes it from a crate.
 
-use crate::seam::NormalInit;
+use crate::interface::NormalInit;
 
 const N: usize = 624;
 const M: usize = 397;

@@ -1,8 +1,8 @@
-//! The seam of ParallelVocabEmbedding: what a party is asked, and what it answers.
+//! The interface of ParallelVocabEmbedding: what a party is asked, and what it answers.
 
 use crate::describe::List;
 pub use crate::embedding::party::Found;
-pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
+pub use crate::interface::{Manner, NormalInit, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! NTK-aware RoPE: each pair of dimensions turns by `position * theta_i`.
 
+use crate::interface::one_each;
 use crate::oracle::{Loops, Oracle};
 use crate::rope::party::*;
-use crate::seam::one_each;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;

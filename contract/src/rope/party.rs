@@ -1,8 +1,8 @@
-//! The seam of NTK-aware RoPE: what a party is asked, and what it answers.
+//! The interface of NTK-aware RoPE: what a party is asked, and what it answers.
 
 use crate::describe::List;
-use crate::seam::runs;
-pub use crate::seam::{Manner, Refusal, Reply};
+use crate::interface::runs;
+pub use crate::interface::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 use std::ops::Range;

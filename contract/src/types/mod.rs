@@ -38,7 +38,7 @@ pub struct Rule {
 pub struct Keeps {
     /// Its id.
     pub id: &'static str,
-    /// The calls of the seam that it needs.
+    /// The calls of the interface that it needs.
     pub calls: &'static [&'static str],
 }
 

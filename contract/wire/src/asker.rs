@@ -1,9 +1,9 @@
-//! Who asks: a party to every seam, whose answers come from the other side.
+//! Who asks: a party to every interface, whose answers come from the other side.
 
 use crate::frame::{Ends, whole};
-use seams::attention::party::{KeyValueCache, KeysValues};
-use seams::rope::party::{RopeCase, RopeModule, RopeState};
-use seams::seam::{Manner, Refusal, Reply};
+use interfaces::attention::party::{KeyValueCache, KeysValues};
+use interfaces::interface::{Manner, Refusal, Reply};
+use interfaces::rope::party::{RopeCase, RopeModule, RopeState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -14,8 +14,8 @@ use std::rc::Rc;
 /// Whom a question is for. What it asks stands behind it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Whom<'q> {
-    /// The party to a component's seam.
-    Seam(&'q str),
+    /// The party to a component's interface.
+    Interface(&'q str),
     /// Something that a party has made.
     Made(u32),
 }
@@ -126,7 +126,7 @@ impl Asker {
         call: &str,
         arguments: &impl Serialize,
     ) -> Reply<T> {
-        self.talk.ask(Whom::Seam(slug), call, arguments)
+        self.talk.ask(Whom::Interface(slug), call, arguments)
     }
 }
 

@@ -1,10 +1,10 @@
-//! The seams over a pipe: a party that lives in another process answers as if it stood here.
+//! The interfaces over a pipe: a party that lives in another process answers as if it stood here.
 //!
 //! One side asks and the other answers, one question at a time. A frame is a length of four bytes, little-endian, and so many
 //! bytes of [postcard](https://postcard.jamesmunns.com). Floats travel as their bits, so an answer is the same here
 //! and there, also if it is no number.
 //!
-//! - [`Asker`] is a party to every seam. What it is asked, it asks the other side.
+//! - [`Asker`] is a party to every interface. What it is asked, it asks the other side.
 //! - [`serve`] answers what comes with the parties of this side.
 //!
 //! Who asks trusts nothing that comes back: an answer that is too long, that is to another question, that is not of its type

@@ -1,11 +1,11 @@
-//! The calls of all seams, and who answers them.
+//! The calls of all interfaces, and who answers them.
 
 use crate::asker::{Asker, Carried, Head, Outcome, Talk, Whom};
 use crate::frame::{Ends, whole};
-use seams::attention::party::KeyValueCache;
-use seams::panics;
-use seams::party::*;
-use seams::rope::party::RopeModule;
+use interfaces::attention::party::KeyValueCache;
+use interfaces::panics;
+use interfaces::party::*;
+use interfaces::rope::party::RopeModule;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io;
@@ -58,7 +58,7 @@ plain!(
     World<Vec<f32>>,
 );
 
-/// How a seam has an argument: by value, by reference, as a slice.
+/// How an interface has an argument: by value, by reference, as a slice.
 macro_rules! param {
     (val $ty:ty) => {
         $ty
@@ -88,7 +88,7 @@ macro_rules! lent {
 }
 
 macro_rules! calls {
-    ($($slug:ident: $seam:ident {
+    ($($slug:ident: $interface:ident {
         $($call:ident($($kind:ident $arg:ident: $ty:ty),*) -> $out:ty;)+
     })+) => {
         /// The parties of this side, by component. Who is not there answers nothing.
@@ -96,25 +96,25 @@ macro_rules! calls {
         pub struct Parties<'p> {
             $(
                 #[allow(missing_docs)]
-                pub $slug: Option<&'p dyn $seam>,
+                pub $slug: Option<&'p dyn $interface>,
             )+
         }
 
         impl<'p> Parties<'p> {
             /// One that stands for every component.
-            pub fn all<P: $($seam +)+>(party: &'p P) -> Self {
+            pub fn all<P: $($interface +)+>(party: &'p P) -> Self {
                 Self { $($slug: Some(party),)+ }
             }
         }
 
-        $(impl $seam for Asker {
+        $(impl $interface for Asker {
             $(fn $call(&self, $($arg: param!($kind $ty)),*) -> Reply<$out> {
                 self.ask(stringify!($slug), stringify!($call), &($($arg,)*))
             })+
         })+
 
-        /// What the party of a seam says to a call.
-        fn of_seam(
+        /// What the party of an interface says to a call.
+        fn of_interface(
             parties: &Parties,
             (slug, call, arguments): (&str, &str, &[u8]),
             number: u64,
@@ -304,8 +304,8 @@ pub fn serve(ends: &mut Ends, parties: &Parties) -> io::Result<Served> {
                 made.all.remove(&id);
                 continue;
             }
-            Head::Ask(number, Whom::Seam(slug), call) => {
-                of_seam(parties, (slug, call, rest), number, &mut made)?
+            Head::Ask(number, Whom::Interface(slug), call) => {
+                of_interface(parties, (slug, call, rest), number, &mut made)?
             }
             Head::Ask(number, Whom::Made(id), call) => {
                 of_made((id, call, rest), number, &mut made)?

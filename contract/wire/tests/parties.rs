@@ -6,7 +6,7 @@ use contract::grade::{Grade, by_invariants};
 use contract::registry::{COMPONENTS, TASKS};
 use contract::run::Run;
 use contract::task::{Grading, Task};
-use seams::party::*;
+use interfaces::party::*;
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::thread;
 use wire::{Asker, Ends, Parties, Served, serve};
@@ -51,7 +51,7 @@ fn alike<P: Component + ?Sized>(
 }
 
 macro_rules! components {
-    ($($slug:ident: $seam:ident,)+) => {
+    ($($slug:ident: $interface:ident,)+) => {
         /// A component that is missing above, or among the calls that go over a pipe, would not be judged so.
         #[test]
         fn every_component_goes_over_a_pipe() {
@@ -63,11 +63,11 @@ macro_rules! components {
         $(
         #[test]
         fn $slug() {
-            let here = |asker: &Asker, task: &Task| by_invariants::<dyn $seam>(task, asker, &run());
-            let oracle = <dyn $seam as Component>::oracle;
-            assert_eq!(alike::<dyn $seam>(oracle, here, |party| Parties { $slug: Some(party), ..Parties::default() }), 0);
-            let bug = <dyn $seam as Component>::bugs()[0].party;
-            assert!(alike::<dyn $seam>(bug, here, |party| Parties { $slug: Some(party), ..Parties::default() }) > 0);
+            let here = |asker: &Asker, task: &Task| by_invariants::<dyn $interface>(task, asker, &run());
+            let oracle = <dyn $interface as Component>::oracle;
+            assert_eq!(alike::<dyn $interface>(oracle, here, |party| Parties { $slug: Some(party), ..Parties::default() }), 0);
+            let bug = <dyn $interface as Component>::bugs()[0].party;
+            assert!(alike::<dyn $interface>(bug, here, |party| Parties { $slug: Some(party), ..Parties::default() }) > 0);
         }
     )+};
 }

@@ -377,7 +377,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "contract/src",
         "contract/arithmetic/src",
         "contract/wire/src",
-        "contract/seams/src",
+        "contract/interfaces/src",
         "course/grader/src",
         "exercises/party/operations/src",
         "exercises/party/src",

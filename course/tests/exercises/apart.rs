@@ -6,7 +6,7 @@ use contract::grade::{Grade, by_invariants};
 use contract::registry::task;
 use contract::run::Run;
 use contract::task::{Grading, Task};
-use seams::party::*;
+use interfaces::party::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -10,7 +10,7 @@ mod seat;
 #[path = "../../tests/autograder/seats/mod.rs"]
 mod seats;
 
-use seams::panics;
+use interfaces::panics;
 use seats::{Learner, SEATS};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -148,8 +148,7 @@ impl Link for Processes {
             let done = self.until_done(|for_whom| {
                 for (rank, taken) in from.iter().zip(&mut taken) {
                     if taken.is_none()
-                        && let Some(message) =
-                            process(*rank).immediate_matched_probe_with_tag(TAG)
+                        && let Some(message) = process(*rank).immediate_matched_probe_with_tag(TAG)
                     {
                         let name = self.name(*rank);
                         let what = format!("a message of rank {name}, which has begun,");

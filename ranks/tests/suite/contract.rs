@@ -14,7 +14,7 @@ use ranks::act::{Answer, Question};
 use ranks::party::{OfThreads, Party, Said};
 use std::ops::Range;
 
-/// Ranks as a party to the seams of embedding, shards and loss.
+/// Ranks as a party to the interfaces of embedding, shards and loss.
 pub struct Sharded {
     ranks: Box<dyn Party>,
     /// The rows of a block, if lookups are added up in the order of the vocabulary.

@@ -42,7 +42,7 @@ static ADDITIONS: &[Addition] = &[
     add("contract/src/registry.rs", Below, "\n    {slug}: ", "    {slug}: {Type},"),
     add("contract/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
     add(
-        "contract/seams/src/lib.rs",
+        "contract/interfaces/src/lib.rs",
         Below,
         "\n    {slug}: \"",
         "    /// {Type}.\n    {slug}: \"../../src/{slug}\", menu;",

@@ -265,9 +265,11 @@ fn used_as_type(root: &Path, slug: &str, name: &str) -> Result<Option<String>> {
         return Ok(Some(file.replace("{slug}", slug)));
     }
     let seen = ["src", "exercises/src", "tests/suite"].map(|folder| rust_files(&root.join(folder)));
-    let seams = COMPONENTS.iter().map(|entry| format!("contract/src/{}/party.rs", entry.slug));
-    let seams = seams.chain(["contract/src/seam.rs".to_string()]).map(|file| root.join(file));
-    for file in seen.into_iter().collect::<Result<Vec<_>>>()?.concat().into_iter().chain(seams) {
+    let interfaces = COMPONENTS.iter().map(|entry| format!("contract/src/{}/party.rs", entry.slug));
+    let interfaces =
+        interfaces.chain(["contract/src/interface.rs".to_string()]).map(|file| root.join(file));
+    for file in seen.into_iter().collect::<Result<Vec<_>>>()?.concat().into_iter().chain(interfaces)
+    {
         let text = std::fs::read_to_string(&file).map_err(|error| Error::File {
             file: file.display().to_string(),
             reason: error.to_string(),

@@ -4,7 +4,7 @@ use contract::grade::{Grade, Shown, by_invariants, one, shown_party};
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
-use seams::party::*;
+use interfaces::party::*;
 use std::io;
 use wire::{Asker, Ends, Parties, Served, serve};
 

@@ -268,16 +268,18 @@ fn a() {
         for task in properties {
             let source = Source::of(&workspace, task.component).unwrap();
             let text = text_above(&source.solution, task.place);
-            let seams = [
-                "seam".to_string(),
+            let interfaces = [
+                "interface".to_string(),
                 "embedding/party".to_string(),
                 format!("{}/party", task.component),
             ];
-            let seams =
-                seams.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
+            let interfaces =
+                interfaces.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
             let is_type = |word: &&str| {
                 let of = |kind: &str| {
-                    seams.iter().any(|seam| seam.contains(&format!("pub {kind} {word} ")))
+                    interfaces
+                        .iter()
+                        .any(|interface| interface.contains(&format!("pub {kind} {word} ")))
                 };
                 ["struct", "enum", "trait"].iter().any(|kind| of(kind))
             };
@@ -286,7 +288,7 @@ fn a() {
                 text.split(other).filter(|word| !word.is_empty()).map(str::to_string).collect()
             };
             let named = words(&text);
-            let calls = seams[2].split("    fn ").skip(1).filter(|call| {
+            let calls = interfaces[2].split("    fn ").skip(1).filter(|call| {
                 let name = call.split('(').next().unwrap_or_default();
                 named.iter().any(|word| word == name)
             });

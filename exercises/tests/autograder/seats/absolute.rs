@@ -4,8 +4,8 @@ use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice,
 use crate::seat::{Seat, seat};
 use exercises::absolute;
 use exercises::prelude::{Axes2, Cpu, OwnedTape, PermuteTo, Tensor, Trace};
-use seams::absolute::party::*;
-use seams::seam::with_axes_reversed;
+use interfaces::absolute::party::*;
+use interfaces::interface::with_axes_reversed;
 use std::ops::Range;
 
 /// The seat of absolute positions.

@@ -5,7 +5,7 @@ use crate::seat::{Seat, seat};
 use exercises::attention::{self, Heads};
 use exercises::prelude::shapes::*;
 use exercises::prelude::{Cpu, OwnedTape, Trace};
-use seams::attention::party::*;
+use interfaces::attention::party::*;
 
 /// The seat of grouped-query attention.
 pub const SEAT: Seat =

@@ -3,7 +3,7 @@
 use super::Learner;
 use crate::seat::{Seat, seat};
 use exercises::biases;
-use seams::biases::party::*;
+use interfaces::biases::party::*;
 
 /// The seat of biases in the scores.
 pub const SEAT: Seat = seat!("biases", dyn ScoreBiases, None);

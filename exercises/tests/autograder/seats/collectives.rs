@@ -3,8 +3,8 @@
 use super::Learner;
 use crate::seat::{Seat, seat};
 use exercises::collectives;
-use seams::collectives::party::*;
-use seams::collectives::world;
+use interfaces::collectives::party::*;
+use interfaces::collectives::world;
 
 /// The seat of the collectives.
 pub const SEAT: Seat = seat!("collectives", dyn Collectives, None);

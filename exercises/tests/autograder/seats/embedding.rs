@@ -7,9 +7,9 @@ use super::{
 use crate::seat::{Seat, seat};
 use exercises::embedding;
 use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
-use seams::embedding::party::*;
-use seams::seam::with_axes_reversed;
-use seams::with_embedding_sizes;
+use interfaces::embedding::party::*;
+use interfaces::interface::with_axes_reversed;
+use interfaces::with_embedding_sizes;
 
 /// The seat of VocabEmbedding.
 pub const SEAT: Seat =

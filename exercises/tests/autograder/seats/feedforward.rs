@@ -4,8 +4,8 @@ use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_
 use crate::seat::{Seat, seat};
 use exercises::feedforward;
 use exercises::prelude::{Const, Cpu, Trace};
-use seams::feedforward::party::*;
-use seams::with_feedforward_sizes;
+use interfaces::feedforward::party::*;
+use interfaces::with_feedforward_sizes;
 
 /// The seat of SwiGLU.
 pub const SEAT: Seat = seat!("feedforward", dyn SwiGlu, None);

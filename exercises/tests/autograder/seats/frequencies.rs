@@ -3,7 +3,7 @@
 use super::Learner;
 use crate::seat::{Seat, seat};
 use exercises::frequencies;
-use seams::frequencies::party::*;
+use interfaces::frequencies::party::*;
 
 /// The seat of stretched RoPE.
 pub const SEAT: Seat = seat!("frequencies", dyn StretchedRope, None);

@@ -4,8 +4,8 @@ use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_
 use crate::seat::{Seat, seat};
 use exercises::layernorm;
 use exercises::prelude::{Const, Cpu, Trace};
-use seams::layernorm::party::*;
-use seams::with_layernorm_sizes;
+use interfaces::layernorm::party::*;
+use interfaces::with_layernorm_sizes;
 
 /// The seat of LayerNorm.
 pub const SEAT: Seat = seat!("layernorm", dyn LayerNorm, Some(|party| layernorm::property(party)));

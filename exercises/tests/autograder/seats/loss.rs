@@ -4,7 +4,7 @@ use super::{Learner, continued, gradient_of, reversed, tokens};
 use crate::seat::{Seat, seat};
 use exercises::loss;
 use exercises::prelude::{AsArray, Backward, Cpu, OwnedTape, Rank0, Tensor, Trace};
-use seams::loss::party::*;
+use interfaces::loss::party::*;
 
 /// The seat of the loss.
 pub const SEAT: Seat = seat!("loss", dyn CrossEntropy, None);

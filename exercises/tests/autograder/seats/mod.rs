@@ -28,7 +28,7 @@ use exercises::prelude::{
     Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, OwnedTape, PermuteTo,
     Rank0, Shape, SplitTape, SumTo, Tensor, TensorFromVec, Trace,
 };
-use seams::seam::{Manner, Refusal, Reply, with_axes_reversed};
+use interfaces::interface::{Manner, Refusal, Reply, with_axes_reversed};
 
 /// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
 pub static SEATS: &[Seat] = &[

@@ -9,8 +9,8 @@ use exercises::model::{self, Block};
 use exercises::norm::GroupRmsNorm;
 use exercises::prelude::{Axis, Const, Cpu, Gradients, PutTape, TensorFromVec, TryConcatAlong};
 use exercises::rope::NtkAwareRope;
-use seams::model::party::*;
-use seams::with_model_sizes;
+use interfaces::model::party::*;
+use interfaces::with_model_sizes;
 use std::ops::Range;
 
 /// The seat of the model.

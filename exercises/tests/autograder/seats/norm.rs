@@ -4,8 +4,8 @@ use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_
 use crate::seat::{Seat, seat};
 use exercises::norm;
 use exercises::prelude::{Const, Cpu, Trace, f16};
-use seams::norm::party::*;
-use seams::with_norm_sizes;
+use interfaces::norm::party::*;
+use interfaces::with_norm_sizes;
 
 /// The seat of GroupRMSNorm.
 pub const SEAT: Seat = seat!("norm", dyn GroupRmsNorm, Some(|party| norm::property(party)));

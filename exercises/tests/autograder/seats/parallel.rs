@@ -7,8 +7,8 @@ use super::{
 use crate::seat::{Seat, seat};
 use exercises::parallel;
 use exercises::prelude::{Const, Cpu, PutTape, Trace};
-use seams::parallel::party::*;
-use seams::with_parallel_sizes;
+use interfaces::parallel::party::*;
+use interfaces::with_parallel_sizes;
 use std::ops::Range;
 
 /// The seat of ParallelVocabEmbedding.

@@ -4,9 +4,9 @@ use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice,
 use crate::seat::{Seat, seat};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
-use seams::rope::party::*;
-use seams::seam::with_axes_reversed;
-use seams::with_head_dim;
+use interfaces::interface::with_axes_reversed;
+use interfaces::rope::party::*;
+use interfaces::with_head_dim;
 use std::ops::Range;
 
 /// The seat of NTK-aware RoPE.

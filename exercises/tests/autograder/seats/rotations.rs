@@ -4,7 +4,7 @@ use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back
 use crate::seat::{Seat, seat};
 use exercises::prelude::Trace;
 use exercises::rotations::{self, Frequencies, Running, Side, XPos};
-use seams::rotations::party::*;
+use interfaces::rotations::party::*;
 
 /// The seat of more rotations.
 pub const SEAT: Seat = seat!("rotations", dyn Rotations, Some(|party| rotations::property(party)));

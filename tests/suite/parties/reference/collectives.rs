@@ -50,7 +50,7 @@ impl quadrivium::collectives::Communicator for Way<'_> {
     }
 }
 
-/// In the words of the seam. The cases of the contract have no other mistakes.
+/// In the words of the interface. The cases of the contract have no other mistakes.
 fn told(failure: Failure) -> RankError {
     match failure {
         Failure::Way(trouble) => RankError::Ranks(trouble),

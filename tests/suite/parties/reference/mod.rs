@@ -20,8 +20,8 @@ mod rotations;
 
 use crate::parties::Seat;
 use crate::support::*;
+use contract::interface::with_axes_reversed;
 use contract::party::{Manner, Refusal, Reply};
-use contract::seam::with_axes_reversed;
 use quadrivium::Error;
 use quadrivium::position::Positions;
 use quadrivium::tensor::*;

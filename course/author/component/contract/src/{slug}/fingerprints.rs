@@ -4,7 +4,7 @@ use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::{slug}::party::{{Type}, {Type}Case};
 
-/// Asks them all. TO DO: questions in which every term of the formula matters, for every call of the seam.
+/// Asks them all. TO DO: questions in which every term of the formula matters, for every call of the interface.
 pub fn fingerprints(party: &dyn {Type}) -> Vec<Fingerprint> {
     cases()
         .iter()

@@ -1,7 +1,7 @@
-//! The seam of {Type}: what a party is asked, and what it answers.
+//! The interface of {Type}: what a party is asked, and what it answers.
 
 use crate::describe::List;
-pub use crate::seam::{Refusal, Reply};
+pub use crate::interface::{Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 

@@ -23,8 +23,8 @@ pub fn draw(out: &Path) -> Result<()> {
             arrow(area, &[(274, top + 26), (230, top + 26)], INK)?;
         }
         words(area, (120, 18), "parties")?;
-        words(area, (373, 18), "the seam")?;
-        let seam = [
+        words(area, (373, 18), "the interface")?;
+        let interface = [
             "trait",
             "",
             "values in:",
@@ -35,7 +35,7 @@ pub fn draw(out: &Path) -> Result<()> {
             "or a",
             "refusal",
         ];
-        Sheet { at: (318, 44), size: (120, 356), frame: INK, words: &seam }.draw(area)?;
+        Sheet { at: (318, 44), size: (120, 356), frame: INK, words: &interface }.draw(area)?;
         words(area, (695, 18), "the contract")?;
         let rooms: [&[&str]; 3] = [
             &["invariants", "witnesses and properties,", "each with id, formula, points"],

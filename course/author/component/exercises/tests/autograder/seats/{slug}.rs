@@ -4,8 +4,8 @@ use super::{Learner, tensor};
 use crate::seat::{Seat, seat};
 use exercises::prelude::Const;
 use exercises::{slug};
-use seams::with_{slug}_size;
-use seams::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
+use interfaces::with_{slug}_size;
+use interfaces::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
 
 /// The seat of {Type}. With a task about a property, `None` becomes `Some(|party| {slug}::property(party))`.
 pub const SEAT: Seat = seat!("{slug}", dyn {Type}, None);

@@ -3,7 +3,7 @@
 //! A party is anything that claims to be one of the components: the library, a learner's code,
 //! PyTorch, a known bug. It gets plain values and gives plain values back. Tensors are flat
 //! slices in row-major order with their shape beside them. No type of any tensor library
-//! appears in a seam, so a party may be written in anything.
+//! appears in an interface, so a party may be written in anything.
 //!
 //! Letters: `b` batch, `s` sequence, `h` hidden size, `gz` group size, `v` vocabulary size, `e`
 //! embedding dimension, `w` world size, `r` rank, `n = v / w`, `nh` heads, `hd` head size.

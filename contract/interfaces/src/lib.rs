@@ -1,19 +1,19 @@
-//! The seams of all components: what a party is asked, and what it answers.
+//! The interfaces of all components: what a party is asked, and what it answers.
 //!
 //! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug. Each file stands in
 //! its component's folder, beside those that only the judge has.
 
 #[path = "../../src/describe.rs"]
 pub mod describe;
+#[path = "../../src/interface.rs"]
+pub mod interface;
 #[path = "../../src/menu.rs"]
 pub mod menu;
 #[path = "../../src/panics.rs"]
 pub mod panics;
-#[path = "../../src/seam.rs"]
-pub mod seam;
 
 /// Lists the components, with their folders, and `menu` where sizes are compiled.
-macro_rules! seams {
+macro_rules! interfaces {
     ($($(#[$about:meta])* $slug:ident: $folder:literal $(, $menu:ident)?;)+) => {$(
         $(#[$about])*
         #[path = $folder]
@@ -25,13 +25,13 @@ macro_rules! seams {
 
         /// What all parties are asked, and what they answer.
         pub mod party {
-            pub use crate::seam::{Manner, NormalInit, Refusal, Reply};
+            pub use crate::interface::{Manner, NormalInit, Refusal, Reply};
             $(pub use crate::$slug::party::*;)+
         }
     };
 }
 
-seams! {
+interfaces! {
     /// GroupRMSNorm.
     norm: "../../src/norm", menu;
     /// VocabEmbedding.
