@@ -40,7 +40,7 @@ pub static OWN: &[Own] = &[
     ),
     own("exercises/src/{slug}.rs", "the learner's file: `cargo course reset {slug}` writes it"),
     own("exercises/{slug}/hints", "a file of hints for each task"),
-    own("exercises/tests/autograder/seats/{slug}.rs", "the learner's code as a party"),
+    own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as a party"),
     own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
     own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
     own("kit/src/{slug}.rs", "the check that a notebook's cells call"),
@@ -83,12 +83,12 @@ pub static LISTED: &[Line] = &[
         "exercises/src/lib.rs",
         "#[cfg_attr(starter = \"{slug}\", path = \"../{slug}/starter.rs\")]",
     ),
-    line("exercises/tests/autograder/seats/mod.rs", "mod {slug};"),
-    line("exercises/tests/autograder/seats/mod.rs", "{slug}::SEAT"),
+    line("exercises/tests/autograder/adapters/mod.rs", "mod {slug};"),
+    line("exercises/tests/autograder/adapters/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/parties/reference/mod.rs", "mod {slug};"),
-    line("tests/suite/parties/reference/mod.rs", "{slug}::SEAT"),
+    line("tests/suite/parties/reference/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/parties/pytorch/mod.rs", "mod {slug};"),
-    line("tests/suite/parties/pytorch/mod.rs", "{slug}::SEAT"),
+    line("tests/suite/parties/pytorch/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/main.rs", "_{slug}.rs\"]"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn a_longer_name_is_another_one() {
         assert!(stands_in("    pub mod norm;", "mod norm;"));
-        assert!(stands_in("&[norm::SEAT, rope::SEAT]", "norm::SEAT"));
-        assert!(!stands_in("&[layernorm::SEAT, rope::SEAT]", "norm::SEAT"));
+        assert!(stands_in("&[norm::ADAPTER, rope::ADAPTER]", "norm::ADAPTER"));
+        assert!(!stands_in("&[layernorm::ADAPTER, rope::ADAPTER]", "norm::ADAPTER"));
         for comment in ["// pub mod norm;", "    # mod norm;", "[] /* mod norm; */"] {
             assert!(!stands_in(comment, "mod norm;"), "{comment}");
         }

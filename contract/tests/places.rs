@@ -36,7 +36,7 @@ fn every_place_belongs_to_a_component_of_the_registry() {
     ];
     let places = places
         .into_iter()
-        .chain(OWN.iter().map(|own| own.path).filter(|path| path.contains("seats/")));
+        .chain(OWN.iter().map(|own| own.path).filter(|path| path.contains("adapters/")));
     for place in places {
         let (before, after) = place.split_once("{slug}").expect("it is a pattern");
         let (folder, begins) = before.rsplit_once('/').expect("it is in a folder");

@@ -5,7 +5,7 @@
 
 use crate::parties::pytorch::PyTorch;
 use crate::parties::reference::Library;
-use crate::parties::{Seat, pytorch, reference};
+use crate::parties::{Adapter, pytorch, reference};
 use contract::component::Component;
 use contract::party::NtkAwareRope;
 use contract::registry::COMPONENTS;
@@ -13,12 +13,12 @@ use contract::run::Run;
 use quadrivium::{composed, in_threads};
 
 /// Holds a party to every component of the registry, in its order.
-fn keeps<T>(party: &T, run: &Run, seats: &[Seat<T>], folder: &str) {
+fn keeps<T>(party: &T, run: &Run, adapters: &[Adapter<T>], folder: &str) {
     let of = |slug| {
-        let seat = seats.iter().find(|seat| seat.slug == slug).unwrap_or_else(|| {
-            panic!("write {folder}/{slug}.rs, and name it in SEATS in {folder}/mod.rs")
+        let adapter = adapters.iter().find(|adapter| adapter.slug == slug).unwrap_or_else(|| {
+            panic!("write {folder}/{slug}.rs, and name it in ADAPTERS in {folder}/mod.rs")
         });
-        (seat.surprises)(party, run)
+        (adapter.surprises)(party, run)
     };
     let surprises: Vec<String> = COMPONENTS.iter().flat_map(|one| of(one.slug)).collect();
     assert!(surprises.is_empty(), "{}", surprises.join("\n\n"));
@@ -31,14 +31,14 @@ fn for_the_library() -> Run {
 
 #[test]
 fn the_library_keeps_the_contract() {
-    keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference");
+    keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference");
 }
 
 /// In threads, which inputs as small as these do not get by themselves.
 #[test]
 fn the_library_keeps_the_contract_in_threads() {
     in_threads(|| {
-        keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference")
+        keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference")
     });
 }
 
@@ -46,7 +46,7 @@ fn the_library_keeps_the_contract_in_threads() {
 #[test]
 fn the_composed_formulas_keep_the_contract() {
     composed(|| {
-        keeps(&Library, &for_the_library(), reference::SEATS, "tests/suite/parties/reference")
+        keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference")
     });
 }
 
@@ -54,7 +54,7 @@ fn the_composed_formulas_keep_the_contract() {
 const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false, every_size: false, blocks: false };
 
 fn pytorch_keeps(pytorch: &PyTorch) {
-    keeps(pytorch, &FOR_PYTORCH, pytorch::SEATS, "tests/suite/parties/pytorch");
+    keeps(pytorch, &FOR_PYTORCH, pytorch::ADAPTERS, "tests/suite/parties/pytorch");
     let unrecorded = pytorch.unrecorded();
     assert_eq!(unrecorded, 0, "questions have no recorded answer: see tests/goldens/README.md");
 }

@@ -383,7 +383,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "exercises/party/src",
         "exercises/tensor/src",
         "tensor/src",
-        "exercises/tests/autograder/seats",
+        "exercises/tests/autograder/adapters",
     ] {
         below(&parts.course.join(folder), &mut files);
     }

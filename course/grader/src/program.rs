@@ -80,7 +80,7 @@ impl Stage {
 fn pristine(course: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut files: Vec<PathBuf> =
         ["exercises/src/lib.rs", "exercises/src/prelude.rs"].iter().map(PathBuf::from).collect();
-    for folder in ["exercises/party/src", "exercises/tests/autograder/seats"] {
+    for folder in ["exercises/party/src", "exercises/tests/autograder/adapters"] {
         for entry in course.join(folder).read_dir()? {
             files.push(Path::new(folder).join(entry?.file_name()));
         }

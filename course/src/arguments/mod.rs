@@ -545,7 +545,7 @@ pub struct LabArguments {
 /// For authors: write the files of a new component.
 ///
 /// All that a component needs is written from the templates in course/author/component: its folders in
-/// contract, src and exercises, its seats, its tests and its chapter, and its lines in the lists. It compiles
+/// contract, src and exercises, its adapters, its tests and its chapter, and its lines in the lists. It compiles
 /// at once, and every place where something belongs says what. The chapter "Adding a component" of the book
 /// goes on from there. Nothing that is there is overwritten.
 #[derive(Debug, Args)]

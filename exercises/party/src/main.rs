@@ -6,12 +6,12 @@
 // rustc takes functions from it, so that a submission need not compile them.
 extern crate operations as _;
 
-mod seat;
-#[path = "../../tests/autograder/seats/mod.rs"]
-mod seats;
+mod adapter;
+#[path = "../../tests/autograder/adapters/mod.rs"]
+mod adapters;
 
+use adapters::{ADAPTERS, Learner};
 use interfaces::panics;
-use seats::{Learner, SEATS};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -44,8 +44,8 @@ fn run() -> io::Result<()> {
         }
         Order::Judge { slug } => {
             let asker = Asker::new(ends, 0);
-            let seat = SEATS.iter().find(|seat| seat.slug == slug);
-            let refusal = match seat.and_then(|seat| seat.property) {
+            let adapter = ADAPTERS.iter().find(|adapter| adapter.slug == slug);
+            let refusal = match adapter.and_then(|adapter| adapter.property) {
                 None => Some(format!("{slug} has no task about a property")),
                 Some(property) => catch_unwind(AssertUnwindSafe(|| property(&asker).err()))
                     .unwrap_or_else(|payload| Some(panics::message(&*payload))),

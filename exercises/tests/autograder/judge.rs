@@ -1,6 +1,6 @@
 //! One task, graded in this process.
 
-use crate::seats::{Learner, SEATS};
+use crate::adapters::{ADAPTERS, Learner};
 use crate::types;
 use contract::grade::{Grade, Shown};
 use contract::run::Run;
@@ -19,41 +19,41 @@ fn run() -> Run {
 
 /// Grades a task.
 pub fn judge(task: &Task) -> Grade {
-    let Some(seat) = SEATS.iter().find(|seat| seat.slug == task.component) else {
-        return no_seat(task);
+    let Some(adapter) = ADAPTERS.iter().find(|adapter| adapter.slug == task.component) else {
+        return no_adapter(task);
     };
     match task.grading {
-        Grading::Types(rule) => types::judge(task, rule, seat, &run()),
+        Grading::Types(rule) => types::judge(task, rule, adapter, &run()),
         // Its answers are asked for one by one: see `property.rs`.
-        Grading::Property { .. } => no_seat(task),
+        Grading::Property { .. } => no_adapter(task),
         Grading::Invariants { calls, by_hand, .. } => {
             if by_hand {
                 exercises::prelude::close_tape();
             }
-            (seat.invariants)(task, &Learner { calls, by_hand }, &run())
+            (adapter.invariants)(task, &Learner { calls, by_hand }, &run())
         }
     }
 }
 
 /// What the learner's invariant of a component says of one party.
 pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
-    let seat = SEATS.iter().find(|seat| seat.slug == task.component);
-    match seat.and_then(|seat| seat.property) {
+    let adapter = ADAPTERS.iter().find(|adapter| adapter.slug == task.component);
+    match adapter.and_then(|adapter| adapter.property) {
         Some(property) => property(shown),
-        None => Some(write_a_seat(task)),
+        None => Some(write_an_adapter(task)),
     }
 }
 
 /// A component that nobody hands on.
-fn no_seat(task: &Task) -> Grade {
-    let sentence = "Every component has a seat in the autograder, with all that its tasks need. That this one has \
+fn no_adapter(task: &Task) -> Grade {
+    let sentence = "Every component has an adapter in the autograder, with all that its tasks need. That this one has \
                     none is a mistake of the course.";
-    Grade::failed(task, "autograder/seat", sentence, write_a_seat(task))
+    Grade::failed(task, "autograder/adapter", sentence, write_an_adapter(task))
 }
 
-fn write_a_seat(task: &Task) -> String {
+fn write_an_adapter(task: &Task) -> String {
     let (slug, name) = (task.component, task.name);
     format!(
-        "write exercises/tests/autograder/seats/{slug}.rs with what {name} needs, and name it in SEATS in its mod.rs"
+        "write exercises/tests/autograder/adapters/{slug}.rs with what {name} needs, and name it in ADAPTERS in its mod.rs"
     )
 }

@@ -6,14 +6,14 @@
 // Linked when this program starts, so that an edit need not link the contract again.
 extern crate judge as _;
 
+mod adapter;
+mod adapters;
 mod child;
 mod judge;
 mod own;
 mod parent;
 mod process;
 mod property;
-mod seat;
-mod seats;
 mod types;
 
 fn main() -> std::process::ExitCode {

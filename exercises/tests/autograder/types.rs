@@ -1,9 +1,9 @@
 //! Tasks about types: rustc is asked about the sizes, against the learner's crate as it was built.
 
+use crate::adapter::Adapter;
+use crate::adapters::Learner;
 use crate::child::CRATES;
 use crate::own::is_learner;
-use crate::seat::Seat;
-use crate::seats::Learner;
 use contract::grade::Grade;
 use contract::run::Run;
 use contract::task::Task;
@@ -13,12 +13,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Grades a task about types.
-pub fn judge(task: &Task, rule: &Rule, seat: &Seat, run: &Run) -> Grade {
+pub fn judge(task: &Task, rule: &Rule, adapter: &Adapter, run: &Run) -> Grade {
     // Whoever starts the autograder does so in this package's folder, wherever that is by now.
     let file = Path::new("src").join(task.file());
     let file = std::fs::read_to_string(file).unwrap_or_default();
     let keeps =
-        |Keeps { id, calls }: &Keeps| (seat.keeps)(id, &Learner { calls, by_hand: false }, run);
+        |Keeps { id, calls }: &Keeps| (adapter.keeps)(id, &Learner { calls, by_hand: false }, run);
     types::judge(task, rule, &file, run, keeps, &compile)
 }
 

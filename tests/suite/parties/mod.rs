@@ -1,5 +1,5 @@
 //! Parties to the contract that are not made of its own loops: the library, and PyTorch. One file a component
-//! in each, with its seat.
+//! in each, with its adapter.
 
 pub mod pytorch;
 pub mod reference;
@@ -8,24 +8,24 @@ use contract::component::Component;
 use contract::report::result;
 use contract::run::Run;
 
-/// How a party that is no trait object yet is held to one component: [`seat!`] makes it.
-pub struct Seat<T> {
+/// How a party that is no trait object yet is held to one component: [`adapter!`] makes it.
+pub struct Adapter<T> {
     /// The component.
     pub slug: &'static str,
     /// What is not as it should be, in words.
     pub surprises: fn(&T, &Run) -> Vec<String>,
 }
 
-/// The seat of a component, by its trait: the slug can't be another one's. `$apart`: see [`surprises`].
-macro_rules! seat {
+/// The adapter of a component, by its trait: the slug can't be another one's. `$apart`: see [`surprises`].
+macro_rules! adapter {
     ($party:ident, $apart:expr) => {
-        $crate::parties::Seat {
+        $crate::parties::Adapter {
             slug: <dyn $party as contract::component::Component>::SLUG,
             surprises: |party, run| $crate::parties::surprises::<dyn $party>(party, run, $apart),
         }
     };
 }
-pub(crate) use seat;
+pub(crate) use adapter;
 
 /// An invariant that a party breaks by design, and why.
 pub type Apart = (&'static str, &'static str);

@@ -68,12 +68,17 @@ static ADDITIONS: &[Addition] = &[
         "\n| `src/{slug}.rs` |",
         "| `src/{slug}.rs` | {Type} | {number}.1 to {number}.2 |",
     ),
-    add("exercises/tests/autograder/seats/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("exercises/tests/autograder/seats/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("exercises/tests/autograder/adapters/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add(
+        "exercises/tests/autograder/adapters/mod.rs",
+        Behind,
+        "{slug}::ADAPTER",
+        ", {slug}::ADAPTER",
+    ),
     add("tests/suite/parties/reference/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("tests/suite/parties/reference/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("tests/suite/parties/reference/mod.rs", Behind, "{slug}::ADAPTER", ", {slug}::ADAPTER"),
     add("tests/suite/parties/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("tests/suite/parties/pytorch/mod.rs", Behind, "{slug}::SEAT", ", {slug}::SEAT"),
+    add("tests/suite/parties/pytorch/mod.rs", Behind, "{slug}::ADAPTER", ", {slug}::ADAPTER"),
     add("tests/suite/main.rs", Below, "\nmod {slug};", "#[path = \"{nn}_{slug}.rs\"]\nmod {slug};"),
     add("tests/suite/10_pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
     add("kit/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
@@ -205,8 +210,9 @@ mod tests {
         let old = "- `norm`: x,\n  y\n- `init`: z\n";
         let new = with(old, "- `{slug}`: ", "- `x`: w", Below);
         assert_eq!(new.unwrap(), "- `norm`: x,\n  y\n- `x`: w\n- `init`: z\n");
-        let new = with("&[norm::SEAT, rope::SEAT];", "{slug}::SEAT", ", x::SEAT", Behind);
-        assert_eq!(new.unwrap(), "&[norm::SEAT, rope::SEAT, x::SEAT];");
+        let new =
+            with("&[norm::ADAPTER, rope::ADAPTER];", "{slug}::ADAPTER", ", x::ADAPTER", Behind);
+        assert_eq!(new.unwrap(), "&[norm::ADAPTER, rope::ADAPTER, x::ADAPTER];");
         assert_eq!(with("a\nb\n", "\nb\n", "x", Above).unwrap(), "a\nx\nb\n");
     }
 

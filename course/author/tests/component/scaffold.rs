@@ -55,8 +55,8 @@ fn nothing_but_what_is_said_has_changed() {
         let (words, old) = (words(&text), words(&old));
         let kept = |word: &&String| {
             let count = |all: &[String]| all.iter().filter(|other| other == word).count();
-            // The last seat of a list gets a comma.
-            count(&words) >= count(&old) || word.ends_with("::SEAT];")
+            // The last adapter of a list gets a comma.
+            count(&words) >= count(&old) || word.ends_with("::ADAPTER];")
         };
         let lost: Vec<_> = old.iter().filter(|word| !kept(word)).collect();
         assert!(lost.is_empty(), "{}: {lost:?}", file.display());

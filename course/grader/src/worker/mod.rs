@@ -1,21 +1,21 @@
 //! Judges one task of a submission, in a process of its own: strange answers may lead a judge anywhere, and then only this
 //! process is lost.
 
+mod adapters;
 mod property;
-mod seats;
 mod talk;
 
 use crate::cage::Cage;
 use crate::parts::Parts;
 use crate::program::{ALONE, compile, named_crates, not_of_the_code};
 use crate::record::TaskRecord;
+use adapters::{ADAPTERS, Adapter};
 use contract::grade::Grade;
 use contract::panics;
 use contract::run::Run;
 use contract::task::{Grading, Task};
 use contract::types::{self, Compiler, Keeps, PROGRAM, Rule, Said};
 use learner::exercise::compile::diagnostics::errors;
-use seats::{SEATS, Seat};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -118,24 +118,25 @@ fn is_of_the_system(grade: &Grade) -> bool {
 
 fn judged(asked: &Asked) -> Judged {
     let task = contract::registry::task(&asked.task);
-    let seat = task.and_then(|task| SEATS.iter().find(|seat| seat.slug == task.component));
-    let (Some(task), Some(seat)) = (task, seat) else {
+    let adapter =
+        task.and_then(|task| ADAPTERS.iter().find(|adapter| adapter.slug == task.component));
+    let (Some(task), Some(adapter)) = (task, adapter) else {
         return Judged::NoGrade(format!(
-            "{} has no seat in the grader: a mistake of the course",
+            "{} has no adapter in the grader: a mistake of the course",
             asked.task
         ));
     };
     match task.grading {
         Grading::Invariants { calls, by_hand, .. } => {
             let run = run_of(asked);
-            talked(asked, task, calls, by_hand, |asker| (seat.invariants)(task, asker, &run))
+            talked(asked, task, calls, by_hand, |asker| (adapter.invariants)(task, asker, &run))
         }
-        Grading::Types(rule) => of_types(asked, task, rule, seat),
+        Grading::Types(rule) => of_types(asked, task, rule, adapter),
         Grading::Property { .. } => {
             // The words of a party that panics go to the learner's code. Without the place, they do not tell whether
             // it is one of the known bugs.
             std::panic::set_hook(Box::new(|_| {}));
-            property::judge(asked, task, seat)
+            property::judge(asked, task, adapter)
         }
     }
 }
@@ -216,14 +217,14 @@ fn broken(task: &Task, cage: &Cage, end: &End) -> Option<Judged> {
 }
 
 /// Tasks about types: rustc is asked, in the sandbox.
-fn of_types(asked: &Asked, task: &Task, rule: &Rule, seat: &Seat) -> Judged {
+fn of_types(asked: &Asked, task: &Task, rule: &Rule, adapter: &Adapter) -> Judged {
     // What is not the code's answer, or not yet.
     let lost = RefCell::new(None);
     let run = run_of(asked);
     let keeps = |Keeps { id, calls }: &Keeps| {
         let (mut sentence, mut verdict) = ("", None);
         let judged = talked(asked, task, calls, false, |asker| {
-            let (of_rule, said) = (seat.keeps)(id, asker, &run);
+            let (of_rule, said) = (adapter.keeps)(id, asker, &run);
             (sentence, verdict) = (of_rule, Some(said));
             Grade::new(task)
         });

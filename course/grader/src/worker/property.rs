@@ -8,7 +8,7 @@
 //! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. Whoever has caught
 //! enough by then has passed, and is not shown the others. Else these come, with those that are right once more.
 
-use super::seats::Seat;
+use super::adapters::Adapter;
 use super::talk::{NotStarted, Talk};
 use super::{Asked, Judged, broken, number};
 use contract::grade::{Refusals, Shown, by_bugs, is_not_begun};
@@ -30,10 +30,10 @@ struct Heard {
 }
 
 /// Judges a task about a property.
-pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
+pub(super) fn judge(asked: &Asked, task: &'static Task, adapter: &Adapter) -> Judged {
     let (mut printed, mut is_broken, mut lost) = (String::new(), false, None);
     let grade = by_bugs(task, |all| {
-        let heard = ask_all(asked, task, seat, all);
+        let heard = ask_all(asked, task, adapter, all);
         printed = heard.printed;
         is_broken = matches!(heard.lost, Some(Judged::Broken(..)));
         match heard.lost {
@@ -53,7 +53,7 @@ pub(super) fn judge(asked: &Asked, task: &'static Task, seat: &Seat) -> Judged {
     }
 }
 
-fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> Heard {
+fn ask_all(asked: &Asked, task: &'static Task, adapter: &Adapter, all: &[Shown]) -> Heard {
     let mut heard = Heard::default();
     let Grading::Property { needed } = task.grading else { return heard };
     let everything = std::env::var_os(CAUGHT);
@@ -65,13 +65,13 @@ fn ask_all(asked: &Asked, task: &'static Task, seat: &Seat, all: &[Shown]) -> He
     if everything.is_none() {
         others.extend(usual.split_off(usual.len().min(needed + SPARE)));
     }
-    let undecided = shown(asked, task, seat, all, [&right[..], &usual].concat(), &mut heard);
+    let undecided = shown(asked, task, adapter, all, [&right[..], &usual].concat(), &mut heard);
     if let Some(file) = everything {
         keep_caught(task, all, &heard, Path::new(&file));
     }
     heard.of_all = others.is_empty();
     if undecided && !heard.of_all && heard.refusals.len() < needed {
-        heard.of_all = shown(asked, task, seat, all, [&right[..], &others].concat(), &mut heard);
+        heard.of_all = shown(asked, task, adapter, all, [&right[..], &others].concat(), &mut heard);
     }
     heard
 }
@@ -104,13 +104,13 @@ fn keep_caught(task: &Task, all: &[Shown], heard: &Heard, file: &Path) {
 fn shown(
     asked: &Asked,
     task: &'static Task,
-    seat: &Seat,
+    adapter: &Adapter,
     all: &[Shown],
     places: Vec<usize>,
     heard: &mut Heard,
 ) -> bool {
     for place in shuffled(places) {
-        match meet(asked, task, seat, all[place]) {
+        match meet(asked, task, adapter, all[place]) {
             Ok((refusal, printed)) => {
                 heard.printed.push_str(&printed);
                 if let Some(words) = refusal {
@@ -140,13 +140,13 @@ type Met = Result<(Option<String>, String), Judged>;
 /// numbers would keep it busy for minutes.
 const LONGEST: usize = 1 << 20;
 
-fn meet(asked: &Asked, task: &'static Task, seat: &Seat, shown: Shown) -> Met {
+fn meet(asked: &Asked, task: &'static Task, adapter: &Adapter, shown: Shown) -> Met {
     let Asked { cage, program, .. } = asked;
     let order = Order::Judge { slug: task.component.to_string() };
     let (talk, mut ends) =
         Talk::start(cage, program, &order).map_err(|NotStarted(words)| Judged::NoGrade(words))?;
     ends.at_most(LONGEST);
-    let served = (seat.serve)(shown, &mut ends);
+    let served = (adapter.serve)(shown, &mut ends);
     let last = match served {
         Ok(Served::Done(last)) => whole::<Option<String>>(&last).map_err(|error| error.to_string()),
         Ok(Served::Closed) => Err("it ended before it said what it found".to_string()),

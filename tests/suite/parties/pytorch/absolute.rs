@@ -1,7 +1,7 @@
 //! Absolute positions of PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ const APART: &[Apart] = &[
     ("absolute/refused-past-any-table", "PyTorch says `index out of range in self`"),
 ];
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(AbsolutePositions, APART);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(AbsolutePositions, APART);
 
 fn of_sinusoids(call: &str, case: &SinusoidCase) -> Value {
     let SinusoidCase { shape, base, offset, x } = case;

@@ -1,7 +1,7 @@
 //! Grouped-query attention of PyTorch: as it is written with its operations, and its own where it has one.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 use contract::registry::task;
 use contract::task::Grading;
@@ -24,8 +24,8 @@ fn apart() -> Vec<Apart> {
     cache.chain([("attention/unseen-keys", added)]).collect()
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(GroupedQueryAttention, &apart());
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(GroupedQueryAttention, &apart());
 
 impl GroupedQueryAttention for PyTorch {
     fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {

@@ -1,12 +1,12 @@
 //! Biases in the scores of PyTorch and of transformers.
 
 use super::{PyTorch, plain, plain_f64, with_dy};
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use serde_json::{Value, json};
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(
     ScoreBiases,
     &[
         ("biases/bucket-last-digit", "T5's code takes its logarithms in f32, and cuts them"),

@@ -1,7 +1,7 @@
 //! The collectives of PyTorch: it computes the whole in one process, and each rank is given its part.
 
 use super::{PyTorch, plain};
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 use serde_json::json;
 
@@ -15,8 +15,8 @@ const APART: &[Apart] = &[
     ("collectives/sum-needs-all-ranks", "there is one process, and nobody to lose"),
 ];
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(Collectives, APART);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(Collectives, APART);
 
 /// Ranks that have handed nothing over.
 fn world<T>(ranks: usize, of: impl Fn(usize) -> T) -> World<T> {

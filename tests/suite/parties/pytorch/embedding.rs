@@ -1,7 +1,7 @@
 //! VocabEmbedding of PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 
 fn lookup_question(call: &str, case: &LookupCase) -> Value {
@@ -14,8 +14,8 @@ fn lookup_question(call: &str, case: &LookupCase) -> Value {
 const APART: &[Apart] =
     &[("embedding/refusal-names-id", "PyTorch says `index out of range in self`")];
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(VocabEmbedding, APART);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(VocabEmbedding, APART);
 
 impl VocabEmbedding for PyTorch {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

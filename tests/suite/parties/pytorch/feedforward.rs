@@ -1,7 +1,7 @@
 //! SwiGLU of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
 fn question(call: &str, case: &SwiGluCase) -> Value {
@@ -11,8 +11,8 @@ fn question(call: &str, case: &SwiGluCase) -> Value {
            "down": down, "x": x})
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(SwiGlu, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(SwiGlu, &[]);
 
 impl SwiGlu for PyTorch {
     fn size(&self, case: &SizeCase) -> Reply<usize> {

@@ -1,7 +1,7 @@
 //! Stretched RoPE of transformers and PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
 fn question(call: &str, case: &StretchedRopeCase) -> Value {
@@ -9,8 +9,8 @@ fn question(call: &str, case: &StretchedRopeCase) -> Value {
     json!({"call": call, "shape": shape, "offset": offset, "frequencies": frequencies, "scale": scale, "x": plain(x)})
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(StretchedRope, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(StretchedRope, &[]);
 
 impl StretchedRope for PyTorch {
     fn frequencies(&self, case: &FrequenciesCase) -> Reply<Frequencies> {

@@ -1,7 +1,7 @@
 //! LayerNorm of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
 fn question(call: &str, case: &LayerNormCase) -> Value {
@@ -10,8 +10,8 @@ fn question(call: &str, case: &LayerNormCase) -> Value {
     json!({"call": call, "shape": shape, "eps": eps, "gamma": gamma, "beta": beta, "x": x})
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(LayerNorm, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(LayerNorm, &[]);
 
 impl LayerNorm for PyTorch {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {

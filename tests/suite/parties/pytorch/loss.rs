@@ -1,7 +1,7 @@
 //! The loss of PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 
 fn question(call: &str, case: &LossCase) -> Value {
@@ -16,8 +16,8 @@ const APART: &[Apart] = &[
     ("loss/gradient-of-ignored-nan", "PyTorch's gradient of a NaN that is ignored is NaN"),
 ];
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(CrossEntropy, APART);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(CrossEntropy, APART);
 
 impl CrossEntropy for PyTorch {
     fn next_tokens(&self, case: &TextCase) -> Reply<Pairs> {

@@ -18,7 +18,7 @@ mod parallel;
 mod rope;
 mod rotations;
 
-use crate::parties::Seat;
+use crate::parties::Adapter;
 use crate::support::root;
 use contract::party::{Found, Refusal, Reply};
 use serde_json::{Value, json};
@@ -28,22 +28,22 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<PyTorch>] = &[
-    norm::SEAT,
-    embedding::SEAT,
-    parallel::SEAT,
-    rope::SEAT,
-    layernorm::SEAT,
-    attention::SEAT,
-    feedforward::SEAT,
-    loss::SEAT,
-    model::SEAT,
-    absolute::SEAT,
-    biases::SEAT,
-    frequencies::SEAT,
-    rotations::SEAT,
-    collectives::SEAT,
+/// An adapter for each component of the contract's registry.
+pub static ADAPTERS: &[Adapter<PyTorch>] = &[
+    norm::ADAPTER,
+    embedding::ADAPTER,
+    parallel::ADAPTER,
+    rope::ADAPTER,
+    layernorm::ADAPTER,
+    attention::ADAPTER,
+    feedforward::ADAPTER,
+    loss::ADAPTER,
+    model::ADAPTER,
+    absolute::ADAPTER,
+    biases::ADAPTER,
+    frequencies::ADAPTER,
+    rotations::ADAPTER,
+    collectives::ADAPTER,
 ];
 
 /// PyTorch, live or as recorded.

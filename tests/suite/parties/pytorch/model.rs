@@ -1,11 +1,11 @@
 //! The model of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(Llama, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(Llama, &[]);
 
 fn settings(call: &str, sizes: Sizes, [b, s]: [usize; 2], eps: f64, base: f64) -> Value {
     let Sizes { v, h, nh, nkv, hd, f } = sizes;

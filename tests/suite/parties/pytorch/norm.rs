@@ -1,7 +1,7 @@
 //! GroupRMSNorm of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
 fn norm_question(call: &str, case: &NormCase) -> Value {
@@ -10,8 +10,8 @@ fn norm_question(call: &str, case: &NormCase) -> Value {
     json!({"call": call, "shape": shape, "group_size": group_size, "eps": eps, "gamma": gamma, "x": x})
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(GroupRmsNorm, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(GroupRmsNorm, &[]);
 
 impl GroupRmsNorm for PyTorch {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {

@@ -1,7 +1,7 @@
 //! ParallelVocabEmbedding as it is written with PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ fn shard_question(call: &str, case: &ShardCase) -> Value {
            "world_size": world_size, "rank": rank, "shard": plain(shard), "ids": ids})
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(ParallelVocabEmbedding, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(ParallelVocabEmbedding, &[]);
 
 impl ParallelVocabEmbedding for PyTorch {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {

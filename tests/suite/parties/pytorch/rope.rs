@@ -1,7 +1,7 @@
 //! The rotation as it is written with PyTorch.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::component::Component;
 use contract::party::*;
 use contract::registry::task;
@@ -26,8 +26,8 @@ fn apart() -> Vec<Apart> {
     ids.map(|id| (id, "PyTorch has no rotary module")).collect()
 }
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(NtkAwareRope, &apart());
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(NtkAwareRope, &apart());
 
 impl NtkAwareRope for PyTorch {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {

@@ -1,11 +1,11 @@
 //! Rotations of PyTorch.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!(Rotations, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!(Rotations, &[]);
 
 fn axial_question(call: &str, case: &AxialCase) -> Value {
     let AxialCase { shape, planes, sections, base, coordinates, x } = case;

@@ -1,13 +1,13 @@
 //! Absolute positions of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::position::{add_learned_positions, add_sinusoids, sinusoid_shift, sinusoids};
 use std::ops::Range;
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(AbsolutePositions, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(AbsolutePositions, &[]);
 
 fn narrow(values: Vec<f64>) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()

@@ -1,14 +1,14 @@
 //! Grouped-query attention of the library, and its cache.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use contract::with_cache_heads;
 use quadrivium::attention::KvCache;
 use quadrivium::functional::{causal_attention, causal_mask, repeat_kv, softmax_backward};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(GroupedQueryAttention, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(GroupedQueryAttention, &[]);
 
 type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Dev, T>;
 

@@ -1,15 +1,15 @@
 //! Biases in the scores of the library, in the library's own attention.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::functional::{
     alibi_bias, alibi_slopes, biased_attention, kerple_bias, relative_scores, t5_bucket,
 };
 use quadrivium::position::{KerpleKernel, ScoreBias, add_to_heads, t5_bias_between};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(ScoreBiases, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(ScoreBiases, &[]);
 
 type Heads = Tensor<(usize, usize, usize, usize), f32, Dev>;
 

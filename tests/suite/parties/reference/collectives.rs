@@ -1,14 +1,14 @@
 //! Collectives of the library, with ranks that are threads.
 
 use super::Library;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::collectives::world;
 use contract::party::*;
 use quadrivium::Error;
 use quadrivium::collectives::{ShardEntropy, tree_sum, vocab_parallel_cross_entropy};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(Collectives, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(Collectives, &[]);
 
 /// A rank's way to the others, as the library wants it.
 pub(crate) struct Way<'c>(pub &'c dyn Communicator);

@@ -1,13 +1,13 @@
 //! VocabEmbedding of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::VocabEmbeddingConfig;
 use quadrivium::embedding::vocab_embedding;
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(VocabEmbedding, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(VocabEmbedding, &[]);
 
 impl VocabEmbedding for Library {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

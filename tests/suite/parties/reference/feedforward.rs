@@ -1,12 +1,12 @@
 //! SwiGLU of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::functional::{ffn_hidden_size, linear, silu_mul};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(SwiGlu, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(SwiGlu, &[]);
 
 type Matrix = Tensor<(usize, usize), f32, Dev>;
 

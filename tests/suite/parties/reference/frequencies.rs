@@ -1,7 +1,7 @@
 //! Stretched RoPE of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use contract::with_frequencies_size;
 use quadrivium::functional::rotate_by_frequencies;
@@ -10,8 +10,8 @@ use quadrivium::pos_emb::{
 };
 use quadrivium::rope::{Layout, MAX_TABLE_POSITIONS, RotaryTables};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(StretchedRope, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(StretchedRope, &[]);
 
 type Heads<H, T = NoneTape> = Tensor<(usize, usize, usize, H), f32, Dev, T>;
 

@@ -1,12 +1,12 @@
 //! LayerNorm of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::functional::layer_norm;
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(LayerNorm, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(LayerNorm, &[]);
 
 impl LayerNorm for Library {
     fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {

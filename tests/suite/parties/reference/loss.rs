@@ -1,12 +1,12 @@
 //! The loss of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::loss::{IGNORE, cross_entropy, mean_loss, next_tokens, perplexity};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(CrossEntropy, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(CrossEntropy, &[]);
 
 /// `[b, s]`, with [`IGNORE`] where nothing is asked.
 fn targets(case: &LossCase) -> Ids {

@@ -18,7 +18,7 @@ mod parallel;
 mod rope;
 mod rotations;
 
-use crate::parties::Seat;
+use crate::parties::Adapter;
 use crate::support::*;
 use contract::interface::with_axes_reversed;
 use contract::party::{Manner, Refusal, Reply};
@@ -26,22 +26,22 @@ use quadrivium::Error;
 use quadrivium::position::Positions;
 use quadrivium::tensor::*;
 
-/// A seat for each component of the contract's registry.
-pub static SEATS: &[Seat<Library>] = &[
-    norm::SEAT,
-    embedding::SEAT,
-    parallel::SEAT,
-    rope::SEAT,
-    layernorm::SEAT,
-    attention::SEAT,
-    feedforward::SEAT,
-    loss::SEAT,
-    model::SEAT,
-    absolute::SEAT,
-    biases::SEAT,
-    frequencies::SEAT,
-    rotations::SEAT,
-    collectives::SEAT,
+/// An adapter for each component of the contract's registry.
+pub static ADAPTERS: &[Adapter<Library>] = &[
+    norm::ADAPTER,
+    embedding::ADAPTER,
+    parallel::ADAPTER,
+    rope::ADAPTER,
+    layernorm::ADAPTER,
+    attention::ADAPTER,
+    feedforward::ADAPTER,
+    loss::ADAPTER,
+    model::ADAPTER,
+    absolute::ADAPTER,
+    biases::ADAPTER,
+    frequencies::ADAPTER,
+    rotations::ADAPTER,
+    collectives::ADAPTER,
 ];
 
 /// The library.

@@ -1,7 +1,7 @@
 //! The model of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use contract::with_model_sizes;
 use quadrivium::attention::{GroupedQueryAttention, KvCache};
@@ -17,8 +17,8 @@ use quadrivium::{
     GroupRmsNorm, GroupRmsNormConfig, NtkAwareRopeConfig, VocabEmbedding, VocabEmbeddingConfig,
 };
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(Llama, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(Llama, &[]);
 
 /// Blocks that the types say; the contract's models have fewer, and the list of them is a vector.
 const MOST: usize = 16;

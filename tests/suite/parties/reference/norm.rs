@@ -1,7 +1,7 @@
 //! GroupRMSNorm of the library.
 
 use super::*;
-use crate::parties::{Apart, Seat, seat};
+use crate::parties::{Adapter, Apart, adapter};
 use contract::party::*;
 #[cfg(feature = "f16")]
 use contract::with_norm_sizes;
@@ -19,8 +19,8 @@ const APART: &[Apart] = if cfg!(feature = "f16") {
     ]
 };
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(GroupRmsNorm, APART);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(GroupRmsNorm, APART);
 
 impl GroupRmsNorm for Library {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {

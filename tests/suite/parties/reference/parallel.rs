@@ -1,14 +1,14 @@
 //! ParallelVocabEmbedding of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use quadrivium::ParallelVocabEmbeddingConfig;
 use quadrivium::parallel::{self, vocab_shard_embedding};
 use std::ops::Range;
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(ParallelVocabEmbedding, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(ParallelVocabEmbedding, &[]);
 
 impl ParallelVocabEmbedding for Library {
     fn shard_range(&self, v: usize, w: usize, rank: usize) -> Reply<Range<usize>> {

@@ -1,7 +1,7 @@
 //! NtkAwareRope of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use contract::with_head_dim;
 use quadrivium::NtkAwareRopeConfig;
@@ -32,8 +32,8 @@ fn rotated<T: Tape<f32, Dev>>(x: Heads<T>, case: &RotateCase) -> Reply<Heads<T>>
     y.map_err(refused)
 }
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(NtkAwareRope, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(NtkAwareRope, &[]);
 
 impl NtkAwareRope for Library {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {

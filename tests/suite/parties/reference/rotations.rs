@@ -1,7 +1,7 @@
 //! Rotations of the library.
 
 use super::*;
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::*;
 use contract::with_rotations_size;
 use quadrivium::frequencies::RotaryFrequencies;
@@ -9,8 +9,8 @@ use quadrivium::pos_emb::{AxialPlanes, AxialRope, AxialRopeConfig, XPos, XPosCon
 use quadrivium::rope::{self, RotaryTables};
 use quadrivium::rotations::{LinearState, linear_attention, linear_attention_running};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!(Rotations, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!(Rotations, &[]);
 
 type Heads<T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, Dev, T>;
 type Typed<const HD: usize, T = NoneTape> = Tensor<(usize, usize, usize, Const<HD>), f32, Dev, T>;

@@ -1,12 +1,12 @@
 //! {Type} of PyTorch.
 
 use super::{PyTorch, plain};
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use contract::party::{{Type}, {Type}Case, Reply};
 use serde_json::json;
 
-/// The seat.
-pub const SEAT: Seat<PyTorch> = seat!({Type}, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<PyTorch> = adapter!({Type}, &[]);
 
 impl {Type} for PyTorch {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

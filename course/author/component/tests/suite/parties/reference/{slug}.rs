@@ -1,12 +1,12 @@
 //! {Type} of the library.
 
 use super::{Library, refused};
-use crate::parties::{Seat, seat};
+use crate::parties::{Adapter, adapter};
 use crate::support::tensor;
 use contract::party::{{Type}, {Type}Case, Reply};
 
-/// The seat.
-pub const SEAT: Seat<Library> = seat!({Type}, &[]);
+/// The adapter.
+pub const ADAPTER: Adapter<Library> = adapter!({Type}, &[]);
 
 impl {Type} for Library {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

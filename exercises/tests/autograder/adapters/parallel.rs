@@ -4,16 +4,16 @@ use super::{
     Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
     run_back_twice, tensor,
 };
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::parallel;
 use exercises::prelude::{Const, Cpu, PutTape, Trace};
 use interfaces::parallel::party::*;
 use interfaces::with_parallel_sizes;
 use std::ops::Range;
 
-/// The seat of ParallelVocabEmbedding.
-pub const SEAT: Seat =
-    seat!("parallel", dyn ParallelVocabEmbedding, Some(|party| parallel::property(party)));
+/// The adapter of ParallelVocabEmbedding.
+pub const ADAPTER: Adapter =
+    adapter!("parallel", dyn ParallelVocabEmbedding, Some(|party| parallel::property(party)));
 
 impl ParallelVocabEmbedding for Learner {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {

@@ -1,7 +1,7 @@
 //! The learner's NTK-aware RoPE as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
 use interfaces::interface::with_axes_reversed;
@@ -9,8 +9,9 @@ use interfaces::rope::party::*;
 use interfaces::with_head_dim;
 use std::ops::Range;
 
-/// The seat of NTK-aware RoPE.
-pub const SEAT: Seat = seat!("rope", dyn NtkAwareRope, Some(|party| rope::property(party)));
+/// The adapter of NTK-aware RoPE.
+pub const ADAPTER: Adapter =
+    adapter!("rope", dyn NtkAwareRope, Some(|party| rope::property(party)));
 
 type Heads<const HD: usize> = (usize, usize, usize, Const<HD>);
 

@@ -1,14 +1,14 @@
 //! The learner's SwiGLU as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::feedforward;
 use exercises::prelude::{Const, Cpu, Trace};
 use interfaces::feedforward::party::*;
 use interfaces::with_feedforward_sizes;
 
-/// The seat of SwiGLU.
-pub const SEAT: Seat = seat!("feedforward", dyn SwiGlu, None);
+/// The adapter of SwiGLU.
+pub const ADAPTER: Adapter = adapter!("feedforward", dyn SwiGlu, None);
 
 fn a_network<const H: usize, const FF: usize>(
     case: &SwiGluCase,

@@ -1,13 +1,13 @@
 //! The learner's loss as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, tokens};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::loss;
 use exercises::prelude::{AsArray, Backward, Cpu, OwnedTape, Rank0, Tensor, Trace};
 use interfaces::loss::party::*;
 
-/// The seat of the loss.
-pub const SEAT: Seat = seat!("loss", dyn CrossEntropy, None);
+/// The adapter of the loss.
+pub const ADAPTER: Adapter = adapter!("loss", dyn CrossEntropy, None);
 
 impl CrossEntropy for Learner {
     fn next_tokens(&self, case: &TextCase) -> Reply<Pairs> {

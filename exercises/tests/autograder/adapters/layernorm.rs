@@ -1,14 +1,15 @@
 //! The learner's LayerNorm as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::layernorm;
 use exercises::prelude::{Const, Cpu, Trace};
 use interfaces::layernorm::party::*;
 use interfaces::with_layernorm_sizes;
 
-/// The seat of LayerNorm.
-pub const SEAT: Seat = seat!("layernorm", dyn LayerNorm, Some(|party| layernorm::property(party)));
+/// The adapter of LayerNorm.
+pub const ADAPTER: Adapter =
+    adapter!("layernorm", dyn LayerNorm, Some(|party| layernorm::property(party)));
 
 fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> {
     let (gamma, beta) = (tensor(&case.gamma, (Const,)), tensor(&case.beta, (Const,)));

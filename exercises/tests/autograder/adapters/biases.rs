@@ -1,12 +1,12 @@
 //! The learner's biases in the scores as a party to the contract. Softmax, sinusoids and what is around the tasks are plain loops.
 
 use super::Learner;
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::biases;
 use interfaces::biases::party::*;
 
-/// The seat of biases in the scores.
-pub const SEAT: Seat = seat!("biases", dyn ScoreBiases, None);
+/// The adapter of biases in the scores.
+pub const ADAPTER: Adapter = adapter!("biases", dyn ScoreBiases, None);
 
 /// The softmax of each row of `t` scores, of which some are minus infinity.
 fn softmax(scores: &[f32], t: usize) -> Vec<f32> {

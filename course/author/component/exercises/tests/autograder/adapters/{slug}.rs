@@ -1,14 +1,14 @@
 //! The learner's {Type} as a party to the contract.
 
 use super::{Learner, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::prelude::Const;
 use exercises::{slug};
 use interfaces::with_{slug}_size;
 use interfaces::{slug}::party::{Refusal, Reply, {Type}, {Type}Case};
 
-/// The seat of {Type}. With a task about a property, `None` becomes `Some(|party| {slug}::property(party))`.
-pub const SEAT: Seat = seat!("{slug}", dyn {Type}, None);
+/// The adapter of {Type}. With a task about a property, `None` becomes `Some(|party| {slug}::property(party))`.
+pub const ADAPTER: Adapter = adapter!("{slug}", dyn {Type}, None);
 
 impl {Type} for Learner {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

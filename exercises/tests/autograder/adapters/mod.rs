@@ -22,7 +22,7 @@ mod parallel;
 mod rope;
 mod rotations;
 
-use crate::seat::Seat;
+use crate::adapter::Adapter;
 use exercises::prelude::shapes::*;
 use exercises::prelude::{
     Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, OwnedTape, PermuteTo,
@@ -30,22 +30,22 @@ use exercises::prelude::{
 };
 use interfaces::interface::{Manner, Refusal, Reply, with_axes_reversed};
 
-/// A seat for each component of the contract's registry. One that is missing fails its tasks, by name.
-pub static SEATS: &[Seat] = &[
-    norm::SEAT,
-    embedding::SEAT,
-    parallel::SEAT,
-    rope::SEAT,
-    layernorm::SEAT,
-    attention::SEAT,
-    feedforward::SEAT,
-    loss::SEAT,
-    model::SEAT,
-    absolute::SEAT,
-    biases::SEAT,
-    frequencies::SEAT,
-    rotations::SEAT,
-    collectives::SEAT,
+/// An adapter for each component of the contract's registry. One that is missing fails its tasks, by name.
+pub static ADAPTERS: &[Adapter] = &[
+    norm::ADAPTER,
+    embedding::ADAPTER,
+    parallel::ADAPTER,
+    rope::ADAPTER,
+    layernorm::ADAPTER,
+    attention::ADAPTER,
+    feedforward::ADAPTER,
+    loss::ADAPTER,
+    model::ADAPTER,
+    absolute::ADAPTER,
+    biases::ADAPTER,
+    frequencies::ADAPTER,
+    rotations::ADAPTER,
+    collectives::ADAPTER,
 ];
 
 /// The learner's code, as far as one task goes.

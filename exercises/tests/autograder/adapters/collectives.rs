@@ -1,13 +1,13 @@
 //! The learner's ranks as a party to the contract. Each runs in a thread of its own.
 
 use super::Learner;
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::collectives;
 use interfaces::collectives::party::*;
 use interfaces::collectives::world;
 
-/// The seat of the collectives.
-pub const SEAT: Seat = seat!("collectives", dyn Collectives, None);
+/// The adapter of the collectives.
+pub const ADAPTER: Adapter = adapter!("collectives", dyn Collectives, None);
 
 impl Collectives for Learner {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {

@@ -3,7 +3,7 @@
 use wire::Asker;
 
 /// The learner's part in a component.
-pub struct Seat {
+pub struct Adapter {
     /// The component.
     pub slug: &'static str,
     /// What the learner's own invariant says of a party, if the component has a task about it.
@@ -13,13 +13,13 @@ pub struct Seat {
 /// What an invariant says of a party.
 pub type Property = fn(&Asker) -> Result<(), String>;
 
-/// The seat of a component.
-macro_rules! seat {
+/// The adapter of a component.
+macro_rules! adapter {
     ($slug:literal, dyn $party:ident, None) => {
-        $crate::seat::Seat { slug: $slug, property: None }
+        $crate::adapter::Adapter { slug: $slug, property: None }
     };
     ($slug:literal, dyn $party:ident, Some($property:expr)) => {
-        $crate::seat::Seat {
+        $crate::adapter::Adapter {
             slug: $slug,
             property: Some(|asker| {
                 let property: fn(&dyn $party) -> Result<(), String> = $property;
@@ -28,4 +28,4 @@ macro_rules! seat {
         }
     };
 }
-pub(crate) use seat;
+pub(crate) use adapter;

@@ -1,12 +1,12 @@
 //! The learner's stretched RoPE as a party to the contract.
 
 use super::Learner;
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::frequencies;
 use interfaces::frequencies::party::*;
 
-/// The seat of stretched RoPE.
-pub const SEAT: Seat = seat!("frequencies", dyn StretchedRope, None);
+/// The adapter of stretched RoPE.
+pub const ADAPTER: Adapter = adapter!("frequencies", dyn StretchedRope, None);
 
 impl StretchedRope for Learner {
     fn frequencies(&self, case: &FrequenciesCase) -> Reply<Frequencies> {

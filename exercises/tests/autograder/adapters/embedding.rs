@@ -4,16 +4,16 @@ use super::{
     Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
     run_back_twice, tensor,
 };
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::embedding;
 use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
 use interfaces::embedding::party::*;
 use interfaces::interface::with_axes_reversed;
 use interfaces::with_embedding_sizes;
 
-/// The seat of VocabEmbedding.
-pub const SEAT: Seat =
-    seat!("embedding", dyn VocabEmbedding, Some(|party| embedding::property(party)));
+/// The adapter of VocabEmbedding.
+pub const ADAPTER: Adapter =
+    adapter!("embedding", dyn VocabEmbedding, Some(|party| embedding::property(party)));
 
 impl VocabEmbedding for Learner {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

@@ -1,13 +1,13 @@
 //! What the autograder does with a component: it judges in the learner's own process.
 
-use crate::seats::Learner;
+use crate::adapters::Learner;
 use contract::grade::{Grade, Shown};
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
 
 /// How the tasks of one component are graded.
-pub struct Seat {
+pub struct Adapter {
     /// The component.
     pub slug: &'static str,
     /// A task that is graded by invariants.
@@ -18,16 +18,16 @@ pub struct Seat {
     pub property: Option<fn(Shown) -> Option<String>>,
 }
 
-/// The seat of a component: its party, and the learner's own invariant of it.
-macro_rules! seat {
+/// The adapter of a component: its party, and the learner's own invariant of it.
+macro_rules! adapter {
     ($slug:literal, dyn $party:ident, None) => {
-        seat!(@ $slug, $party, None)
+        adapter!(@ $slug, $party, None)
     };
     ($slug:literal, dyn $party:ident, Some($property:expr)) => {
-        seat!(@ $slug, $party, Some(|shown| contract::grade::refusal_of::<dyn $party>(shown, &$property)))
+        adapter!(@ $slug, $party, Some(|shown| contract::grade::refusal_of::<dyn $party>(shown, &$property)))
     };
     (@ $slug:literal, $party:ident, $property:expr) => {
-        $crate::seat::Seat {
+        $crate::adapter::Adapter {
             slug: $slug,
             invariants: |task, learner, run| {
                 contract::grade::by_invariants::<dyn $party>(task, learner, run)
@@ -37,4 +37,4 @@ macro_rules! seat {
         }
     };
 }
-pub(crate) use seat;
+pub(crate) use adapter;

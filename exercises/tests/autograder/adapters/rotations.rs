@@ -1,13 +1,14 @@
 //! The learner's rotations as a party to the contract.
 
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::prelude::Trace;
 use exercises::rotations::{self, Frequencies, Running, Side, XPos};
 use interfaces::rotations::party::*;
 
-/// The seat of more rotations.
-pub const SEAT: Seat = seat!("rotations", dyn Rotations, Some(|party| rotations::property(party)));
+/// The adapter of more rotations.
+pub const ADAPTER: Adapter =
+    adapter!("rotations", dyn Rotations, Some(|party| rotations::property(party)));
 
 /// The manner of a leaf. The gradient of a broadcast tensor is that of one row.
 fn of_leaf(manner: Manner) -> Manner {

@@ -1,14 +1,15 @@
 //! The learner's GroupRMSNorm as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::norm;
 use exercises::prelude::{Const, Cpu, Trace, f16};
 use interfaces::norm::party::*;
 use interfaces::with_norm_sizes;
 
-/// The seat of GroupRMSNorm.
-pub const SEAT: Seat = seat!("norm", dyn GroupRmsNorm, Some(|party| norm::property(party)));
+/// The adapter of GroupRMSNorm.
+pub const ADAPTER: Adapter =
+    adapter!("norm", dyn GroupRmsNorm, Some(|party| norm::property(party)));
 
 fn a_norm<const H: usize, const GZ: usize>(case: &NormCase) -> norm::GroupRmsNorm<H, GZ, Cpu> {
     norm::GroupRmsNorm::new(tensor(&case.gamma, (Const,)), case.eps)

@@ -1,16 +1,16 @@
 //! The learner's absolute positions as a party to the contract.
 
 use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor, tokens};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::absolute;
 use exercises::prelude::{Axes2, Cpu, OwnedTape, PermuteTo, Tensor, Trace};
 use interfaces::absolute::party::*;
 use interfaces::interface::with_axes_reversed;
 use std::ops::Range;
 
-/// The seat of absolute positions.
-pub const SEAT: Seat =
-    seat!("absolute", dyn AbsolutePositions, Some(|party| absolute::property(party)));
+/// The adapter of absolute positions.
+pub const ADAPTER: Adapter =
+    adapter!("absolute", dyn AbsolutePositions, Some(|party| absolute::property(party)));
 
 type Tokens = (usize, usize, usize);
 

@@ -9,7 +9,7 @@ use std::io;
 use wire::{Asker, Ends, Parties, Served, serve};
 
 /// How one component is judged.
-pub struct Seat {
+pub struct Adapter {
     /// The component.
     pub slug: &'static str,
     /// A task that is graded by invariants.
@@ -20,10 +20,10 @@ pub struct Seat {
     pub serve: fn(Shown, &mut Ends) -> io::Result<Served>,
 }
 
-macro_rules! seats {
+macro_rules! adapters {
     ($($slug:ident: $party:ident,)+) => {
-        /// A seat for each component of the contract's registry.
-        pub static SEATS: &[Seat] = &[$(Seat {
+        /// An adapter for each component of the contract's registry.
+        pub static ADAPTERS: &[Adapter] = &[$(Adapter {
             slug: stringify!($slug),
             invariants: |task, asker, run| by_invariants::<dyn $party>(task, asker, run),
             keeps: |id, asker, run| one::<dyn $party>(id, asker, run),
@@ -35,7 +35,7 @@ macro_rules! seats {
     };
 }
 
-seats! {
+adapters! {
     norm: GroupRmsNorm,
     embedding: VocabEmbedding,
     parallel: ParallelVocabEmbedding,
@@ -54,13 +54,13 @@ seats! {
 
 #[cfg(test)]
 mod tests {
-    use super::SEATS;
+    use super::ADAPTERS;
     use contract::registry::COMPONENTS;
 
     #[test]
-    fn every_component_has_a_seat() {
-        let seats: Vec<&str> = SEATS.iter().map(|seat| seat.slug).collect();
+    fn every_component_has_a_adapter() {
+        let adapters: Vec<&str> = ADAPTERS.iter().map(|adapter| adapter.slug).collect();
         let components: Vec<&str> = COMPONENTS.iter().map(|component| component.slug).collect();
-        assert_eq!(seats, components);
+        assert_eq!(adapters, components);
     }
 }

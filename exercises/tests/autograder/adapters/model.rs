@@ -1,7 +1,7 @@
 //! The learner's model as a party to the contract.
 
 use super::{Learner, continued, gradient_of, run_back, run_back_continued, tensor};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::attention::{Heads, KvCache, attend};
 use exercises::embedding::VocabEmbedding;
 use exercises::feedforward::SwiGlu;
@@ -13,8 +13,8 @@ use interfaces::model::party::*;
 use interfaces::with_model_sizes;
 use std::ops::Range;
 
-/// The seat of the model.
-pub const SEAT: Seat = seat!("model", dyn Llama, None);
+/// The adapter of the model.
+pub const ADAPTER: Adapter = adapter!("model", dyn Llama, None);
 
 /// Positions of a block's rotation: more than any text of the contract has.
 const POSITIONS: usize = 128;

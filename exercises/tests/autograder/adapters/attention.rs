@@ -1,15 +1,15 @@
 //! The learner's grouped-query attention as a party to the contract.
 
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
-use crate::seat::{Seat, seat};
+use crate::adapter::{Adapter, adapter};
 use exercises::attention::{self, Heads};
 use exercises::prelude::shapes::*;
 use exercises::prelude::{Cpu, OwnedTape, Trace};
 use interfaces::attention::party::*;
 
-/// The seat of grouped-query attention.
-pub const SEAT: Seat =
-    seat!("attention", dyn GroupedQueryAttention, Some(|party| attention::property(party)));
+/// The adapter of grouped-query attention.
+pub const ADAPTER: Adapter =
+    adapter!("attention", dyn GroupedQueryAttention, Some(|party| attention::property(party)));
 
 type Traced = Heads<Cpu, OwnedTape<f32, Cpu>>;
 
