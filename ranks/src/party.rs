@@ -5,12 +5,12 @@ use crate::communicator::Communicator;
 use crate::error::{Error, Refusal, Result};
 use crate::launch::{Ended, Launch, Started};
 use crate::link::threads::{PATIENCE, run_for};
+use protocol::Ends;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use wire::Ends;
 
 /// What a party says: an answer, or what rank 0 refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -135,7 +135,7 @@ impl Party for OfProcesses {
                 what: "the ranks".into(),
                 reason: e.to_string(),
             };
-            return wire::whole(&reply).map_err(failed);
+            return protocol::whole(&reply).map_err(failed);
         }
         Ok(match started.wait(END) {
             Ended::Badly(why) => Said::Failed(vec![why]),
@@ -187,7 +187,7 @@ pub fn serve(comm: &Rc<dyn Communicator>) -> Result<()> {
             NOTHING => continue,
             _ => {}
         }
-        let question: Question = wire::whole(&frame).map_err(failed)?;
+        let question: Question = protocol::whole(&frame).map_err(failed)?;
         let mine = answer(comm, &question);
         let went_on = match &mine {
             Ok(_)

@@ -376,7 +376,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
     for folder in [
         "contract/src",
         "contract/arithmetic/src",
-        "contract/wire/src",
+        "contract/protocol/src",
         "contract/interfaces/src",
         "course/grader/src",
         "exercises/party/operations/src",

@@ -7,10 +7,10 @@ use contract::registry::task;
 use contract::run::Run;
 use contract::task::{Grading, Task};
 use interfaces::party::*;
+use protocol::{Asker, Ends, Order, Parties, Served, VERSION, serve, whole};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use wire::{Asker, Ends, Order, Parties, Served, VERSION, serve, whole};
 
 /// The program, with the files of the exercises as they are in the copy.
 fn built(scratch: &Scratch) -> PathBuf {

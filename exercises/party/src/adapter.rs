@@ -1,6 +1,6 @@
 //! What this program does with a component: it lets the learner's own invariant of it judge whoever is on the other side.
 
-use wire::Asker;
+use protocol::Asker;
 
 /// The learner's part in a component.
 pub struct Adapter {

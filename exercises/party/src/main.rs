@@ -12,10 +12,10 @@ mod adapters;
 
 use adapters::{ADAPTERS, Learner};
 use interfaces::panics;
+use protocol::{Asker, Ends, Order, Parties, VERSION, serve, whole};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use wire::{Asker, Ends, Order, Parties, VERSION, serve, whole};
 
 fn main() -> ExitCode {
     match run() {

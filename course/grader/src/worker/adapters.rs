@@ -5,8 +5,8 @@ use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
 use interfaces::party::*;
+use protocol::{Asker, Ends, Parties, Served, serve};
 use std::io;
-use wire::{Asker, Ends, Parties, Served, serve};
 
 /// How one component is judged.
 pub struct Adapter {

@@ -16,6 +16,7 @@ use contract::run::Run;
 use contract::task::{Grading, Task};
 use contract::types::{self, Compiler, Keeps, PROGRAM, Rule, Said};
 use learner::exercise::compile::diagnostics::errors;
+use protocol::{Asker, Order};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,7 +24,6 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use talk::{End, NotStarted, Talk, Why};
-use wire::{Asker, Order};
 
 /// Says to this program that it is to judge one task. What to judge comes on standard input.
 pub const WORKER: &str = "QUADRIVIUM_WORKER";

@@ -14,11 +14,11 @@ use super::{Asked, Judged, broken, number};
 use contract::grade::{Refusals, Shown, by_bugs, is_not_begun};
 use contract::registry;
 use contract::task::{Grading, Task};
+use protocol::{Order, Served, whole};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::Path;
-use wire::{Order, Served, whole};
 
 /// What has come out so far.
 #[derive(Default)]

@@ -3,6 +3,7 @@
 use crate::cage::Cage;
 use crate::limit::{awaited, starved};
 use crate::program::{OWN_SIGNALS, read_some, signal_of};
+use protocol::{Ends, Order, VERSION, whole};
 use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -10,7 +11,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wait_timeout::ChildExt;
-use wire::{Ends, Order, VERSION, whole};
 
 /// The most that is kept of what the code prints.
 const PRINTED: u64 = 64 << 10;

@@ -7,9 +7,9 @@ use contract::registry::{COMPONENTS, TASKS};
 use contract::run::Run;
 use contract::task::{Grading, Task};
 use interfaces::party::*;
+use protocol::{Asker, Ends, Parties, Served, serve};
 use std::io::{PipeReader, PipeWriter, Write, pipe};
 use std::thread;
-use wire::{Asker, Ends, Parties, Served, serve};
 
 /// Few questions: what is compared is each answer, and not how many there are.
 fn run() -> Run {
@@ -57,7 +57,7 @@ macro_rules! components {
         fn every_component_goes_over_a_pipe() {
             let here = [$(stringify!($slug)),+];
             let missing: Vec<_> = COMPONENTS.iter().map(|entry| entry.slug).filter(|slug| !here.contains(slug)).collect();
-            assert!(missing.is_empty(), "contract/wire/src/parties.rs and this list lack {missing:?}");
+            assert!(missing.is_empty(), "contract/protocol/src/parties.rs and this list lack {missing:?}");
         }
 
         $(
@@ -188,5 +188,5 @@ fn bits_and_words_arrive() {
     assert!(!GroupRmsNorm::initial_gamma(&asker, 1, (0.0, 1.0), 1).unwrap_err().is_answer());
     asker.done(&"the last words").unwrap();
     let Served::Done(last) = other.join().unwrap().unwrap() else { panic!("not done") };
-    assert_eq!(wire::whole::<String>(&last).unwrap(), "the last words");
+    assert_eq!(protocol::whole::<String>(&last).unwrap(), "the last words");
 }
