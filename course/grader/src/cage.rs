@@ -1,7 +1,7 @@
 //! The sandbox: what stands between a submission's code and the machine.
 //!
 //! The outer line is bubblewrap: namespaces of its own for users, processes, network and the rest, a root of a few paths that
-//! can only be read, and an empty `/tmp` of limited size. The inner line is the program `confine`: limits of resources, and with
+//! can only be read, and an empty `/tmp` of limited size. The inner line is the program `sandbox-exec`: limits of resources, and with
 //! them Landlock and seccomp. Each line is there alone for the tests that show what it holds.
 
 use crate::error::{Error, Result};
@@ -19,8 +19,8 @@ pub struct Cage {
     pub kind: Sandbox,
     /// What it may use.
     pub limits: Limits,
-    /// The program `confine`, where the sandbox's own user can read it.
-    confine: PathBuf,
+    /// The program `sandbox-exec`, where the sandbox's own user can read it.
+    sandbox_exec: PathBuf,
     /// The user whom a submission's program runs as, if this one is root: limits on processes do not hold for root.
     user: Option<u32>,
 }
@@ -28,7 +28,7 @@ pub struct Cage {
 /// A user who owns nothing.
 const NOBODY: u32 = 65_534;
 
-/// What `confine` needs of a system to start.
+/// What `sandbox-exec` needs of a system to start.
 const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// And what a linker needs.
 const TOOLS: &[&str] = &["/bin", "/lib", "/lib64", "/usr", "/etc/alternatives"];
@@ -45,7 +45,7 @@ pub const BUILT: u64 = 512 << 20;
 
 /// Within the sandbox.
 const PROGRAM: &str = "/party";
-const CONFINE: &str = "/confine";
+const SANDBOX_EXEC: &str = "/sandbox-exec";
 
 impl Cage {
     /// A sandbox of this kind, with its files in `stage`.
@@ -53,11 +53,11 @@ impl Cage {
     /// # Errors
     /// The files can't be written.
     pub fn new(kind: Sandbox, limits: Limits, parts: &Parts, stage: &Path) -> Result<Self> {
-        let confine = stage.join("confine");
-        std::fs::copy(&parts.confine, &confine)
-            .and_then(|_| share(&confine))
-            .map_err(Error::file(&confine, "can't be written"))?;
-        Ok(Self { kind, limits, confine, user: user() })
+        let sandbox_exec = stage.join("sandbox-exec");
+        std::fs::copy(&parts.sandbox_exec, &sandbox_exec)
+            .and_then(|_| share(&sandbox_exec))
+            .map_err(Error::file(&sandbox_exec, "can't be written"))?;
+        Ok(Self { kind, limits, sandbox_exec, user: user() })
     }
 
     /// Whether each program has namespaces of its own.
@@ -92,22 +92,22 @@ impl Cage {
             orders.push("write=/tmp".to_string());
             let mut bwrap = namespaces();
             bwrap.args(["--unshare-cgroup-try", "--disable-userns"]);
-            // For `confine`. The program after it is whole in itself, and can't open them.
+            // For `sandbox-exec`. The program after it is whole in itself, and can't open them.
             bind(&mut bwrap, there(LIBRARIES).chain(there(&["/etc/ld.so.cache"])));
-            bwrap.arg("--ro-bind").arg(&self.confine).arg(CONFINE);
+            bwrap.arg("--ro-bind").arg(&self.sandbox_exec).arg(SANDBOX_EXEC);
             bwrap.arg("--ro-bind").arg(program).arg(PROGRAM);
             bwrap.args(["--size", &(file_mib << 20).to_string(), "--tmpfs", "/tmp"]);
             for device in RUN_DEVICES {
                 bwrap.args(["--dev-bind", device, device]);
             }
-            bwrap.args(["--remount-ro", "/", "--chdir", "/tmp", "--", CONFINE]);
+            bwrap.args(["--remount-ro", "/", "--chdir", "/tmp", "--", SANDBOX_EXEC]);
             bwrap.args(&orders).args(["--", PROGRAM]);
             bwrap
         } else {
             // No `/tmp` to write to: without namespaces it would be everybody's.
-            let mut confine = Command::new(&self.confine);
-            confine.args(&orders).arg("--").arg(program).current_dir("/");
-            confine
+            let mut sandbox_exec = Command::new(&self.sandbox_exec);
+            sandbox_exec.args(&orders).arg("--").arg(program).current_dir("/");
+            sandbox_exec
         };
         quiet(&mut command);
         self.as_nobody(&mut command);
@@ -148,21 +148,21 @@ impl Cage {
             for path in [&parts.sysroot, &parts.deps, &course] {
                 bwrap.arg("--ro-bind").arg(path).arg(path);
             }
-            bwrap.arg("--ro-bind").arg(&self.confine).arg(CONFINE);
+            bwrap.arg("--ro-bind").arg(&self.sandbox_exec).arg(SANDBOX_EXEC);
             bwrap.arg("--bind").arg(&out).arg(&out);
             bwrap.args(["--proc", "/proc"]);
             for device in ["/dev/null", "/dev/zero", "/dev/urandom"] {
                 bwrap.args(["--dev-bind", device, device]);
             }
-            bwrap.args(["--remount-ro", "/", "--chdir"]).arg(&course).args(["--", CONFINE]);
+            bwrap.args(["--remount-ro", "/", "--chdir"]).arg(&course).args(["--", SANDBOX_EXEC]);
             orders.push("write=/tmp".to_string());
             orders.push("read=/proc".to_string());
             bwrap.args(&orders);
             bwrap
         } else {
-            let mut confine = Command::new(&self.confine);
-            confine.args(&orders).current_dir(&course);
-            confine
+            let mut sandbox_exec = Command::new(&self.sandbox_exec);
+            sandbox_exec.args(&orders).current_dir(&course);
+            sandbox_exec
         };
         command.arg("--").arg(&parts.rustc).args(arguments);
         quiet(&mut command);
@@ -302,7 +302,7 @@ pub fn check(cage: &Cage, mut probe: Command) -> Result<()> {
                      that can't be: --sandbox confined, which needs none",
                 );
             }
-            if said.starts_with("confine:") {
+            if said.starts_with("sandbox-exec:") {
                 return failed(
                     "submissions run behind Landlock and seccomp",
                     said,

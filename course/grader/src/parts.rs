@@ -30,8 +30,8 @@ pub struct Parts {
     pub of_exercises: BTreeMap<String, String>,
     /// What `party` names.
     pub of_party: BTreeMap<String, String>,
-    /// The program `confine`.
-    pub confine: PathBuf,
+    /// The program `sandbox-exec`.
+    pub sandbox_exec: PathBuf,
     /// rustc.
     pub rustc: PathBuf,
     /// The folder that rustc lives in, with its libraries.
@@ -51,7 +51,7 @@ impl Parts {
         let mut cargo = learner::program::plain_cargo();
         // Without the lecturer's own exercises: they may be in any state.
         cargo.current_dir(course).env(STARTERS, slugs.join(","));
-        cargo.args(["build", "--locked", "--package", "party", "--package", "confine"]);
+        cargo.args(["build", "--locked", "--package", "party", "--package", "sandbox-exec"]);
         cargo.args(["--message-format=json", "--color=never"]);
         cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |reason: String| Error::Program {
@@ -73,15 +73,17 @@ impl Parts {
         let built = Built::of(&messages);
         let rustc = rustc(course)?;
         let sysroot = rustc.sysroot;
-        let confine =
-            built.confine.clone().ok_or_else(|| failed("no program `confine`".to_string()))?;
+        let sandbox_exec = built
+            .sandbox_exec
+            .clone()
+            .ok_or_else(|| failed("no program `sandbox-exec`".to_string()))?;
         let (deps, in_use) = built.kept(course).map_err(|error| failed(error.to_string()))?;
         Ok(Self {
             course: course.to_path_buf(),
             deps,
             of_exercises: named_by(&course.join("exercises"), course, &built)?,
             of_party: named_by(&course.join("exercises/party"), course, &built)?,
-            confine,
+            sandbox_exec,
             rustc: rustc.program,
             sysroot,
             _in_use: Some(Arc::new(in_use)),
@@ -95,7 +97,7 @@ struct Built {
     libraries: Vec<Library>,
     /// All files that a compiler may want to read.
     files: Vec<PathBuf>,
-    confine: Option<PathBuf>,
+    sandbox_exec: Option<PathBuf>,
 }
 
 /// A library, by the name that code has for it.
@@ -114,8 +116,8 @@ impl Built {
             if message["reason"] != "compiler-artifact" {
                 continue;
             }
-            if message["target"]["name"] == "confine" {
-                built.confine = message["executable"].as_str().map(PathBuf::from);
+            if message["target"]["name"] == "sandbox-exec" {
+                built.sandbox_exec = message["executable"].as_str().map(PathBuf::from);
             }
             let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
             let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));

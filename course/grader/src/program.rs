@@ -372,7 +372,7 @@ pub fn compile(cage: &Cage, parts: &Parts, stage: &Path, arguments: &[String]) -
     let (words, status, _) =
         crate::limit::watched(&mut child, limit, move || read_some(said, SAID))
             .map_err(|error| failed(error.to_string()))?;
-    if words.starts_with("bwrap:") || words.starts_with("confine:") {
+    if words.starts_with("bwrap:") || words.starts_with("sandbox-exec:") {
         return Err(failed(words));
     }
     let Some(status) = status else {

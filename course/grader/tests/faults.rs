@@ -145,7 +145,7 @@ exec bwrap "$@""#;
     /// those of the course's own program, which goes on as it is.
     const SCRIPT: &str = r#"#!/bin/bash
 here=$(dirname "$0")
-stage=$(printf '%s\n' "$@" | grep -v '/confine$' | grep -o '.*/quadrivium-[^/]*' | head -1)
+stage=$(printf '%s\n' "$@" | grep -v '/sandbox-exec$' | grep -o '.*/quadrivium-[^/]*' | head -1)
 own=$here/compiled; [ "${!#}" = /party ] && own=$here/run
 [ -f "$own" ] || printf '%s' "$stage" > "$own"
 if [ -f "$here/left" ] && [ "$(cat "$own")" != "$stage" ] && [[ " $* " = *"$(cat "$here/step")"* ]]; then

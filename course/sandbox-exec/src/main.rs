@@ -4,7 +4,7 @@
 //! holds alone what it claims.
 //!
 //! ```text
-//! confine [guard run|build] [name=number].. [read=PATH].. [write=PATH].. -- PROGRAM ARGUMENT..
+//! sandbox-exec [guard run|build] [name=number].. [read=PATH].. [write=PATH].. -- PROGRAM ARGUMENT..
 //! ```
 //!
 //! `guard` asks for Landlock and seccomp: as for a learner's program (`run`), or as for a compiler (`build`), which starts
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     match become_it(&arguments) {
         Ok(never) => match never {},
         Err(error) => {
-            eprintln!("confine: {error}");
+            eprintln!("sandbox-exec: {error}");
             ExitCode::from(125)
         }
     }

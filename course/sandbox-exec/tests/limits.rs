@@ -15,7 +15,7 @@ fn limits_end_a_program_also_where_their_signals_are_ignored() {
             let mut shell = Command::new("bash");
             shell.args(["-c", &format!("{ignores}\nexec \"$@\""), "bash"]);
             shell.args([
-                env!("CARGO_BIN_EXE_confine"),
+                env!("CARGO_BIN_EXE_sandbox-exec"),
                 "core=0",
                 limit,
                 "--",
