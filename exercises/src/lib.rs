@@ -26,8 +26,8 @@
 #![allow(unused, clippy::type_complexity)]
 
 // dfdx's functions at the sizes that are asked: with it, an edit of yours compiles less.
-#[cfg(feature = "operations")]
-extern crate operations as _;
+#[cfg(feature = "dfdx-prebuilt")]
+extern crate dfdx_prebuilt as _;
 
 // Where this folder is. Copies of the course that are built into one folder would be taken for each other by cargo, which
 // compiles again when this path has changed.

@@ -23,7 +23,7 @@ fn tree(arguments: &[&str]) -> Crates {
 }
 
 /// What is compared: the contract, dfdx's operations at the sizes of the exercises, and the model.
-const BUILT_ONCE: [&str; 3] = ["contract", "operations", "model"];
+const BUILT_ONCE: [&str; 3] = ["contract", "dfdx-prebuilt", "model"];
 
 /// What a command builds.
 struct Selection {

@@ -379,7 +379,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "contract/protocol/src",
         "contract/interfaces/src",
         "course/grader/src",
-        "exercises/party/operations/src",
+        "exercises/party/dfdx-prebuilt/src",
         "exercises/party/src",
         "exercises/tensor/src",
         "tensor/src",

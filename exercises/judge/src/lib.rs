@@ -5,4 +5,4 @@
 
 pub use contract;
 // What learners' code takes from it must be here, too: rustc takes a crate from one place only.
-use operations as _;
+use dfdx_prebuilt as _;

@@ -4,7 +4,7 @@
 //! [`Order`] first.
 
 // rustc takes functions from it, so that a submission need not compile them.
-extern crate operations as _;
+extern crate dfdx_prebuilt as _;
 
 mod adapter;
 #[path = "../../tests/autograder/adapters/mod.rs"]
