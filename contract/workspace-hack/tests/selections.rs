@@ -81,7 +81,7 @@ fn each_selection_builds_them_alike() {
     }
     assert!(
         differ.is_empty(),
-        "contract/features/Cargo.toml has to ask for what the others ask for:\n{}",
+        "contract/workspace-hack/Cargo.toml has to ask for what the others ask for:\n{}",
         differ.join("\n")
     );
 }
