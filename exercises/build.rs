@@ -18,7 +18,7 @@ fn starters() {
     }
 }
 
-/// The autograder finds the library `judge` and Rust's own, which are linked when it starts. Cargo sees to that for what it
+/// The autograder finds the library `contract-dylib` and Rust's own, which are linked when it starts. Cargo sees to that for what it
 /// starts itself, but `cargo course check` starts the autograder without cargo.
 fn libraries() {
     let beside = match var("CARGO_CFG_TARGET_OS").as_str() {

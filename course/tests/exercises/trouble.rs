@@ -154,7 +154,9 @@ fn who_grades_keeps_what_he_grades_with() {
     for entry in scratch.built().read_dir().unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if ["autograder-", "libexercises-", "libjudge"].iter().any(|begin| name.starts_with(begin))
+        if ["autograder-", "libexercises-", "libcontract_dylib"]
+            .iter()
+            .any(|begin| name.starts_with(begin))
         {
             std::fs::remove_file(path).unwrap();
             removed += 1;

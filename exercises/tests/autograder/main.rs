@@ -4,7 +4,7 @@
 //! You need not read this to solve the exercises.
 
 // Linked when this program starts, so that an edit need not link the contract again.
-extern crate judge as _;
+extern crate contract_dylib as _;
 
 mod adapter;
 mod adapters;

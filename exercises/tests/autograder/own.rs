@@ -59,9 +59,9 @@ fn kept(program: &Path, crates: &Path) -> io::Result<(PathBuf, TempDir)> {
     Ok((folder.path().join(program.file_name().unwrap_or_default()), folder))
 }
 
-/// The library `judge`, on each system.
+/// The library `contract-dylib`, on each system.
 fn is_judge(name: &str) -> bool {
-    ["libjudge.so", "libjudge.dylib", "judge.dll"].contains(&name)
+    ["libcontract_dylib.so", "libcontract_dylib.dylib", "contract_dylib.dll"].contains(&name)
 }
 
 /// The learner's crate as a library.
