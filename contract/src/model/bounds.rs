@@ -3,7 +3,7 @@
 use crate::laws::U;
 use crate::model::party::*;
 use crate::oracle::known::{Known, Question};
-use arithmetic::{At, Digits, Order, Tape};
+use error_bounds::{At, Digits, Order, Tape};
 use std::rc::Rc;
 
 /// Tokens, each `[h]`.

@@ -2,7 +2,7 @@
 //!
 //! - [`party`]: the interface, a trait of plain values.
 //! - [`oracle`]: the model as `f64` loops, in small steps.
-//! - [`bounds`], on the crate [`arithmetic`]: the same once more, and how far `f32` may be off.
+//! - [`bounds`], on the crate [`error_bounds`]: the same once more, and how far `f32` may be off.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the bugs of the museum under conditions.

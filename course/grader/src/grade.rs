@@ -375,7 +375,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
     let mut files = Vec::new();
     for folder in [
         "contract/src",
-        "contract/arithmetic/src",
+        "contract/error-bounds/src",
         "contract/protocol/src",
         "contract/interfaces/src",
         "course/grader/src",
