@@ -43,7 +43,7 @@ pub static OWN: &[Own] = &[
     own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as a party"),
     own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
     own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
-    own("kit/src/{slug}.rs", "the check that a notebook's cells call"),
+    own("notebook-support/src/{slug}.rs", "the check that a notebook's cells call"),
     own("book/src/{slug}.md", "the chapter"),
     own(
         "snapshots/matrix_{slug}.snap",
@@ -92,7 +92,7 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/main.rs", "_{slug}.rs\"]"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
-    line("kit/src/lib.rs", "pub mod {slug};"),
+    line("notebook-support/src/lib.rs", "pub mod {slug};"),
     line("tests/goldens/generate.py", "def {slug}_cases("),
     line("tests/goldens/generate.py", "def make_{slug}("),
     line("tests/goldens/generate.py", "\"{slug}\": ({slug}_cases, make_{slug}),"),

@@ -1,10 +1,10 @@
 //! What a reader of `cargo course ranks` sees.
 
 use crate::size::Size;
-use kit::plot::thousands;
 use learner::terminal::Terminal;
 use model::corpus::Corpus;
 use model::text::Text;
+use notebook_support::plot::thousands;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

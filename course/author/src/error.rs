@@ -17,7 +17,7 @@ pub enum Error {
 
     /// A text can't be used, or a figure can't be painted.
     #[error(transparent)]
-    Kit(#[from] kit::Error),
+    Support(#[from] notebook_support::Error),
 
     /// Something can't be read or written, or a program can't be run.
     #[error("can't write to standard output: {0}")]

@@ -1,13 +1,13 @@
 //! Figures of the book: painted, and written as SVG files.
 
-pub(crate) use kit::plot::{
+pub(crate) use notebook_support::plot::{
     Area, BLUE, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, axes, axis_font, legend,
     small_font, whole,
 };
 
 use crate::error::{Error, Result};
-use kit::chart::{Axis, Series};
-use kit::text::printable;
+use notebook_support::chart::{Axis, Series};
+use notebook_support::text::printable;
 use plotters::prelude::SeriesLabelPosition;
 use std::path::Path;
 
@@ -18,11 +18,11 @@ pub(crate) fn save(
     size: (u32, u32),
     paint: impl FnOnce(&Area) -> Painted,
 ) -> Result<()> {
-    write(out, &kit::plot::Figure::paint(question, size, paint)?)
+    write(out, &notebook_support::plot::Figure::paint(question, size, paint)?)
 }
 
 /// Writes a figure.
-pub(crate) fn write(out: &Path, figure: &kit::plot::Figure) -> Result<()> {
+pub(crate) fn write(out: &Path, figure: &notebook_support::plot::Figure) -> Result<()> {
     learner::save::write(out, figure.svg()).map_err(|e| refuse(out, e))
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn chart(
     series: &[Series],
     legend_at: SeriesLabelPosition,
 ) -> Result<()> {
-    write(out, &kit::chart::chart(question, axes, series, legend_at)?)
+    write(out, &notebook_support::chart::chart(question, axes, series, legend_at)?)
 }
 
 fn refuse(path: &Path, reason: impl std::fmt::Display) -> Error {

@@ -6,7 +6,7 @@ use crate::opened::{Opened, has_positions};
 use crate::show::Show;
 use crate::sizes::{Size, Small, Tiny, device};
 use course::arguments::AttentionArguments;
-use kit::attention::maps::{LEAST, Maps, look};
+use notebook_support::attention::maps::{LEAST, Maps, look};
 use std::path::Path;
 
 /// The most tokens that a map has room for.

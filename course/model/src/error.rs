@@ -241,7 +241,7 @@ pub enum Error {
 
     /// A figure can't be painted.
     #[error(transparent)]
-    Kit(#[from] kit::Error),
+    Support(#[from] notebook_support::Error),
 
     /// There is no workspace, or standard output can't be written.
     #[error(transparent)]
@@ -293,5 +293,5 @@ impl Error {
 
 /// A path that can't steer the terminal.
 pub fn shown(path: &Path) -> String {
-    kit::text::printable(&path.display().to_string())
+    notebook_support::text::printable(&path.display().to_string())
 }

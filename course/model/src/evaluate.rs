@@ -54,7 +54,7 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     let (model_by, trigram_by) = (by_position(&model, s), by_position(&trigram, s));
     std::fs::create_dir_all(out).map_err(|e| Error::write(out, e))?;
     let figure = out.join("positions.svg");
-    figures::write(&figure, &kit::training::by_position(&model_by, &trigram_by)?)?;
+    figures::write(&figure, &notebook_support::training::by_position(&model_by, &trigram_by)?)?;
 
     show.text(&text, &corpus)?;
     if is_another {

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::run::State;
-use kit::attention::maps::{Head, Maps};
-use kit::plot::Figure;
-use kit::training::Curve;
+use notebook_support::attention::maps::{Head, Maps};
+use notebook_support::plot::Figure;
+use notebook_support::training::Curve;
 use std::path::Path;
 
 /// Steps that a point of the training loss is a mean of.

@@ -7,7 +7,7 @@ use crate::run::State;
 use crate::sizes::{Size, Small, Tiny, device};
 use crate::tokens::Tokens;
 use course::arguments::GenerateArguments;
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
 use quadrivium::tensor::*;
 use std::io::Write;

@@ -70,8 +70,8 @@ fn sentence(panic: &(dyn Any + Send), moment: Moment) -> Error {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     match text.strip_prefix(TODO) {
-        Some(task) => Error::Unsolved { task: kit::text::printable(task) },
-        None => Error::Panicked { moment, message: kit::text::printable(&text) },
+        Some(task) => Error::Unsolved { task: notebook_support::text::printable(task) },
+        None => Error::Panicked { moment, message: notebook_support::text::printable(&text) },
     }
 }
 

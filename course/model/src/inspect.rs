@@ -3,8 +3,8 @@
 use crate::error::{Result, shown};
 use crate::opened::whole;
 use course::arguments::InspectArguments;
-use kit::plot::thousands;
 use learner::terminal::Terminal;
+use notebook_support::plot::thousands;
 use quadrivium::checkpoint::Checkpoint;
 use quadrivium::model::{Arithmetic, LlamaSizes, Parameters};
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, shown};
 use crate::guard::caught;
-use kit::text::visible;
+use notebook_support::text::visible;
 use serde_json::Value;
 use std::path::Path;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};

@@ -2,10 +2,10 @@
 
 use crate::{COMPOSED, COPY, FUSED, PLAIN, Race, Times, YOURS};
 use console::style;
-use kit::plot::{
+use learner::{Error, Result};
+use notebook_support::plot::{
     Area, BLUE, Figure, GREEN, INK, ORANGE, PALE, PURPLE, Painted, VERMILLION, small_font,
 };
-use learner::{Error, Result};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;

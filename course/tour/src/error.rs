@@ -9,11 +9,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The text of the tour can't be used.
     #[error("{0}; give another file after --text")]
-    Text(kit::Error),
+    Text(notebook_support::Error),
 
     /// A text can't be used, or a figure can't be painted.
     #[error(transparent)]
-    Kit(#[from] kit::Error),
+    Support(#[from] notebook_support::Error),
 
     /// A figure can't be drawn or written.
     #[error(

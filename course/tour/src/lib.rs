@@ -1,7 +1,7 @@
 //! The tour: one text through the embeddings, GroupRMSNorm and RoPE, with every invariant measured.
 //!
 //! The components themselves are in the crate `quadrivium`, and nothing here computes one. Figures that the
-//! tour or the book shares with the notebooks are in the crate `kit`.
+//! tour or the book shares with the notebooks are in the crate `notebook-support`.
 
 #![forbid(unsafe_code)]
 

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::finding::Finding;
 use console::style;
-use kit::plot::thousands;
 use learner::terminal::{Terminal, WIDTH, wrap};
+use notebook_support::plot::thousands;
 use std::time::Duration;
 
 /// An invariant: whether it holds, what was measured, what it says.

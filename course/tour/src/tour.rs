@@ -12,10 +12,12 @@ use crate::steps::rope::{LONGEST_TRAINING, training_length};
 use crate::steps::*;
 use console::{measure_text_width, style};
 use indicatif::{ProgressBar, ProgressStyle};
-use kit::plot::thousands;
-use kit::text::{MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible};
 use learner::exercise::Workspace;
 use learner::terminal::Terminal;
+use notebook_support::plot::thousands;
+use notebook_support::text::{
+    MAX_BYTES, MAX_TOKENS, TOKENIZER_IDS, Text, Tokens, printable, tokenize, visible,
+};
 use quadrivium::tensor::Cpu;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

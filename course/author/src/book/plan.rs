@@ -6,7 +6,7 @@
 use super::generated::section;
 use super::made::kinds::Numbers;
 use super::markup::options;
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use std::ops::AddAssign;
 

@@ -81,7 +81,7 @@ static ADDITIONS: &[Addition] = &[
     add("tests/suite/parties/pytorch/mod.rs", Behind, "{slug}::ADAPTER", ", {slug}::ADAPTER"),
     add("tests/suite/main.rs", Below, "\nmod {slug};", "#[path = \"{nn}_{slug}.rs\"]\nmod {slug};"),
     add("tests/suite/10_pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("kit/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
+    add("notebook-support/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
     add(
         "README.md",
         Below,

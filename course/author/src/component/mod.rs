@@ -138,7 +138,7 @@ const COMMANDS: [&str; 11] = [
     "cargo course reset {slug}: cuts the starter from the solution",
     "cargo test -p learner --lib exercise: tasks have places, solutions and hints",
     "cargo test -p course --test exercises -- solutions starters: the solutions pass, the starters do not",
-    "cargo test -p kit --lib {slug}: the notebook's check",
+    "cargo test -p notebook-support --lib {slug}: the notebook's check",
     "INSTA_UPDATE=always cargo proof {slug}/: keeps the matrix, which the book shows",
     "cargo course read --update: puts the new counts into the book",
     "cargo test -p author --test book: the chapter, the README and the lists agree",

@@ -184,7 +184,8 @@ fn taken_names(root: &Path) -> Result<BTreeMap<String, String>> {
 /// The crates of the workspace and those that it depends on, each with the manifest that names it.
 fn crates(root: &Path) -> Result<Vec<(String, String)>> {
     let mut crates = Vec::new();
-    for manifest in ["Cargo.toml", "contract/Cargo.toml", "exercises/Cargo.toml", "kit/Cargo.toml"]
+    for manifest in
+        ["Cargo.toml", "contract/Cargo.toml", "exercises/Cargo.toml", "notebook-support/Cargo.toml"]
     {
         let text = std::fs::read_to_string(root.join(manifest))
             .map_err(|error| Error::File { file: manifest.into(), reason: error.to_string() })?;

@@ -17,11 +17,11 @@ use std::process::{Command, Stdio};
 /// The name under which Jupyter knows it.
 pub const NAME: &str = "quadrivium";
 /// How kernels build what cells call. evcxr writes the profile of a cell's crate itself, and cargo adds what stands in a folder
-/// above. Without this, the model of a notebook would train for minutes. The kit alone is optimized, with all generic code that
+/// above. Without this, the model of a notebook would train for minutes. `notebook-support` alone is optimized, with all generic code that
 /// it calls; the library is not, so that cells find its generic code made, and do not make it anew.
 const PROFILE: &str = "\
 [profile.dev.package]
-kit.opt-level = 2
+notebook-support.opt-level = 2
 matrixmultiply.opt-level = 3
 ";
 
@@ -186,20 +186,20 @@ mod tests {
         let first = Slot::take(&home).unwrap();
         let deps = first.folder.join("target/debug/deps");
         fs::create_dir_all(&deps).unwrap();
-        for name in ["libkit.rlib", "libctx.so"] {
+        for name in ["libnotebook_support.rlib", "libctx.so"] {
             fs::write(deps.join(name), name).unwrap();
         }
         let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
         File::options()
             .write(true)
-            .open(deps.join("libkit.rlib"))
+            .open(deps.join("libnotebook_support.rlib"))
             .unwrap()
             .set_modified(old)
             .unwrap();
         let second = Slot::take(&home).unwrap();
         let copied = second.folder.join("target/debug/deps");
-        let kit = fs::metadata(copied.join("libkit.rlib")).unwrap();
-        assert_eq!(kit.modified().unwrap(), old, "cargo would build it again");
+        let built = fs::metadata(copied.join("libnotebook_support.rlib")).unwrap();
+        assert_eq!(built.modified().unwrap(), old, "cargo would build it again");
         assert!(!copied.join("libctx.so").exists(), "cells belong to their kernel");
         assert_eq!(fs::read_to_string(second.folder.join("Cargo.lock")).unwrap(), "locked");
     }

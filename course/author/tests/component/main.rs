@@ -18,7 +18,7 @@ const COPIED: [&str; 15] = [
     "contract",
     "course/author/component",
     "exercises",
-    "kit",
+    "notebook-support",
     "rustfmt.toml",
     "src",
     "tests/goldens/README.md",

@@ -66,7 +66,7 @@ fn names_that_are_none_or_taken_are_refused() {
         "tempfile",
         "num_complex",
         "insta",
-        "kit", // crates
+        "notebook-support", // crates
     ];
     for slug in form.into_iter().chain(taken) {
         let said = refused(workspace.path(), slug, Some("Fine"));
@@ -92,10 +92,10 @@ fn types_that_are_none_or_taken_are_refused() {
 #[test]
 fn a_file_that_is_there_is_not_overwritten() {
     let workspace = workspace();
-    let file = workspace.path().join("kit/src/batch_norm.rs");
+    let file = workspace.path().join("notebook-support/src/batch_norm.rs");
     std::fs::write(&file, "mine").unwrap();
     let said = refused(workspace.path(), "batch_norm", None);
-    assert!(said.contains("kit/src/batch_norm.rs"), "{said}");
+    assert!(said.contains("notebook-support/src/batch_norm.rs"), "{said}");
     std::fs::remove_file(file).unwrap();
     written(workspace.path());
     // Now its lines are there too.

@@ -34,7 +34,11 @@ fn other_faults_are_told_with_their_cell() {
         (announced, "let x = 1;", "it compiles"),
         ("", "eprintln!(\"careful\");", "it writes to standard error"),
         // An error that `?` hands to the kernel: it is printed, and the cell counts as one that ran.
-        ("", "kit::text::Text::read(\"nothing\".as_ref())?;", "it writes to standard error"),
+        (
+            "",
+            "notebook_support::text::Text::read(\"nothing\".as_ref())?;",
+            "it writes to standard error",
+        ),
         (announced, "panic!(\"no\");", "it ends the kernel's process"),
         ("", "let x: u8 = \"1\";", "it failed"),
     ];
@@ -52,7 +56,7 @@ fn other_faults_are_told_with_their_cell() {
 }
 
 /// A notebook in which nothing is wrong. Its gradient reaches a tensor of another cell: without
-/// `kit/shared`, both tensors would be number 0, and dfdx would panic.
+/// `notebook-support/shared`, both tensors would be number 0, and dfdx would panic.
 #[test]
 #[ignore = "runs a kernel"]
 fn a_gradient_may_cross_cells() {

@@ -17,7 +17,7 @@ const TAKEN: &[&str] = &[
     "course",
     "examples",
     "exercises",
-    "kit",
+    "notebook-support",
     "ranks",
     "rust-toolchain.toml",
     "src",

@@ -20,7 +20,7 @@ use crate::stop;
 use crate::text::Text;
 use crate::train::Training;
 use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use report::{Measured, Report};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::figures;
 use crate::show::Show;
 use course::arguments::{MOVED, STRETCHED};
-use kit::long::Line;
-use kit::plot::thousands;
+use notebook_support::long::Line;
+use notebook_support::plot::thousands;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -124,7 +124,7 @@ impl Report {
         let mut written = Vec::new();
         let mut draw = |name: &str, question: &str, lines: &[Line]| -> Result<()> {
             let file = out.join(name);
-            figures::write(&file, &kit::long::figure(question, lines, self.s)?)?;
+            figures::write(&file, &notebook_support::long::figure(question, lines, self.s)?)?;
             written.push(file);
             Ok(())
         };

@@ -5,7 +5,7 @@ use crate::steps::HEAD_DIM;
 use crate::steps::rope::BASE;
 
 /// The title.
-pub const QUESTION: &str = kit::rope::figures::CLOCKS;
+pub const QUESTION: &str = notebook_support::rope::figures::CLOCKS;
 
 /// Positions that are shown.
 const POSITIONS: usize = 256;
@@ -15,5 +15,5 @@ const POSITIONS: usize = 256;
 /// # Errors
 /// A file that can't be written.
 pub fn draw(out: &Path) -> Result<()> {
-    write(out, &kit::rope::clocks(HEAD_DIM, BASE, 1.0, POSITIONS)?)
+    write(out, &notebook_support::rope::clocks(HEAD_DIM, BASE, 1.0, POSITIONS)?)
 }

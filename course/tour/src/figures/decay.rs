@@ -4,7 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::steps::HEAD_DIM;
 use crate::steps::rope::BASE;
-use kit::rope::averaged_bound;
+use notebook_support::rope::averaged_bound;
 use quadrivium::rope::rotary_frequencies;
 
 /// The title.

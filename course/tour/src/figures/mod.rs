@@ -7,12 +7,12 @@ pub mod rms;
 pub mod shards;
 pub mod wavelengths;
 
-pub(crate) use kit::plot::{
+pub(crate) use notebook_support::plot::{
     Area, BLUE, GREEN, INK, PURPLE, Painted, VERMILLION, axes, legend, spread, whole,
 };
 
 use crate::error::{Error, Result};
-use kit::text::printable;
+use notebook_support::text::printable;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use std::path::Path;
@@ -24,11 +24,11 @@ pub(crate) fn save(
     size: (u32, u32),
     paint: impl FnOnce(&Area) -> Painted,
 ) -> Result<()> {
-    write(out, &kit::plot::Figure::paint(question, size, paint)?)
+    write(out, &notebook_support::plot::Figure::paint(question, size, paint)?)
 }
 
 /// Writes a figure.
-pub(crate) fn write(out: &Path, figure: &kit::plot::Figure) -> Result<()> {
+pub(crate) fn write(out: &Path, figure: &notebook_support::plot::Figure) -> Result<()> {
     learner::save::write(out, figure.svg()).map_err(|e| refuse(out, e))
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::steps::{HEAD_DIM, HIDDEN, dot};
 
 /// The title.
-pub const QUESTION: &str = kit::rope::products::PRODUCTS;
+pub const QUESTION: &str = notebook_support::rope::products::PRODUCTS;
 
 /// The first tokens of the text, so that a cell is still a visible square.
 const SHOWN: usize = 40;
@@ -22,7 +22,7 @@ pub fn draw(
     plain: (&[f32], &[f32]),
     turned: (&[f32], &[f32]),
 ) -> Result<()> {
-    write(out, &kit::rope::products(ids, &products(plain), &products(turned))?)
+    write(out, &notebook_support::rope::products(ids, &products(plain), &products(turned))?)
 }
 
 /// `q_m . k_n / sqrt(hd)` of head 0.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::steps::{TABLE_ROWS, WORLD_SIZE};
-use kit::parallel;
+use notebook_support::parallel;
 
 /// The title.
 pub const QUESTION: &str = parallel::LOAD;

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::Error;
 use crate::steps::rope::BASE;
 use crate::steps::{HEAD_DIM, PLANES};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::TAU;
 

@@ -15,7 +15,7 @@ pub mod rope;
 
 use crate::error::{Error, Result};
 use crate::finding::Finding;
-use kit::text::TOKENIZER_IDS;
+use notebook_support::text::TOKENIZER_IDS;
 use quadrivium::init::Init;
 use quadrivium::parallel::padded_vocab_size;
 use quadrivium::tensor::*;

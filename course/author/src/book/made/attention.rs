@@ -6,10 +6,10 @@ use crate::figures::write;
 use contract::attention::oracle::{AttentionLoops, Passes};
 use contract::oracle::Oracle;
 use contract::party::{AttendCase, AttendSizes};
-use kit::attention::figures::{
+use notebook_support::attention::figures::{
     BYTES, HEAD_DIM, HEADS, LAYERS, gib, kv_bytes, masks, maximum, memory,
 };
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -4,7 +4,7 @@ mod figures;
 
 use super::kinds::{Figure, Made, Numbers};
 use crate::error::{Error, Result};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::rope::rotary_frequencies;
 use std::f64::consts::{PI, TAU};
 

@@ -55,8 +55,8 @@ fn by_hand_text() -> Result<String> {
 fn numbers(numbers: &mut Numbers) -> Result<()> {
     numbers.add("collectives/hand-loss", format!("{:.3}", passes(&by_hand()).loss));
     let vocab_size = 128_256;
-    numbers.add("collectives/logits-bytes", kit::plot::thousands(4 * vocab_size));
-    numbers.add("collectives/logits-by-three", kit::plot::thousands(vocab_size / 3));
+    numbers.add("collectives/logits-bytes", notebook_support::plot::thousands(4 * vocab_size));
+    numbers.add("collectives/logits-by-three", notebook_support::plot::thousands(vocab_size / 3));
     let large = 2f32.powi(25);
     let blocks = [large, 1.0, -large, 1.0];
     let from_left = blocks[1..].chunks(1).fold(vec![large], |sum, block| added(&sum, block));

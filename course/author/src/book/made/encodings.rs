@@ -7,7 +7,7 @@ mod places;
 use self::formulas::*;
 use super::kinds::{Figure, Made, Numbers};
 use crate::error::{Error, Result};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::rope::ntk_base;
 use std::f64::consts::TAU;
 

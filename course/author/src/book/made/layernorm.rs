@@ -6,7 +6,7 @@ use crate::figures::write;
 use contract::layernorm::oracle::{LayerNormLoops, Passes};
 use contract::oracle::Oracle;
 use contract::party::LayerNormCase;
-use kit::layernorm::{one_pass, two_passes, variances};
+use notebook_support::layernorm::{one_pass, two_passes, variances};
 use quadrivium::functional::layer_norm;
 use quadrivium::tensor::*;
 use std::fmt::Write;

@@ -4,9 +4,9 @@
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
 use crate::figures::{BLUE, GREEN, INK, ORANGE, VERMILLION, chart, whole, write};
-use kit::chart::{Axis, Mark, Series, tenths};
-use kit::long::{Line, figure};
-use kit::plot::thousands;
+use notebook_support::chart::{Axis, Mark, Series, tenths};
+use notebook_support::long::{Line, figure};
+use notebook_support::plot::thousands;
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::pos_emb::{RotaryFrequencies, RotaryTables, XPos, XPosConfig, Yarn};
 use quadrivium::position::alibi_slopes;

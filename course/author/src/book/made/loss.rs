@@ -6,8 +6,8 @@ use crate::figures::write;
 use contract::loss::oracle::{LossLoops, Passes, row};
 use contract::oracle::Oracle;
 use contract::party::{LossCase, Part};
-use kit::chart::{Axis, Mark, Series, chart};
-use kit::plot::{BLUE, VERMILLION};
+use notebook_support::chart::{Axis, Mark, Series, chart};
+use notebook_support::plot::{BLUE, VERMILLION};
 use plotters::prelude::SeriesLabelPosition;
 use std::fmt::Write;
 use std::path::Path;
@@ -94,6 +94,6 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     numbers.add("loss/parts-whole", format!("{:.2}", Oracle.perplexity(&parts)));
     numbers.add("loss/parts-alike", format!("{:.1}", (losses.iter().sum::<f64>() / 3.0).exp()));
     let of_each = losses.iter().map(|loss| loss.exp()).sum::<f64>() / 3.0;
-    numbers.add("loss/parts-mean", kit::plot::thousands(of_each.round() as usize));
+    numbers.add("loss/parts-mean", notebook_support::plot::thousands(of_each.round() as usize));
     Ok(())
 }

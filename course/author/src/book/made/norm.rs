@@ -9,7 +9,7 @@ use calls::{forward, normal, passes, rms};
 use contract::oracle::random::MersenneTwister;
 use contract::oracle::to_f16;
 use figures::{EPS, OUTLIER_TOKEN, inside, outlier, outside, shifted, tolerance, worst_rounding};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::GroupRmsNormConfig;
 use std::fmt::Write;
 use tour::steps::{U, dot};

@@ -5,7 +5,7 @@ mod figures;
 
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use quadrivium::parallel::cost::{
     AllReduce, CROSS_ENTROPY_NUMBERS, Costs, cross_entropy_seconds, gathered_logits_seconds,
     lookup_seconds,

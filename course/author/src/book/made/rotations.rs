@@ -7,8 +7,8 @@ use contract::oracle::Oracle;
 use contract::party::{AxialCase, LinearCase, Sections, XPosCase};
 use contract::rotations::museum::BUGS;
 use contract::rotations::oracle::RotationsLoops;
-use kit::chart::{Axis, Mark, Series, chart, tenths};
-use kit::plot::{
+use notebook_support::chart::{Axis, Mark, Series, chart, tenths};
+use notebook_support::plot::{
     Area, BLUE, Figure as Picture, INK, Painted, VERMILLION, axes, axis_font, thousands, whole,
 };
 use plotters::prelude::*;

@@ -4,9 +4,9 @@
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
 use crate::figures::write;
-use kit::attention::maps::{Head, Maps};
-use kit::plot::thousands;
-use kit::training::Curve;
+use notebook_support::attention::maps::{Head, Maps};
+use notebook_support::plot::thousands;
+use notebook_support::training::Curve;
 use quadrivium::loss::perplexity;
 use quadrivium::model::{Arithmetic, LlamaSizes};
 use serde::Deserialize;

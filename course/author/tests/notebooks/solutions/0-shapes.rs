@@ -11,4 +11,4 @@ fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<Rang
     Ok(rank * n..(rank + 1) * n)
 }
 
-kit::parallel::check_range(shard_range)
+notebook_support::parallel::check_range(shard_range)

@@ -9,4 +9,4 @@ fn norm_forward(x: &[f32], gamma: &[f32], group_size: usize, eps: f32) -> Vec<f3
     xhat.iter().zip(gamma.iter().cycle()).map(|(xhat, gamma)| xhat * gamma).collect()
 }
 
-kit::norm::check_forward(norm_forward)
+notebook_support::norm::check_forward(norm_forward)

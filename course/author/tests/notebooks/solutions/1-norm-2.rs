@@ -25,4 +25,4 @@ fn norm_backward(
     (dx, dgamma)
 }
 
-kit::norm::check_backward(norm_backward)
+notebook_support::norm::check_backward(norm_backward)

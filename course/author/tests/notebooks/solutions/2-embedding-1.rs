@@ -13,4 +13,4 @@ fn lookup(
     }
     Ok(y)
 }
-kit::embedding::check_lookup(lookup)
+notebook_support::embedding::check_lookup(lookup)

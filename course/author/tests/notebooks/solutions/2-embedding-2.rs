@@ -7,4 +7,4 @@ fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usize) 
     }
     dtable
 }
-kit::embedding::check_gradient(backward)
+notebook_support::embedding::check_gradient(backward)

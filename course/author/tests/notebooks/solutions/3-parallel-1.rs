@@ -18,4 +18,4 @@ fn part_of(
     }
     Ok(y)
 }
-kit::parallel::check_lookup(part_of)
+notebook_support::parallel::check_lookup(part_of)

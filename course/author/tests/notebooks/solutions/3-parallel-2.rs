@@ -19,4 +19,4 @@ fn backward_of(
     }
     dshard
 }
-kit::parallel::check_gradient(backward_of)
+notebook_support::parallel::check_gradient(backward_of)

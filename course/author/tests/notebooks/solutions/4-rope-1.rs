@@ -17,4 +17,4 @@ fn frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>, Strin
     Ok(theta)
 }
 
-kit::rope::check_frequencies(frequencies)
+notebook_support::rope::check_frequencies(frequencies)

@@ -8,4 +8,4 @@ fn rotate(x: &[f32], cos: &[f32], sin: &[f32]) -> Vec<f32> {
     y
 }
 
-kit::rope::check_rotate(rotate)
+notebook_support::rope::check_rotate(rotate)

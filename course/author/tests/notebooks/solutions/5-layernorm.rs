@@ -11,4 +11,4 @@ fn norm(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32) -> Vec<f32> {
     }
     y
 }
-kit::layernorm::check_forward(norm)
+notebook_support::layernorm::check_forward(norm)

@@ -7,4 +7,4 @@ fn mask(s: usize, p: usize) -> Vec<bool> {
     }
     seen
 }
-kit::attention::check_mask(mask)
+notebook_support::attention::check_mask(mask)

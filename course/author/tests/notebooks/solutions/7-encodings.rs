@@ -3,4 +3,4 @@ fn slopes(num_heads: usize) -> Vec<f64> {
     let p = 1 << num_heads.ilog2();
     of(p).chain(of(2 * p).step_by(2)).take(num_heads).collect()
 }
-kit::biases::check_slopes(slopes)
+notebook_support::biases::check_slopes(slopes)

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::figures::{BLUE, GREEN, ORANGE, PURPLE, VERMILLION, chart, whole};
-use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
-use kit::rope::averaged_bound;
+use notebook_support::chart::{Axis, Mark, Series, power_of_two, tenths};
+use notebook_support::rope::averaged_bound;
 use plotters::prelude::SeriesLabelPosition;
 use std::path::Path;
 

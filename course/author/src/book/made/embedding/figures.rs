@@ -4,7 +4,7 @@ use super::{counted, normal, polar, uniforms};
 use crate::error::Result;
 use crate::figures::{Area, BLUE, INK, ORANGE, PALE, Painted, VERMILLION};
 use crate::figures::{axes, legend, save, small_font, whole, write};
-use kit::embedding::by_gradient;
+use notebook_support::embedding::by_gradient;
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use std::path::Path;
 pub(super) fn counts(out: &Path) -> Result<()> {
     let (tokens, gradient) = counted()?;
     let unused = gradient.iter().filter(|g| g.to_bits() == 0).count();
-    write(out, &kit::embedding::counts(&by_gradient(&tokens, &gradient, 1), unused)?)
+    write(out, &notebook_support::embedding::counts(&by_gradient(&tokens, &gradient, 1), unused)?)
 }
 
 /// Pairs of uniforms in the square, and the same pairs as normal values.
@@ -69,7 +69,7 @@ pub(super) const TABLE_VALUES: usize = 64 * 64;
 /// The initial values of a table against the normal density.
 pub(super) fn histogram(out: &Path) -> Result<()> {
     let name = "a table of 64 · 64 values, seed 42";
-    write(out, &kit::embedding::histogram(&normal(TABLE_VALUES), (0.0, 1.0), name)?)
+    write(out, &notebook_support::embedding::histogram(&normal(TABLE_VALUES), (0.0, 1.0), name)?)
 }
 
 /// Two tables from one seed, of 32 and of 30 values.

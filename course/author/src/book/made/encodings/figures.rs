@@ -4,7 +4,7 @@ use super::formulas::*;
 use super::{BASE, HEAD_DIM, STRETCH, TRAINED};
 use crate::error::{Error, Result};
 use crate::figures::{BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, chart, whole};
-use kit::chart::{Axis, Mark, Series, power_of_two, tenths};
+use notebook_support::chart::{Axis, Mark, Series, power_of_two, tenths};
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::rope::rotary_frequencies;
 use quadrivium::tensor::*;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::figures::{BLUE, INK, ORANGE, PALE, VERMILLION, save, small_font};
-use kit::chart::centred;
+use notebook_support::chart::centred;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;

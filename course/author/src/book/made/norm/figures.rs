@@ -28,16 +28,16 @@ pub const OUTLIER: f32 = 100.0;
 
 /// What each place of eps gives for a group of equal values `r`, with gamma 1.
 pub fn inside(r: f64) -> f64 {
-    kit::norm::inside(r, EPS)
+    notebook_support::norm::inside(r, EPS)
 }
 
 /// Eps added to the root.
 pub fn outside(r: f64) -> f64 {
-    kit::norm::outside(r, EPS)
+    notebook_support::norm::outside(r, EPS)
 }
 
 pub fn eps(out: &Path) -> Result<()> {
-    write(out, &kit::norm::eps_places(EPS, &[])?)
+    write(out, &notebook_support::norm::eps_places(EPS, &[])?)
 }
 
 /// One huge element among ones.

@@ -3,8 +3,8 @@
 use super::{ALL_REDUCES, SHARINGS, STEP, loaded, owned, sum_ms, texts};
 use crate::error::Result;
 use crate::figures::{Area, BLUE, GREEN, INK, Painted, VERMILLION, axes, legend, save, whole};
-use kit::chart::{centred, power_of_two};
-use kit::parallel::{CELL, cell, words};
+use notebook_support::chart::{centred, power_of_two};
+use notebook_support::parallel::{CELL, cell, words};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;

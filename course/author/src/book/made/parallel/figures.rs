@@ -4,8 +4,8 @@ use super::{F16, HAND, IDS, TRAINING, part, result_mib, ring_mib, shard_mib};
 use crate::error::Result;
 use crate::figures::{Area, BLUE, INK, Painted, VERMILLION};
 use crate::figures::{axes, legend, save, whole, write};
-use kit::parallel::{CELL, cell, words};
-use kit::text::{Text as Prose, tokenize};
+use notebook_support::parallel::{CELL, cell, words};
+use notebook_support::text::{Text as Prose, tokenize};
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 use quadrivium::parallel::shard_range;
@@ -124,7 +124,7 @@ pub(super) fn sum(out: &Path) -> Result<()> {
     let parts = (0..HAND.2).map(|rank| Ok(part(rank)?.0)).collect::<Result<Vec<_>>>()?;
     let tokens: Vec<_> =
         IDS.iter().enumerate().map(|(t, &id)| (format!("token {t}"), id)).collect();
-    write(out, &kit::parallel::sum(&tokens, &parts, HAND.0 / HAND.2)?)
+    write(out, &notebook_support::parallel::sum(&tokens, &parts, HAND.0 / HAND.2)?)
 }
 
 /// Which rank owns which token of the course's licence.

@@ -13,5 +13,8 @@ const K: [f32; 8] = [0.8, -0.4, 0.7, 0.9, -0.6, 0.9, 0.5, -0.2];
 /// A file that can't be written.
 pub fn clocks(out: &Path) -> Result<()> {
     let question = "Both hands move on by 12. What stays?";
-    write(out, &kit::rope::hands(question, (&Q, &K), (BASE, 1.0), &[(7, 3), (19, 15)])?)
+    write(
+        out,
+        &notebook_support::rope::hands(question, (&Q, &K), (BASE, 1.0), &[(7, 3), (19, 15)])?,
+    )
 }

@@ -1,8 +1,8 @@
 //! The bound on products, the drift of angles, and the ratio of long calls.
 
 use super::*;
-use kit::rope::averaged_bound;
-use kit::rope::numbers::Angles;
+use notebook_support::rope::averaged_bound;
+use notebook_support::rope::numbers::Angles;
 use quadrivium::rope::ratio_for_length;
 use std::path::Path;
 
@@ -103,7 +103,7 @@ pub fn decay(out: &Path) -> Result<()> {
 /// # Errors
 /// What the library reports.
 pub fn table_error(angles: Angles, start: usize) -> Result<f64> {
-    Ok(kit::rope::table_error(&frequencies(1.0)?, angles, start)?)
+    Ok(notebook_support::rope::table_error(&frequencies(1.0)?, angles, start)?)
 }
 
 /// The error of tables against the position.
@@ -111,7 +111,7 @@ pub fn table_error(angles: Angles, start: usize) -> Result<f64> {
 /// # Errors
 /// A file that can't be written.
 pub fn drift(out: &Path) -> Result<()> {
-    write(out, &kit::rope::drift(HEAD, BASE, 1.0)?)
+    write(out, &notebook_support::rope::drift(HEAD, BASE, 1.0)?)
 }
 
 /// `k'` against the length of a call.

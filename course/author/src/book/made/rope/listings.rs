@@ -2,8 +2,8 @@
 
 use super::curves::table_error;
 use super::*;
-use kit::plot::thousands;
-use kit::rope::numbers::Angles;
+use notebook_support::plot::thousands;
+use notebook_support::rope::numbers::Angles;
 use quadrivium::rope::ratio_for_length;
 use std::f64::consts::TAU;
 use std::fmt::Write;

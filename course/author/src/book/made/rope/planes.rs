@@ -1,7 +1,7 @@
 //! What NTK and interpolation do to each plane.
 
 use super::*;
-use kit::plot::thousands;
+use notebook_support::plot::thousands;
 use std::f64::consts::TAU;
 use std::path::Path;
 
@@ -61,5 +61,5 @@ pub fn wavelengths(out: &Path) -> Result<()> {
 /// # Errors
 /// A file that can't be written.
 pub fn slowing(out: &Path) -> Result<()> {
-    write(out, &kit::rope::slowing(HEAD, BASE, &[2.0 * RATIO, RATIO])?)
+    write(out, &notebook_support::rope::slowing(HEAD, BASE, &[2.0 * RATIO, RATIO])?)
 }

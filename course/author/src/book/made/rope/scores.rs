@@ -1,7 +1,7 @@
 //! What attention sees: products of turned queries and keys.
 
 use super::*;
-use kit::heat::heat_maps;
+use notebook_support::heat::heat_maps;
 use std::path::Path;
 
 /// Positions that are shown.

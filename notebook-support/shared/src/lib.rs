@@ -9,4 +9,4 @@
 
 pub use library::*;
 // Its figures and checks are in here too, so that all have one dfdx.
-use kit as _;
+use notebook_support as _;

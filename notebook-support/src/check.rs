@@ -50,7 +50,8 @@ pub fn explain_panics() {
 /// Grades a party by the invariants of a task. A party that asks for a learner's function answers
 /// only what the task is about, and gives [`not_asked`] for the rest.
 pub(crate) fn check<P: Component + ?Sized>(name: &str, party: &P) -> Verdict {
-    let task = registry::task(name).expect("the kit's tests call it with every task it knows");
+    let task = registry::task(name)
+        .expect("the tests of `notebook-support` call it with every task it knows");
     // A panic in the lines is a finding, which the report tells. Nothing else should print it.
     let before = take_hook();
     panics::silence();
