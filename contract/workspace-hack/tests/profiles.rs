@@ -4,7 +4,7 @@ use std::process::Command;
 
 const ROOT: &str = "../..";
 
-/// The members that depend on the door to dfdx, and so may be the first to need a generic function of the library or of dfdx. It is
+/// The members that depend on the facade of dfdx, and so may be the first to need a generic function of the library or of dfdx. It is
 /// compiled there, and if it is never inlined, all others are linked with that copy.
 fn computing() -> Vec<String> {
     let mut cargo = Command::new(env!("CARGO"));

@@ -1,6 +1,6 @@
 //! What a submission is linked with: built once, from the course's own files, and copied where nothing else lies.
 //!
-//! It is the door to dfdx, the interfaces' plain types, the protocol, and the crates below them. No reference, no oracle, no known bug
+//! It is the facade of dfdx, the interfaces' plain types, the protocol, and the crates below them. No reference, no oracle, no known bug
 //! and no solution is among them.
 
 use crate::error::{Error, Result};
