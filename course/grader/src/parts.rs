@@ -28,8 +28,8 @@ pub struct Parts {
     pub deps: PathBuf,
     /// What `exercises` names, and its file in `deps`.
     pub of_exercises: BTreeMap<String, String>,
-    /// What `party` names.
-    pub of_party: BTreeMap<String, String>,
+    /// What `submission` names.
+    pub of_submission: BTreeMap<String, String>,
     /// The program `sandbox-exec`.
     pub sandbox_exec: PathBuf,
     /// rustc.
@@ -51,7 +51,7 @@ impl Parts {
         let mut cargo = learner::program::plain_cargo();
         // Without the lecturer's own exercises: they may be in any state.
         cargo.current_dir(course).env(STARTERS, slugs.join(","));
-        cargo.args(["build", "--locked", "--package", "party", "--package", "sandbox-exec"]);
+        cargo.args(["build", "--locked", "--package", "submission", "--package", "sandbox-exec"]);
         cargo.args(["--message-format=json", "--color=never"]);
         cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |reason: String| Error::Program {
@@ -82,7 +82,7 @@ impl Parts {
             course: course.to_path_buf(),
             deps,
             of_exercises: named_by(&course.join("exercises"), course, &built)?,
-            of_party: named_by(&course.join("exercises/party"), course, &built)?,
+            of_submission: named_by(&course.join("exercises/submission"), course, &built)?,
             sandbox_exec,
             rustc: rustc.program,
             sysroot,
@@ -122,7 +122,7 @@ impl Built {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
             let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));
             // The lecturer's own exercises are no part of anybody's.
-            let is_own = name == "exercises" || name == "party";
+            let is_own = name == "exercises" || name == "submission";
             for file in
                 message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str)
             {

@@ -1,4 +1,4 @@
-//! The program that is built of a submission: the learner's files in the course's own crate `exercises`, and `party` around it.
+//! The program that is built of a submission: the learner's files in the course's own crate `exercises`, and `submission` around it.
 //!
 //! rustc itself is called, in the sandbox, and not cargo: there is no build script, no configuration and no other crate that a
 //! submission could bring.
@@ -23,7 +23,7 @@ const SAID: u64 = 64 << 20;
 
 /// What a submission's crate is called, and the program around it.
 const EXERCISES: &str = "exercises";
-const PARTY: &str = "party";
+const SUBMISSION: &str = "submission";
 
 /// A submission on its way to a program: a folder with the pristine files, the learner's over them, and what is built.
 pub struct Stage {
@@ -66,7 +66,7 @@ impl Stage {
 
     /// The program, once it is built.
     pub fn program(&self) -> PathBuf {
-        self.program.path().join(PARTY)
+        self.program.path().join(SUBMISSION)
     }
 
     /// A folder that the sandbox's user can reach.
@@ -80,7 +80,7 @@ impl Stage {
 fn pristine(course: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut files: Vec<PathBuf> =
         ["exercises/src/lib.rs", "exercises/src/prelude.rs"].iter().map(PathBuf::from).collect();
-    for folder in ["exercises/party/src", "exercises/tests/autograder/adapters"] {
+    for folder in ["exercises/submission/src", "exercises/tests/autograder/adapters"] {
         for entry in course.join(folder).read_dir()? {
             files.push(Path::new(folder).join(entry?.file_name()));
         }
@@ -251,16 +251,16 @@ fn attempt(cage: &Cage, parts: &Parts, stage: &Stage, starters: &[&str]) -> Atte
     if let Some(error) = crate_of(cage, parts, stage, EXERCISES, library, &parts.of_exercises)? {
         return Ok(Err(error));
     }
-    let mut named = parts.of_party.clone();
+    let mut named = parts.of_submission.clone();
     named.insert(EXERCISES.to_string(), String::new());
     let mut program =
-        vec!["exercises/party/src/main.rs".to_string(), "--crate-type=bin".to_string()];
+        vec!["exercises/submission/src/main.rs".to_string(), "--crate-type=bin".to_string()];
     // Whole in itself: it needs no file of the system, and so can't read one.
     program.push("-Ctarget-feature=+crt-static".to_string());
-    if let Some(error) = crate_of(cage, parts, stage, PARTY, program, &named)? {
+    if let Some(error) = crate_of(cage, parts, stage, SUBMISSION, program, &named)? {
         return Ok(Err(error));
     }
-    let moved = std::fs::rename(stage.path().join("out").join(PARTY), stage.program());
+    let moved = std::fs::rename(stage.path().join("out").join(SUBMISSION), stage.program());
     moved
         .and_then(|()| cage::share(&stage.program()))
         .map_err(Error::file(stage.program(), "can't be put there"))?;

@@ -42,9 +42,9 @@ mod on_linux {
     /// Each step of a submission, and a word by which its arguments are known.
     const STEPS: [(&str, &str); 4] = [
         ("compile the exercises", "--crate-name=exercises"),
-        ("compile the program", "--crate-name=party"),
+        ("compile the program", "--crate-name=submission"),
         ("compile a types task", "norm-types"),
-        ("run", "-- /party"),
+        ("run", "-- /submission"),
     ];
 
     /// What happens, in the words of the shell; `"$@"` are bubblewrap's arguments. And whether it can go on for ever and still be the
@@ -90,7 +90,7 @@ exec bwrap "$@""#;
     /// The crates, or the program, are not there.
     const GONE: &str = r#"for word; do
     shift
-    case $word in */parts-*|*/quadrivium-*/party) [ -n "$gone" ] || { word=/dev/null; gone=1; } ;; esac
+    case $word in */parts-*|*/quadrivium-*/submission) [ -n "$gone" ] || { word=/dev/null; gone=1; } ;; esac
     set -- "$@" "$word"
 done
 exec bwrap "$@""#;
@@ -146,7 +146,7 @@ exec bwrap "$@""#;
     const SCRIPT: &str = r#"#!/bin/bash
 here=$(dirname "$0")
 stage=$(printf '%s\n' "$@" | grep -v '/sandbox-exec$' | grep -o '.*/quadrivium-[^/]*' | head -1)
-own=$here/compiled; [ "${!#}" = /party ] && own=$here/run
+own=$here/compiled; [ "${!#}" = /submission ] && own=$here/run
 [ -f "$own" ] || printf '%s' "$stage" > "$own"
 if [ -f "$here/left" ] && [ "$(cat "$own")" != "$stage" ] && [[ " $* " = *"$(cat "$here/step")"* ]]; then
     left=$(cat "$here/left")

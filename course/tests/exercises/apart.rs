@@ -15,7 +15,9 @@ use std::process::{Child, Command, Stdio};
 /// The program, with the files of the exercises as they are in the copy.
 fn built(scratch: &Scratch) -> PathBuf {
     let mut cargo = scratch.cargo();
-    cargo.args(["build", "--package", "party", "--message-format=json"]).stderr(Stdio::inherit());
+    cargo
+        .args(["build", "--package", "submission", "--message-format=json"])
+        .stderr(Stdio::inherit());
     let output = cargo.output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8_lossy(&output.stdout);

@@ -144,7 +144,7 @@ fn left_over() -> Vec<String> {
 fn programs() -> Vec<String> {
     let processes = Path::new("/proc").read_dir().unwrap().flatten();
     let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
-    let is_of_sandbox = |name: &str| ["party", "sandbox-exec", "bwrap"].contains(&name);
+    let is_of_sandbox = |name: &str| ["submission", "sandbox-exec", "bwrap"].contains(&name);
     let is_left = |id: u32| {
         let (name, mut above) = process(id)?;
         while let Some((_, next)) = process(above).filter(|(name, _)| is_of_sandbox(name)) {

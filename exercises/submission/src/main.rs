@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("party: {error}");
+            eprintln!("submission: {error}");
             ExitCode::FAILURE
         }
     }
