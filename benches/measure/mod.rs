@@ -1,4 +1,4 @@
-//! Four parties at the same work: the fused code, the composed code, a loop on one thread, and a copy of the
+//! Four implementations at the same work: the fused code, the composed code, a loop on one thread, and a copy of the
 //! output's bytes with all threads. The last lines are one table, in multiples of the copy.
 //!
 //! `cargo bench -- norm` measures one component.
@@ -21,7 +21,7 @@ struct Race<'c> {
     every_size: bool,
 }
 
-/// One party's work.
+/// One implementation's work.
 type Work<'w> = &'w mut dyn FnMut();
 
 /// What is measured at one size: a name such as `norm forward`, and how large it is.
@@ -55,13 +55,13 @@ pub fn all(memory: &str, kept: bool) {
 }
 
 impl Race<'_> {
-    /// Measures the parties at one size: the component's code on both ways, and a loop. A size whose composed
+    /// Measures the implementations at one size: the component's code on both ways, and a loop. A size whose composed
     /// code would fill the memory leaves that out.
     fn run(&mut self, of: &Size, module: Work, with_composed: bool, plain: Work) {
         let (source, mut target) = (benches::values(of.elements), vec![0.0; of.elements]);
         let mut group = self.criterion.benchmark_group(of.name);
         group.throughput(Throughput::Elements(of.elements as u64));
-        let id = |party: &str| BenchmarkId::new(party, of.size);
+        let id = |implementation: &str| BenchmarkId::new(implementation, of.size);
         group.bench_function(id("copy"), |bench| {
             bench.iter(|| benches::copy(&source, std::hint::black_box(&mut target)));
         });

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
-/// The parties, in the order of their columns.
-const PARTIES: [&str; 3] = ["fused", "loop", "composed"];
+/// The implementations, in the order of their columns.
+const IMPLEMENTATIONS: [&str; 3] = ["fused", "loop", "composed"];
 
 /// Seconds of one call: the median, the shortest and the longest.
 struct Times {
@@ -26,7 +26,7 @@ pub fn print(folder: &Path, memory: &str) -> Result<()> {
     for group in groups {
         println!("\n{}", name(&group));
         print!("{:<40}{:>9}{:>9}", "", "copy ms", "ns each");
-        PARTIES.iter().for_each(|party| print!("{party:>26}"));
+        IMPLEMENTATIONS.iter().for_each(|implementation| print!("{implementation:>26}"));
         println!();
         let mut sizes = sorted(&group.join("copy"))?;
         sizes.sort_by_key(|size| measured(size).map(|times| (times.median * 1e9) as u64));
@@ -34,12 +34,12 @@ pub fn print(folder: &Path, memory: &str) -> Result<()> {
             let Some(copy) = elements(&size).and_then(|n| copies.get(&(n as u64))) else {
                 continue;
             };
-            let of = |party: &str| measured(&group.join(party).join(name(&size)));
+            let of = |implementation: &str| measured(&group.join(implementation).join(name(&size)));
             let each = of("fused").zip(elements(&size)).map(|(it, n)| it.median * 1e9 / n);
             let each = each.map_or(String::new(), |each| format!("{each:.2}"));
             print!("{:<40}{:>9.3}{each:>9}", title(&size), copy * 1e3);
-            for party in PARTIES {
-                let cell = of(party).map_or("not run".to_string(), |times| {
+            for implementation in IMPLEMENTATIONS {
+                let cell = of(implementation).map_or("not run".to_string(), |times| {
                     let [least, most] = times.range.map(|time| time / copy);
                     format!("{:.1} ({least:.1} to {most:.1})", times.median / copy)
                 });
@@ -83,8 +83,8 @@ fn json(path: &Path) -> Option<Value> {
 }
 
 /// The times that criterion has noted.
-fn measured(party: &Path) -> Option<Times> {
-    let sample = json(&party.join("new/sample.json"))?;
+fn measured(implementation: &Path) -> Option<Times> {
+    let sample = json(&implementation.join("new/sample.json"))?;
     let list = |name: &str| -> Option<Vec<f64>> {
         sample[name].as_array()?.iter().map(Value::as_f64).collect()
     };

@@ -3,19 +3,19 @@
     python3 benches/peers/run.py [--model | --encodings] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME] [--threads N]
                                [--json FILE] [--date DATE]
 
-The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. A party that
+The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. An implementation that
 can't be installed, or that computes something else than quadrivium, is named and left out.
 
-What is the same for all parties:
+What is the same for all implementations:
 - float32 on the CPU, the same inputs, made before; a plain sum is the loss; gradients are made anew by each call.
-- Each operation has new processes (not on a GPU). Every party has a turn in each round, in an order that rotates. A turn is calls
+- Each operation has new processes (not on a GPU). Every implementation has a turn in each round, in an order that rotates. A turn is calls
   that are not timed, for 50 ms, and one that is; its results are dropped inside the timing.
 - The number of threads, and allocators that keep their memory (below).
 
 With --encodings it measures position encodings beside PyTorch and the functions of transformers.
 With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
 of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
-With --device cuda the parties are quadrivium and PyTorch on an NVIDIA GPU; memory is not measured.
+With --device cuda the implementations are quadrivium and PyTorch on an NVIDIA GPU; memory is not measured.
 """
 
 import argparse
@@ -39,7 +39,7 @@ CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 OURS = "quadrivium"
 RUST = [OURS, "candle", "burn", "copy"]
 TORCH = ["torch-eager", "torch-compiled"]
-PARTIES = [OURS, *TORCH, "candle", "burn", "copy"]
+IMPLEMENTATIONS = [OURS, *TORCH, "candle", "burn", "copy"]
 PASSES = ["forward", "forward+backward"]
 OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
 WORKS = ["64 step 128 8", "256 step 128 4", "256 step 512 1", "256 step 2048 1", "768 step 128 1", "768 step 512 1"]
@@ -49,21 +49,21 @@ MODEL = [f"model-{work}" for work in WORKS]
 ENCODED = ["yarn", "partial", "xpos", "axial", "learnable", "sinusoidal", "learned", "alibi", "t5", "kerple", "linear"]
 ENCODINGS = [f"encoding-{name} {mode}" for name in ENCODED for mode in PASSES]
 TOLERANCE = 1e-3
-PAUSE = 0.02  # seconds between turns, until the last party's threads sleep
+PAUSE = 0.02  # seconds between turns, until the last implementation's threads sleep
 
 # New memory is dear: the first touch of each page goes through the kernel. quadrivium's device keeps its memory, so
-# every other party keeps its own, too. Without this PyTorch (with glibc) is many times slower; --fresh-memory
+# every other implementation keeps its own, too. Without this PyTorch (with glibc) is many times slower; --fresh-memory
 # shows it.
 KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",  # glibc, for PyTorch
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "MALLOC_TOP_PAD_": str(1 << 26),
-    "MIMALLOC_PURGE_DELAY": "-1",  # mimalloc, for all Rust parties
+    "MIMALLOC_PURGE_DELAY": "-1",  # mimalloc, for all Rust implementations
 }
 
 
 class Missing(Exception):
-    """Why a party is left out."""
+    """Why an implementation is left out."""
 
 
 def run(*command, **options):
@@ -99,23 +99,23 @@ def install_torch(python):
     return run(PYTHON, "-W", "ignore", "-c", "import torch; print(torch.__version__)")
 
 
-def build(party, device, built):
-    """A Rust party's program, if it is not `built`. Returns the version of its library."""
+def build(implementation, device, built):
+    """A Rust implementation's program, if it is not `built`. Returns the version of its library."""
     if not built:
-        feature = "cuda" if device == "cuda" else party
-        run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", feature, "--bin", party)
-    library = {"candle": "candle-nn", "copy": "rayon"}.get(party, party)
+        feature = "cuda" if device == "cuda" else implementation
+        run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", feature, "--bin", implementation)
+    library = {"candle": "candle-nn", "copy": "rayon"}.get(implementation, implementation)
     packages = tomllib.loads((HERE / "Cargo.lock").read_text())["package"]
     return next(package["version"] for package in packages if package["name"] == library)
 
 
-class Party:
+class Implementation:
     """A process that answers a line with a line."""
 
     def __init__(self, name, options, environment):
         program = [(options.built or TARGET / "release") / name]
         if name in TORCH:
-            program = [PYTHON, HERE / "torch_parties.py", name, str(options.threads), options.device]
+            program = [PYTHON, HERE / "torch_implementations.py", name, str(options.threads), options.device]
         self.log = TARGET / f"{name}.log"
         with open(self.log, "w") as log:
             pipe = subprocess.PIPE
@@ -143,13 +143,13 @@ def differs(numbers, ours):
     return len(numbers) != len(ours) or any(not abs(one - two) <= TOLERANCE * abs(two) for one, two in pairs)
 
 
-def measure(operation, parties, rounds, leave_out):
-    """The seconds of each call of each party that computes the same."""
+def measure(operation, implementations, rounds, leave_out):
+    """The seconds of each call of each implementation that computes the same."""
     times, ours = {}, None
-    for name, party in parties.items():
+    for name, implementation in implementations.items():
         try:
             if name != "copy":
-                numbers = party.ask(f"check {operation}")
+                numbers = implementation.ask(f"check {operation}")
                 ours = ours or numbers
                 if differs(numbers, ours):
                     raise Missing(f"it computes {numbers}, and quadrivium {ours}")
@@ -162,7 +162,7 @@ def measure(operation, parties, rounds, leave_out):
         for name in order[turn:] + order[:turn]:
             time.sleep(PAUSE)
             try:
-                times[name] += parties[name].ask(operation)
+                times[name] += implementations[name].ask(operation)
             except Missing as why:
                 del times[name]
                 leave_out(name, operation, why)
@@ -172,22 +172,22 @@ def measure(operation, parties, rounds, leave_out):
 def most_memory(operation, program, environment):
     """The bytes that a process takes for an operation, above those that it has before. None where the system does not say."""
     try:
-        party = program(environment)
+        implementation = program(environment)
         try:
-            party.ask("nothing")
+            implementation.ask("nothing")
         except Missing:
             pass  # it is awake now
-        before = status(party, "VmRSS")
-        party.ask(operation)
-        most = status(party, "VmHWM") - before
-        party.end()
+        before = status(implementation, "VmRSS")
+        implementation.ask(operation)
+        most = status(implementation, "VmHWM") - before
+        implementation.end()
         return most
     except (OSError, Missing):
         return None
 
 
-def status(party, name):
-    lines = open(f"/proc/{party.process.pid}/status").read().splitlines()
+def status(implementation, name):
+    lines = open(f"/proc/{implementation.process.pid}/status").read().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
 
@@ -254,23 +254,23 @@ def main():
     options.add_argument("--date", default=datetime.date.today().isoformat(), help="the date to write there")
     options.add_argument("--fresh-memory", action="store_true", help="allocators as they come: they give memory back")
     options = options.parse_args()
-    every, parties_of = (OPERATIONS, PARTIES)
+    every, implementations_of = (OPERATIONS, IMPLEMENTATIONS)
     if options.model or options.encodings:
-        every, parties_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
+        every, implementations_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
     elif options.device == "cuda":
-        parties_of = [OURS, *TORCH]
+        implementations_of = [OURS, *TORCH]
     operations = [operation for operation in every if options.only in operation]
     if not operations:
         sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")
 
     versions, left_out = {}, []
 
-    def leave_out(party, operation, why):
-        left_out.append({"party": party, "operation": operation, "why": str(why)})
-        print(f"left out: {party}, {operation}: {why}", file=sys.stderr)
+    def leave_out(implementation, operation, why):
+        left_out.append({"implementation": implementation, "operation": operation, "why": str(why)})
+        print(f"left out: {implementation}, {operation}: {why}", file=sys.stderr)
 
     TARGET.mkdir(parents=True, exist_ok=True)
-    for name in parties_of:
+    for name in implementations_of:
         print(f"{name}: installed or built, if it is not yet", file=sys.stderr)
         try:
             versions[name] = build(name, options.device, options.built) if name in RUST else install_torch(options.python)
@@ -290,29 +290,29 @@ def main():
     fresh = dict(environment)
     environment |= {} if options.fresh_memory else KEEP_MEMORY
 
-    memory, parties = {}, {}
+    memory, implementations = {}, {}
     results, start, others = {}, time.monotonic(), seconds_of_others()
     for operation in operations:
         print(f"{operation}: {options.rounds} rounds", file=sys.stderr)
         # On a GPU a process works for seconds before its first call, and its host's memory does not matter.
-        if options.device == "cpu" or not parties or any(party.process.poll() for party in parties.values()):
-            parties = {name: Party(name, options, environment) for name in versions}
-        results[operation] = measure(operation, parties, options.rounds, leave_out)
+        if options.device == "cpu" or not implementations or any(implementation.process.poll() for implementation in implementations.values()):
+            implementations = {name: Implementation(name, options, environment) for name in versions}
+        results[operation] = measure(operation, implementations, options.rounds, leave_out)
         if options.device == "cpu":
-            for party in parties.values():
-                party.end()
+            for implementation in implementations.values():
+                implementation.end()
         if OURS not in results[operation]:
             sys.exit("quadrivium itself does not run")
         if options.model and options.device == "cpu":
-            program = lambda name: lambda environment: Party(name, options, environment)
+            program = lambda name: lambda environment: Implementation(name, options, environment)
             memory[operation] = {name: most_memory(operation, program(name), fresh) for name in versions}
 
     if options.device == "cuda":
-        for party in parties.values():
-            party.end()
+        for implementation in implementations.values():
+            implementation.end()
     others = (seconds_of_others() - others) / (time.monotonic() - start)
     about["others"] = round(max(others, 0.0), 2)  # cores that other programs kept busy
-    names = [name for name in parties_of if name in versions]
+    names = [name for name in implementations_of if name in versions]
     for what, value in about.items():
         print(f"{what}: {value}")
     table("time / quadrivium's time; above 1, quadrivium is faster", results, names, ratio)
@@ -320,7 +320,7 @@ def main():
     if memory:
         table("bytes / quadrivium's bytes; above 1, quadrivium takes less", memory, names, share)
     for out in left_out:
-        print(f"\nleft out: {out['party']}, {out['operation']}: {out['why']}")
+        print(f"\nleft out: {out['implementation']}, {out['operation']}: {out['why']}")
     if about["others"] > 0.1:
         print(f"\nOther programs kept {about['others']} cores busy: measure again on a machine that is idle.")
     if options.json:

@@ -33,11 +33,13 @@ pub struct Invariant<P: ?Sized> {
 
 impl<P: ?Sized> Invariant<P> {
     /// Runs the check. A panic in it is a violation too: some answer was stranger than it expected.
-    pub fn judge(&self, party: &P, run: &Run) -> Verdict {
-        catch_unwind(AssertUnwindSafe(|| (self.check)(party, run))).unwrap_or_else(|payload| {
-            let message = crate::panics::message(&*payload);
-            Err(Violation::new("check", crate::violation::Fault::Panicked { message }))
-        })
+    pub fn judge(&self, implementation: &P, run: &Run) -> Verdict {
+        catch_unwind(AssertUnwindSafe(|| (self.check)(implementation, run))).unwrap_or_else(
+            |payload| {
+                let message = crate::panics::message(&*payload);
+                Err(Violation::new("check", crate::violation::Fault::Panicked { message }))
+            },
+        )
     }
 }
 
@@ -58,7 +60,7 @@ pub struct Bug<P: ?Sized> {
     /// The invariant by whose name it is known.
     pub named_by: &'static str,
     /// The wrong implementation.
-    pub party: fn() -> Box<P>,
+    pub implementation: fn() -> Box<P>,
 }
 
 /// A right implementation that is written differently. No invariant may refuse it.
@@ -68,10 +70,10 @@ pub struct Variant<P: ?Sized> {
     /// How it is written.
     pub about: &'static str,
     /// The implementation.
-    pub party: fn() -> Box<P>,
+    pub implementation: fn() -> Box<P>,
 }
 
-/// One answer to a fixed question. The diagnosis compares them between parties.
+/// One answer to a fixed question. The diagnosis compares them between implementations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fingerprint {
     /// The call, as in [`Violation::call`].
@@ -99,16 +101,19 @@ thread_local! {
     static WANTED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The answers of a party to [`Component::fingerprints`], of these calls alone; of all, if none is named. A gradient by
+/// The answers of an implementation to [`Component::fingerprints`], of these calls alone; of all, if none is named. A gradient by
 /// differences is dear, and a learner waits.
-pub fn fingerprints_of<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Vec<Fingerprint> {
+pub fn fingerprints_of<P: Component + ?Sized>(
+    implementation: &P,
+    calls: &[&str],
+) -> Vec<Fingerprint> {
     WANTED.set(calls.iter().map(ToString::to_string).collect());
-    let fingerprints = P::fingerprints(party);
+    let fingerprints = P::fingerprints(implementation);
     WANTED.take();
     fingerprints
 }
 
-/// A component of the course. Implemented by its party's trait object.
+/// A component of the course. Implemented by the trait object of its interface.
 pub trait Component: 'static {
     /// What it is called everywhere: its folders, its page in the book, and the first part of all ids.
     const SLUG: &'static str;
@@ -134,7 +139,7 @@ pub trait Component: 'static {
     /// The exercises, in the order in which they are meant to be done.
     fn tasks() -> &'static [Spec];
 
-    /// The oracle, as a party.
+    /// The oracle, as an implementation.
     fn oracle() -> Box<Self>;
 
     /// Questions from the plainest on.
@@ -147,20 +152,20 @@ pub trait Component: 'static {
     fn mixed(wrong: Box<Self>, mixer: Mixer) -> Box<Self>;
 
     /// Answers to random questions, which no invariant knows.
-    fn fuzz(party: &Self, draw: Draw) -> Vec<Fingerprint>;
+    fn fuzz(implementation: &Self, draw: Draw) -> Vec<Fingerprint>;
 
     /// Answers to fixed questions whose inputs make every term matter.
-    fn fingerprints(party: &Self) -> Vec<Fingerprint>;
+    fn fingerprints(implementation: &Self) -> Vec<Fingerprint>;
 
     /// Steps whose replacement may explain wrong answers, in the order in which they are tried.
     fn repairs() -> &'static [Repair<Self>];
 }
 
-/// Implements [`Component`] for a party, from what differs between components. What does not differ is where
+/// Implements [`Component`] for an implementation, from what differs between components. What does not differ is where
 /// its parts are: in the files of its folder.
 macro_rules! component {
-    ($party:ident { slug: $slug:literal, name: $name:literal, title: $title:literal, about: $about:literal }) => {
-        impl $crate::component::Component for dyn party::$party {
+    ($interface:ident { slug: $slug:literal, name: $name:literal, title: $title:literal, about: $about:literal }) => {
+        impl $crate::component::Component for dyn interface::$interface {
             const SLUG: &'static str = $slug;
             const NAME: &'static str = $name;
             const TITLE: &'static str = $title;
@@ -183,7 +188,7 @@ macro_rules! component {
             }
 
             fn oracle() -> Box<Self> {
-                oracle::party($crate::oracle::Oracle)
+                oracle::implementation($crate::oracle::Oracle)
             }
 
             fn graded_cases(run: &$crate::run::Run) -> Vec<$crate::graded_cases::GradedCase<Self>> {
@@ -199,14 +204,14 @@ macro_rules! component {
             }
 
             fn fuzz(
-                party: &Self,
+                implementation: &Self,
                 draw: $crate::graded_cases::Draw,
             ) -> Vec<$crate::component::Fingerprint> {
-                mutants::fuzz(party, draw)
+                mutants::fuzz(implementation, draw)
             }
 
-            fn fingerprints(party: &Self) -> Vec<$crate::component::Fingerprint> {
-                fingerprints::fingerprints(party)
+            fn fingerprints(implementation: &Self) -> Vec<$crate::component::Fingerprint> {
+                fingerprints::fingerprints(implementation)
             }
 
             fn repairs() -> &'static [$crate::repair::Repair<Self>] {

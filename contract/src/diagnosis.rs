@@ -1,10 +1,10 @@
 //! Which known bug a wrong implementation behaves like.
 //!
-//! The bugs of the museum can be run, so the diagnosis asks the party and every bug the same
+//! The bugs of the museum can be run, so the diagnosis asks the implementation and every bug the same
 //! fixed questions and compares their wrong answers. A bug fits as far as it is wrong where the
-//! party is wrong, in the same way, and right where the party is right.
+//! implementation is wrong, in the same way, and right where the implementation is right.
 //!
-//! The first call that the party answers wrong decides, because one mistake in a forward pass may
+//! The first call that the implementation answers wrong decides, because one mistake in a forward pass may
 //! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
 //! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
@@ -20,7 +20,7 @@ pub struct Diagnosis {
     pub fit: Fit,
 }
 
-/// How well a bug's answers fit a party's. Larger is better, and the first field counts most.
+/// How well a bug's answers fit an implementation's. Larger is better, and the first field counts most.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Fit {
     /// Of the call that decides: share of the telling questions that both answer alike.
@@ -42,16 +42,17 @@ impl Fit {
     }
 }
 
-/// A bug that answers fewer of the telling questions like the party is not named.
+/// A bug that answers fewer of the telling questions like the implementation is not named.
 const ENOUGH: f64 = 0.8;
 
-/// The bug that `party` behaves like, if one is known.
+/// The bug that `implementation` behaves like, if one is known.
 ///
 /// `calls` limits the questions to some calls of the interface, such as `forward`: a learner may not
 /// have written the others yet. Empty means all.
-pub fn diagnose<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<Diagnosis> {
+pub fn diagnose<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Option<Diagnosis> {
     let museum = museum::<P>(calls);
-    let [answers, truth] = [party, &*P::oracle()].map(|party| fingerprints_of(party, calls));
+    let [answers, truth] = [implementation, &*P::oracle()]
+        .map(|implementation| fingerprints_of(implementation, calls));
     closest(&answers, &truth, calls, &mut museum.iter())
 }
 
@@ -61,7 +62,7 @@ type Known = (Exhibit, Vec<Fingerprint>);
 
 fn museum<P: Component + ?Sized>(calls: &[&str]) -> Vec<Known> {
     let answers = (0..P::bugs().len()).into_par_iter();
-    let answers = answers.map(|bug| fingerprints_of(&*(P::bugs()[bug].party)(), calls));
+    let answers = answers.map(|bug| fingerprints_of(&*(P::bugs()[bug].implementation)(), calls));
     exhibits::<P>().into_iter().zip(answers.collect::<Vec<_>>()).collect()
 }
 
@@ -153,23 +154,24 @@ fn in_another_hand(mut fingerprints: Vec<Fingerprint>) -> Vec<Fingerprint> {
     fingerprints
 }
 
-/// How `bug` fits `party`. `None` if the party answers right in all `calls`.
+/// How `bug` fits `implementation`. `None` if the implementation answers right in all `calls`.
 fn fit(
-    party: &[Fingerprint],
+    implementation: &[Fingerprint],
     truth: &[Fingerprint],
     bug: &[Fingerprint],
     calls: &[&str],
 ) -> Option<Fit> {
     let asked = |call: &str| calls.is_empty() || calls.contains(&call);
-    let wrong =
-        |(party, truth): &(&Fingerprint, &Fingerprint)| asked(party.call) && !same(party, truth);
-    let decides = party.iter().zip(truth).find(wrong)?.0.call;
+    let wrong = |(implementation, truth): &(&Fingerprint, &Fingerprint)| {
+        asked(implementation.call) && !same(implementation, truth)
+    };
+    let decides = implementation.iter().zip(truth).find(wrong)?.0.call;
     let count = |counts: &dyn Fn(&str) -> bool| {
         let (mut telling, mut alike) = (0.0, 0.0);
-        for ((party, truth), bug) in party.iter().zip(truth).zip(bug) {
-            if counts(party.call) && !(same(party, truth) && same(bug, truth)) {
+        for ((implementation, truth), bug) in implementation.iter().zip(truth).zip(bug) {
+            if counts(implementation.call) && !(same(implementation, truth) && same(bug, truth)) {
                 telling += 1.0;
-                alike += if same(party, bug) { 1.0 } else { 0.0 };
+                alike += if same(implementation, bug) { 1.0 } else { 0.0 };
             }
         }
         (telling, alike)

@@ -1,4 +1,4 @@
-//! Grading: a task's invariants on a party, and what came out.
+//! Grading: a task's invariants on an implementation, and what came out.
 
 use crate::category::Category;
 use crate::component::{Component, NET};
@@ -214,22 +214,26 @@ fn not_graded(task: &Task, what: &str) -> Grade {
     Grade::failed(task, "autograder/task", sentence, what)
 }
 
-/// Grades a party by the invariants of a task.
+/// Grades an implementation by the invariants of a task.
 ///
-/// This and [`refusal_of`] know the party's type, so every program that grades has a copy of them for each
+/// This and [`refusal_of`] know the implementation's type, so every program that grades has a copy of them for each
 /// component. They hand on what they know, and the grading is compiled once.
-pub fn by_invariants<P: Component + ?Sized>(task: &Task, party: &P, run: &Run) -> Grade {
-    let judge = |place: usize| P::invariants()[place].judge(party, run);
-    let diagnose = |calls: &[&str]| diagnosis::diagnose(party, calls);
-    let repair = |calls: &[&str]| repair::repair(party, calls);
+pub fn by_invariants<P: Component + ?Sized>(task: &Task, implementation: &P, run: &Run) -> Grade {
+    let judge = |place: usize| P::invariants()[place].judge(implementation, run);
+    let diagnose = |calls: &[&str]| diagnosis::diagnose(implementation, calls);
+    let repair = |calls: &[&str]| repair::repair(implementation, calls);
     by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose, &repair)
 }
 
 /// One invariant of a component, by its id: its sentence, and what it says.
-pub fn one<P: Component + ?Sized>(id: &str, party: &P, run: &Run) -> (&'static str, Verdict) {
+pub fn one<P: Component + ?Sized>(
+    id: &str,
+    implementation: &P,
+    run: &Run,
+) -> (&'static str, Verdict) {
     let invariants = P::invariants();
     match invariants.iter().find(|invariant| invariant.id == id) {
-        Some(invariant) => (invariant.sentence, invariant.judge(party, run)),
+        Some(invariant) => (invariant.sentence, invariant.judge(implementation, run)),
         None => {
             let what =
                 format!("no invariant of {} is called {id}: a mistake of the course", P::SLUG);
@@ -329,7 +333,7 @@ fn has_values(task: &Task, promises: &[Promise], judge: &dyn Fn(usize) -> Verdic
     asked.all(|(place, _)| judge(place).is_ok())
 }
 
-/// A party that a learner's invariant is shown: of variants and bugs, the place among the component's.
+/// An implementation that a learner's invariant is shown: of variants and bugs, the place among the component's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shown {
     /// The oracle. It is right.
@@ -341,7 +345,7 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// All parties of a component.
+    /// All implementations of a component.
     fn all(entry: &Entry) -> Vec<Self> {
         let variants = (0..entry.variants().len()).map(Self::Variant);
         let bugs = (0..entry.exhibits().len()).map(Self::Bug);
@@ -354,7 +358,7 @@ impl Shown {
     }
 }
 
-/// What a learner's invariant said of the parties of a component.
+/// What a learner's invariant said of the implementations of a component.
 #[derive(Debug, Default)]
 pub struct Refusals {
     /// The words with which it refused some, by their places.
@@ -363,22 +367,22 @@ pub struct Refusals {
     pub of_all: bool,
 }
 
-/// The party itself.
-pub fn shown_party<P: Component + ?Sized>(shown: Shown) -> Box<P> {
+/// The implementation itself.
+pub fn shown_implementation<P: Component + ?Sized>(shown: Shown) -> Box<P> {
     match shown {
         Shown::Oracle => P::oracle(),
-        Shown::Variant(place) => (P::variants()[place].party)(),
-        Shown::Bug(place) => (P::bugs()[place].party)(),
+        Shown::Variant(place) => (P::variants()[place].implementation)(),
+        Shown::Bug(place) => (P::bugs()[place].implementation)(),
     }
 }
 
-/// The words with which a learner's invariant refuses a party. An `Err` and a panic both refuse.
+/// The words with which a learner's invariant refuses an implementation. An `Err` and a panic both refuse.
 pub fn refusal_of<P: Component + ?Sized>(
     shown: Shown,
     property: &dyn Fn(&P) -> Result<(), String>,
 ) -> Option<String> {
-    let party = shown_party::<P>(shown);
-    catch_unwind(AssertUnwindSafe(|| property(&party).err()))
+    let implementation = shown_implementation::<P>(shown);
+    catch_unwind(AssertUnwindSafe(|| property(&implementation).err()))
         .unwrap_or_else(|payload| Some(panics::message(&*payload)))
 }
 
@@ -390,7 +394,7 @@ pub fn is_not_begun(words: &str) -> bool {
 /// Grades an invariant that the learner wrote, by the known bugs that it catches. It must accept the oracle and
 /// all correct variants.
 ///
-/// `ask` shows it to all parties and gives its refusals, in the same order: see [`refusal_of`]. What it does
+/// `ask` shows it to all implementations and gives its refusals, in the same order: see [`refusal_of`]. What it does
 /// not get to know is `None`. An `Err` says that they can't be had.
 pub fn by_bugs(task: &Task, ask: impl FnOnce(&[Shown]) -> Result<Refusals, Box<Grade>>) -> Grade {
     let Grading::Property { needed } = task.grading else {

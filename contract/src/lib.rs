@@ -1,7 +1,7 @@
 //! What each component of the course promises, and who keeps it.
 //!
 //! Everything that claims to be a GroupRMSNorm (the library, a learner's code, PyTorch, a known
-//! bug) is a PARTY to one CONTRACT. The contract hands a party plain values and judges the plain
+//! bug) is an IMPLEMENTATION of one CONTRACT. The contract hands an implementation plain values and judges the plain
 //! values that come back. It does not know the library, and the library does not know it.
 //!
 //! A folder for each component: interface, oracle, laws, museum, variants, fingerprints and tasks. All that serves every
@@ -56,7 +56,7 @@ pub mod rope;
 pub mod rotations;
 
 use interfaces::describe;
-pub use interfaces::{interface, menu, panics, party};
+pub use interfaces::{interface, menu, panics};
 pub use interfaces::{
     with_cache_heads, with_embedding_sizes, with_feedforward_sizes, with_frequencies_size,
     with_head_dim, with_layernorm_sizes, with_model_sizes, with_norm_sizes, with_parallel_sizes,

@@ -56,20 +56,24 @@ type Broken = Vec<Vec<bool>>;
 
 /// Runs every bug and every variant of a component against every invariant, under each seed, on all cores.
 pub fn matrix<P: Component + ?Sized>(seeds: std::ops::Range<u64>) -> Matrix {
-    let broken = |party: Box<P>| -> Broken {
+    let broken = |implementation: Box<P>| -> Broken {
         let under = |seed| {
             // Sizes are the same under every seed: once is enough.
             let run =
                 Run { seed, shrink: false, every_size: seed == seeds.start, ..Run::default() };
-            P::invariants().iter().map(|law| law.judge(&party, &run).is_err()).collect()
+            P::invariants().iter().map(|law| law.judge(&implementation, &run).is_err()).collect()
         };
         seeds.clone().map(under).collect()
     };
     let laws: Vec<_> = P::invariants().iter().map(|law| (law.id, law.stays)).collect();
     let (bugs, variants) = (P::bugs(), P::variants());
-    let parties = bugs.iter().map(|bug| bug.party).chain(variants.iter().map(|it| it.party));
-    let parties: Vec<fn() -> Box<P>> = parties.collect();
-    let mut broken: Vec<Broken> = parties.into_par_iter().map(|party| broken(party())).collect();
+    let implementations = bugs
+        .iter()
+        .map(|bug| bug.implementation)
+        .chain(variants.iter().map(|it| it.implementation));
+    let implementations: Vec<fn() -> Box<P>> = implementations.collect();
+    let mut broken: Vec<Broken> =
+        implementations.into_par_iter().map(|implementation| broken(implementation())).collect();
     let of_variants = broken.split_off(bugs.len());
     let row = |(bug, broken): (&Bug<P>, _)| row(bug.id, bug.named_by, laws.len(), broken);
     let variant = |(variant, broken): (&Variant<P>, _)| (variant.id, refused_by(&laws, broken));

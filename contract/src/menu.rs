@@ -1,4 +1,4 @@
-//! The sizes that checks use where a party has them in its types.
+//! The sizes that checks use where an implementation has them in its types.
 //!
 //! A module with const generics exists for the sizes that are compiled. These are published, so
 //! that an adapter can compile them; batch, sequence, ids, offsets and values stay free.

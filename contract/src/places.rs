@@ -21,7 +21,7 @@ pub struct Own {
 /// `{nn}` is any number of two digits: the tests are numbered in reading order.
 pub static OWN: &[Own] = &[
     own("contract/src/{slug}/mod.rs", "its names, and what the contract knows of it"),
-    own("contract/src/{slug}/party.rs", "what a party is asked, and what it answers"),
+    own("contract/src/{slug}/interface.rs", "what an implementation is asked, and what it answers"),
     own("contract/src/{slug}/oracle.rs", "the formula as f64 loops"),
     own("contract/src/{slug}/laws.rs", "its invariants"),
     own("contract/src/{slug}/graded_cases.rs", "its questions, from the plainest on"),
@@ -40,8 +40,8 @@ pub static OWN: &[Own] = &[
     ),
     own("exercises/src/{slug}.rs", "the learner's file: `cargo course reset {slug}` writes it"),
     own("exercises/{slug}/hints", "a file of hints for each task"),
-    own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as a party"),
-    own("tests/suite/parties/reference/{slug}.rs", "the library as a party"),
+    own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as an implementation"),
+    own("tests/suite/implementations/reference/{slug}.rs", "the library as an implementation"),
     own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
     own("notebook-support/src/{slug}.rs", "the check that a notebook's cells call"),
     own("book/src/{slug}.md", "the chapter"),
@@ -49,7 +49,7 @@ pub static OWN: &[Own] = &[
         "snapshots/matrix_{slug}.snap",
         "the kill matrix: `INSTA_UPDATE=always cargo proof {slug}/` writes it",
     ),
-    own("tests/suite/parties/pytorch/{slug}.rs", "PyTorch as a party"),
+    own("tests/suite/implementations/pytorch/{slug}.rs", "PyTorch as an implementation"),
     own("tests/suite/10_pytorch/{slug}.rs", "the library against PyTorch's numbers"),
     own(
         "tests/goldens/{slug}.safetensors",
@@ -85,10 +85,10 @@ pub static LISTED: &[Line] = &[
     ),
     line("exercises/tests/autograder/adapters/mod.rs", "mod {slug};"),
     line("exercises/tests/autograder/adapters/mod.rs", "{slug}::ADAPTER"),
-    line("tests/suite/parties/reference/mod.rs", "mod {slug};"),
-    line("tests/suite/parties/reference/mod.rs", "{slug}::ADAPTER"),
-    line("tests/suite/parties/pytorch/mod.rs", "mod {slug};"),
-    line("tests/suite/parties/pytorch/mod.rs", "{slug}::ADAPTER"),
+    line("tests/suite/implementations/reference/mod.rs", "mod {slug};"),
+    line("tests/suite/implementations/reference/mod.rs", "{slug}::ADAPTER"),
+    line("tests/suite/implementations/pytorch/mod.rs", "mod {slug};"),
+    line("tests/suite/implementations/pytorch/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/main.rs", "_{slug}.rs\"]"),
     line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
@@ -144,11 +144,11 @@ pub fn missing(root: &Path, slug: &str) -> Vec<String> {
     missing
 }
 
-/// The calls that PyTorch is asked, and that `party.py` does not know. Recorded answers hide this.
+/// The calls that PyTorch is asked, and that `answers.py` does not know. Recorded answers hide this.
 fn unasked(root: &Path, slug: &str) -> Vec<String> {
-    let file = format!("tests/suite/parties/pytorch/{slug}.rs");
+    let file = format!("tests/suite/implementations/pytorch/{slug}.rs");
     let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap_or_default();
-    let (asks, answers) = (read(&file), read("tests/goldens/party.py"));
+    let (asks, answers) = (read(&file), read("tests/goldens/answers.py"));
     let calls: BTreeSet<&str> = asks
         .split('"')
         .filter_map(|text| text.strip_prefix(slug)?.strip_prefix('.'))
@@ -160,7 +160,7 @@ fn unasked(root: &Path, slug: &str) -> Vec<String> {
     let unknown =
         calls.into_iter().filter(|call| !answers.contains(&format!("\ndef {slug}_{call}(")));
     let told =
-        |call| format!("tests/goldens/party.py has no `def {slug}_{call}(`, which {file} asks");
+        |call| format!("tests/goldens/answers.py has no `def {slug}_{call}(`, which {file} asks");
     unknown.map(told).collect()
 }
 
@@ -186,7 +186,7 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
 /// The same in the files that list all components.
 pub fn unwritten_in_lists(root: &Path) -> Vec<String> {
     let lists: BTreeSet<&str> = LISTED.iter().map(|line| line.file).collect();
-    let lists = lists.into_iter().chain(["tests/goldens/party.py"]).map(|list| root.join(list));
+    let lists = lists.into_iter().chain(["tests/goldens/answers.py"]).map(|list| root.join(list));
     lists.flat_map(|list| left_in(root, &list, &|line| line.contains(LEFT[1]))).collect()
 }
 

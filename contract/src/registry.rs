@@ -13,24 +13,24 @@ use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
 use crate::violation::Violation;
-use interfaces::party;
+use interfaces::interface;
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// Lists the components: slug and party. The order is that of the tasks' numbers.
+/// Lists the components: slug and interface. The order is that of the tasks' numbers.
 macro_rules! components {
-    ($($slug:ident: $party:ident,)+) => {
+    ($($slug:ident: $interface:ident,)+) => {
         /// All components, in their order.
         pub static COMPONENTS: &[Entry] = &[$({
             assert!(
-                same(stringify!($slug), <dyn party::$party as Component>::SLUG),
+                same(stringify!($slug), <dyn interface::$interface as Component>::SLUG),
                 concat!(
-                    "contract/src/registry.rs lists ", stringify!($party), " as ", stringify!($slug), ", and `slug` in contract/src/",
-                    stringify!($slug), "/mod.rs, or that party's own, says something else"
+                    "contract/src/registry.rs lists ", stringify!($interface), " as ", stringify!($slug), ", and `slug` in contract/src/",
+                    stringify!($slug), "/mod.rs, or that interface's own, says something else"
                 )
             );
-            Entry::of::<dyn party::$party>()
+            Entry::of::<dyn interface::$interface>()
         },)+];
     };
 }
@@ -290,9 +290,10 @@ fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Violation)> {
 
 fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
     let calls: Vec<&str> = P::repairs().iter().map(|repair| repair.call).collect();
-    let repaired = |id, party: &P| (id, repair::repair(party, &calls));
-    let variants = P::variants().iter().map(|variant| repaired(variant.id, &(variant.party)()));
-    let bugs = P::bugs().iter().map(|bug| repaired(bug.id, &(bug.party)()));
+    let repaired = |id, implementation: &P| (id, repair::repair(implementation, &calls));
+    let variants =
+        P::variants().iter().map(|variant| repaired(variant.id, &(variant.implementation)()));
+    let bugs = P::bugs().iter().map(|bug| repaired(bug.id, &(bug.implementation)()));
     std::iter::once(repaired("the oracle", &P::oracle())).chain(variants).chain(bugs).collect()
 }
 
@@ -305,7 +306,7 @@ fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Category>)> {
             _ => false,
         };
         let task = TASKS.iter().filter(|task| task.component == P::SLUG).find(has_law);
-        let grade = task.map(|task| grade::by_invariants(task, &*(bug.party)(), &run));
+        let grade = task.map(|task| grade::by_invariants(task, &*(bug.implementation)(), &run));
         (exhibit, grade.and_then(|grade| grade.category))
     };
     let bugs: Vec<_> = P::bugs().iter().zip(exhibits::<P>()).collect();

@@ -11,17 +11,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Repair<P: ?Sized> {
     /// The call whose answers are looked at, as in the `calls` of a task.
     pub call: &'static str,
-    /// What explains the party's answers, in a sentence without its capital and its point. `None` where no value of
+    /// What explains the implementation's answers, in a sentence without its capital and its point. `None` where no value of
     /// this step explains them, and where they are right.
     pub explain: fn(&P) -> Option<String>,
 }
 
-/// The first repair that explains what a party answers in one of these calls.
-pub fn repair<P: Component + ?Sized>(party: &P, calls: &[&str]) -> Option<String> {
+/// The first repair that explains what an implementation answers in one of these calls.
+pub fn repair<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Option<String> {
     let of_calls = P::repairs().iter().filter(|repair| calls.contains(&repair.call));
     of_calls
         .filter_map(|repair| {
-            catch_unwind(AssertUnwindSafe(|| (repair.explain)(party))).ok().flatten()
+            catch_unwind(AssertUnwindSafe(|| (repair.explain)(implementation))).ok().flatten()
         })
         .next()
 }

@@ -67,7 +67,7 @@ impl Run {
     }
 
     /// Checks `law` on random whole numbers or tuples of them, with quickcheck's generators and
-    /// shrinkers. (Its runner takes no law that borrows, and the laws here borrow the party.)
+    /// shrinkers. (Its runner takes no law that borrows, and the laws here borrow the implementation.)
     pub fn integers<A: Arbitrary + Debug>(&self, law: impl Fn(&A) -> Step) -> Step {
         let mut random = Gen::from_size_and_seed(100, self.seed);
         for _ in 0..self.cases * 4 {

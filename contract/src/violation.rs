@@ -56,7 +56,7 @@ pub enum Fault {
     },
     /// Good input was refused.
     Refused {
-        /// The party's words.
+        /// The implementation's words.
         words: String,
     },
     /// Bad input was accepted.
@@ -181,7 +181,7 @@ pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
     }
 }
 
-/// Makes a call that must be refused, for the reason `rule`. Gives the party's words.
+/// Makes a call that must be refused, for the reason `rule`. Gives the implementation's words.
 pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
     match guarded(call, ask)? {
         Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
@@ -190,7 +190,7 @@ pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Ste
     }
 }
 
-/// [`refusal`], for sizes that make no sense. A party that has its sizes in its types does not compile for them,
+/// [`refusal`], for sizes that make no sense. An implementation that has its sizes in its types does not compile for them,
 /// which is right as well; a task about types asks for it.
 pub fn refusal_of_sizes<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step {
     match guarded(call, ask)? {

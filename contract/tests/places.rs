@@ -52,7 +52,7 @@ fn every_place_belongs_to_a_component_of_the_registry() {
             let stranger = slug.filter(|slug| COMPONENTS.iter().all(|known| known.slug != *slug));
             strangers.extend(stranger.map(|slug| {
                 let place = place.replace("{slug}", slug);
-                format!("{place} is there, and `{slug}: ItsParty,` is not in the list of contract/src/registry.rs")
+                format!("{place} is there, and `{slug}: ItsInterface,` is not in the list of contract/src/registry.rs")
             }));
         }
     }

@@ -6,7 +6,7 @@ use contract::grade::{Grade, by_invariants};
 use contract::registry::{TASKS, task};
 use contract::run::Run;
 use contract::violation::{Fault, Violation};
-use interfaces::party::GroupRmsNorm;
+use interfaces::interface::GroupRmsNorm;
 use learner::exercise::grading::Grades;
 use learner::exercise::{Workspace, json};
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn written(grades: Vec<Grade>) -> Value {
 /// The code forgets eps.
 fn without_eps() -> Grade {
     let bug = <dyn GroupRmsNorm>::bugs().iter().find(|bug| bug.id == "norm/no-eps").unwrap();
-    by_invariants(task("norm/forward").unwrap(), &*(bug.party)(), &Run::default())
+    by_invariants(task("norm/forward").unwrap(), &*(bug.implementation)(), &Run::default())
 }
 
 #[test]

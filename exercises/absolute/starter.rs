@@ -85,7 +85,7 @@ pub fn add_learned<B: Dim, S: Dim, H: Dim, D: Device<f32>, T: Tape<f32, D>>(
 /// ONE matrix takes the row of every position to the row `steps` positions on. Which tables and matrices do not have
 /// this? You are graded by the known bugs that you catch, at least 12, and you may not refuse a right one; values are
 /// rounded to `f32`.
-pub fn property(positions: &dyn party::AbsolutePositions) -> Result<()> {
+pub fn property(positions: &dyn interface::AbsolutePositions) -> Result<()> {
     // task absolute/property: begin
     todo!("task absolute/property")
     // task absolute/property: end

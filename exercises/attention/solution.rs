@@ -186,24 +186,24 @@ impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSiz
 /// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
 /// wrong with it, or `Ok`.
 ///
-/// `attention.forward(&case)` takes a `party::AttendCase { sizes, q, k, v }` with `party::AttendSizes { batch, queries,
+/// `attention.forward(&case)` takes a `interface::AttendCase { sizes, q, k, v }` with `interface::AttendSizes { batch, queries,
 /// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives a
-/// `party::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn party::KeyValueCache>`:
-/// `cache.push(&piece)` takes a `party::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
+/// `interface::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn interface::KeyValueCache>`:
+/// `cache.push(&piece)` takes a `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
 /// same form. The parts have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
 /// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, and its words are in
 /// `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right one. Think of what a
 /// later token may not change, of the result when all values are equal, and of a text in two pieces.
-pub fn property(attention: &dyn party::GroupedQueryAttention) -> Result<()> {
+pub fn property(attention: &dyn interface::GroupedQueryAttention) -> Result<()> {
     // task attention/property: begin
     let (nh, nkv, hd) = (4, 2, 2);
     let numbers = |n: usize, seed: usize| -> Vec<f32> {
         (0..n).map(|i| ((i * 37 + seed * 11) % 29) as f32 / 8.0 - 1.75).collect()
     };
-    let case = |s: usize, t: usize| party::AttendCase {
-        sizes: party::AttendSizes {
+    let case = |s: usize, t: usize| interface::AttendCase {
+        sizes: interface::AttendSizes {
             batch: 1,
             queries: s,
             keys: t,
@@ -259,7 +259,7 @@ pub fn property(attention: &dyn party::GroupedQueryAttention) -> Result<()> {
     // A cache gives back what it got, and refuses what does not fit.
     let piece = |s: usize, first: usize| {
         let k = numbers(s * 4, first);
-        party::KeysValues { shape: [1, s, 2, 2], v: k.iter().map(|k| -k).collect(), k }
+        interface::KeysValues { shape: [1, s, 2, 2], v: k.iter().map(|k| -k).collect(), k }
     };
     let mut cache = attention.cache(3)?;
     cache.push(&piece(2, 1))?;

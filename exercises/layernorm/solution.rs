@@ -112,19 +112,19 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 /// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
 /// you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `party::LayerNormGrads { dx, dgamma, dbeta }`,
-/// for a `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `interface::LayerNormGrads { dx, dgamma, dbeta }`,
+/// for a `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
 /// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
 /// not write the norm again to compare with it. Think of what must stay the same when all elements grow by
 /// one number, and of what the result's own mean and variance must be.
-pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
+pub fn property(norm: &dyn interface::LayerNorm) -> Result<()> {
     // task layernorm/property: begin
     // With gamma 1 and beta 0, the result has mean 0 and mean square var / (var + eps), wherever x lies.
     let x = [3.0, -0.5, 2.0, 0.25, 4.0, -1.0f32, -0.125, 1.5, 0.75, -2.0, 0.5, 5.0];
     for (eps, level) in [(1e-6, 0.0), (0.5, 0.0), (0.5, 4096.0)] {
-        let case = party::LayerNormCase {
+        let case = interface::LayerNormCase {
             shape: [1, 2, 6],
             eps,
             gamma: vec![1.0; 6],
@@ -145,7 +145,7 @@ pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
     }
     // Gamma multiplies, and beta comes after it: a token of equal values gives beta.
     let [gamma, beta] = [vec![2.0, -3.0], vec![0.5, -4.0]];
-    let flat = party::LayerNormCase { shape: [1, 1, 2], eps: 1.0, gamma, beta, x: vec![1.0; 2] };
+    let flat = interface::LayerNormCase { shape: [1, 1, 2], eps: 1.0, gamma, beta, x: vec![1.0; 2] };
     let y = norm.forward(&flat)?;
     if y != flat.beta {
         return Err(format!("a token of equal values gives {y:?}, expected beta, {:?}", flat.beta));

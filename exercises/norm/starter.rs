@@ -115,15 +115,15 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
 /// right or wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may
 /// call it as often as you like, with any input whose group size divides the hidden size.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `party::NormGrads { dx, dgamma }`, for a
-/// `party::NormCase { shape: [b, s, h], group_size, eps, gamma, x }` with flat `Vec<f32>`s.
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `interface::NormGrads { dx, dgamma }`, for a
+/// `interface::NormCase { shape: [b, s, h], group_size, eps, gamma, x }` with flat `Vec<f32>`s.
 /// `norm.initial_gamma(hidden_size, (low, high), seed)` gives the first gamma. Each of them may refuse: `?`
 /// makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 20, and you may not refuse a right norm.
 /// Do not write the norm again to compare with it. Think of what must stay the same when you scale the
 /// input, exchange groups, or set everything to one value. `proptest` and `quickcheck` are here.
-pub fn property(norm: &dyn party::GroupRmsNorm) -> Result<()> {
+pub fn property(norm: &dyn interface::GroupRmsNorm) -> Result<()> {
     // task norm/property: begin
     todo!("task norm/property")
     // task norm/property: end

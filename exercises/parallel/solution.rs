@@ -140,15 +140,15 @@ pub fn backward(
 /// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is
 /// asked. Return an `Err` that says what is wrong with it, or `Ok`.
 ///
-/// `parallel.forward(&case)` gives a `party::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
-/// gradient of the shard, for a `party::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
+/// `parallel.forward(&case)` gives a `interface::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
+/// gradient of the shard, for a `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
 /// shard, ids }`. There are `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too, with `init` a
-/// `party::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
+/// `interface::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
 /// in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.
 ///
 /// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
 /// Think of all ranks together.
-pub fn property(parallel: &dyn party::ParallelVocabEmbedding) -> Result<()> {
+pub fn property(parallel: &dyn interface::ParallelVocabEmbedding) -> Result<()> {
     // task parallel/property: begin
     let (v, e, w, n) = (12, 5, 3, 4);
     let table: Vec<f32> = (0..v * e).map(|i| i as f32 + 0.5).collect();
@@ -157,7 +157,7 @@ pub fn property(parallel: &dyn party::ParallelVocabEmbedding) -> Result<()> {
     let mut sum = vec![0.0; ids.len() * e];
     let mut gradient = Vec::new();
     for rank in 0..w {
-        let case = party::ShardCase {
+        let case = interface::ShardCase {
             shape: [2, 4],
             vocab_size: v,
             embedding_dim: e,
@@ -169,7 +169,7 @@ pub fn property(parallel: &dyn party::ParallelVocabEmbedding) -> Result<()> {
         let found = parallel.forward(&case)?;
         sum.iter_mut().zip(&found.y).for_each(|(sum, y)| *sum += y);
         gradient.extend(parallel.backward(&case, &dy)?);
-        let outside = party::ShardCase { ids: vec![v; 8], ..case };
+        let outside = interface::ShardCase { ids: vec![v; 8], ..case };
         if parallel.forward(&outside).is_ok() {
             return Err(format!("rank {rank} accepted id {v} of {v}"));
         }

@@ -245,17 +245,17 @@ impl Running {
 /// Task `rotations/relative`. An invariant of your own: what is relative.
 ///
 /// `rotations` claims to be all of this chapter, in plain values. Return an `Err` that says what is wrong with it, or `Ok`.
-/// `rotations.xpos(&case)` takes a `party::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
-/// and gives a `party::TurnedPair { q, k }`; `rotations.axial(&case)` a `party::AxialCase { shape, planes, sections, base,
-/// coordinates, x }` with `party::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
-/// &pieces)` a `party::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
+/// `rotations.xpos(&case)` takes a `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
+/// and gives a `interface::TurnedPair { q, k }`; `rotations.axial(&case)` a `interface::AxialCase { shape, planes, sections, base,
+/// coordinates, x }` with `interface::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
+/// &pieces)` a `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
 /// are in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
 ///
 /// Move everything by the same number of positions: a score may not change, and nor may what linear attention gives. You are
 /// graded by the known bugs that you catch, at least 12, and you may not refuse a right one, which may compute in
 /// `f32`. That a score does not change with the position says little alone: think of a cache, of distance 0, of the origin,
 /// and of a text that is cut.
-pub fn property(rotations: &dyn party::Rotations) -> Result<()> {
+pub fn property(rotations: &dyn interface::Rotations) -> Result<()> {
     // task rotations/relative: begin
     let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
     let same = |what: &str, a: f32, b: f32| match (a - b).abs() <= 1e-3 * (1.0 + a.abs()) {
@@ -268,7 +268,7 @@ pub fn property(rotations: &dyn party::Rotations) -> Result<()> {
     let xpos = |offset: usize| {
         let (shape, base, scale_base) = ([1, 1, 1, 4], 100.0, 64.0);
         let (q, k) = (q.to_vec(), k.to_vec());
-        let case = party::XPosCase { shape, base, scale_base, center: 5, offset, q, k };
+        let case = interface::XPosCase { shape, base, scale_base, center: 5, offset, q, k };
         rotations.xpos(&case)
     };
     let score = |m, n| Ok::<f32, String>(dot(&xpos(m)?.q, &xpos(n)?.k));
@@ -278,8 +278,8 @@ pub fn property(rotations: &dyn party::Rotations) -> Result<()> {
     // Several coordinates: each moves alone, and the origin turns nothing.
     let axial = |x: &[f32; 4], coordinates: [usize; 2]| {
         let (shape, planes, base) = ([1, 1, 1, 4], vec![1, 1], 100.0);
-        let (sections, coordinates) = (party::Sections::Anew, coordinates.to_vec());
-        let case = party::AxialCase { shape, planes, sections, base, coordinates, x: x.to_vec() };
+        let (sections, coordinates) = (interface::Sections::Anew, coordinates.to_vec());
+        let case = interface::AxialCase { shape, planes, sections, base, coordinates, x: x.to_vec() };
         rotations.axial(&case)
     };
     let score = |a, b| Ok::<f32, String>(dot(&axial(&q, a)?, &axial(&k, b)?));
@@ -295,7 +295,7 @@ pub fn property(rotations: &dyn party::Rotations) -> Result<()> {
 
     // Linear attention: the offset is in no distance, and a cut changes nothing.
     let list = |step: usize| (0..12).map(|i| ((i * step % 7) as f32 - 3.0) / 2.0).collect();
-    let case = |offset| party::LinearCase {
+    let case = |offset| interface::LinearCase {
         shape: [1, 3, 1, 4],
         base: Some(100.0),
         offset,

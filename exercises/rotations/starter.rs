@@ -189,17 +189,17 @@ impl Running {
 /// Task `rotations/relative`. An invariant of your own: what is relative.
 ///
 /// `rotations` claims to be all of this chapter, in plain values. Return an `Err` that says what is wrong with it, or `Ok`.
-/// `rotations.xpos(&case)` takes a `party::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
-/// and gives a `party::TurnedPair { q, k }`; `rotations.axial(&case)` a `party::AxialCase { shape, planes, sections, base,
-/// coordinates, x }` with `party::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
-/// &pieces)` a `party::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
+/// `rotations.xpos(&case)` takes a `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
+/// and gives a `interface::TurnedPair { q, k }`; `rotations.axial(&case)` a `interface::AxialCase { shape, planes, sections, base,
+/// coordinates, x }` with `interface::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
+/// &pieces)` a `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
 /// are in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
 ///
 /// Move everything by the same number of positions: a score may not change, and nor may what linear attention gives. You are
 /// graded by the known bugs that you catch, at least 12, and you may not refuse a right one, which may compute in
 /// `f32`. That a score does not change with the position says little alone: think of a cache, of distance 0, of the origin,
 /// and of a text that is cut.
-pub fn property(rotations: &dyn party::Rotations) -> Result<()> {
+pub fn property(rotations: &dyn interface::Rotations) -> Result<()> {
     // task rotations/relative: begin
     todo!("task rotations/relative")
     // task rotations/relative: end

@@ -136,17 +136,17 @@ impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSiz
 /// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
 /// wrong with it, or `Ok`.
 ///
-/// `attention.forward(&case)` takes a `party::AttendCase { sizes, q, k, v }` with `party::AttendSizes { batch, queries,
+/// `attention.forward(&case)` takes a `interface::AttendCase { sizes, q, k, v }` with `interface::AttendSizes { batch, queries,
 /// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives a
-/// `party::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn party::KeyValueCache>`:
-/// `cache.push(&piece)` takes a `party::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
+/// `interface::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn interface::KeyValueCache>`:
+/// `cache.push(&piece)` takes a `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
 /// same form. The parts have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
 /// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, and its words are in
 /// `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right one. Think of what a
 /// later token may not change, of the result when all values are equal, and of a text in two pieces.
-pub fn property(attention: &dyn party::GroupedQueryAttention) -> Result<()> {
+pub fn property(attention: &dyn interface::GroupedQueryAttention) -> Result<()> {
     // task attention/property: begin
     todo!("task attention/property")
     // task attention/property: end

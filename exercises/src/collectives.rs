@@ -15,7 +15,7 @@
 //! the same order, with equally many values. If one never comes, the others would wait for ever; here each gets an error
 //! that says who waits, where, and for whom. Hand it on with `?`: without the others, a rank has no result.
 
-use crate::prelude::party::{Communicator, Entropy, RankError};
+use crate::prelude::interface::{Communicator, Entropy, RankError};
 
 /// What a rank has in the end.
 pub type Ranked<T> = std::result::Result<T, RankError>;

@@ -116,13 +116,13 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 /// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
 /// with it, or `Ok`.
 ///
-/// `embedding.forward(&case)` gives a `party::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
-/// gradient of the table, for a `party::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
-/// `embedding.initial_table(v, e, party::NormalInit { mean, std, seed })` gives the first table. Each of
+/// `embedding.forward(&case)` gives a `interface::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
+/// gradient of the table, for a `interface::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
+/// `embedding.initial_table(v, e, interface::NormalInit { mean, std, seed })` gives the first table. Each of
 /// them may refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
-pub fn property(embedding: &dyn party::VocabEmbedding) -> Result<()> {
+pub fn property(embedding: &dyn interface::VocabEmbedding) -> Result<()> {
     // task embedding/property: begin
     todo!("task embedding/property")
     // task embedding/property: end

@@ -80,14 +80,14 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 /// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
 /// you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `party::LayerNormGrads { dx, dgamma, dbeta }`,
-/// for a `party::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `interface::LayerNormGrads { dx, dgamma, dbeta }`,
+/// for a `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
 /// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
 /// not write the norm again to compare with it. Think of what must stay the same when all elements grow by
 /// one number, and of what the result's own mean and variance must be.
-pub fn property(norm: &dyn party::LayerNorm) -> Result<()> {
+pub fn property(norm: &dyn interface::LayerNorm) -> Result<()> {
     // task layernorm/property: begin
     todo!("task layernorm/property")
     // task layernorm/property: end

@@ -105,15 +105,15 @@ pub fn backward(
 /// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is
 /// asked. Return an `Err` that says what is wrong with it, or `Ok`.
 ///
-/// `parallel.forward(&case)` gives a `party::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
-/// gradient of the shard, for a `party::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
+/// `parallel.forward(&case)` gives a `interface::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
+/// gradient of the shard, for a `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
 /// shard, ids }`. There are `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too, with `init` a
-/// `party::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
+/// `interface::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
 /// in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.
 ///
 /// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
 /// Think of all ranks together.
-pub fn property(parallel: &dyn party::ParallelVocabEmbedding) -> Result<()> {
+pub fn property(parallel: &dyn interface::ParallelVocabEmbedding) -> Result<()> {
     // task parallel/property: begin
     todo!("task parallel/property")
     // task parallel/property: end

@@ -1,7 +1,7 @@
 //! What the exercises need of dfdx, and a few short names.
 
 pub use exercises_tensor::*;
-pub use interfaces::party;
+pub use interfaces::interface;
 pub use rand_mt::Mt;
 pub use std::ops::Range;
 

@@ -183,19 +183,19 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 /// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives.
 /// Return an `Err` that says what is wrong with it, or `Ok`.
 ///
-/// `rope.build(&settings)` gives a `Box<dyn party::RopeModule>`, for `party::RopeSettings { head_dim, base,
-/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns a `party::RopeCase { shape: [b, s, nh, hd],
-/// offset, x }`; `module.state()` gives a `party::RopeState { ratio, cached_len, tables }`. The parts have names
-/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, a `party::Tables { cos,
-/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for a `party::RotateCase { shape, tables,
-/// x, layout }` with `party::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`,
+/// `rope.build(&settings)` gives a `Box<dyn interface::RopeModule>`, for `interface::RopeSettings { head_dim, base,
+/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns a `interface::RopeCase { shape: [b, s, nh, hd],
+/// offset, x }`; `module.state()` gives a `interface::RopeState { ratio, cached_len, tables }`. The parts have names
+/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, a `interface::Tables { cos,
+/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for a `interface::RotateCase { shape, tables,
+/// x, layout }` with `interface::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`,
 /// `rope.to_half_split(hd, &x)` and `rope.ratio_for_length(length, max_seq_len)`. Each may refuse: `?` makes that
 /// your `Err`, and its words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
 ///
 /// You are graded by the known bugs that you catch, at least 30, and you may not refuse a right one; it
 /// may build its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of
 /// what a long call may change.
-pub fn property(rope: &dyn party::NtkAwareRope) -> Result<()> {
+pub fn property(rope: &dyn interface::NtkAwareRope) -> Result<()> {
     // task rope/property: begin
     todo!("task rope/property")
     // task rope/property: end

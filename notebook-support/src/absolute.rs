@@ -1,7 +1,9 @@
 //! Absolute positions in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{AbsolutePositions, LearnedCase, LearnedGrads, Refusal, Reply, SinusoidCase};
+use contract::interface::{
+    AbsolutePositions, LearnedCase, LearnedGrads, Refusal, Reply, SinusoidCase,
+};
 use std::ops::Range;
 
 /// A learner's table of sinusoids: rows of `hidden_size` values, one after the other. `None` refuses.

@@ -4,7 +4,7 @@ pub mod figures;
 pub mod maps;
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{
+use contract::interface::{
     AttendCase, AttendGrads, GroupedQueryAttention, KeyValueCache, Manner, Reply,
 };
 

@@ -1,7 +1,7 @@
 //! Biases in the scores in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::*;
+use contract::interface::*;
 
 /// A learner's slopes of ALiBi, `[nh]`.
 pub type Slopes = fn(num_heads: usize) -> Vec<f64>;

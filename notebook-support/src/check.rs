@@ -47,15 +47,15 @@ pub fn explain_panics() {
     }));
 }
 
-/// Grades a party by the invariants of a task. A party that asks for a learner's function answers
+/// Grades an implementation by the invariants of a task. An implementation that asks for a learner's function answers
 /// only what the task is about, and gives [`not_asked`] for the rest.
-pub(crate) fn check<P: Component + ?Sized>(name: &str, party: &P) -> Verdict {
+pub(crate) fn check<P: Component + ?Sized>(name: &str, implementation: &P) -> Verdict {
     let task = registry::task(name)
         .expect("the tests of `notebook-support` call it with every task it knows");
     // A panic in the lines is a finding, which the report tells. Nothing else should print it.
     let before = take_hook();
     panics::silence();
-    let grade = grade::by_invariants(task, party, &RUN);
+    let grade = grade::by_invariants(task, implementation, &RUN);
     set_hook(before);
     Verdict { passed: grade.passed, report: report_on_cell(task, &grade) }
 }

@@ -2,7 +2,7 @@
 
 use crate::check::{Verdict, check, not_asked};
 use contract::collectives::world;
-use contract::party::{
+use contract::interface::{
     Collectives, Communicator, Entropy, EntropyCase, RankError, Reply, SumCase, World,
 };
 

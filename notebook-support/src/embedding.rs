@@ -6,7 +6,7 @@ pub use figures::{counts, histogram};
 
 use crate::check::{Verdict, check, not_asked};
 use crate::text::{Tokens, visible};
-use contract::party::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use contract::interface::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
 use std::cmp::Reverse;
 
 /// A learner's lookup: `ids` are `[b s]`, `table` is `[v, e]` in one row, and the result is `[b s, e]`

@@ -1,7 +1,7 @@
 //! SwiGLU in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
+use contract::interface::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
 
 /// A learner's rule for the size between.
 pub type Size = fn(hidden_size: usize, multiple_of: usize, multiplier: Option<f64>) -> usize;

@@ -1,7 +1,7 @@
 //! Stretched RoPE in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::*;
+use contract::interface::*;
 
 /// A learner's NTK: a base, a rotary_dim and a factor make the frequencies of the planes.
 pub type Ntk = fn(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64>;

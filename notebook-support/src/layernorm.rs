@@ -5,7 +5,7 @@ mod figures;
 pub use figures::{one_pass, two_passes, variances};
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
+use contract::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
 
 /// A learner's forward pass: `x` is `[b, s, h]` in one row, `gamma` and `beta` are `[h]`, and the result has
 /// the shape of `x`.

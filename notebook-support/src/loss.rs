@@ -1,7 +1,7 @@
 //! The loss in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{CrossEntropy, LossCase, Pairs, Part, Reply, TextCase};
+use contract::interface::{CrossEntropy, LossCase, Pairs, Part, Reply, TextCase};
 
 /// A learner's gradient by hand: `logits` are `[places, v]` in one row, `targets` one for each place or none, and the
 /// result is the gradient of the mean loss, in the shape of the logits.

@@ -4,7 +4,7 @@ pub mod encoded;
 pub mod letters;
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{BlockCase, Llama, ModelCase, Reply, SampleCase, Trained};
+use contract::interface::{BlockCase, Llama, ModelCase, Reply, SampleCase, Trained};
 
 /// A learner's sampler: logits, temperature, `top_k`, `top_p`, and the number that decides. `Err` refuses.
 pub type Sample = fn(
@@ -45,7 +45,8 @@ impl Llama for Lines {
 
     fn sample(&self, case: &SampleCase) -> Reply<usize> {
         let SampleCase { logits, temperature, top_k, top_p, unit } = case;
-        (self.0)(logits, *temperature, *top_k, *top_p, *unit).map_err(contract::party::Refusal::new)
+        (self.0)(logits, *temperature, *top_k, *top_p, *unit)
+            .map_err(contract::interface::Refusal::new)
     }
 
     fn train(&self, _: &ModelCase, _: f32) -> Reply<Trained> {

@@ -5,7 +5,7 @@ mod figures;
 pub use figures::{eps_places, histograms, inside, left_along_x, outside};
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{GroupRmsNorm, NormCase, NormGrads, Reply};
+use contract::interface::{GroupRmsNorm, NormCase, NormGrads, Reply};
 
 /// A learner's forward pass: `x` is `[b, s, h]` in one row, `gamma` is `[h]`, and the result has the
 /// shape of `x`.

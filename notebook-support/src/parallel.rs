@@ -7,7 +7,7 @@ pub use figures::{CELL, LOAD, cell, load, sum, words};
 use crate::check::{Verdict, check, not_asked};
 use crate::embedding::{gradient_of_copies, refused};
 use contract::component::Component;
-use contract::party::{Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
+use contract::interface::{Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
 use std::ops::Range;
 
 /// A learner's answer to "who owns which ids?", or why there is no answer.

@@ -11,7 +11,7 @@ pub use numbers::{averaged_bound, product, table_error, turn};
 pub use products::products;
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{
+use contract::interface::{
     Layout, NtkAwareRope, Refusal, Reply, RopeModule, RopeSettings, RotateCase, Tables,
 };
 use std::ops::Range;

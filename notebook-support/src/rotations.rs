@@ -1,7 +1,9 @@
 //! More rotations in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::party::{AxialCase, LinearCase, LinearGrads, Reply, Rotations, TurnedPair, XPosCase};
+use contract::interface::{
+    AxialCase, LinearCase, LinearGrads, Reply, Rotations, TurnedPair, XPosCase,
+};
 
 /// A learner's scale of xPos: `turned` is one head, turned already. `exponent` is that of its zetas, as a query has it; for
 /// a key it is the negative. The result is the head, scaled.

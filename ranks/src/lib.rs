@@ -25,12 +25,12 @@ pub mod loss;
 pub mod measure;
 pub mod model;
 pub mod part;
-pub mod party;
 pub mod run;
 pub mod show;
 pub mod size;
 pub mod start;
 pub mod train;
 pub mod watch;
+pub mod world;
 
 pub use error::{Error, Result};

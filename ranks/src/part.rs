@@ -1,6 +1,6 @@
 //! What ranks answer about one rank of another world, as the contract asks it.
 //!
-//! The contract has a party say what rank `r` of `w` gives. The ranks here are as many as they are. So they cut a table in
+//! The contract has an implementation say what rank `r` of `w` gives. The ranks here are as many as they are. So they cut a table in
 //! which only that rank's rows are not 0: what they look up and add up is that rank's part, whatever `w` is. Where `w` is
 //! their own number, each of them stands for one of the ranks that are asked about.
 
@@ -9,7 +9,7 @@ use crate::communicator::{Call, Communicator, accept};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Refusal, Result};
 use interfaces::interface::{Manner, NormalInit};
-use interfaces::parallel::party::ShardCase;
+use interfaces::parallel::interface::ShardCase;
 use quadrivium::ParallelVocabEmbeddingConfig;
 use quadrivium::parallel::shard_range;
 use quadrivium::tensor::*;

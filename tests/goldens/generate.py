@@ -30,7 +30,7 @@ import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-import party
+import answers
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -636,7 +636,7 @@ def model_run(weights, ids, case, dtype):
     weights = [leaf(weight, dtype) for weight in weights]
     question = dict(case, sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
     caches = [[] for _ in range(case["blocks"])]
-    logits = party.model_logits(ids, weights, question, caches)
+    logits = answers.model_logits(ids, weights, question, caches)
     loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
     loss.backward()
     gradient = torch.cat([weight.grad.flatten() for weight in weights])
@@ -648,7 +648,7 @@ def make_model(case):
     v, h = case["v"], case["h"]
     question = dict(sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
     head = [] if case["tied"] else [(v, h)]
-    shapes = [(v, h), *party.block_shapes(question) * case["blocks"], (h,), *head]
+    shapes = [(v, h), *answers.block_shapes(question) * case["blocks"], (h,), *head]
     # Gammas are near 1, so that a norm is one; matrices leave the softmax in its bend.
     weights = [1 + 0.3 * randn(gen, *shape) if len(shape) == 1 else 0.4 * randn(gen, *shape) for shape in shapes]
     ids = torch.randint(v, (case["b"], case["s"]), generator=gen)

@@ -1,24 +1,24 @@
-//! The contract and its parties: the library keeps all of it, and so does PyTorch.
+//! The contract and its implementations: the library keeps all of it, and so does PyTorch.
 //!
 //! `contract/` holds what each component promises. Its own tests prove it on known bugs and correct
 //! variants; here it meets implementations that it knows nothing of.
 
-use crate::parties::pytorch::PyTorch;
-use crate::parties::reference::Library;
-use crate::parties::{Adapter, pytorch, reference};
+use crate::implementations::pytorch::PyTorch;
+use crate::implementations::reference::Library;
+use crate::implementations::{Adapter, pytorch, reference};
 use contract::component::Component;
-use contract::party::NtkAwareRope;
+use contract::interface::NtkAwareRope;
 use contract::registry::COMPONENTS;
 use contract::run::Run;
 use quadrivium::{composed, in_threads};
 
-/// Holds a party to every component of the registry, in its order.
-fn keeps<T>(party: &T, run: &Run, adapters: &[Adapter<T>], folder: &str) {
+/// Holds an implementation to every component of the registry, in its order.
+fn keeps<T>(implementation: &T, run: &Run, adapters: &[Adapter<T>], folder: &str) {
     let of = |slug| {
         let adapter = adapters.iter().find(|adapter| adapter.slug == slug).unwrap_or_else(|| {
             panic!("write {folder}/{slug}.rs, and name it in ADAPTERS in {folder}/mod.rs")
         });
-        (adapter.surprises)(party, run)
+        (adapter.surprises)(implementation, run)
     };
     let surprises: Vec<String> = COMPONENTS.iter().flat_map(|one| of(one.slug)).collect();
     assert!(surprises.is_empty(), "{}", surprises.join("\n\n"));
@@ -31,14 +31,24 @@ fn for_the_library() -> Run {
 
 #[test]
 fn the_library_keeps_the_contract() {
-    keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference");
+    keeps(
+        &Library,
+        &for_the_library(),
+        reference::ADAPTERS,
+        "tests/suite/implementations/reference",
+    );
 }
 
 /// In threads, which inputs as small as these do not get by themselves.
 #[test]
 fn the_library_keeps_the_contract_in_threads() {
     in_threads(|| {
-        keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference")
+        keeps(
+            &Library,
+            &for_the_library(),
+            reference::ADAPTERS,
+            "tests/suite/implementations/reference",
+        )
     });
 }
 
@@ -46,7 +56,12 @@ fn the_library_keeps_the_contract_in_threads() {
 #[test]
 fn the_composed_formulas_keep_the_contract() {
     composed(|| {
-        keeps(&Library, &for_the_library(), reference::ADAPTERS, "tests/suite/parties/reference")
+        keeps(
+            &Library,
+            &for_the_library(),
+            reference::ADAPTERS,
+            "tests/suite/implementations/reference",
+        )
     });
 }
 
@@ -54,7 +69,7 @@ fn the_composed_formulas_keep_the_contract() {
 const FOR_PYTORCH: Run = Run { seed: 7, cases: 4, shrink: false, every_size: false, blocks: false };
 
 fn pytorch_keeps(pytorch: &PyTorch) {
-    keeps(pytorch, &FOR_PYTORCH, pytorch::ADAPTERS, "tests/suite/parties/pytorch");
+    keeps(pytorch, &FOR_PYTORCH, pytorch::ADAPTERS, "tests/suite/implementations/pytorch");
     let unrecorded = pytorch.unrecorded();
     assert_eq!(unrecorded, 0, "questions have no recorded answer: see tests/goldens/README.md");
 }

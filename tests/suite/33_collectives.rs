@@ -1,9 +1,9 @@
 //! Collectives: what the contract does not ask of them. Refusals before any call, a world of one, the bits of a sum.
 
-use crate::parties::reference::collectives::Way;
+use crate::implementations::reference::collectives::Way;
 use crate::support::*;
 use contract::collectives::world;
-use contract::party::{RankOutcome, World};
+use contract::interface::{RankOutcome, World};
 use proptest::prelude::*;
 use quadrivium::Error;
 use quadrivium::collectives::{Alone, Communicator, tree_sum, vocab_parallel_cross_entropy};
@@ -147,7 +147,7 @@ fn any_number_of_ranks_has_the_bits_of_one() {
         let mut others = 0;
         for w in [2, 4, 8, 16] {
             let own = m / w * len;
-            let program = |comm: &dyn contract::party::Communicator| {
+            let program = |comm: &dyn contract::interface::Communicator| {
                 let mine = &blocks[comm.rank() * own..][..own];
                 let tree = tree_sum(&Way(comm), mine, len);
                 let mut engine = vec![0.0; len];

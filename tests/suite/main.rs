@@ -40,6 +40,7 @@ mod fused;
 #[path = "08_half_precision.rs"]
 #[cfg(feature = "f16")]
 mod half_precision;
+mod implementations;
 #[path = "01_init.rs"]
 mod init;
 #[path = "20_layernorm.rs"]
@@ -62,7 +63,6 @@ mod ownership;
 mod package;
 #[path = "04_parallel.rs"]
 mod parallel;
-mod parties;
 #[path = "34_positions.rs"]
 mod positions;
 #[path = "10_pytorch/mod.rs"]

@@ -1,8 +1,8 @@
-//! What all Rust parties share: the inputs, the allocator, and how they are asked.
+//! What all Rust implementations share: the inputs, the allocator, and how they are asked.
 //!
-//! A party reads a line and prints a line. `NAME` is an operation, and the answer the seconds of one call.
+//! An implementation reads a line and prints a line. `NAME` is an operation, and the answer the seconds of one call.
 //! `check NAME` is answered with two numbers for each result: its outputs, or its gradients if it has a backward
-//! pass. A party that does not have the operation answers `none`.
+//! pass. An implementation that does not have the operation answers `none`.
 
 use std::io::Write;
 use std::time::Instant;

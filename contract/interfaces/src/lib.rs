@@ -1,16 +1,16 @@
-//! The interfaces of all components: what a party is asked, and what it answers.
+//! The interfaces of all components: what an implementation is asked, and what it answers.
 //!
 //! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug. Each file stands in
 //! its component's folder, beside those that only the judge has.
 
 #[path = "../../src/describe.rs"]
 pub mod describe;
-#[path = "../../src/interface.rs"]
-pub mod interface;
 #[path = "../../src/menu.rs"]
 pub mod menu;
 #[path = "../../src/panics.rs"]
 pub mod panics;
+#[path = "../../src/reply.rs"]
+mod reply;
 
 /// Lists the components, with their folders, and `menu` where sizes are compiled.
 macro_rules! interfaces {
@@ -18,15 +18,15 @@ macro_rules! interfaces {
         $(#[$about])*
         #[path = $folder]
         pub mod $slug {
-            pub mod party;
+            pub mod interface;
             $(pub mod $menu;)?
         }
     )+
 
-        /// What all parties are asked, and what they answer.
-        pub mod party {
-            pub use crate::interface::{Manner, NormalInit, Refusal, Reply};
-            $(pub use crate::$slug::party::*;)+
+        /// What all implementations are asked, and what they answer.
+        pub mod interface {
+            pub use crate::reply::*;
+            $(pub use crate::$slug::interface::*;)+
         }
     };
 }

@@ -1,9 +1,9 @@
-//! Who asks: a party to every interface, whose answers come from the other side.
+//! Who asks: an implementation of every interface, whose answers come from the other side.
 
 use crate::frame::{Ends, whole};
-use interfaces::attention::party::{KeyValueCache, KeysValues};
+use interfaces::attention::interface::{KeyValueCache, KeysValues};
 use interfaces::interface::{Manner, Refusal, Reply};
-use interfaces::rope::party::{RopeCase, RopeModule, RopeState};
+use interfaces::rope::interface::{RopeCase, RopeModule, RopeState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -14,9 +14,9 @@ use std::rc::Rc;
 /// Whom a question is for. What it asks stands behind it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Whom<'q> {
-    /// The party to a component's interface.
+    /// The implementation of a component's interface.
     Interface(&'q str),
-    /// Something that a party has made.
+    /// Something that an implementation has made.
     Made(u32),
 }
 
@@ -95,7 +95,7 @@ impl Talk {
     }
 }
 
-/// A party whose answers come from the other side.
+/// An implementation whose answers come from the other side.
 #[derive(Clone)]
 pub struct Asker {
     talk: Talk,

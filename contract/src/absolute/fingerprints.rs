@@ -1,27 +1,28 @@
 //! Questions to absolute positions.
 
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
 use crate::component::Fingerprint;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn AbsolutePositions) -> Vec<Fingerprint> {
+pub fn fingerprints(absolute: &dyn AbsolutePositions) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (h, base, start, n) in TABLES {
         fingerprints.push(Fingerprint::ask("table", || {
-            Ok(widen(&party.table(h, base, start..start + n)?))
+            Ok(widen(&absolute.table(h, base, start..start + n)?))
         }));
     }
     for (h, base, steps) in SHIFTS {
-        fingerprints.push(Fingerprint::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))));
+        fingerprints
+            .push(Fingerprint::ask("shift", || Ok(widen(&absolute.shift(h, base, steps)?))));
     }
     let wave = |n: usize| -> Vec<f32> { (0..n).map(|i| (i * 5 % 13) as f32 / 4.0 - 1.5).collect() };
     for (shape, base, offset) in SUMS {
         let n = shape.iter().product();
         let (case, dy) = (SinusoidCase { shape, base, offset, x: wave(n) }, wave(n));
-        let back = || party.sinusoids_backward(&case, &dy);
+        let back = || absolute.sinusoids_backward(&case, &dy);
         fingerprints
-            .push(Fingerprint::ask("add_sinusoids", || Ok(widen(&party.add_sinusoids(&case)?))));
+            .push(Fingerprint::ask("add_sinusoids", || Ok(widen(&absolute.add_sinusoids(&case)?))));
         fingerprints.push(Fingerprint::ask("sinusoids_backward", || Ok(widen(&back()?))));
     }
     for (shape, max_seq_len, offset) in LEARNED {
@@ -29,9 +30,9 @@ pub fn fingerprints(party: &dyn AbsolutePositions) -> Vec<Fingerprint> {
         let table = (0..max_seq_len * shape[2]).map(|i| 0.5 + (i * 3 % 17) as f32).collect();
         let case = LearnedCase { shape, max_seq_len, table, offset, x: wave(n) };
         let dy: Vec<f32> = (0..n).map(|i| 1.0 + i as f32 / 8.0).collect();
-        let back = || party.learned_backward(&case, &dy);
+        let back = || absolute.learned_backward(&case, &dy);
         fingerprints
-            .push(Fingerprint::ask("add_learned", || Ok(widen(&party.add_learned(&case)?))));
+            .push(Fingerprint::ask("add_learned", || Ok(widen(&absolute.add_learned(&case)?))));
         fingerprints.push(Fingerprint::ask("learned_backward (dx)", || Ok(widen(&back()?.dx))));
         fingerprints
             .push(Fingerprint::ask("learned_backward (dtable)", || Ok(widen(&back()?.dtable))));
@@ -43,13 +44,13 @@ pub fn fingerprints(party: &dyn AbsolutePositions) -> Vec<Fingerprint> {
         let learned = LearnedCase { shape, max_seq_len: 9, table, offset: 0, x: wave(16) };
         let dy: Vec<f32> = (0..16).map(|i| 1.0 + i as f32 / 8.0).collect();
         fingerprints.push(Fingerprint::ask("add_sinusoids_at", || {
-            party.add_sinusoids_at(Manner::Plain, &sinusoids, ids).map(|y| widen(&y))
+            absolute.add_sinusoids_at(Manner::Plain, &sinusoids, ids).map(|y| widen(&y))
         }));
         fingerprints.push(Fingerprint::ask("add_learned_at", || {
-            party.add_learned_at(Manner::Plain, &learned, ids).map(|y| widen(&y))
+            absolute.add_learned_at(Manner::Plain, &learned, ids).map(|y| widen(&y))
         }));
         fingerprints.push(Fingerprint::ask("learned_backward_at", || {
-            let grads = party.learned_backward_at(Manner::Plain, &learned, ids, &dy)?;
+            let grads = absolute.learned_backward_at(Manner::Plain, &learned, ids, &dy)?;
             Ok(widen(&grads.dtable))
         }));
     }

@@ -1,7 +1,7 @@
 //! The graded cases of absolute positions: what is asked, from the plainest question on.
 
+use crate::absolute::interface::*;
 use crate::absolute::laws::*;
-use crate::absolute::party::*;
 use crate::category::Category;
 use crate::graded_cases::{Asked, Draw, GradedCase, combinations, is_short, many, sizes};
 use crate::run::Run;
@@ -252,15 +252,15 @@ fn shifts(run: &Run) -> Vec<(Category, Steps)> {
 fn elsewhere(graded: &mut Vec<GradedCase<Positions>>, run: Run) {
     let plan = Plan { tokens: [2, 5], h: 6, offset: 7, more: 2, ..PLAIN };
     for other in [8, 6, 0] {
-        graded.push(GradedCase::elsewhere("table", move |party| {
+        graded.push(GradedCase::elsewhere("table", move |absolute| {
             let asked = Rows { h: 6, base: 10_000.0, positions: 7..12 };
-            answers_table(party, &asked, other..other + 5)
+            answers_table(absolute, &asked, other..other + 5)
         }));
-        graded.push(GradedCase::elsewhere("add_sinusoids", move |party| {
-            answers_sum(party, &plan.sinusoids(&run), other)
+        graded.push(GradedCase::elsewhere("add_sinusoids", move |absolute| {
+            answers_sum(absolute, &plan.sinusoids(&run), other)
         }));
-        graded.push(GradedCase::elsewhere("add_learned", move |party| {
-            answers_learned(party, &plan.learned(&run), other)
+        graded.push(GradedCase::elsewhere("add_learned", move |absolute| {
+            answers_learned(absolute, &plan.learned(&run), other)
         }));
     }
 }
@@ -269,10 +269,14 @@ fn elsewhere(graded: &mut Vec<GradedCase<Positions>>, run: Run) {
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Positions>> {
     let mut graded: Vec<GradedCase<Positions>> = Vec::new();
     for (category, asked) in tables(run) {
-        graded.push(GradedCase::new("table", category, move |party| matches_table(party, &asked)));
+        graded.push(GradedCase::new("table", category, move |absolute| {
+            matches_table(absolute, &asked)
+        }));
     }
     for (category, asked) in shifts(run) {
-        graded.push(GradedCase::new("shift", category, move |party| matches_shift(party, &asked)));
+        graded.push(GradedCase::new("shift", category, move |absolute| {
+            matches_shift(absolute, &asked)
+        }));
     }
     let run = *run;
     elsewhere(&mut graded, run);
@@ -294,18 +298,18 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Positions>> {
         };
         for (call, judge, back) in sinusoids {
             if asked(back) {
-                let judge = move |party: &Positions| judge(party, &plan.sinusoids(&run));
+                let judge = move |absolute: &Positions| judge(absolute, &plan.sinusoids(&run));
                 graded.push(GradedCase::new(call, category_of(back), judge));
             }
         }
         for (call, judge, back) in learned {
             if asked(back) {
-                let judge = move |party: &Positions| judge(party, &plan.learned(&run));
+                let judge = move |absolute: &Positions| judge(absolute, &plan.learned(&run));
                 graded.push(GradedCase::new(call, category_of(back), judge));
             }
         }
         if plan.has_values() {
-            let judge = move |party: &Positions| refused_in_words(party, &plan.past(&run));
+            let judge = move |absolute: &Positions| refused_in_words(absolute, &plan.past(&run));
             graded.push(GradedCase::new("refusal", Category::Refusal, judge));
         }
     }

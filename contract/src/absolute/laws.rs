@@ -3,8 +3,8 @@
 mod ids;
 
 use super::tolerance::*;
+use crate::absolute::interface::*;
 use crate::absolute::oracle::PositionLoops;
-use crate::absolute::party::*;
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
@@ -182,10 +182,10 @@ impl fmt::Display for Rows {
     }
 }
 
-fn table(party: &Positions, asked: &Rows) -> Step<Vec<f64>> {
+fn table(absolute: &Positions, asked: &Rows) -> Step<Vec<f64>> {
     let Rows { h, base, positions } = asked;
     let shape = [positions.len(), *h];
-    let got = answer("table", || party.table(*h, *base, positions.clone()));
+    let got = answer("table", || absolute.table(*h, *base, positions.clone()));
     let long = |got: Vec<f32>| {
         let fault = Fault::Length { shape: shape.to_vec(), got: got.len() };
         if got.len() == shape[0] * h {
@@ -216,13 +216,13 @@ impl fmt::Display for Steps {
     }
 }
 
-fn shift(party: &Positions, asked: Steps) -> Step<Vec<f64>> {
+fn shift(absolute: &Positions, asked: Steps) -> Step<Vec<f64>> {
     let Steps { h, base, steps } = asked;
     let long = |got: Vec<f32>| {
         let fault = Fault::Length { shape: vec![h, h], got: got.len() };
         if got.len() == h * h { Ok(widen(&got)) } else { Err(Violation::new("shift", fault)) }
     };
-    let got = answer("shift", || party.shift(h, base, steps));
+    let got = answer("shift", || absolute.shift(h, base, steps));
     got.and_then(long).map_err(|violation| violation.on(asked))
 }
 
@@ -245,8 +245,8 @@ fn zeros([b, s, h]: [usize; 3]) -> Vec<f32> {
     vec![0.0; b * s * h]
 }
 
-fn add(party: &Positions, case: &SinusoidCase) -> Step<Vec<f32>> {
-    let got = answer("add_sinusoids", || party.add_sinusoids(case));
+fn add(absolute: &Positions, case: &SinusoidCase) -> Step<Vec<f32>> {
+    let got = answer("add_sinusoids", || absolute.add_sinusoids(case));
     let long = |y: Vec<f32>| {
         let fault = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
         if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("add_sinusoids", fault)) }
@@ -263,10 +263,11 @@ fn learned_case(shape: [usize; 3], offset: usize) -> LearnedCase {
 
 // --- the table ------------------------------------------------------------------------------
 
-fn position_zero(party: &Positions, _: &Run) -> Verdict {
+fn position_zero(absolute: &Positions, _: &Run) -> Verdict {
     for h in [2, 4, 6, 8] {
         let asked = rows(h, 10_000.0, 0..1);
-        let got: Vec<f32> = table(party, &asked)?.into_iter().map(|value| value as f32).collect();
+        let got: Vec<f32> =
+            table(absolute, &asked)?.into_iter().map(|value| value as f32).collect();
         let expected: Vec<f32> = (0..h).map(|c| (c % 2) as f32).collect();
         same_values("table", &[1, h], &got, &expected, "sin 0 = 0 and cos 0 = 1")
             .map_err(|violation| violation.on(&asked))?;
@@ -274,9 +275,9 @@ fn position_zero(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn ten_times_slower(party: &Positions, _: &Run) -> Verdict {
+fn ten_times_slower(absolute: &Positions, _: &Run) -> Verdict {
     let asked = rows(8, 10_000.0, 1..2);
-    let got = table(party, &asked)?;
+    let got = table(absolute, &asked)?;
     let expected = [1.0f64, 0.1, 0.01, 0.001].map(|angle| [angle.sin(), angle.cos()]).concat();
     within_f64("table", &[1, 8], &got, &expected, |_| off(8, 10_000.0, 1), TABLE_WHY)
         .map_err(|violation| violation.on(&asked))?;
@@ -289,11 +290,11 @@ fn drawn(&(half, base, m): &(u8, u8, u16)) -> Rows {
     rows(2 * half, base, usize::from(m) % 3000..usize::from(m) % 3000 + 2)
 }
 
-fn unit_circles(party: &Positions, run: &Run) -> Verdict {
+fn unit_circles(absolute: &Positions, run: &Run) -> Verdict {
     run.integers(|drawing| {
         let asked = drawn(drawing);
         let lengths: Vec<f64> =
-            table(party, &asked)?.chunks(2).map(|pair| pair[0].powi(2) + pair[1].powi(2)).collect();
+            table(absolute, &asked)?.chunks(2).map(|pair| pair[0].powi(2) + pair[1].powi(2)).collect();
         let off = off(asked.h, asked.base, asked.positions.end);
         let why = "a sine and a cosine, each off by what a value may be: twice |sin| + |cos| of it at most";
         let ones = vec![1.0; lengths.len()];
@@ -303,27 +304,27 @@ fn unit_circles(party: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn far_positions(party: &Positions, _: &Run) -> Verdict {
+fn far_positions(absolute: &Positions, _: &Run) -> Verdict {
     // Beyond 2²⁴ and 2³², where f32 and 32 bits hold no odd positions, or none at all.
     for start in [255, 1000, 200_000, 1_000_000, (1 << 24) + 1, (1 << 32) + 1] {
-        matches_table(party, &rows(6, 10_000.0, start..start + 4))?;
+        matches_table(absolute, &rows(6, 10_000.0, start..start + 4))?;
     }
     Ok(None)
 }
 
-pub(super) fn matches_table(party: &Positions, asked: &Rows) -> Step {
-    answers_table(party, asked, asked.positions.clone())
+pub(super) fn matches_table(absolute: &Positions, asked: &Rows) -> Step {
+    answers_table(absolute, asked, asked.positions.clone())
 }
 
 /// What is asked must be answered as these positions should be.
-pub(super) fn answers_table(party: &Positions, asked: &Rows, other: Range<usize>) -> Step {
+pub(super) fn answers_table(absolute: &Positions, asked: &Rows, other: Range<usize>) -> Step {
     let Rows { h, base, positions } = asked;
     let expected = Oracle.table(*h, *base, other);
     let off = off(*h, *base, positions.end);
     within_f64(
         "table",
         &[positions.len(), *h],
-        &table(party, asked)?,
+        &table(absolute, asked)?,
         &expected,
         |_| off,
         TABLE_WHY,
@@ -331,32 +332,32 @@ pub(super) fn answers_table(party: &Positions, asked: &Rows, other: Range<usize>
     .map_err(|violation| {
         let row = |m: usize| Oracle.table(*h, *base, m..m + 1);
         let still = |got: Vec<f64>| stands_still(&got, *h, positions.start, row);
-        let stopped = positions.start < 1 << 21 && table(party, asked).is_ok_and(still);
+        let stopped = positions.start < 1 << 21 && table(absolute, asked).is_ok_and(still);
         if stopped { violation.at(Category::Offset) } else { violation }.on(asked)
     })
 }
 
-fn table_f64_loops(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "table")
+fn table_f64_loops(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "table")
 }
 
-fn rows_are_a_slice(party: &Positions, _: &Run) -> Verdict {
+fn rows_are_a_slice(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (6, 100.0);
-    let whole = table(party, &rows(h, base, 0..40))?;
+    let whole = table(absolute, &rows(h, base, 0..40))?;
     for part in [0..1, 1..2, 7..11, 30..40] {
         let asked = rows(h, base, part.clone());
         let why = "twice what a value may be off: each row is computed anew";
         let off = 2.0 * off(h, base, 40);
         let expected = &whole[part.start * h..part.end * h];
-        within_f64("table", &[part.len(), h], &table(party, &asked)?, expected, |_| off, why)
+        within_f64("table", &[part.len(), h], &table(absolute, &asked)?, expected, |_| off, why)
             .map_err(|violation| violation.on(&asked))?;
     }
     Ok(None)
 }
 
-fn rows_differ(party: &Positions, _: &Run) -> Verdict {
+fn rows_differ(absolute: &Positions, _: &Run) -> Verdict {
     let asked = rows(8, 10_000.0, 0..64);
-    let got = table(party, &asked)?;
+    let got = table(absolute, &asked)?;
     for (m, n) in (0..64).flat_map(|m| (0..m).map(move |n| (m, n))) {
         let apart = |c: usize| (got[m * 8 + c] - got[n * 8 + c]).powi(2);
         let apart: f64 = (0..8).map(apart).sum();
@@ -368,13 +369,13 @@ fn rows_differ(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn distance_in_the_product(party: &Positions, run: &Run) -> Verdict {
+fn distance_in_the_product(absolute: &Positions, run: &Run) -> Verdict {
     run.integers(|drawing: &(u8, u8, u16)| {
         let asked = drawn(drawing);
         let (h, base, m) = (asked.h, asked.base, asked.positions.start);
         let far = usize::from(drawing.0) % 40;
-        let here = table(party, &rows(h, base, m..m + 1))?;
-        let there = table(party, &rows(h, base, m + far..m + far + 1))?;
+        let here = table(absolute, &rows(h, base, m..m + 1))?;
+        let there = table(absolute, &rows(h, base, m + far..m + far + 1))?;
         let got: f64 = here.iter().zip(&there).map(|(a, b)| a * b).sum();
         let cosine = |i| (far as f64 * Oracle.frequency(i, h, base)).cos();
         let expected: f64 = (0..h / 2).map(cosine).sum();
@@ -401,40 +402,40 @@ pub(super) const BAD: [(usize, f64); 10] = [
     (4, f64::NAN),
 ];
 
-fn sinusoids_refuse(party: &Positions, _: &Run) -> Verdict {
+fn sinusoids_refuse(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD {
         let rule = format!("hidden size {h} with base {base}");
-        refusal_of_sizes("table", &rule, || party.table(h, base, 0..2))?;
+        refusal_of_sizes("table", &rule, || absolute.table(h, base, 0..2))?;
     }
     Ok(None)
 }
 
-fn shift_refuses(party: &Positions, _: &Run) -> Verdict {
+fn shift_refuses(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD {
         let rule = format!("hidden size {h} with base {base}");
-        refusal_of_sizes("shift", &rule, || party.shift(h, base, 1))?;
+        refusal_of_sizes("shift", &rule, || absolute.shift(h, base, 1))?;
     }
     Ok(None)
 }
 
-fn adding_refuses(party: &Positions, _: &Run) -> Verdict {
+fn adding_refuses(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD.into_iter().filter(|(h, _)| *h > 0) {
         let shape = [1, 2, h];
         let case = SinusoidCase { shape, base, offset: 1, x: zeros(shape) };
         let rule = format!("hidden size {h} with base {base}");
-        refusal_of_sizes("add_sinusoids", &rule, || party.add_sinusoids(&case))?;
+        refusal_of_sizes("add_sinusoids", &rule, || absolute.add_sinusoids(&case))?;
     }
     Ok(None)
 }
 
 // --- the shift ------------------------------------------------------------------------------
 
-fn shift_moves(party: &Positions, _: &Run) -> Verdict {
+fn shift_moves(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in [(2, 10_000.0), (6, 100.0), (8, 10_000.0)] {
         for (m, k) in [(0, 1), (1, 1), (5, 3), (0, 10), (17, 4), (100, 0), (40, 29)] {
-            let matrix = shift(party, Steps { h, base, steps: k })?;
-            let moved = product(&matrix, &table(party, &rows(h, base, m..m + 1))?, h);
-            let there = table(party, &rows(h, base, m + k..m + k + 1))?;
+            let matrix = shift(absolute, Steps { h, base, steps: k })?;
+            let moved = product(&matrix, &table(absolute, &rows(h, base, m..m + 1))?, h);
+            let there = table(absolute, &rows(h, base, m + k..m + k + 1))?;
             let off = 4.0 * off(h, base, m + k + 1);
             within_f64("shift", &[h], &moved, &there, |_| off, MOVED_WHY).map_err(|violation| {
                 violation
@@ -445,9 +446,9 @@ fn shift_moves(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn shift_composes(party: &Positions, _: &Run) -> Verdict {
+fn shift_composes(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (6, 100.0);
-    let of = |steps| shift(party, Steps { h, base, steps });
+    let of = |steps| shift(absolute, Steps { h, base, steps });
     let off = 4.0 * off(h, base, 101);
     for (a, b) in [(0, 0), (1, 1), (2, 5), (5, 2), (70, 30)] {
         let got = product(&of(a)?, &of(b)?, h);
@@ -459,11 +460,11 @@ fn shift_composes(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn shift_keeps_lengths(party: &Positions, _: &Run) -> Verdict {
+fn shift_keeps_lengths(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (8, 10_000.0);
     for steps in [1, 2, 7, 1000] {
         let asked = Steps { h, base, steps };
-        let matrix = shift(party, asked)?;
+        let matrix = shift(absolute, asked)?;
         let transposed: Vec<f64> = (0..h * h).map(|at| matrix[at % h * h + at / h]).collect();
         let got = product(&transposed, &matrix, h);
         let off = 4.0 * off(h, base, steps + 1);
@@ -473,39 +474,39 @@ fn shift_keeps_lengths(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn matches_shift(party: &Positions, asked: &Steps) -> Step {
+pub(super) fn matches_shift(absolute: &Positions, asked: &Steps) -> Step {
     let Steps { h, base, steps } = *asked;
     let (expected, off) = (Oracle.shift(h, base, steps), off(h, base, steps + 1));
-    within_f64("shift", &[h, h], &shift(party, *asked)?, &expected, |_| off, TABLE_WHY)
+    within_f64("shift", &[h, h], &shift(absolute, *asked)?, &expected, |_| off, TABLE_WHY)
         .map_err(|violation| violation.on(asked))
 }
 
-fn shift_f64_loops(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "shift")
+fn shift_f64_loops(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "shift")
 }
 
 // --- adding sinusoids -----------------------------------------------------------------------
 
-fn sinusoids_start_at_the_offset(party: &Positions, _: &Run) -> Verdict {
+fn sinusoids_start_at_the_offset(absolute: &Positions, _: &Run) -> Verdict {
     let shape = [1, 12, 6];
     let x: Vec<f32> = (0..72).map(|i| (i * 7 % 13) as f32 / 4.0 - 1.5).collect();
-    let whole = widen(&add(party, &sinusoid_case(shape, 0, x.clone()))?);
+    let whole = widen(&add(absolute, &sinusoid_case(shape, 0, x.clone()))?);
     for part in [3..12, 11..12, 5..7] {
         let piece = x[part.start * 6..part.end * 6].to_vec();
         let case = sinusoid_case([1, part.len(), 6], part.start, piece);
         let expected = &whole[part.start * 6..part.end * 6];
         let tolerance = |i: usize| 2.0 * off_of_sum(expected[i], off(6, 10_000.0, 12));
         let why = "twice what a sum may be off: each piece is computed anew";
-        within("add_sinusoids", &case.shape, &add(party, &case)?, expected, tolerance, why)
+        within("add_sinusoids", &case.shape, &add(absolute, &case)?, expected, tolerance, why)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn same_for_each_text(party: &Positions, _: &Run) -> Verdict {
+fn same_for_each_text(absolute: &Positions, _: &Run) -> Verdict {
     let shape = [3, 4, 6];
     let case = sinusoid_case(shape, 2, zeros(shape));
-    let y = add(party, &case)?;
+    let y = add(absolute, &case)?;
     let first = [&y[..24]; 3].concat();
     same_values(
         "add_sinusoids",
@@ -535,24 +536,24 @@ fn any_sinusoids() -> impl Strategy<Value = Any> {
     })
 }
 
-fn additive(party: &Positions, run: &Run) -> Verdict {
+fn additive(absolute: &Positions, run: &Run) -> Verdict {
     run.forall(any_sinusoids(), |Any(case)| {
-        let alone = add(party, &SinusoidCase { x: zeros(case.shape), ..case.clone() })?;
+        let alone = add(absolute, &SinusoidCase { x: zeros(case.shape), ..case.clone() })?;
         let expected: Vec<f64> =
             case.x.iter().zip(&alone).map(|(&x, &p)| f64::from(x) + f64::from(p)).collect();
         let tolerance = |i: usize| U * (1.0 + expected[i].abs());
         let why = "one rounding of the sum, and one of the vector that was added to 0";
-        within("add_sinusoids", &case.shape, &add(party, case)?, &expected, tolerance, why)
+        within("add_sinusoids", &case.shape, &add(absolute, case)?, &expected, tolerance, why)
     })?;
     Ok(None)
 }
 
-fn not_relative(party: &Positions, _: &Run) -> Verdict {
+fn not_relative(absolute: &Positions, _: &Run) -> Verdict {
     for (m, far) in [(0, 1), (1, 1), (5, 1), (9, 3), (30, 2)] {
         let s = far + 1;
         let x: Vec<f32> = (0..2 * s).map(|i| if i % 2 == 0 { 1.0 } else { 0.0 }).collect();
         let case = sinusoid_case([1, s, 2], m, x);
-        let y = widen(&add(party, &case)?);
+        let y = widen(&add(absolute, &case)?);
         let score = y[0] * y[2 * far] + y[1] * y[2 * far + 1];
         let (at, to) = (m as f64, (m + far) as f64);
         let expected = 1.0 + at.sin() + to.sin() + (at - to).cos();
@@ -569,12 +570,12 @@ fn not_relative(party: &Positions, _: &Run) -> Verdict {
 /// One graded case of sinusoids.
 pub(super) type AskedSinusoids = Asked<SinusoidCase>;
 
-pub(super) fn matches_sum(party: &Positions, asked: &AskedSinusoids) -> Step {
-    answers_sum(party, asked, asked.case.offset)
+pub(super) fn matches_sum(absolute: &Positions, asked: &AskedSinusoids) -> Step {
+    answers_sum(absolute, asked, asked.case.offset)
 }
 
 /// What is asked must be answered as a text from this position on should be.
-pub(super) fn answers_sum(party: &Positions, asked: &AskedSinusoids, other: usize) -> Step {
+pub(super) fn answers_sum(absolute: &Positions, asked: &AskedSinusoids, other: usize) -> Step {
     let Asked { manner, case, .. } = asked;
     let [_, s, h] = case.shape;
     let p = Oracle.table(h, case.base, other..other + s);
@@ -582,36 +583,36 @@ pub(super) fn answers_sum(party: &Positions, asked: &AskedSinusoids, other: usiz
     let expected: Vec<f64> = case.x.iter().enumerate().map(element).collect();
     let of_table = off(h, case.base, case.offset + s);
     let tolerance = |i: usize| off_of_sum(expected[i], of_table);
-    answer("add_sinusoids", || party.add_sinusoids_in(*manner, case))
+    answer("add_sinusoids", || absolute.add_sinusoids_in(*manner, case))
         .and_then(|y| within("add_sinusoids", &case.shape, &y, &expected, tolerance, SUM_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-fn sinusoids_any_input(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "add_sinusoids")
+fn sinusoids_any_input(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "add_sinusoids")
 }
 
 const PASSES_WHY: &str = "a sum lets the gradient pass as it is";
 
-pub(super) fn matches_sinusoids_dx(party: &Positions, asked: &AskedSinusoids) -> Step {
+pub(super) fn matches_sinusoids_dx(absolute: &Positions, asked: &AskedSinusoids) -> Step {
     let Asked { manner, case, dy } = asked;
-    answer("sinusoids_backward", || party.sinusoids_backward_in(*manner, case, dy))
+    answer("sinusoids_backward", || absolute.sinusoids_backward_in(*manner, case, dy))
         .and_then(|dx| same_values("sinusoids_backward", &case.shape, &dx, dy, PASSES_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-fn sinusoids_gradient(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "sinusoids_backward")
+fn sinusoids_gradient(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "sinusoids_backward")
 }
 
 // --- the learned table ----------------------------------------------------------------------
 
-fn rows_are_taken(party: &Positions, _: &Run) -> Verdict {
+fn rows_are_taken(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 1), (1, 1), (0, 3), (2, 2)] {
         let case = learned_case([2, s, 3], offset);
         let row = &case.table[offset * 3..(offset + s) * 3];
         let expected = [row, row].concat();
-        answer("add_learned", || party.add_learned(&case))
+        answer("add_learned", || absolute.add_learned(&case))
             .and_then(|y| {
                 same_values("add_learned", &case.shape, &y, &expected, "the rows, added to 0")
             })
@@ -620,11 +621,11 @@ fn rows_are_taken(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn whole_table(party: &Positions, _: &Run) -> Verdict {
+fn whole_table(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 5), (4, 1), (2, 3)] {
         let case = learned_case([1, s, 3], offset);
         let expected = &case.table[offset * 3..];
-        answer("add_learned", || party.add_learned(&case))
+        answer("add_learned", || absolute.add_learned(&case))
             .and_then(|y| {
                 same_values("add_learned", &case.shape, &y, expected, "the rows up to the last")
             })
@@ -633,33 +634,33 @@ fn whole_table(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn past_the_table(party: &Positions, _: &Run) -> Verdict {
+fn past_the_table(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 6), (5, 1), (4, 2), (1000, 1), (usize::MAX, 1)] {
-        refused(party, Manner::Plain, &learned_case([1, s, 3], offset))?;
+        refused(absolute, Manner::Plain, &learned_case([1, s, 3], offset))?;
     }
     Ok(None)
 }
 
 /// The words with which a text past the table is refused.
-fn refused(party: &Positions, manner: Manner, case: &LearnedCase) -> Step<String> {
+fn refused(absolute: &Positions, manner: Manner, case: &LearnedCase) -> Step<String> {
     let rule = format!("a text past the table's {} rows", case.max_seq_len);
-    refusal("add_learned", &rule, || party.add_learned_in(manner, case))
+    refusal("add_learned", &rule, || absolute.add_learned_in(manner, case))
         .map_err(|violation| violation.on(case))
 }
 
-fn refusal_names_the_rows(party: &Positions, _: &Run) -> Verdict {
+fn refusal_names_the_rows(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 7), (3, 9), (1000, 2)] {
         refused_in_words(
-            party,
+            absolute,
             &Asked { manner: Manner::Plain, case: learned_case([1, s, 3], offset), dy: Vec::new() },
         )?;
     }
     Ok(None)
 }
 
-pub(super) fn refused_in_words(party: &Positions, asked: &AskedLearned) -> Step {
+pub(super) fn refused_in_words(absolute: &Positions, asked: &AskedLearned) -> Step {
     let Asked { manner, case, .. } = asked;
-    let words = refused(party, *manner, case)?;
+    let words = refused(absolute, *manner, case)?;
     let said = |number| said(&words, number);
     let (ms, end) = (case.max_seq_len, case.offset + case.shape[1]);
     holds("add_learned", said(ms) && (said(end) || said(end - 1)), || {
@@ -675,55 +676,55 @@ fn said(words: &str, number: usize) -> bool {
     words.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
 }
 
-fn refused_past_any_table(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "refusal")
+fn refused_past_any_table(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "refusal")
 }
 
 /// One graded case of a learned table.
 pub(super) type AskedLearned = Asked<LearnedCase>;
 
-pub(super) fn matches_learned(party: &Positions, asked: &AskedLearned) -> Step {
-    answers_learned(party, asked, asked.case.offset)
+pub(super) fn matches_learned(absolute: &Positions, asked: &AskedLearned) -> Step {
+    answers_learned(absolute, asked, asked.case.offset)
 }
 
 /// What is asked must be answered as a text from this row on should be.
-pub(super) fn answers_learned(party: &Positions, asked: &AskedLearned, other: usize) -> Step {
+pub(super) fn answers_learned(absolute: &Positions, asked: &AskedLearned, other: usize) -> Step {
     let Asked { manner, case, .. } = asked;
     let [_, s, h] = case.shape;
     let row = |i: usize| f64::from(case.table[other * h + i % (s * h)]);
     let expected: Vec<f64> =
         case.x.iter().enumerate().map(|(i, &x)| f64::from(x) + row(i)).collect();
     let tolerance = |i: usize| U * expected[i].abs();
-    answer("add_learned", || party.add_learned_in(*manner, case))
+    answer("add_learned", || absolute.add_learned_in(*manner, case))
         .and_then(|y| within("add_learned", &case.shape, &y, &expected, tolerance, "one rounding"))
         .map_err(|violation| violation.on(asked))
 }
 
-fn learned_any_input(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "add_learned")
+fn learned_any_input(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "add_learned")
 }
 
 // --- gradients ------------------------------------------------------------------------------
 
-fn backward(party: &Positions, case: &LearnedCase, dy: &[f32]) -> Step<LearnedGrads> {
-    answer("learned_backward", || party.learned_backward(case, dy))
+fn backward(absolute: &Positions, case: &LearnedCase, dy: &[f32]) -> Step<LearnedGrads> {
+    answer("learned_backward", || absolute.learned_backward(case, dy))
         .map_err(|violation| violation.on(format!("{case}\ndy    = {}", List(dy))))
 }
 
-fn gradient_passes(party: &Positions, _: &Run) -> Verdict {
+fn gradient_passes(absolute: &Positions, _: &Run) -> Verdict {
     let dy: Vec<f32> = (0..24).map(|i| 1.0 - 0.3125 * i as f32).collect();
     let case = sinusoid_case([2, 3, 4], 5, zeros([2, 3, 4]));
-    matches_sinusoids_dx(party, &Asked { manner: Manner::Plain, case, dy: dy.clone() })?;
+    matches_sinusoids_dx(absolute, &Asked { manner: Manner::Plain, case, dy: dy.clone() })?;
     let case = learned_case([2, 3, 4], 1);
-    matches_learned_dx(party, &Asked { manner: Manner::Plain, case, dy })?;
+    matches_learned_dx(absolute, &Asked { manner: Manner::Plain, case, dy })?;
     Ok(None)
 }
 
-fn unseen_rows_stay(party: &Positions, _: &Run) -> Verdict {
+fn unseen_rows_stay(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 2), (1, 2), (3, 2)] {
         let case = learned_case([2, s, 3], offset);
         let dy = vec![1.5; 6 * s];
-        let grads = backward(party, &case, &dy)?.dtable;
+        let grads = backward(absolute, &case, &dy)?.dtable;
         let seen = |at: usize| (offset..offset + s).contains(&(at / 3));
         let stray = (0..grads.len()).find(|&at| !seen(at) && grads[at] != 0.0);
         holds("learned_backward (dtable)", stray.is_none(), || {
@@ -739,10 +740,10 @@ fn unseen_rows_stay(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_counts_texts(party: &Positions, _: &Run) -> Verdict {
+fn gradient_counts_texts(absolute: &Positions, _: &Run) -> Verdict {
     for b in [1, 2, 3, 5] {
         let case = learned_case([b, 2, 3], 0);
-        let grads = backward(party, &case, &vec![1.0; b * 6])?.dtable;
+        let grads = backward(absolute, &case, &vec![1.0; b * 6])?.dtable;
         let expected: Vec<f64> = (0..15).map(|at| if at < 6 { b as f64 } else { 0.0 }).collect();
         // A mean and a last text differ from a sum by 1/2 at least; what is not seen is another law.
         let seen = 6.min(grads.len());
@@ -760,16 +761,16 @@ fn gradient_counts_texts(party: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn matches_learned_dx(party: &Positions, asked: &AskedLearned) -> Step {
+pub(super) fn matches_learned_dx(absolute: &Positions, asked: &AskedLearned) -> Step {
     let Asked { manner, case, dy } = asked;
-    answer("learned_backward", || party.learned_backward_in(*manner, case, dy))
+    answer("learned_backward", || absolute.learned_backward_in(*manner, case, dy))
         .and_then(|LearnedGrads { dx, .. }| {
             same_values("learned_backward (dx)", &case.shape, &dx, dy, PASSES_WHY)
         })
         .map_err(|violation| violation.on(asked))
 }
 
-pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
+pub(super) fn matches_dtable(absolute: &Positions, asked: &AskedLearned) -> Step {
     let Asked { manner, case, dy } = asked;
     let call = "learned_backward (dtable)";
     let shape = [case.max_seq_len, case.shape[2]];
@@ -778,7 +779,7 @@ pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
     let sizes = Oracle.dtable(case, &sizes);
     let tolerance = |i: usize| case.shape[0] as f64 * U * sizes[i];
     let why = "b roundings, in any order of the sum over the texts, of Σ|dy|";
-    let ask = || answer("learned_backward", || party.learned_backward_in(*manner, case, dy));
+    let ask = || answer("learned_backward", || absolute.learned_backward_in(*manner, case, dy));
     ask()
         .and_then(|LearnedGrads { dtable, .. }| {
             within(call, &shape, &dtable, &expected, tolerance, why)?;
@@ -788,10 +789,10 @@ pub(super) fn matches_dtable(party: &Positions, asked: &AskedLearned) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
-fn learned_gradient_of_x(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "learned_backward (dx)")
+fn learned_gradient_of_x(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "learned_backward (dx)")
 }
 
-fn gradient_of_the_table(party: &Positions, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "learned_backward (dtable)")
+fn gradient_of_the_table(absolute: &Positions, run: &Run) -> Verdict {
+    judge_graded_cases(absolute, run, "learned_backward (dtable)")
 }

@@ -1,6 +1,6 @@
 //! Absolute positions: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - `tolerance`: how far a right answer may be off.
@@ -23,7 +23,7 @@ pub mod tasks;
 mod tolerance;
 pub mod variants;
 
-pub use interfaces::absolute::party;
+pub use interfaces::absolute::interface;
 
 use crate::component::component;
 

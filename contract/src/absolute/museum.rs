@@ -1,7 +1,7 @@
 //! Bugs of absolute positions.
 
-use crate::absolute::oracle::{Ids, PositionLoops, check_below, check_rows, party};
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
+use crate::absolute::oracle::{Ids, PositionLoops, check_below, check_rows, implementation};
 use crate::component::Bug;
 use crate::oracle::Oracle;
 use std::ops::Range;
@@ -11,7 +11,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl PositionLoops for $name { $($steps)* }
-        || -> Box<dyn AbsolutePositions> { party($name) }
+        || -> Box<dyn AbsolutePositions> { implementation($name) }
     }};
 }
 
@@ -32,7 +32,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 weights of another one it reads each position wrong.",
         source: None,
         named_by: "absolute/position-zero",
-        party: bug!(CosineFirst {
+        implementation: bug!(CosineFirst {
             fn pair(&self, angle: f64) -> [f64; 2] {
                 [angle.cos(), angle.sin()]
             }
@@ -45,7 +45,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 are the same in another order, so a model learns as well; weights do not travel.",
         source: Some("AllenNLP issue 2993"),
         named_by: "absolute/position-zero",
-        party: bug!(SinesBeforeCosines {
+        implementation: bug!(SinesBeforeCosines {
             fn places(&self, i: usize, h: usize) -> [usize; 2] {
                 [i, i + h / 2]
             }
@@ -58,7 +58,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 and all others too fast as well.",
         source: None,
         named_by: "absolute/ten-times-slower",
-        party: bug!(ExponentHalved {
+        implementation: bug!(ExponentHalved {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 base.powf(-(i as f64) / h as f64)
             }
@@ -71,7 +71,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 stand still.",
         source: None,
         named_by: "absolute/ten-times-slower",
-        party: bug!(ExponentDoubled {
+        implementation: bug!(ExponentDoubled {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 base.powf(-4.0 * i as f64 / h as f64)
             }
@@ -84,7 +84,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 its cosine turn at two speeds, so no rotation takes one position to another.",
         source: Some("DeepCTR issue 379"),
         named_by: "absolute/unit-circles",
-        party: bug!(ExponentOfEachColumn {
+        implementation: bug!(ExponentOfEachColumn {
             fn row(&self, m: usize, h: usize, base: f64) -> Vec<f64> {
                 let angle = |c: usize| m as f64 * base.powf(-(c as f64) / h as f64);
                 let column = |c: usize| {
@@ -100,7 +100,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "One zero was lost. Short texts can't show it: the slow planes hardly move in them.",
         source: Some("maxjcohen/transformer issue 62"),
         named_by: "absolute/ten-times-slower",
-        party: bug!(Base1000 {
+        implementation: bug!(Base1000 {
             fn frequency(&self, i: usize, h: usize, _: f64) -> f64 {
                 1000f64.powf(-2.0 * i as f64 / h as f64)
             }
@@ -113,7 +113,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 the paper's formula ends one step before.",
         source: None,
         named_by: "absolute/ten-times-slower",
-        party: bug!(LastPlaneAtBase {
+        implementation: bug!(LastPlaneAtBase {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 let steps = (h / 2).saturating_sub(1).max(1);
                 base.powf(-(i as f64) / steps as f64)
@@ -127,7 +127,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 is −1. All planes but the first stand still. The model was published, and matched images well.",
         source: Some("LoFTR issue 41"),
         named_by: "absolute/ten-times-slower",
-        party: bug!(FloorInTheExponent {
+        implementation: bug!(FloorInTheExponent {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 (2.0 * i as f64 * (-base.ln() / h as f64).floor()).exp()
             }
@@ -140,7 +140,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 200,000.",
         source: None,
         named_by: "absolute/far-positions",
-        party: bug!(F32Angles {
+        implementation: bug!(F32Angles {
             fn angle(&self, position: usize, w: f64) -> f64 {
                 f64::from(position as f32 * w as f32)
             }
@@ -156,7 +156,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 bits.",
         source: Some("depthcharge pull request 82"),
         named_by: "absolute/far-positions",
-        party: bug!(Bf16Positions {
+        implementation: bug!(Bf16Positions {
             fn angle(&self, position: usize, w: f64) -> f64 {
                 in_bf16(position) * w
             }
@@ -169,7 +169,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 one place too far to the right.",
         source: None,
         named_by: "absolute/position-zero",
-        party: bug!(StartsAtOne {
+        implementation: bug!(StartsAtOne {
             fn row(&self, m: usize, h: usize, base: f64) -> Vec<f64> {
                 Oracle.row(m.saturating_add(1), h, base)
             }
@@ -181,7 +181,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The length of the range was taken, and its start was not. Whole texts are right.",
         source: None,
         named_by: "absolute/rows-are-a-slice",
-        party: bug!(TableFromZero {
+        implementation: bug!(TableFromZero {
             fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Vec<f64> {
                 Oracle.table(h, base, 0..positions.len())
             }
@@ -193,7 +193,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "h / 2 is cut, and the last column stays 0: one element of each token has no position.",
         source: None,
         named_by: "absolute/sinusoids-refuse",
-        party: bug!(OddSizeAccepted {
+        implementation: bug!(OddSizeAccepted {
             fn check(&self, _: usize, _: f64) -> Reply<()> {
                 Ok(())
             }
@@ -207,7 +207,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 rotation is the rotation back.",
         source: None,
         named_by: "absolute/shift-moves",
-        party: bug!(ShiftBackward {
+        implementation: bug!(ShiftBackward {
             fn block(&self, angle: f64) -> [[f64; 2]; 2] {
                 let (sin, cos) = angle.sin_cos();
                 [[cos, -sin], [sin, cos]]
@@ -220,7 +220,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "Of sin(a + b) all signs are plus, and cos(a + b) was written like it.",
         source: None,
         named_by: "absolute/shift-moves",
-        party: bug!(ShiftWithoutMinus {
+        implementation: bug!(ShiftWithoutMinus {
             fn block(&self, angle: f64) -> [[f64; 2]; 2] {
                 let (sin, cos) = angle.sin_cos();
                 [[cos, sin], [sin, cos]]
@@ -234,7 +234,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 right.",
         source: None,
         named_by: "absolute/shift-moves",
-        party: bug!(ShiftOfOneAngle {
+        implementation: bug!(ShiftOfOneAngle {
             fn shift_angle(&self, steps: usize, _: f64) -> f64 {
                 steps as f64
             }
@@ -246,7 +246,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The pairs of RoPE's halves, in a table whose pairs are neighbours.",
         source: None,
         named_by: "absolute/shift-moves",
-        party: bug!(ShiftOfHalves {
+        implementation: bug!(ShiftOfHalves {
             fn shift_places(&self, i: usize, h: usize) -> [usize; 2] {
                 [i, i + h / 2]
             }
@@ -260,7 +260,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 first.",
         source: Some("transformers pull request 15751"),
         named_by: "absolute/sinusoids-start-at-the-offset",
-        party: bug!(OffsetIgnored {
+        implementation: bug!(OffsetIgnored {
             fn position(&self, _: &SinusoidCase, _: usize, t: usize) -> usize {
                 t
             }
@@ -273,7 +273,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 runs away.",
         source: None,
         named_by: "absolute/sinusoids-start-at-the-offset",
-        party: bug!(OffsetTwice {
+        implementation: bug!(OffsetTwice {
             fn position(&self, case: &SinusoidCase, _: usize, t: usize) -> usize {
                 2 * case.offset + t
             }
@@ -285,7 +285,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The batch was made flat before the positions were. With one text there is no difference.",
         source: None,
         named_by: "absolute/same-for-each-text",
-        party: bug!(PositionCountsThroughTheBatch {
+        implementation: bug!(PositionCountsThroughTheBatch {
             fn position(&self, case: &SinusoidCase, b: usize, t: usize) -> usize {
                 case.offset + b * case.shape[1] + t
             }
@@ -298,7 +298,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 positions can hardly be heard.",
         source: None,
         named_by: "absolute/additive",
-        party: bug!(TokensScaled {
+        implementation: bug!(TokensScaled {
             fn sum(&self, x: f64, p: f64, h: usize) -> f64 {
                 x * (h as f64).sqrt() + p
             }
@@ -311,7 +311,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "A remainder, so that no index is out of range. Nothing fails, and position 1024 is position 0.",
         source: None,
         named_by: "absolute/past-the-table",
-        party: bug!(WrapsPastTheTable {
+        implementation: bug!(WrapsPastTheTable {
             fn check_rows(&self, _: &LearnedCase) -> Reply<()> {
                 Ok(())
             }
@@ -326,7 +326,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "Indices are clamped in some frameworks, without a word. From there on a model can't tell places apart.",
         source: None,
         named_by: "absolute/past-the-table",
-        party: bug!(ClampsToTheLastRow {
+        implementation: bug!(ClampsToTheLastRow {
             fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
                 // What is no position at all is refused.
                 check_rows(&LearnedCase { max_seq_len: usize::MAX, ..case.clone() }, case.shape[1])
@@ -342,7 +342,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "< where ≤ was meant. A text as long as the table is refused, and nobody trains on one.",
         source: None,
         named_by: "absolute/whole-table",
-        party: bug!(LastRowRefused {
+        implementation: bug!(LastRowRefused {
             fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
                 check_rows(case, case.shape[1].saturating_add(1))
             }
@@ -354,7 +354,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "Out of range, it says. Which position, and how many rows there are, is found an hour later.",
         source: None,
         named_by: "absolute/refusal-names-the-rows",
-        party: bug!(RefusalWithoutNumbers {
+        implementation: bug!(RefusalWithoutNumbers {
             fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
                 check_rows(case, case.shape[1]).map_err(|_| Refusal::new("index out of range in self"))
             }
@@ -367,7 +367,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 nonsense.",
         source: Some("mlx-lm pull request 93"),
         named_by: "absolute/rows-are-taken",
-        party: bug!(LearnedOffsetIgnored {
+        implementation: bug!(LearnedOffsetIgnored {
             fn learned_row(&self, _: &LearnedCase, _: usize, t: usize) -> usize {
                 t
             }
@@ -381,7 +381,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 the one after the next.",
         source: Some("transformers issue 20761"),
         named_by: "absolute/rows-are-taken",
-        party: bug!(PaddingRows {
+        implementation: bug!(PaddingRows {
             fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
                 check_rows(case, case.shape[1].saturating_add(2))
             }
@@ -396,7 +396,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "A gate was wanted, or one letter was wrong. Where the table begins at 1 it even learns.",
         source: None,
         named_by: "absolute/rows-are-taken",
-        party: bug!(RowsMultiplied {
+        implementation: bug!(RowsMultiplied {
             fn learned_sum(&self, x: f64, p: f64) -> f64 {
                 x * p
             }
@@ -409,7 +409,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The sum was made without the tape. The layers above learn, and the embedding below never does.",
         source: None,
         named_by: "absolute/gradient-passes",
-        party: bug!(GradientOfXLost {
+        implementation: bug!(GradientOfXLost {
             fn dx(&self, _: f64) -> f64 {
                 0.0
             }
@@ -421,7 +421,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "= where += was meant. With a batch of one it is right, and that is what the test had.",
         source: None,
         named_by: "absolute/gradient-counts-texts",
-        party: bug!(GradientOfOneText {
+        implementation: bug!(GradientOfOneText {
             fn add(&self, _: f64, dy: f64, _: usize) -> f64 {
                 dy
             }
@@ -433,7 +433,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "A loss is a mean over the batch already. The table learns slower the larger the batch is.",
         source: None,
         named_by: "absolute/gradient-counts-texts",
-        party: bug!(GradientMean {
+        implementation: bug!(GradientMean {
             fn add(&self, sum: f64, dy: f64, b: usize) -> f64 {
                 sum + dy / b as f64
             }
@@ -445,7 +445,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The way back was written for texts that begin at 0, as all do while a model is trained.",
         source: None,
         named_by: "absolute/unseen-rows-stay",
-        party: bug!(GradientFromRowZero {
+        implementation: bug!(GradientFromRowZero {
             fn gradient_row(&self, _: &LearnedCase, t: usize) -> usize {
                 t
             }
@@ -457,7 +457,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "A decay was written into the gradient. Rows that are never seen shrink to nothing.",
         source: None,
         named_by: "absolute/unseen-rows-stay",
-        party: bug!(GradientOfAllRows {
+        implementation: bug!(GradientOfAllRows {
             fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
                 let sums = Oracle.dtable(case, dy);
                 let decay = case.table.iter().map(|&weight| 0.01 * f64::from(weight));
@@ -473,7 +473,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 text but the longest is shifted, and the model answers worse, without an error.",
         source: Some("nnsight pull request 673"),
         named_by: "absolute/each-token-its-row",
-        party: bug!(IdsIgnored {
+        implementation: bug!(IdsIgnored {
             fn position_at(&self, _: Ids, _: usize, t: usize) -> usize {
                 t
             }
@@ -485,7 +485,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "One row of positions for the batch, which was right as long as there was an offset.",
         source: None,
         named_by: "absolute/each-token-its-row",
-        party: bug!(IdsOfTheFirstText {
+        implementation: bug!(IdsOfTheFirstText {
             fn position_at(&self, ids: Ids, _: usize, t: usize) -> usize {
                 ids.of[t]
             }
@@ -497,7 +497,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The positions became an offset for each row. The second of two packed texts goes on where the first has ended.",
         source: None,
         named_by: "absolute/each-token-its-row",
-        party: bug!(IdsCountedOn {
+        implementation: bug!(IdsCountedOn {
             fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
                 ids.of[b * ids.s] + t
             }
@@ -509,7 +509,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "A gather that clamps its indices, as some frameworks do without a word.",
         source: None,
         named_by: "absolute/id-past-the-table",
-        party: bug!(IdsClamped {
+        implementation: bug!(IdsClamped {
             fn check_below(&self, _: Ids) -> Reply<()> {
                 Ok(())
             }
@@ -524,7 +524,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "Positions grow along a row, so the last is the largest. In a packed row it is that of a short text.",
         source: None,
         named_by: "absolute/id-past-the-table",
-        party: bug!(LastIdCheckedAlone {
+        implementation: bug!(LastIdCheckedAlone {
             fn check_below(&self, ids: Ids) -> Reply<()> {
                 let last: Vec<usize> = ids.of.iter().skip(ids.s - 1).step_by(ids.s).copied().collect();
                 check_below(&last, ids.rows)
@@ -537,7 +537,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "Out of range, it says, of one of ten thousand positions.",
         source: None,
         named_by: "absolute/id-past-the-table",
-        party: bug!(IdWithoutNumbers {
+        implementation: bug!(IdWithoutNumbers {
             fn check_below(&self, ids: Ids) -> Reply<()> {
                 Oracle.check_below(ids).map_err(|_| Refusal::new("index out of range in self"))
             }
@@ -550,7 +550,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 the batch is never told.",
         source: None,
         named_by: "absolute/one-id-for-each-token",
-        party: bug!(OneRowOfIdsForAll {
+        implementation: bug!(OneRowOfIdsForAll {
             fn check_ids(&self, _: [usize; 3], _: &[usize]) -> Reply<()> {
                 Ok(())
             }
@@ -565,7 +565,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The way back of a gather was a scatter that writes. With an offset and one text no row is used twice.",
         source: Some("pytorch issue 1631"),
         named_by: "absolute/tokens-at-one-position-add",
-        party: bug!(GradientOverwrites {
+        implementation: bug!(GradientOverwrites {
             fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
                 let mut rows = vec![0.0; ids.rows * h];
                 for (&id, dy) in ids.of.iter().zip(dy.chunks(h)) {
@@ -582,7 +582,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
                 in a loop, so a batch of plain texts is right.",
         source: Some("pytensor pull request 2242"),
         named_by: "absolute/tokens-at-one-position-add",
-        party: bug!(GradientOnceAText {
+        implementation: bug!(GradientOnceAText {
             fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
                 let mut sums = vec![0.0; ids.rows * h];
                 for (text, dy) in ids.of.chunks(ids.s).zip(dy.chunks(ids.s * h)) {
@@ -603,7 +603,7 @@ pub static BUGS: &[Bug<dyn AbsolutePositions>] = &[
         story: "The forward pass was taught the positions, and the backward pass sums over the batch as before.",
         source: None,
         named_by: "absolute/tokens-at-one-position-add",
-        party: bug!(GradientByColumn {
+        implementation: bug!(GradientByColumn {
             fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
                 let columns: Vec<usize> = (0..ids.of.len()).map(|token| token % ids.s).collect();
                 let rows = ids.rows.max(ids.s);

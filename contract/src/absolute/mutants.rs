@@ -1,6 +1,6 @@
 //! Mutants of absolute positions.
 
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
@@ -109,13 +109,13 @@ impl AbsolutePositions for Mixed<Positions> {
     fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Reply<Vec<f32>> {
         let sizes = [("s", positions.len()), ("h", h), ("position", positions.start)];
         let turn = self.mixer.turn(&Call::of("table", sizes));
-        let ask = |party: &Positions| party.table(h, base, positions.clone());
+        let ask = |absolute: &Positions| absolute.table(h, base, positions.clone());
         turn.values(&[("s", positions.len()), ("h", h)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn shift(&self, h: usize, base: f64, steps: usize) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&Call::of("shift", [("h", h), ("steps", steps)]));
-        let ask = |party: &Positions| party.shift(h, base, steps);
+        let ask = |absolute: &Positions| absolute.shift(h, base, steps);
         turn.values(&[("r", h), ("h", h)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -125,7 +125,7 @@ impl AbsolutePositions for Mixed<Positions> {
 
     fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_sinusoids("add_sinusoids", case).asked(manner));
-        let ask = |party: &Positions| party.add_sinusoids_in(manner, case);
+        let ask = |absolute: &Positions| absolute.add_sinusoids_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -141,7 +141,7 @@ impl AbsolutePositions for Mixed<Positions> {
     ) -> Reply<Vec<f32>> {
         let turn =
             self.mixer.turn(&of_sinusoids("sinusoids_backward", case).asked(manner).with(dy));
-        let ask = |party: &Positions| party.sinusoids_backward_in(manner, case, dy);
+        let ask = |absolute: &Positions| absolute.sinusoids_backward_in(manner, case, dy);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -151,7 +151,7 @@ impl AbsolutePositions for Mixed<Positions> {
 
     fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_learned("add_learned", case).asked(manner));
-        let ask = |party: &Positions| party.add_learned_in(manner, case);
+        let ask = |absolute: &Positions| absolute.add_learned_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -166,7 +166,7 @@ impl AbsolutePositions for Mixed<Positions> {
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
         let turn = self.mixer.turn(&of_learned("learned_backward", case).asked(manner).with(dy));
-        self.gradients(turn, case, &|party| party.learned_backward_in(manner, case, dy))
+        self.gradients(turn, case, &|absolute| absolute.learned_backward_in(manner, case, dy))
     }
 
     fn add_sinusoids_at(
@@ -176,7 +176,7 @@ impl AbsolutePositions for Mixed<Positions> {
         position_ids: &[usize],
     ) -> Reply<Vec<f32>> {
         let call = at(of_sinusoids("add_sinusoids_at", case).asked(manner), position_ids);
-        let ask = |party: &Positions| party.add_sinusoids_at(manner, case, position_ids);
+        let ask = |absolute: &Positions| absolute.add_sinusoids_at(manner, case, position_ids);
         let turn = self.mixer.turn(&call);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -188,7 +188,7 @@ impl AbsolutePositions for Mixed<Positions> {
         position_ids: &[usize],
     ) -> Reply<Vec<f32>> {
         let call = at(of_learned("add_learned_at", case).asked(manner), position_ids);
-        let ask = |party: &Positions| party.add_learned_at(manner, case, position_ids);
+        let ask = |absolute: &Positions| absolute.add_learned_at(manner, case, position_ids);
         let turn = self.mixer.turn(&call);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -202,8 +202,8 @@ impl AbsolutePositions for Mixed<Positions> {
     ) -> Reply<LearnedGrads> {
         let call = of_learned("learned_backward_at", case).asked(manner).with(dy);
         let turn = self.mixer.turn(&at(call, position_ids));
-        self.gradients(turn, case, &|party| {
-            party.learned_backward_at(manner, case, position_ids, dy)
+        self.gradients(turn, case, &|absolute| {
+            absolute.learned_backward_at(manner, case, position_ids, dy)
         })
     }
 }
@@ -217,7 +217,7 @@ impl Mixed<Positions> {
         ask: &dyn Fn(&Positions) -> Reply<LearnedGrads>,
     ) -> Reply<LearnedGrads> {
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| LazyCell::new(move || ask(&**party)));
+            [&self.right, &self.wrong].map(|absolute| LazyCell::new(move || ask(&**absolute)));
         let part = |axes: &[_], of: fn(LearnedGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -230,7 +230,7 @@ impl Mixed<Positions> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(absolute: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
     let h = 2 * (1 + draw.below(40));
     let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let n: usize = shape.iter().product();
@@ -251,31 +251,31 @@ pub fn fuzz(party: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
     let table = draw.values(max_seq_len * h);
     let good = LearnedCase { shape, max_seq_len, table, offset, x };
     let bad = LearnedCase { offset: max_seq_len + draw.below(70), ..good.clone() };
-    let grads = || party.learned_backward_in(manner, &good, &dy);
+    let grads = || absolute.learned_backward_in(manner, &good, &dy);
     let ids: Vec<usize> = (0..n / h).map(|_| draw.below(max_seq_len)).collect();
     let mut past = ids.clone();
     past[draw.below(n / h)] += max_seq_len;
-    let grads_at = || party.learned_backward_at(manner, &good, &ids, &dy);
+    let grads_at = || absolute.learned_backward_at(manner, &good, &ids, &dy);
     vec![
-        Fingerprint::ask("table", || Ok(widen(&party.table(h, base, steps..steps + 3)?))),
-        Fingerprint::ask("shift", || Ok(widen(&party.shift(h, base, steps)?))),
+        Fingerprint::ask("table", || Ok(widen(&absolute.table(h, base, steps..steps + 3)?))),
+        Fingerprint::ask("shift", || Ok(widen(&absolute.shift(h, base, steps)?))),
         Fingerprint::ask("add_sinusoids", || {
-            Ok(widen(&party.add_sinusoids_in(manner, &sinusoids)?))
+            Ok(widen(&absolute.add_sinusoids_in(manner, &sinusoids)?))
         }),
         Fingerprint::ask("sinusoids_backward", || {
-            Ok(widen(&party.sinusoids_backward_in(manner, &sinusoids, &dy)?))
+            Ok(widen(&absolute.sinusoids_backward_in(manner, &sinusoids, &dy)?))
         }),
-        Fingerprint::ask("add_learned", || Ok(widen(&party.add_learned_in(manner, &good)?))),
-        Fingerprint::ask("refusal", || Ok(widen(&party.add_learned_in(manner, &bad)?))),
+        Fingerprint::ask("add_learned", || Ok(widen(&absolute.add_learned_in(manner, &good)?))),
+        Fingerprint::ask("refusal", || Ok(widen(&absolute.add_learned_in(manner, &bad)?))),
         Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dx))),
         Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
         Fingerprint::ask("add_sinusoids_at", || {
-            Ok(widen(&party.add_sinusoids_at(manner, &sinusoids, &ids)?))
+            Ok(widen(&absolute.add_sinusoids_at(manner, &sinusoids, &ids)?))
         }),
         Fingerprint::ask("add_learned_at", || {
-            Ok(widen(&party.add_learned_at(manner, &good, &ids)?))
+            Ok(widen(&absolute.add_learned_at(manner, &good, &ids)?))
         }),
-        Fingerprint::ask("refusal", || Ok(widen(&party.add_learned_at(manner, &good, &past)?))),
+        Fingerprint::ask("refusal", || Ok(widen(&absolute.add_learned_at(manner, &good, &past)?))),
         Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dx))),
         Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dtable))),
     ]

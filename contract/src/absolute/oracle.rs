@@ -1,6 +1,6 @@
 //! Absolute positions: `y[b, t] = x[b, t] + P[offset + t]`, where `P` is computed or learned.
 
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
 use crate::interface::one_each;
 use crate::oracle::{Loops, Oracle};
 use std::fmt;
@@ -268,8 +268,8 @@ fn round(values: Vec<f64>) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()
 }
 
-/// The party of some loops.
-pub fn party(loops: impl PositionLoops + 'static) -> Box<dyn AbsolutePositions> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl PositionLoops + 'static) -> Box<dyn AbsolutePositions> {
     Box::new(Loops::<dyn PositionLoops>(Rc::new(loops)))
 }
 

@@ -1,6 +1,6 @@
 //! Repairs of a AbsolutePositions: steps whose value can be found from the answers. contract/src/norm/repairs.rs has some.
 
-use crate::absolute::party::AbsolutePositions;
+use crate::absolute::interface::AbsolutePositions;
 use crate::repair::Repair;
 
 /// They are tried in this order.

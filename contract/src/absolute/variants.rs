@@ -1,7 +1,7 @@
 //! Correct variants of absolute positions.
 
-use crate::absolute::oracle::{Ids, PositionLoops, party};
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
+use crate::absolute::oracle::{Ids, PositionLoops, implementation};
 use crate::component::Variant;
 use crate::oracle::Oracle;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ macro_rules! variant {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl PositionLoops for $name { $($steps)* }
-        || -> Box<dyn AbsolutePositions> { party($name) }
+        || -> Box<dyn AbsolutePositions> { implementation($name) }
     }};
 }
 
@@ -22,7 +22,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/in-f32",
         about: "angles in f64, and all else in f32: the table, the sums, the gradient, whose texts come last to first",
-        party: variant!(InF32 {
+        implementation: variant!(InF32 {
             fn pair(&self, angle: f64) -> [f64; 2] {
                 Oracle.pair(angle).map(|value| f64::from(value as f32))
             }
@@ -47,7 +47,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/exponentials",
         about: "frequencies as e^(−2i·ln(base)/h), as most PyTorch code has them",
-        party: variant!(Exponentials {
+        implementation: variant!(Exponentials {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 (2.0 * i as f64 * (-base.ln() / h as f64)).exp()
             }
@@ -56,7 +56,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/divided",
         about: "the position divided by base^(2i/h), and each power from the one before",
-        party: variant!(Divided {
+        implementation: variant!(Divided {
             fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
                 let step = base.powf(2.0 / h as f64);
                 1.0 / (0..i).fold(1.0, |power, _| power * step)
@@ -66,7 +66,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/one-sine",
         about: "a cosine is a sine a quarter turn ahead: one function for the whole table",
-        party: variant!(OneSine {
+        implementation: variant!(OneSine {
             fn pair(&self, angle: f64) -> [f64; 2] {
                 [0.0, FRAC_PI_2].map(|ahead| (angle + ahead).sin())
             }
@@ -75,7 +75,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/recurrence",
         about: "each row from the one before, turned by one step; in f64",
-        party: variant!(Recurrence {
+        implementation: variant!(Recurrence {
             fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Vec<f64> {
                 let step = self.shift(h, base, 1);
                 let mut row = self.row(positions.start, h, base);
@@ -91,7 +91,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/shift-by-squares",
         about: "the shift by k as the k-th power of the shift by 1, by repeated squares",
-        party: variant!(ShiftBySquares {
+        implementation: variant!(ShiftBySquares {
             fn shift(&self, h: usize, base: f64, steps: usize) -> Vec<f64> {
                 let mut square = Oracle.shift(h, base, 1);
                 let mut power = Oracle.shift(h, base, 0);
@@ -110,7 +110,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/gradient-row-by-row",
         about: "for each row of the table a sum over all tokens, those of its own position picked out",
-        party: variant!(GradientRowByRow {
+        implementation: variant!(GradientRowByRow {
             fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
                 let [_, s, h] = case.shape;
                 let of_row = |(token, _): &(usize, &f32), row: usize, j: usize| {
@@ -128,7 +128,7 @@ pub static VARIANTS: &[Variant<dyn AbsolutePositions>] = &[
     Variant {
         id: "absolute/sorted-by-position",
         about: "with position_ids, the gradient of the table from tokens that are sorted by their position, each row's sum in f32",
-        party: variant!(SortedByPosition {
+        implementation: variant!(SortedByPosition {
             fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {
                 let mut tokens: Vec<_> = ids.of.iter().zip(dy.chunks(h)).collect();
                 tokens.sort_by_key(|(id, _)| Reverse(**id));

@@ -1,41 +1,41 @@
 //! Questions to an attention.
 
-use crate::attention::party::*;
+use crate::attention::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::run::Run;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn GroupedQueryAttention) -> Vec<Fingerprint> {
+pub fn fingerprints(attention: &dyn GroupedQueryAttention) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (shape, times) in
         [([1, 1, 2, 2], 2), ([2, 2, 3, 2], 2), ([1, 2, 2, 3], 3), ([1, 1, 1, 2], 4)]
     {
         let x: Vec<f32> = (0..shape.iter().product()).map(|i| i as f32 + 1.0).collect();
         fingerprints
-            .push(Fingerprint::ask("repeat", || Ok(widen(&party.repeat(shape, times, &x)?))));
+            .push(Fingerprint::ask("repeat", || Ok(widen(&attention.repeat(shape, times, &x)?))));
         let dy: Vec<f32> = (0..x.len() * times).map(|i| (i % 7) as f32 - 2.0).collect();
         fingerprints.push(Fingerprint::ask("repeat_backward", || {
-            Ok(widen(&party.repeat_backward(Manner::Plain, shape, times, &dy)?))
+            Ok(widen(&attention.repeat_backward(Manner::Plain, shape, times, &dy)?))
         }));
     }
     for (s, p) in [(1, 0), (3, 0), (1, 3), (3, 2), (2, 5)] {
         fingerprints.push(Fingerprint::ask("mask", || {
-            let mask = party.mask(s, p)?;
+            let mask = attention.mask(s, p)?;
             Ok(mask.into_iter().map(|seen| f64::from(u8::from(seen))).collect())
         }));
     }
     for case in cases() {
         let dy: Vec<f32> = (0..case.q.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
-        let grads = || party.backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?))));
+        let grads = || attention.backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&attention.forward(&case)?))));
         fingerprints.push(Fingerprint::ask("backward (dq)", || Ok(widen(&grads()?.dq))));
         fingerprints.push(Fingerprint::ask("backward (dk)", || Ok(widen(&grads()?.dk))));
         fingerprints.push(Fingerprint::ask("backward (dv)", || Ok(widen(&grads()?.dv))));
     }
-    softmaxes(party, &mut fingerprints);
-    caches(party, &mut fingerprints);
+    softmaxes(attention, &mut fingerprints);
+    caches(attention, &mut fingerprints);
     fingerprints
 }
 
@@ -94,20 +94,20 @@ fn cases() -> Vec<AttendCase> {
 }
 
 /// Rows that sum to 1 and rows that do not.
-fn softmaxes(party: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
+fn softmaxes(attention: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
     let y = [0.5, 0.25, 0.25, 0.0, 1.0, 0.0, 0.125, 0.125, 0.75, 2.0, -1.0, 0.5f32];
     let dy = [1.0, -2.0, 0.5, 3.0, -1.5, 0.25, 4.0, 1.0, -0.75, 2.0, 0.5, -3.0f32];
     for (shape, rows) in [([1, 1, 1, 3], 0..3), ([1, 2, 2, 3], 0..12), ([2, 1, 3, 2], 0..12)] {
         let (y, dy) = (&y[rows.clone()], &dy[rows]);
         fingerprints.push(Fingerprint::ask("softmax_backward", || {
-            Ok(widen(&party.softmax_backward(shape, y, dy)?))
+            Ok(widen(&attention.softmax_backward(shape, y, dy)?))
         }));
     }
 }
 
 /// Scripts of pieces: capacity, and the shape of each. After each there is a question for its values, and one for
 /// the positions.
-fn caches(party: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
+fn caches(attention: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>) {
     let scripts: [(usize, &[[usize; 4]]); 9] = [
         (4, &[[1, 1, 2, 2], [1, 2, 2, 2], [1, 1, 2, 2]]),
         (6, &[[2, 3, 1, 2], [2, 1, 1, 2], [2, 2, 1, 2]]),
@@ -123,7 +123,7 @@ fn caches(party: &dyn GroupedQueryAttention, fingerprints: &mut Vec<Fingerprint>
     for (capacity, pieces) in scripts {
         let mut cache = None;
         fingerprints.push(Fingerprint::ask("cache", || {
-            cache = Some(party.cache(capacity)?);
+            cache = Some(attention.cache(capacity)?);
             Ok(Vec::new())
         }));
         let missing = || Refusal::new("there is no cache");

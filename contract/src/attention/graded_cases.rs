@@ -1,11 +1,11 @@
 //! The graded cases of attention: what is asked, from the plainest question on.
 
+use crate::attention::interface::*;
 use crate::attention::laws::{
     Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
     matches_pieces, matches_repeat, matches_repeat_back, matches_softmax_back, matches_y,
 };
 use crate::attention::menu::CACHE_HEADS;
-use crate::attention::party::*;
 use crate::category::Category;
 use crate::graded_cases::{Combination, Draw, GradedCase, combinations, edges, is_short, sizes};
 use crate::run::Run;
@@ -199,12 +199,12 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Attention>> {
     ];
     let all = backward.into_iter().chain([("forward", matches_y as Judge)]);
     graded.extend(all.map(|(call, judge)| {
-        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+        GradedCase::typical(call, move |attention| judge(attention, &TYPICAL.asked(&run)))
     }));
     for (category, plan) in plans(&run) {
         let mut add = |call, category, judge: Judge| {
-            graded.push(GradedCase::new(call, category, move |party| {
-                judge(party, &plan.asked(&run))
+            graded.push(GradedCase::new(call, category, move |attention| {
+                judge(attention, &plan.asked(&run))
             }));
         };
         if plan.has_values() {
@@ -221,8 +221,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Attention>> {
 
 fn repeats(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, shape: [usize; 4], times, manner| {
-        graded.push(GradedCase::new("repeat", category, move |party: &Attention| {
-            matches_repeat(party, shape, times, manner)
+        graded.push(GradedCase::new("repeat", category, move |attention: &Attention| {
+            matches_repeat(attention, shape, times, manner)
         }));
     };
     for (shape, times) in
@@ -254,8 +254,8 @@ fn repeats(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
 
 fn repeats_back(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, shape: [usize; 4], times, manner, nan| {
-        graded.push(GradedCase::new("repeat_backward", category, move |party: &Attention| {
-            matches_repeat_back(party, shape, times, (manner, nan))
+        graded.push(GradedCase::new("repeat_backward", category, move |attention: &Attention| {
+            matches_repeat_back(attention, shape, times, (manner, nan))
         }));
     };
     for (shape, times) in [([1, 1, 1, 2], 1), ([1, 1, 1, 2], 2), ([1, 2, 2, 3], 3)] {
@@ -277,8 +277,8 @@ fn repeats_back(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
 
 fn masks(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let mut add = |category, s, p| {
-        graded.push(GradedCase::new("mask", category, move |party: &Attention| {
-            matches_mask(party, s, p)
+        graded.push(GradedCase::new("mask", category, move |attention: &Attention| {
+            matches_mask(attention, s, p)
         }));
     };
     for (s, p) in [(1, 0), (2, 0), (1, 1), (3, 0), (3, 2), (2, 5), (0, 3), (0, 0)] {
@@ -309,8 +309,8 @@ fn masks(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
 fn softmaxes(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let run = *run;
     let mut add = |category, shape, manner, nan| {
-        graded.push(GradedCase::new("softmax_backward", category, move |party: &Attention| {
-            matches_softmax_back(party, Rows { shape, manner, nan }, &run)
+        graded.push(GradedCase::new("softmax_backward", category, move |attention: &Attention| {
+            matches_softmax_back(attention, Rows { shape, manner, nan }, &run)
         }));
     };
     for shape in [[1, 1, 1, 2], [1, 1, 1, 5]] {
@@ -347,8 +347,8 @@ fn pushes(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
     let plain = Pieces { of: [1, 1, 2], p: 1, s: 1, manner: Manner::Plain, left: 0 };
     let full = Pieces { of: [2, 2, 3], p: 2, s: 3, left: 2, ..plain };
     let mut add = |category, pieces| {
-        graded.push(GradedCase::new("push", category, move |party: &Attention| {
-            matches_pieces(party, pieces, &run)
+        graded.push(GradedCase::new("push", category, move |attention: &Attention| {
+            matches_pieces(attention, pieces, &run)
         }));
     };
     add(Category::State, plain);
@@ -381,7 +381,7 @@ fn pushes(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
         let manner = combination.pick(0, &VIEWS);
         add(Category::Extent, Pieces { of: [b, nkv, hd], p, s, manner, left });
     }
-    graded.push(GradedCase::new("push", Category::Special, move |party: &Attention| {
-        keeps_special(party, &run)
+    graded.push(GradedCase::new("push", Category::Special, move |attention: &Attention| {
+        keeps_special(attention, &run)
     }));
 }

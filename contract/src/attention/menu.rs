@@ -1,4 +1,4 @@
-//! The heads of caches that checks use where a party has them in its types. All other sizes stay free.
+//! The heads of caches that checks use where an implementation has them in its types. All other sizes stay free.
 
 /// `(nkv, hd)`: small ones in all combinations, and each alone up to more than a lane.
 pub const CACHE_HEADS: [(usize, usize); 23] = [

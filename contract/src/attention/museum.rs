@@ -1,7 +1,7 @@
 //! Bugs of attention and its cache.
 
-use crate::attention::oracle::{AttentionLoops, Scores, cut, joined, party};
-use crate::attention::party::*;
+use crate::attention::interface::*;
+use crate::attention::oracle::{AttentionLoops, Scores, cut, implementation, joined};
 use crate::component::Bug;
 use crate::oracle::{Oracle, to_f16};
 use std::cell::{Cell, RefCell};
@@ -11,7 +11,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl AttentionLoops for $name { $($steps)* }
-        || -> Box<dyn GroupedQueryAttention> { party($name) }
+        || -> Box<dyn GroupedQueryAttention> { implementation($name) }
     }};
 }
 
@@ -75,7 +75,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "onnx/onnx pull request 7274, the operator Attention; apple/axlearn pull request 842",
         ),
         named_by: "attention/repeat-neighbours",
-        party: bug!(Tiled {
+        implementation: bug!(Tiled {
             fn copy_of(&self, head: usize, nkv: usize, _: usize) -> usize {
                 head % nkv
             }
@@ -89,7 +89,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "XunhaoLai/native-sparse-attention-triton issue 27: the two counts exchanged, in a backward pass",
         ),
         named_by: "attention/repeat-neighbours",
-        party: bug!(ByKeyHeads {
+        implementation: bug!(ByKeyHeads {
             fn copy_of(&self, head: usize, nkv: usize, _: usize) -> usize {
                 (head / nkv).min(nkv - 1)
             }
@@ -101,7 +101,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Code for multi-query attention, where there is one, broadcast over all heads.",
         source: None,
         named_by: "attention/repeat-neighbours",
-        party: bug!(FirstForAll {
+        implementation: bug!(FirstForAll {
             fn copy_of(&self, _: usize, _: usize, _: usize) -> usize {
                 0
             }
@@ -113,7 +113,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Heads were counted from 1 in one place and from 0 in the other.",
         source: None,
         named_by: "attention/repeat-neighbours",
-        party: bug!(NextKeyHead {
+        implementation: bug!(NextKeyHead {
             fn copy_of(&self, head: usize, nkv: usize, times: usize) -> usize {
                 ((head + 1) / times).min(nkv - 1)
             }
@@ -126,7 +126,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 of another head.",
         source: None,
         named_by: "attention/groups-are-copies",
-        party: bug!(ValuesTiled {
+        implementation: bug!(ValuesTiled {
             fn value_head(&self, head: usize, sizes: &AttendSizes) -> usize {
                 head % sizes.num_kv_heads
             }
@@ -138,7 +138,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Integer division drops the rest, and the last heads read the last key head.",
         source: None,
         named_by: "attention/forward-refuses",
-        party: bug!(AnyHeads {
+        implementation: bug!(AnyHeads {
             fn check(&self, case: &AttendCase) -> Reply<()> {
                 let sizes = AttendSizes { num_heads: 1, num_kv_heads: 1, ..case.sizes };
                 Oracle.check(&AttendCase { sizes, q: vec![], k: vec![], v: vec![] })
@@ -155,7 +155,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The first queries stand before all keys, and see nothing, or what a wrapped number lets them see.",
         source: None,
         named_by: "attention/forward-refuses",
-        party: bug!(MoreQueries {
+        implementation: bug!(MoreQueries {
             fn check(&self, case: &AttendCase) -> Reply<()> {
                 let AttendSizes { num_heads, num_kv_heads, .. } = case.sizes;
                 let sizes = AttendSizes { queries: 1, keys: 1, ..case.sizes };
@@ -176,7 +176,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "paiml/entrenar issue 310; keras-team/keras issue 23038, where a mask was dropped",
         ),
         named_by: "attention/mask-triangle",
-        party: bug!(NoMask {
+        implementation: bug!(NoMask {
             fn sees(&self, _: usize, _: usize, _: usize, _: usize) -> bool {
                 true
             }
@@ -188,7 +188,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The mask was an argument with a default, and the default is none.",
         source: Some("facebookresearch/xformers issue 103"),
         named_by: "attention/causal",
-        party: bug!(MaskNotUsed {
+        implementation: bug!(MaskNotUsed {
             fn seen(&self, _: usize, _: usize, _: &AttendSizes) -> bool {
                 true
             }
@@ -200,7 +200,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "j < t was written for j ≤ t. The first token sees nothing, and its softmax is 0 / 0.",
         source: Some("pbloem/former issue 10, in its text"),
         named_by: "attention/mask-triangle",
-        party: bug!(NotItself {
+        implementation: bug!(NotItself {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key < p + row
             }
@@ -213,7 +213,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 token is the answer.",
         source: Some("flashinfer-ai/flashinfer pull request 348"),
         named_by: "attention/mask-triangle",
-        party: bug!(OneAhead {
+        implementation: bug!(OneAhead {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key <= p + row + 1
             }
@@ -228,7 +228,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "tinygrad/tinygrad pull request 15949; onnx/onnx pull request 8068; pytorch/pytorch issue 108108",
         ),
         named_by: "attention/mask-with-cache",
-        party: bug!(TopLeft {
+        implementation: bug!(TopLeft {
             fn sees(&self, row: usize, key: usize, _: usize, _: usize) -> bool {
                 key <= row
             }
@@ -240,7 +240,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The kernel has a flag of its own for causal attention, and the flag knows no cache.",
         source: Some("pytorch/pytorch issue 144858"),
         named_by: "attention/decode",
-        party: bug!(TopLeftInAttention {
+        implementation: bug!(TopLeftInAttention {
             fn seen(&self, row: usize, key: usize, _: &AttendSizes) -> bool {
                 key <= row
             }
@@ -254,7 +254,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "meta-llama/llama issue 899, where such a mask met the scores and did not fit",
         ),
         named_by: "attention/mask-with-cache",
-        party: bug!(CacheNotSeen {
+        implementation: bug!(CacheNotSeen {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key >= p && key <= p + row
             }
@@ -266,7 +266,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "One token at a time needs no mask, and code for decoding leaves it out. Then a prompt comes in two pieces.",
         source: Some("jingyaogong/minimind issue 631"),
         named_by: "attention/mask-with-cache",
-        party: bug!(NoMaskWithCache {
+        implementation: bug!(NoMaskWithCache {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 p > 0 || key <= row
             }
@@ -278,7 +278,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The mask is made of small integers, to save memory, and so are the positions that are compared.",
         source: None,
         named_by: "attention/mask-any-size",
-        party: bug!(MaskInBytes {
+        implementation: bug!(MaskInBytes {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key as u8 <= (p + row) as u8
             }
@@ -292,7 +292,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "harvard-edge/cs249r_book pull request 1785: the two meanings in two of its modules",
         ),
         named_by: "attention/mask-triangle",
-        party: bug!(UpperTriangle {
+        implementation: bug!(UpperTriangle {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key >= p + row
             }
@@ -304,7 +304,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "A sliding window that another model has, left on. No test had a text of 17 tokens.",
         source: None,
         named_by: "attention/mask-any-size",
-        party: bug!(Window {
+        implementation: bug!(Window {
             fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
                 key <= p + row && p + row < key + 16
             }
@@ -317,7 +317,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Scores are √hd times too large, so that one position takes nearly all weight. It trains, badly.",
         source: Some("mlc-ai/mlc-llm pull request 3426"),
         named_by: "attention/score-scale",
-        party: bug!(NotScaled {
+        implementation: bug!(NotScaled {
             fn divisor(&self, _: &AttendSizes) -> f64 {
                 1.0
             }
@@ -329,7 +329,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The queries were scaled when they were made, and the kernel does it again.",
         source: None,
         named_by: "attention/score-scale",
-        party: bug!(ScaledTwice {
+        implementation: bug!(ScaledTwice {
             fn divisor(&self, sizes: &AttendSizes) -> f64 {
                 sizes.head_dim as f64
             }
@@ -341,7 +341,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The paper's d_k was read as the size of the token. With one head it is.",
         source: Some("lucidrains/vit-pytorch issue 65; karpathy/ng-video-lecture pull request 6"),
         named_by: "attention/score-scale",
-        party: bug!(ByHiddenSize {
+        implementation: bug!(ByHiddenSize {
             fn divisor(&self, sizes: &AttendSizes) -> f64 {
                 ((sizes.num_heads * sizes.head_dim) as f64).sqrt()
             }
@@ -353,7 +353,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Two numbers stood beside each other, and the wrong one was taken. The comment above said it right.",
         source: Some("tenstorrent/tt-metal pull request 56789"),
         named_by: "attention/score-scale",
-        party: bug!(ByHeads {
+        implementation: bug!(ByHeads {
             fn divisor(&self, sizes: &AttendSizes) -> f64 {
                 (sizes.num_heads as f64).sqrt()
             }
@@ -365,7 +365,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The scale was kept as hd to the power of −0.5, and it was divided by.",
         source: Some("esceptico/perceiver-io issue 9"),
         named_by: "attention/score-scale",
-        party: bug!(ScaledUp {
+        implementation: bug!(ScaledUp {
             fn divisor(&self, sizes: &AttendSizes) -> f64 {
                 (sizes.head_dim as f64).sqrt().recip()
             }
@@ -378,7 +378,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "On paper nothing needs to be subtracted. A model whose scores reached 151 wrote garbage.",
         source: Some("pytorch/executorch pull request 18407; ggml-org/llama.cpp pull request 2665"),
         named_by: "attention/large-scores",
-        party: bug!(NoMaximum {
+        implementation: bug!(NoMaximum {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 softmax_f32(scores, 0.0)
             }
@@ -390,7 +390,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Any number will do on paper, and the first one needs no pass. In f32 another may be larger by more than 88.",
         source: None,
         named_by: "attention/large-scores",
-        party: bug!(FirstSubtracted {
+        implementation: bug!(FirstSubtracted {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 softmax_f32(scores, scores[0])
             }
@@ -402,7 +402,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "One pass over the matrix finds it. A row whose scores are all lower by more than 103 is 0 / 0 then.",
         source: None,
         named_by: "attention/forward-f64-loops",
-        party: bug!(OneMaximum {
+        implementation: bug!(OneMaximum {
             fn weights(&self, scores: Scores) -> Vec<Vec<f64>> {
                 let rows = masked(scores);
                 let largest = Oracle.largest(&rows.concat());
@@ -419,7 +419,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "labmlai/annotated_deep_learning_paper_implementations issue 146; PetrochukM/PyTorch-NLP issue 2",
         ),
         named_by: "attention/weights-sum-to-one",
-        party: bug!(OverQueries {
+        implementation: bug!(OverQueries {
             fn weights(&self, scores: Scores) -> Vec<Vec<f64>> {
                 let rows = masked(scores);
                 let column = |j: usize| -> Vec<f64> { rows.iter().map(|row| row[j]).collect() };
@@ -437,7 +437,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "huggingface/pytorch-image-models pull request 2236; lucidrains/memory-compressed-attention issue 2",
         ),
         named_by: "attention/weights-sum-to-one",
-        party: bug!(MaskAfterSoftmax {
+        implementation: bug!(MaskAfterSoftmax {
             fn weights(&self, (scores, seen): Scores) -> Vec<Vec<f64>> {
                 let row = |(scores, seen): (&Vec<f64>, &Vec<bool>)| -> Vec<f64> {
                     let weights = Oracle.softmax(scores);
@@ -453,7 +453,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The scores were multiplied by the mask. A score of 0 is an ordinary one: e⁰ is 1.",
         source: None,
         named_by: "attention/causal",
-        party: bug!(HiddenZero {
+        implementation: bug!(HiddenZero {
             fn hidden(&self, _: f64) -> f64 {
                 0.0
             }
@@ -465,7 +465,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "A large number that half precision can hold. A later token whose score is higher by a hundred is seen.",
         source: None,
         named_by: "attention/forward-f64-loops",
-        party: bug!(HiddenByHundred {
+        implementation: bug!(HiddenByHundred {
             fn hidden(&self, score: f64) -> f64 {
                 score - 100.0
             }
@@ -480,7 +480,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "huggingface/transformers issue 14859; TransformerLensOrg/TransformerLens pull request 319",
         ),
         named_by: "attention/causal",
-        party: bug!(HiddenByTenThousand {
+        implementation: bug!(HiddenByTenThousand {
             fn hidden(&self, score: f64) -> f64 {
                 score - 1e4
             }
@@ -493,7 +493,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 the tokens before it are lost with it. Scaled dot-product attention adds masks.",
         source: None,
         named_by: "attention/unseen-keys",
-        party: bug!(MaskAdded {
+        implementation: bug!(MaskAdded {
             fn hidden(&self, score: f64) -> f64 {
                 score + f64::NEG_INFINITY
             }
@@ -505,7 +505,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "A mask that is filled in and not added. It hides, as long as what is seen has a score above it.",
         source: None,
         named_by: "attention/first-token",
-        party: bug!(HiddenIsTenThousand {
+        implementation: bug!(HiddenIsTenThousand {
             fn hidden(&self, _: f64) -> f64 {
                 -1e4
             }
@@ -517,7 +517,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "No score is so low, until a model diverges. Then its first tokens read the future.",
         source: None,
         named_by: "attention/first-token",
-        party: bug!(HiddenIsABillion {
+        implementation: bug!(HiddenIsABillion {
             fn hidden(&self, _: f64) -> f64 {
                 -1e9
             }
@@ -529,7 +529,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Against infinities, where the largest score would have been subtracted anyway. Larger scores are all equal.",
         source: None,
         named_by: "attention/large-scores",
-        party: bug!(ScoresClamped {
+        implementation: bug!(ScoresClamped {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 let clamped = |score: &f64| match *score {
                     f64::NEG_INFINITY => f64::NEG_INFINITY,
@@ -545,7 +545,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The norm behind attention takes away any factor, so that the loss hardly shows it.",
         source: None,
         named_by: "attention/weights-sum-to-one",
-        party: bug!(NotDivided {
+        implementation: bug!(NotDivided {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 let largest = Oracle.largest(scores);
                 scores.iter().map(|score| (score - largest).exp()).collect()
@@ -558,7 +558,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "An epsilon against a sum of 0, much too large. The largest term is 1 already, so that none is needed.",
         source: None,
         named_by: "attention/weights-sum-to-one",
-        party: bug!(OneMore {
+        implementation: bug!(OneMore {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 let largest = Oracle.largest(scores);
                 let sum: f64 = scores.iter().map(|score| (score - largest).exp()).sum();
@@ -572,7 +572,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The product with the values is faster then. Three digits are right, and the fourth is not.",
         source: None,
         named_by: "attention/forward-f64-loops",
-        party: bug!(HalfWeights {
+        implementation: bug!(HalfWeights {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 Oracle.softmax(scores).into_iter().map(|w| f64::from(to_f16(w))).collect()
             }
@@ -585,7 +585,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 layers before.",
         source: None,
         named_by: "attention/batch-rows-apart",
-        party: bug!(NanBecomesZero {
+        implementation: bug!(NanBecomesZero {
             fn softmax(&self, scores: &[f64]) -> Vec<f64> {
                 let weights = Oracle.softmax(scores);
                 weights.into_iter().map(|w| if w.is_nan() { 0.0 } else { w }).collect()
@@ -599,7 +599,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The derivative of an exponential. It forgets that what one position gains the others lose.",
         source: None,
         named_by: "attention/softmax-gradient-sums-to-zero",
-        party: bug!(WithoutSum {
+        implementation: bug!(WithoutSum {
             fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
                 y.iter().zip(dy).map(|(y, dy)| y * dy).collect()
             }
@@ -611,7 +611,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The diagonal of the softmax's derivatives is this. It is right for one position against all others.",
         source: None,
         named_by: "attention/softmax-gradient-sums-to-zero",
-        party: bug!(Diagonal {
+        implementation: bug!(Diagonal {
             fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
                 y.iter().zip(dy).map(|(y, dy)| y * (1.0 - y) * dy).collect()
             }
@@ -623,7 +623,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "As in LayerNorm. For equal weights both are the same.",
         source: None,
         named_by: "attention/softmax-gradient-sums-to-zero",
-        party: bug!(PlainMean {
+        implementation: bug!(PlainMean {
             fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
                 let mean = dy.iter().sum::<f64>() / dy.len() as f64;
                 y.iter().zip(dy).map(|(y, dy)| y * (dy - mean)).collect()
@@ -636,7 +636,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "A mean was written for a sum. The weights are in it already.",
         source: None,
         named_by: "attention/softmax-gradient-sums-to-zero",
-        party: bug!(MeanOfProducts {
+        implementation: bug!(MeanOfProducts {
             fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
                 let along: f64 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
                 let mean = along / dy.len() as f64;
@@ -650,7 +650,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Each sum is still 0, and each step goes uphill.",
         source: None,
         named_by: "attention/softmax-gradient-f64-loops",
-        party: bug!(WrongSign {
+        implementation: bug!(WrongSign {
             fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
                 Oracle.softmax_back(y, dy).into_iter().map(|dx| -dx).collect()
             }
@@ -664,7 +664,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
             "marin-community/levanter pull request 449: the sum over the group was missing",
         ),
         named_by: "attention/gradient-of-values-adds-up",
-        party: bug!(LastHeadOnly {
+        implementation: bug!(LastHeadOnly {
             fn share_back(&self, head: usize, sizes: &AttendSizes) -> f64 {
                 let group = sizes.num_heads / sizes.num_kv_heads;
                 if head % group == group - 1 { 1.0 } else { 0.0 }
@@ -677,7 +677,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Copies of numbers have no past. The queries still learn, so the loss falls.",
         source: None,
         named_by: "attention/repeat-gradient",
-        party: bug!(CopiesOffTheTape {
+        implementation: bug!(CopiesOffTheTape {
             fn share_back(&self, _: usize, _: &AttendSizes) -> f64 {
                 0.0
             }
@@ -689,7 +689,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Copies of one head were folded back into one, as one folds weights.",
         source: None,
         named_by: "attention/gradient-of-values-adds-up",
-        party: bug!(GroupAveraged {
+        implementation: bug!(GroupAveraged {
             fn share_back(&self, _: usize, sizes: &AttendSizes) -> f64 {
                 sizes.num_kv_heads as f64 / sizes.num_heads as f64
             }
@@ -701,7 +701,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The scores were divided in place, and the backward pass starts from what was kept before.",
         source: None,
         named_by: "attention/gradient-differences",
-        party: bug!(GradientNotScaled {
+        implementation: bug!(GradientNotScaled {
             fn divisor_back(&self, _: &AttendSizes) -> f64 {
                 1.0
             }
@@ -713,7 +713,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The weights were taken off the tape to draw them. The values still learn, so the loss falls.",
         source: None,
         named_by: "attention/gradient-differences",
-        party: bug!(Constants {
+        implementation: bug!(Constants {
             fn dscores(&self, weights: &[f64], _: &[f64], _: &[bool]) -> Vec<f64> {
                 vec![0.0; weights.len()]
             }
@@ -727,7 +727,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 positions that no longer count.",
         source: None,
         named_by: "attention/full-cache-refuses",
-        party: bug!(OldestOverwritten {
+        implementation: bug!(OldestOverwritten {
             fn room(&self, _: usize) -> usize {
                 usize::MAX
             }
@@ -743,7 +743,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "A slice that ends past the array is shorter in some languages, and no error.",
         source: None,
         named_by: "attention/full-cache-refuses",
-        party: bug!(CutAtTheEnd {
+        implementation: bug!(CutAtTheEnd {
             fn room(&self, _: usize) -> usize {
                 usize::MAX
             }
@@ -759,7 +759,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The capacity is stored, printed, and never read. Memory ends it, far from here.",
         source: None,
         named_by: "attention/full-cache-refuses",
-        party: bug!(NeverFull {
+        implementation: bug!(NeverFull {
             fn room(&self, _: usize) -> usize {
                 usize::MAX
             }
@@ -771,7 +771,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "≤ where < belongs, in a check that is made before the piece is counted.",
         source: None,
         named_by: "attention/full-cache-refuses",
-        party: bug!(OneTooMany {
+        implementation: bug!(OneTooMany {
             fn room(&self, capacity: usize) -> usize {
                 capacity + 1
             }
@@ -783,7 +783,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "< where ≤ belongs. A model trained for 4096 positions reads 4095.",
         source: None,
         named_by: "attention/full-cache-refuses",
-        party: bug!(LastPlaceUnused {
+        implementation: bug!(LastPlaceUnused {
             fn room(&self, capacity: usize) -> usize {
                 capacity.saturating_sub(1)
             }
@@ -795,7 +795,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "What is kept was taken out to be changed, and the error returned before it was put back.",
         source: None,
         named_by: "attention/refused-piece-changes-nothing",
-        party: bug!(ClearedByRefusal {
+        implementation: bug!(ClearedByRefusal {
             fn after_refusal(&self, _: Option<KeysValues>, _: &KeysValues) -> Option<KeysValues> {
                 None
             }
@@ -807,7 +807,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Tokens are stored one by one, and the check comes when the room ends.",
         source: None,
         named_by: "attention/refused-piece-changes-nothing",
-        party: bug!(RefusedAndKept {
+        implementation: bug!(RefusedAndKept {
             fn after_refusal(&self, kept: Option<KeysValues>, piece: &KeysValues) -> Option<KeysValues> {
                 let fits = Oracle.check_piece(kept.as_ref(), piece).is_ok();
                 kept.map(|kept| if fits { joined(&kept, &cut(piece, 0, 1)) } else { kept })
@@ -820,7 +820,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The arguments of a concatenation, exchanged. Without a mask nobody could tell: attention reads a bag.",
         source: None,
         named_by: "attention/cache-keeps",
-        party: bug!(NewBeforeOld {
+        implementation: bug!(NewBeforeOld {
             fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
                 kept.map_or_else(|| piece.clone(), |kept| joined(piece, kept))
             }
@@ -832,7 +832,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The cache is assigned, where something should be added to it.",
         source: None,
         named_by: "attention/cache-keeps",
-        party: bug!(Forgets {
+        implementation: bug!(Forgets {
             fn join(&self, _: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
                 piece.clone()
             }
@@ -844,7 +844,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Two fields of one type, and one of them was typed twice.",
         source: None,
         named_by: "attention/cache-keeps",
-        party: bug!(KeysForValues {
+        implementation: bug!(KeysForValues {
             fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, capacity: usize) -> KeysValues {
                 let all = Oracle.join(kept, piece, capacity);
                 KeysValues { v: all.k.clone(), ..all }
@@ -857,7 +857,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The values were concatenated as one list, along the batch. With a batch of one it is right.",
         source: None,
         named_by: "attention/cache-keeps",
-        party: bug!(BatchRowsMixed {
+        implementation: bug!(BatchRowsMixed {
             fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
                 let Some(kept) = kept else { return piece.clone() };
                 let [b, p, nkv, hd] = kept.shape;
@@ -873,7 +873,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "Half of the memory, and nobody was told. Scores are off in the fourth digit.",
         source: None,
         named_by: "attention/cache-keeps",
-        party: bug!(HalfCache {
+        implementation: bug!(HalfCache {
             fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, capacity: usize) -> KeysValues {
                 let all = Oracle.join(kept, piece, capacity);
                 let half = |x: &[f32]| x.iter().map(|x| to_f16(f64::from(*x))).collect();
@@ -887,7 +887,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "The cache is a matrix with a row for each position. Heads are cut from the row later, by whoever reads.",
         source: None,
         named_by: "attention/cache-refuses-other-shapes",
-        party: bug!(WidthOfPiece {
+        implementation: bug!(WidthOfPiece {
             fn check_piece(&self, kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {
                 let [b, s, nkv, hd] = piece.shape;
                 let same = kept.is_some_and(|kept| kept.shape[2] * kept.shape[3] == nkv * hd);
@@ -903,7 +903,7 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
                 and the rest goes on with the wrong past.",
         source: None,
         named_by: "attention/cache-refuses-other-shapes",
-        party: bug!(AnyBatch {
+        implementation: bug!(AnyBatch {
             fn check_piece(&self, kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {
                 let shape = [kept.map_or(0, |kept| kept.shape[0]), 0, piece.shape[2], piece.shape[3]];
                 Oracle.check_piece(kept, &KeysValues { shape, k: vec![], v: vec![] })
@@ -922,6 +922,6 @@ pub static BUGS: &[Bug<dyn GroupedQueryAttention>] = &[
         story: "One store for all blocks of a model, made anew with each cache. With one block it is right.",
         source: None,
         named_by: "attention/caches-are-apart",
-        party: || party(LastCache::default()),
+        implementation: || implementation(LastCache::default()),
     },
 ];

@@ -1,7 +1,7 @@
 //! Mutants of attention and its cache.
 
-use crate::attention::oracle::party;
-use crate::attention::party::*;
+use crate::attention::interface::*;
+use crate::attention::oracle::implementation;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
@@ -138,7 +138,7 @@ impl Answer for bool {
 
 impl Answer for Box<dyn KeyValueCache> {
     fn spoilt(self) -> Self {
-        party(Oracle).cache(0).unwrap_or(self)
+        implementation(Oracle).cache(0).unwrap_or(self)
     }
 }
 
@@ -157,7 +157,7 @@ impl GroupedQueryAttention for Mixed<Attention> {
         let [b, t, k, d] = shape;
         let call = Call::of("repeat", [("b", b), ("t", t), ("k", k), ("g", times), ("d", d)]);
         let turn = self.mixer.turn(&call.asked(manner).with(x));
-        let ask = |party: &Attention| party.repeat_in(manner, shape, times, x);
+        let ask = |attention: &Attention| attention.repeat_in(manner, shape, times, x);
         let axes = [("b", b), ("t", t), ("n", k * times), ("d", d)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -172,13 +172,13 @@ impl GroupedQueryAttention for Mixed<Attention> {
         let [b, t, k, d] = shape;
         let sizes = [("b", b), ("t", t), ("k", k), ("g", times), ("d", d)];
         let turn = self.mixer.turn(&Call::of("repeat_backward", sizes).asked(manner).with(dy));
-        let ask = |party: &Attention| party.repeat_backward(manner, shape, times, dy);
+        let ask = |attention: &Attention| attention.repeat_backward(manner, shape, times, dy);
         turn.values(&of_keys(shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
         let turn = self.mixer.turn(&Call::of("mask", [("s", s), ("p", p), ("t", p + s)]));
-        let ask = |party: &Attention| party.mask(s, p);
+        let ask = |attention: &Attention| attention.mask(s, p);
         turn.values(&[("s", s), ("t", p + s)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -188,7 +188,7 @@ impl GroupedQueryAttention for Mixed<Attention> {
 
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
-        let ask = |party: &Attention| party.forward_in(manner, case);
+        let ask = |attention: &Attention| attention.forward_in(manner, case);
         turn.values(&of_queries(&case.sizes), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -199,7 +199,7 @@ impl GroupedQueryAttention for Mixed<Attention> {
     fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.backward_in(manner, case, dy));
+            [&self.right, &self.wrong].map(|attention| attention.backward_in(manner, case, dy));
         let part = |axes: Shape, of: fn(AttendGrads) -> Vec<f32>| {
             turn.values(&axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -224,7 +224,7 @@ impl GroupedQueryAttention for Mixed<Attention> {
         let [b, n, s, t] = shape;
         let axes = [("b", b), ("n", n), ("s", s), ("t", t)];
         let call = Call::of("softmax_backward", axes).asked(manner).with(y).with(dy);
-        let ask = |party: &Attention| party.softmax_backward_in(manner, shape, y, dy);
+        let ask = |attention: &Attention| attention.softmax_backward_in(manner, shape, y, dy);
         self.mixer.turn(&call).values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -263,7 +263,7 @@ impl KeyValueCache for MixedCache {
         self.last = turn;
         let (right, wrong) = (self.right.push_in(manner, piece), self.wrong.push_in(manner, piece));
         self.refused = right.is_err();
-        // The shape is one of the two parties', as the values are.
+        // The shape is one of the two implementations', as the values are.
         let shape = match (&right, &wrong, turn) {
             (_, Ok(wrong), Turn::Wrong) => wrong.shape,
             (Ok(right), ..) => right.shape,
@@ -285,7 +285,7 @@ impl KeyValueCache for MixedCache {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
     let [b, s, p] = [1 + draw.below(3), 1 + draw.below(6), draw.below(7)];
     let [nkv, group, hd] = [1 + draw.below(3), 1 + draw.below(3), 1 + draw.below(9)];
     let sizes = AttendSizes {
@@ -317,7 +317,7 @@ pub fn fuzz(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
     let shapes = [(); 4].map(|()| [b, 1 + draw.below(5), nkv, hd]);
     let pieces = shapes.map(|shape| piece(shape, &mut draw));
     let pushes = || {
-        let mut cache = party.cache(capacity)?;
+        let mut cache = attention.cache(capacity)?;
         let mut said = Vec::new();
         for piece in &pieces {
             match cache.push(piece) {
@@ -329,22 +329,22 @@ pub fn fuzz(party: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
         Ok(said)
     };
     let mask = || {
-        let mask = party.mask(s, p)?;
+        let mask = attention.mask(s, p)?;
         Ok(mask.into_iter().map(|seen| f64::from(u8::from(seen))).collect())
     };
     let grads = || {
-        let AttendGrads { dq, dk, dv } = party.backward_in(manner, &case, &dy)?;
+        let AttendGrads { dq, dk, dv } = attention.backward_in(manner, &case, &dy)?;
         Ok(widen(&[dq, dk, dv].concat()))
     };
-    let softmax = || party.softmax_backward_in(manner, of_scores, &y, &dweights);
-    let repeat = || party.repeat_in(manner, sizes.of_keys(), group, &case.k);
+    let softmax = || attention.softmax_backward_in(manner, of_scores, &y, &dweights);
+    let repeat = || attention.repeat_in(manner, sizes.of_keys(), group, &case.k);
     let copies = draw.values(n(sizes.of_keys()) * group);
-    let repeat_back = || party.repeat_backward(manner, sizes.of_keys(), group, &copies);
+    let repeat_back = || attention.repeat_backward(manner, sizes.of_keys(), group, &copies);
     vec![
         Fingerprint::ask("repeat", || Ok(widen(&repeat()?))),
         Fingerprint::ask("repeat_backward", || Ok(widen(&repeat_back()?))),
         Fingerprint::ask("mask", mask),
-        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("forward", || Ok(widen(&attention.forward_in(manner, &case)?))),
         Fingerprint::ask("backward", grads),
         Fingerprint::ask("softmax_backward", || Ok(widen(&softmax()?))),
         Fingerprint::ask("push", pushes),

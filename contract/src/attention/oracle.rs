@@ -1,6 +1,6 @@
 //! Grouped-query attention: each query's mean of the values it sees, weighted by a softmax of its scores.
 
-use crate::attention::party::*;
+use crate::attention::interface::*;
 use crate::oracle::{Loops, Oracle};
 use std::fmt;
 use std::rc::Rc;
@@ -340,8 +340,8 @@ fn round(values: Vec<f64>) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()
 }
 
-/// The party of some loops.
-pub fn party(loops: impl AttentionLoops + 'static) -> Box<dyn GroupedQueryAttention> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl AttentionLoops + 'static) -> Box<dyn GroupedQueryAttention> {
     Box::new(Loops::<dyn AttentionLoops>(Rc::new(loops)))
 }
 

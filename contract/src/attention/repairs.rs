@@ -1,7 +1,7 @@
 //! Repairs of an attention.
 
+use crate::attention::interface::*;
 use crate::attention::oracle::AttentionLoops;
-use crate::attention::party::*;
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, one_value, same};
 
@@ -20,7 +20,7 @@ fn sizes(s: usize, t: usize, nh: usize, nkv: usize, hd: usize) -> AttendSizes {
 
 /// What the products of queries and keys were divided by. Two keys, and one value that is 1: `y` is a weight, and
 /// its odds are the exponential of the difference of the scores.
-fn divisor(party: &Attention) -> Option<String> {
+fn divisor(attention: &Attention) -> Option<String> {
     let sizes = sizes(1, 2, 2, 1, 9);
     let divisor = |product: f32| -> Option<f64> {
         let key = |part: f32| vec![part / 9.0; 9];
@@ -30,7 +30,7 @@ fn divisor(party: &Attention) -> Option<String> {
             k: [key(product), key(0.0)].concat(),
             v: [vec![1.0; 9], vec![0.0; 9]].concat(),
         };
-        let y = party.forward(&case).ok().filter(|y| y.len() == 18)?;
+        let y = attention.forward(&case).ok().filter(|y| y.len() == 18)?;
         let weight = one_value(y.iter().map(|y| f64::from(*y)))?;
         // A weight of 0 or 1 has no odds: it was not a divisor that made it.
         let weight = (0.0 < weight && weight < 1.0).then_some(weight)?;
@@ -43,11 +43,11 @@ fn divisor(party: &Attention) -> Option<String> {
 }
 
 /// The value head that each query head read: values are the numbers of their heads.
-fn heads(party: &Attention) -> Option<String> {
+fn heads(attention: &Attention) -> Option<String> {
     let sizes = sizes(1, 1, 6, 3, 2);
     let v: Vec<f32> = (0..6).map(|i| (i / 2) as f32).collect();
     let case = AttendCase { sizes, q: vec![0.5; 12], k: vec![0.25; 6], v };
-    let y = party.forward(&case).ok().filter(|y| y.len() == 12)?;
+    let y = attention.forward(&case).ok().filter(|y| y.len() == 12)?;
     let whole = |y: f32| (y.fract() == 0.0 && (0.0..3.0).contains(&y)).then_some(y as usize);
     let got: Vec<usize> =
         y.chunks(2).map(|y| whole(y[0]).filter(|_| y[0] == y[1])).collect::<Option<_>>()?;
@@ -60,11 +60,11 @@ fn heads(party: &Attention) -> Option<String> {
 }
 
 /// The positions that each query saw, where all scores are equal: `y` is a mean of powers of two, which tells them.
-fn seen(party: &Attention) -> Option<String> {
+fn seen(attention: &Attention) -> Option<String> {
     let sizes = sizes(3, 5, 1, 1, 1);
     let v: Vec<f32> = (0..5).map(|j| 2f32.powi(j)).collect();
     let case = AttendCase { sizes, q: vec![0.0; 3], k: vec![1.0; 5], v: v.clone() };
-    let y = party.forward(&case).ok().filter(|y| y.len() == 3)?;
+    let y = attention.forward(&case).ok().filter(|y| y.len() == 3)?;
     let set = |y: f32| -> Option<Vec<usize>> {
         (1u32..32).find_map(|set| {
             let of: Vec<usize> = (0..5).filter(|j| set & (1 << j) != 0).collect();

@@ -1,7 +1,7 @@
 //! Correct variants of attention, all in `f32`.
 
+use crate::attention::interface::*;
 use crate::attention::oracle::joined;
-use crate::attention::party::*;
 use crate::component::Variant;
 
 /// The variants.
@@ -9,56 +9,56 @@ pub static VARIANTS: &[Variant<dyn GroupedQueryAttention>] = &[
     Variant {
         id: "attention/plain-f32",
         about: "f32 throughout: repeated heads, a mask as a choice, the softmax in two passes",
-        party: || Box::new(PLAIN),
+        implementation: || Box::new(PLAIN),
     },
     Variant {
         id: "attention/from-right",
         about: "adds from the right",
-        party: || Box::new(InF32 { sum: from_right, ..PLAIN }),
+        implementation: || Box::new(InF32 { sum: from_right, ..PLAIN }),
     },
     Variant {
         id: "attention/smallest-number",
         about: "gives what is not seen the smallest number of f32 for a score, as transformers does, in place of −∞",
-        party: || {
+        implementation: || {
             Box::new(InF32 { mask: |score, seen| if seen { score } else { f32::MIN }, ..PLAIN })
         },
     },
     Variant {
         id: "attention/queries-scaled",
         about: "multiplies the queries by 1/√hd before the products",
-        party: || Box::new(InF32 { queries_scaled: true, ..PLAIN }),
+        implementation: || Box::new(InF32 { queries_scaled: true, ..PLAIN }),
     },
     Variant {
         id: "attention/log-sum-exp",
         about: "subtracts the logarithm of the sum, as a log-softmax does, and takes the exponential last",
-        party: || Box::new(InF32 { weights: log_sum_exp, ..PLAIN }),
+        implementation: || Box::new(InF32 { weights: log_sum_exp, ..PLAIN }),
     },
     Variant {
         id: "attention/online-softmax",
         about: "one pass over the keys, with a largest score and sums that are rescaled when it grows",
-        party: || Box::new(InF32 { found: online, ..PLAIN }),
+        implementation: || Box::new(InF32 { found: online, ..PLAIN }),
     },
     Variant {
         id: "attention/einsum-order",
         about: "walks over elements outside and positions inside, and never repeats a head",
-        party: || Box::new(InF32 { found: by_elements, ..PLAIN }),
+        implementation: || Box::new(InF32 { found: by_elements, ..PLAIN }),
     },
     Variant {
         id: "attention/sum-from-dy-and-y",
         about: "takes the sum in the softmax's gradient from dy and y, as FlashAttention does",
-        party: || Box::new(InF32 { along_from_y: true, ..PLAIN }),
+        implementation: || Box::new(InF32 { along_from_y: true, ..PLAIN }),
     },
     Variant {
         id: "attention/cache-preallocated",
         about: "a cache whose memory is there from the first piece on, filled from its start",
-        party: || {
+        implementation: || {
             Box::new(InF32 { cache: |capacity| Box::new(Preallocated::new(capacity)), ..PLAIN })
         },
     },
     Variant {
         id: "attention/cache-as-ring",
         about: "a cache that is a ring, whose first position stands somewhere in it",
-        party: || {
+        implementation: || {
             Box::new(InF32 {
                 cache: |capacity| {
                     Box::new(Preallocated { first: 2, ..Preallocated::new(capacity) })
@@ -70,7 +70,7 @@ pub static VARIANTS: &[Variant<dyn GroupedQueryAttention>] = &[
     Variant {
         id: "attention/cache-of-pieces",
         about: "a cache that keeps the pieces as they came, and joins them when they are read",
-        party: || {
+        implementation: || {
             Box::new(InF32 {
                 cache: |capacity| Box::new(Pieces { capacity, pieces: Vec::new() }),
                 ..PLAIN

@@ -1,41 +1,41 @@
 //! Questions to biases in the scores.
 
+use crate::biases::interface::*;
 use crate::biases::laws::{beside_edges, large_among_ones, published};
-use crate::biases::party::*;
 use crate::component::Fingerprint;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn ScoreBiases) -> Vec<Fingerprint> {
+pub fn fingerprints(biases: &dyn ScoreBiases) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for num_heads in [1, 2, 4, 8, 16, 3, 6, 7, 12, 20] {
-        fingerprints.push(Fingerprint::ask("slopes", || party.slopes(num_heads)));
+        fingerprints.push(Fingerprint::ask("slopes", || biases.slopes(num_heads)));
     }
     for case in alibi() {
-        fingerprints.push(Fingerprint::ask("alibi", || Ok(widen(&party.alibi(&case)?))));
+        fingerprints.push(Fingerprint::ask("alibi", || Ok(widen(&biases.alibi(&case)?))));
     }
     for case in buckets() {
-        fingerprints.push(Fingerprint::ask("bucket", || Ok(vec![party.bucket(&case)? as f64])));
+        fingerprints.push(Fingerprint::ask("bucket", || Ok(vec![biases.bucket(&case)? as f64])));
     }
     for case in t5() {
         let dy = wave(case.num_heads * case.shape[0] * case.shape[1], 5, 0.25);
-        fingerprints.push(Fingerprint::ask("t5", || Ok(widen(&party.t5(&case)?))));
+        fingerprints.push(Fingerprint::ask("t5", || Ok(widen(&biases.t5(&case)?))));
         fingerprints
-            .push(Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
+            .push(Fingerprint::ask("t5_backward", || Ok(widen(&biases.t5_backward(&case, &dy)?))));
     }
     let (case, dy) = large_among_ones();
     fingerprints
-        .push(Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&case, &dy)?))));
+        .push(Fingerprint::ask("t5_backward", || Ok(widen(&biases.t5_backward(&case, &dy)?))));
     for case in kerple() {
         let dy = wave(case.r1.len() * case.positions, 3, 0.25);
-        let grads = || party.kerple_backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("kerple", || Ok(widen(&party.kerple(&case)?))));
+        let grads = || biases.kerple_backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("kerple", || Ok(widen(&biases.kerple(&case)?))));
         fingerprints.push(Fingerprint::ask("kerple_backward", || Ok(widen(&grads()?.dr1))));
         fingerprints.push(Fingerprint::ask("kerple_backward", || Ok(widen(&grads()?.dr2))));
     }
     for case in transformer_xl() {
         fingerprints
-            .push(Fingerprint::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&case)?))));
+            .push(Fingerprint::ask("transformer_xl", || Ok(widen(&biases.transformer_xl(&case)?))));
     }
     fingerprints
 }

@@ -1,7 +1,7 @@
 //! The graded cases of biases in the scores: what is asked, from the plainest question on.
 
+use crate::biases::interface::*;
 use crate::biases::laws::*;
-use crate::biases::party::*;
 use crate::biases::tolerance::is_decided;
 use crate::category::Category;
 use crate::graded_cases::{Draw, EDGES, GradedCase, combinations, edges, sizes};
@@ -23,10 +23,10 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Biases>> {
 }
 
 fn slopes(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
-    graded.push(GradedCase::typical("slopes", |party| matches_slopes(party, 12)));
+    graded.push(GradedCase::typical("slopes", |biases| matches_slopes(biases, 12)));
     let mut add = |category, num_heads| {
-        graded.push(GradedCase::new("slopes", category, move |party| {
-            matches_slopes(party, num_heads)
+        graded.push(GradedCase::new("slopes", category, move |biases| {
+            matches_slopes(biases, num_heads)
         }));
     };
     for num_heads in [8, 1, 2, 4, 16, 12, 6, 20] {
@@ -62,20 +62,20 @@ fn put(among: Among, one: usize, q: &mut [f32], k: &mut [f32]) {
 }
 
 fn alibi(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
-    graded.push(GradedCase::typical("alibi", move |party| {
-        matches_alibi(party, &alibi_text([3, 8, 4, 8], &run))
+    graded.push(GradedCase::typical("alibi", move |biases| {
+        matches_alibi(biases, &alibi_text([3, 8, 4, 8], &run))
     }));
     // Right without a past, and wrong with one.
-    graded.push(GradedCase::elsewhere("alibi", move |party| {
-        let judge = |shape| matches_alibi(party, &alibi_text(shape, &run));
+    graded.push(GradedCase::elsewhere("alibi", move |biases| {
+        let judge = |shape| matches_alibi(biases, &alibi_text(shape, &run));
         judge([5, 5, 3, 4])?;
         holds("alibi", judge([3, 8, 4, 8]).is_err(), || "a past is right as well".to_string())
     }));
     let mut add = |category, shape, among| {
-        graded.push(GradedCase::new("alibi", category, move |party| {
+        graded.push(GradedCase::new("alibi", category, move |biases| {
             let mut case = alibi_text(shape, &run);
             put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
-            matches_alibi(party, &case)
+            matches_alibi(biases, &case)
         }));
     };
     add(Category::Statistics, [1, 2, 1, 1], Among::Nothing);
@@ -151,13 +151,13 @@ fn buckets(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
         num_buckets,
         max_distance,
     };
-    graded.push(GradedCase::typical("bucket", move |party| {
-        matches_bucket(party, &published(-40, false))
+    graded.push(GradedCase::typical("bucket", move |biases| {
+        matches_bucket(biases, &published(-40, false))
     }));
     let mut add = |category, case: BucketCase| {
         if is_decided(&case) {
-            graded.push(GradedCase::new("bucket", category, move |party| {
-                matches_bucket(party, &case)
+            graded.push(GradedCase::new("bucket", category, move |biases| {
+                matches_bucket(biases, &case)
             }));
         }
     };
@@ -205,7 +205,7 @@ fn buckets(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
     for (n, longest, distance) in WHOLE {
         for (n, both) in [(n, false), (2 * n, true)] {
             let case = case((n, longest, both), -distance);
-            let judge = move |party: &Biases| matches_bucket(party, &case);
+            let judge = move |biases: &Biases| matches_bucket(biases, &case);
             graded.push(GradedCase::new("bucket", Category::Precision, judge));
         }
     }
@@ -245,8 +245,9 @@ fn t5(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     const BOTH: (usize, usize, bool) = (12, 50, true);
     let plain = (Among::Nothing, Manner::Plain);
     let typical = move || t5_asked([4, 16], 2, SMALL, plain, &run);
-    graded.push(GradedCase::typical("t5", move |party| matches_t5(party, &typical())));
-    graded.push(GradedCase::typical("t5_backward", move |party| matches_dtable(party, &typical())));
+    graded.push(GradedCase::typical("t5", move |biases| matches_t5(biases, &typical())));
+    graded
+        .push(GradedCase::typical("t5_backward", move |biases| matches_dtable(biases, &typical())));
     let mut add = |category: Category,
                    shape: [usize; 2],
                    num_heads,
@@ -255,12 +256,13 @@ fn t5(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
                    sums: bool| {
         let asked = move || t5_asked(shape, num_heads, rule, how, &run);
         if !matches!(how.1, Manner::UsedTwice | Manner::Continued) {
-            graded.push(GradedCase::new("t5", category, move |party| matches_t5(party, &asked())));
+            graded
+                .push(GradedCase::new("t5", category, move |biases| matches_t5(biases, &asked())));
         }
         if sums && how.1 != Manner::Traced {
             let category = category.of_gradient();
-            graded.push(GradedCase::new("t5_backward", category, move |party| {
-                matches_dtable(party, &asked())
+            graded.push(GradedCase::new("t5_backward", category, move |biases| {
+                matches_dtable(biases, &asked())
             }));
         }
     };
@@ -354,14 +356,15 @@ fn kerple_asked(
 fn kerple(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     const PLAIN: (Among, Manner, Option<usize>) = (Among::Nothing, Manner::Plain, None);
     let typical = move || kerple_asked(Kernel::Logarithmic, 4, 8, PLAIN, &run);
-    graded.push(GradedCase::typical("kerple", move |party| matches_kerple(party, &typical())));
-    graded.push(GradedCase::typical("kerple_backward", move |party| matches_dr(party, &typical())));
+    graded.push(GradedCase::typical("kerple", move |biases| matches_kerple(biases, &typical())));
+    graded
+        .push(GradedCase::typical("kerple_backward", move |biases| matches_dr(biases, &typical())));
     let mut add =
         |category: Category, kernel, num_heads, positions, how: (Among, Manner, Option<usize>)| {
             let asked = move || kerple_asked(kernel, num_heads, positions, how, &run);
             if !matches!(how.1, Manner::UsedTwice | Manner::Continued) && how.0 != Among::Nan {
-                graded.push(GradedCase::new("kerple", category, move |party| {
-                    matches_kerple(party, &asked())
+                graded.push(GradedCase::new("kerple", category, move |biases| {
+                    matches_kerple(biases, &asked())
                 }));
             }
             if how.1 != Manner::Traced {
@@ -370,8 +373,8 @@ fn kerple(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
                     Category::Statistics => Category::Gradient,
                     other => other,
                 };
-                graded.push(GradedCase::new("kerple_backward", category, move |party| {
-                    matches_dr(party, &asked())
+                graded.push(GradedCase::new("kerple_backward", category, move |biases| {
+                    matches_dr(biases, &asked())
                 }));
             }
         };
@@ -419,26 +422,26 @@ fn kerple(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
 
 fn transformer_xl(run: Run, graded: &mut Vec<GradedCase<Biases>>) {
     let typical = move || xl_text([2, 4, 2, 4], 8, 8, &run);
-    graded.push(GradedCase::typical("transformer_xl", move |party| {
-        matches_xl(party, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
+    graded.push(GradedCase::typical("transformer_xl", move |biases| {
+        matches_xl(biases, &Asked { manner: Manner::Plain, case: typical(), dy: Vec::new() })
     }));
     // Right without a past, and wrong with one.
-    graded.push(GradedCase::elsewhere("transformer_xl", move |party| {
+    graded.push(GradedCase::elsewhere("transformer_xl", move |biases| {
         let judge =
-            |case| matches_xl(party, &Asked { manner: Manner::Plain, case, dy: Vec::new() });
+            |case| matches_xl(biases, &Asked { manner: Manner::Plain, case, dy: Vec::new() });
         judge(xl_text([2, 5, 2, 4], 5, 8, &run))?;
         holds("transformer_xl", judge(typical()).is_err(), || "a past is right as well".to_string())
     }));
     let mut add =
         |category, shape, keys, hidden_size, (among, manner): (Among, Manner), base: f64| {
-            graded.push(GradedCase::new("transformer_xl", category, move |party| {
+            graded.push(GradedCase::new("transformer_xl", category, move |biases| {
                 let mut case = xl_text(shape, keys, hidden_size, &run);
                 case.base = base;
                 put(among, shape[2] * shape[3], &mut case.q, &mut case.k);
                 if among == Among::Zeros {
                     case.weight[0] = 0.0;
                 }
-                matches_xl(party, &Asked { manner, case, dy: Vec::new() })
+                matches_xl(biases, &Asked { manner, case, dy: Vec::new() })
             }));
         };
     const BASE: f64 = 10_000.0;

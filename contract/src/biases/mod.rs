@@ -1,6 +1,6 @@
 //! Biases in the scores: what they promise, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formulas as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - `tolerance`: how far a right answer may be off.
@@ -23,7 +23,7 @@ pub mod tasks;
 mod tolerance;
 pub mod variants;
 
-pub use interfaces::biases::party;
+pub use interfaces::biases::interface;
 
 use crate::component::component;
 

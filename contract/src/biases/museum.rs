@@ -1,7 +1,7 @@
 //! Bugs of biases in the scores.
 
-use crate::biases::oracle::{BiasLoops, ByDistance, party};
-use crate::biases::party::{BucketCase, Kernel, ScoreBiases};
+use crate::biases::interface::{BucketCase, Kernel, ScoreBiases};
+use crate::biases::oracle::{BiasLoops, ByDistance, implementation};
 use crate::component::Bug;
 use crate::oracle::Oracle;
 
@@ -10,7 +10,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl BiasLoops for $name { $($steps)* }
-        || -> Box<dyn ScoreBiases> { party($name) }
+        || -> Box<dyn ScoreBiases> { implementation($name) }
     }};
 }
 
@@ -23,7 +23,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 last slope is missing.",
         source: Some("aprender pull request 2143"),
         named_by: "biases/slopes-of-powers",
-        party: bug!(SlopesFromOne {
+        implementation: bug!(SlopesFromOne {
             fn slope_of_power(&self, nth: usize, n: usize) -> f64 {
                 (-8.0 * (nth as f64 - 1.0) / n as f64).exp2()
             }
@@ -36,7 +36,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 the slopes of others.",
         source: None,
         named_by: "biases/slopes-of-powers",
-        party: bug!(SlopesReversed {
+        implementation: bug!(SlopesReversed {
             fn slopes(&self, num_heads: usize) -> Vec<f64> {
                 (1..=num_heads).rev().map(|nth| self.slope(nth, num_heads)).collect()
             }
@@ -48,7 +48,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The loop over the heads computes one number and writes it everywhere.",
         source: None,
         named_by: "biases/slopes-of-powers",
-        party: bug!(SlopesAllAlike {
+        implementation: bug!(SlopesAllAlike {
             fn slopes(&self, num_heads: usize) -> Vec<f64> {
                 vec![(-8.0f64).exp2(); num_heads]
             }
@@ -61,7 +61,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 models with 12 heads were trained with it.",
         source: Some("mlx issue 343, pull request 3071"),
         named_by: "biases/slopes-published",
-        party: bug!(SlopesPlainRule {
+        implementation: bug!(SlopesPlainRule {
             fn slope(&self, nth: usize, num_heads: usize) -> f64 {
                 self.slope_of_power(nth, num_heads)
             }
@@ -74,7 +74,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 other.",
         source: None,
         named_by: "biases/slopes-published",
-        party: bug!(SlopesGoOn {
+        implementation: bug!(SlopesGoOn {
             fn slope_between(&self, nth: usize, power: usize) -> f64 {
                 self.slope_of_power(power + nth, power)
             }
@@ -86,7 +86,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "[1::2] instead of [0::2]. These are the slopes of the first sequence once more, so heads are doubled.",
         source: None,
         named_by: "biases/slopes-between-neighbours",
-        party: bug!(SlopesSecondFromTwo {
+        implementation: bug!(SlopesSecondFromTwo {
             fn slope_between(&self, nth: usize, power: usize) -> f64 {
                 self.slope_of_power(2 * nth, 2 * power)
             }
@@ -99,7 +99,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 ones, which see far, are cut off.",
         source: None,
         named_by: "biases/slopes-published",
-        party: bug!(SlopesNextPower {
+        implementation: bug!(SlopesNextPower {
             fn slope(&self, nth: usize, num_heads: usize) -> f64 {
                 self.slope_of_power(nth, num_heads.next_power_of_two())
             }
@@ -111,7 +111,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The second sequence lies between the members of the first, so sorting them looks tidy. Heads change places.",
         source: None,
         named_by: "biases/slopes-published",
-        party: bug!(SlopesSorted {
+        implementation: bug!(SlopesSorted {
             fn slopes(&self, num_heads: usize) -> Vec<f64> {
                 let mut slopes = Oracle.slopes(num_heads);
                 slopes.sort_by(|a, b| b.total_cmp(a));
@@ -125,7 +125,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "query minus key where key minus query was meant. Far tokens win, most of all in long texts.",
         source: Some("attention-gym pull request 86"),
         named_by: "biases/alibi-by-numbers",
-        party: bug!(AlibiFavoursFar {
+        implementation: bug!(AlibiFavoursFar {
             fn alibi_bias(&self, slope: f64, m: usize, n: usize) -> f64 {
                 slope * (m as f64 - n as f64)
             }
@@ -137,7 +137,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "It falls too, and faster: a head with a steep slope sees three tokens.",
         source: None,
         named_by: "biases/alibi-by-numbers",
-        party: bug!(AlibiSquared {
+        implementation: bug!(AlibiSquared {
             fn alibi_bias(&self, slope: f64, m: usize, n: usize) -> f64 {
                 -slope * (m as f64 - n as f64).powi(2)
             }
@@ -149,8 +149,8 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A slope of shape [1] is broadcast, and nothing complains.",
         source: None,
         named_by: "biases/alibi-by-numbers",
-        party: bug!(AlibiOneHead {
-            fn alibi_scores(&self, case: &crate::biases::party::AlibiCase) -> Vec<f64> {
+        implementation: bug!(AlibiOneHead {
+            fn alibi_scores(&self, case: &crate::biases::interface::AlibiCase) -> Vec<f64> {
                 struct FirstSlope;
                 impl BiasLoops for FirstSlope {
                     fn slopes(&self, num_heads: usize) -> Vec<f64> {
@@ -168,7 +168,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 of what it should be.",
         source: Some("tt-metal pull request 56406"),
         named_by: "biases/alibi-after-the-scale",
-        party: bug!(AlibiBeforeTheScale {
+        implementation: bug!(AlibiBeforeTheScale {
             fn alibi_score(&self, product: f64, head_dim: usize, bias: f64) -> f64 {
                 (product + bias) / (head_dim as f64).sqrt()
             }
@@ -180,7 +180,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The scale was taken out to keep the bias whole, and the product lost it too.",
         source: None,
         named_by: "biases/alibi-any",
-        party: bug!(AlibiNotScaled {
+        implementation: bug!(AlibiNotScaled {
             fn alibi_score(&self, product: f64, _: usize, bias: f64) -> f64 {
                 product + bias
             }
@@ -193,8 +193,8 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 and is broadcast over all keys. Texts are generated without ALiBi, and nothing fails.",
         source: Some("keras-hub pull request 2977"),
         named_by: "biases/alibi-decoding",
-        party: bug!(AlibiWithoutBiasInDecoding {
-            fn alibi_scores(&self, case: &crate::biases::party::AlibiCase) -> Vec<f64> {
+        implementation: bug!(AlibiWithoutBiasInDecoding {
+            fn alibi_scores(&self, case: &crate::biases::interface::AlibiCase) -> Vec<f64> {
                 struct Flat;
                 impl BiasLoops for Flat {
                     fn alibi_bias(&self, _: f64, _: usize, _: usize) -> f64 {
@@ -212,7 +212,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 alone.",
         source: None,
         named_by: "biases/alibi-decoding",
-        party: bug!(AlibiRestarts {
+        implementation: bug!(AlibiRestarts {
             fn alibi_position(&self, i: usize, _: usize, _: usize) -> usize {
                 i
             }
@@ -224,7 +224,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A slope for both directions is what encoders use. A decoder needs the mask as well.",
         source: None,
         named_by: "biases/alibi-no-future",
-        party: bug!(AlibiSymmetric {
+        implementation: bug!(AlibiSymmetric {
             fn alibi_bias(&self, slope: f64, m: usize, n: usize) -> f64 {
                 -slope * m.abs_diff(n) as f64
             }
@@ -239,7 +239,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "Added to a number, −∞ hides it. A later key that holds NaN or infinity comes through: NaN plus −∞ is NaN.",
         source: None,
         named_by: "biases/alibi-no-future",
-        party: bug!(MaskAdded {
+        implementation: bug!(MaskAdded {
             fn hidden(&self, score: f64) -> f64 {
                 score + f64::NEG_INFINITY
             }
@@ -252,7 +252,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 exchanged.",
         source: None,
         named_by: "biases/bucket-of-later-keys",
-        party: bug!(BucketSign {
+        implementation: bug!(BucketSign {
             fn bucket(&self, case: &BucketCase) -> usize {
                 Oracle.bucket(&BucketCase { relative: -case.relative, ..*case })
             }
@@ -265,7 +265,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 rows.",
         source: None,
         named_by: "biases/bucket-of-later-keys",
-        party: bug!(BucketHalvesInOneDirection {
+        implementation: bug!(BucketHalvesInOneDirection {
             fn buckets_of_direction(&self, case: &BucketCase) -> usize {
                 (case.num_buckets / 2).max(1)
             }
@@ -283,7 +283,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The number of buckets of one direction was forgotten. Earlier and later keys share their buckets.",
         source: None,
         named_by: "biases/bucket-halves",
-        party: bug!(BucketNotHalved {
+        implementation: bug!(BucketNotHalved {
             fn buckets_of_direction(&self, case: &BucketCase) -> usize {
                 case.num_buckets
             }
@@ -298,7 +298,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: ">= 0 instead of > 0. The token itself shares a number with no one and was meant to be the first.",
         source: None,
         named_by: "biases/bucket-halves",
-        party: bug!(BucketOwnKeyIsLater {
+        implementation: bug!(BucketOwnKeyIsLater {
             fn is_later(&self, case: &BucketCase) -> bool {
                 case.bidirectional && case.relative >= 0
             }
@@ -310,7 +310,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A quotient of logarithms has no base, as long as both have the same.",
         source: None,
         named_by: "biases/bucket-edges",
-        party: bug!(BucketTwoLogarithms {
+        implementation: bug!(BucketTwoLogarithms {
             fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
                 Oracle.nth(distance, exact, count, max_distance) / std::f64::consts::LN_2
             }
@@ -322,7 +322,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The largest distance of 128 positions is 127, so 127 was put into the formula. Most buckets stay as they are.",
         source: None,
         named_by: "biases/bucket-any",
-        party: bug!(BucketLongestOffByOne {
+        implementation: bug!(BucketLongestOffByOne {
             fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
                 // As it is written with a distance of 1 between the two, which is never divided by 0.
                 let largest = ((max_distance - 1) as f64 / exact as f64).ln().max(1e-3);
@@ -337,7 +337,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 the bucket before.",
         source: None,
         named_by: "biases/bucket-last-digit",
-        party: bug!(BucketCutShort {
+        implementation: bug!(BucketCutShort {
             fn whole(&self, nth: f64) -> f64 {
                 nth.floor()
             }
@@ -349,7 +349,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "T5's code does. With its own sizes nobody can tell.",
         source: None,
         named_by: "biases/bucket-last-digit",
-        party: bug!(BucketLogarithmsInF32 {
+        implementation: bug!(BucketLogarithmsInF32 {
             fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
                 let [of, largest] = [distance, max_distance].map(|d| (d as f32 / exact as f32).ln());
                 f64::from(of / largest * (count - exact) as f32)
@@ -365,7 +365,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A cast cuts and round does not. Each growing bucket begins too early.",
         source: None,
         named_by: "biases/bucket-edges",
-        party: bug!(BucketRounded {
+        implementation: bug!(BucketRounded {
             fn whole(&self, nth: f64) -> f64 {
                 nth.round()
             }
@@ -377,7 +377,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The logarithmic half was left out: min(j, n − 1). Near keys are right, and texts of a few tokens show nothing.",
         source: None,
         named_by: "biases/bucket-edges",
-        party: bug!(BucketAllExact {
+        implementation: bug!(BucketAllExact {
             fn bucket_of_distance(&self, distance: usize, count: usize, _: usize) -> usize {
                 distance.min(count - 1)
             }
@@ -389,7 +389,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The minimum was left out. A farther key reads a row that another direction owns, or none.",
         source: Some("candle pull request 1312"),
         named_by: "biases/bucket-never-decreases",
-        party: bug!(BucketNotClamped {
+        implementation: bug!(BucketNotClamped {
             fn last(&self, bucket: usize, _: usize) -> usize {
                 bucket
             }
@@ -405,7 +405,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "With a cache, each new token is query 0, and all keys seem to be later ones. Generation goes on, a little worse.",
         source: Some("candle pull request 899"),
         named_by: "biases/t5-decoding",
-        party: bug!(T5Restarts {
+        implementation: bug!(T5Restarts {
             fn t5_position(&self, i: usize, _: usize, _: usize) -> usize {
                 i
             }
@@ -418,7 +418,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 turned around.",
         source: None,
         named_by: "biases/t5-relative",
-        party: bug!(T5ByKeyPosition {
+        implementation: bug!(T5ByKeyPosition {
             fn relative(&self, _: usize, n: usize) -> i64 {
                 -(n as i64)
             }
@@ -430,7 +430,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "Both shapes have the same number of elements, and a flat index does not tell them apart.",
         source: None,
         named_by: "biases/t5-reads-its-bucket",
-        party: bug!(T5TableTurned {
+        implementation: bug!(T5TableTurned {
             fn t5_place(&self, bucket: usize, head: usize, [num_buckets, _]: [usize; 2]) -> usize {
                 head * num_buckets + bucket
             }
@@ -442,7 +442,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A scatter that assigns where one that adds was meant. With one pair in each bucket it is right.",
         source: None,
         named_by: "biases/t5-gradient-counts",
-        party: bug!(T5GradientLast {
+        implementation: bug!(T5GradientLast {
             fn t5_gathered(&self, of_places: &[f64]) -> f64 {
                 of_places.last().copied().unwrap_or(0.0)
             }
@@ -454,7 +454,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A bucket of a long text gathers millions of pairs. From 2²⁴ on, a sum in f32 does not feel another 1.",
         source: None,
         named_by: "biases/t5-gradient-in-f64",
-        party: bug!(T5GradientInF32 {
+        implementation: bug!(T5GradientInF32 {
             fn t5_gathered(&self, of_places: &[f64]) -> f64 {
                 f64::from(of_places.iter().map(|dy| *dy as f32).sum::<f32>())
             }
@@ -466,7 +466,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "So that far buckets, which hold many pairs, learn no faster. It is another loss, and no gradient of this one.",
         source: None,
         named_by: "biases/t5-gradient-counts",
-        party: bug!(T5GradientMean {
+        implementation: bug!(T5GradientMean {
             fn t5_gathered(&self, of_places: &[f64]) -> f64 {
                 of_places.iter().sum::<f64>() / of_places.len().max(1) as f64
             }
@@ -479,7 +479,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 keys win by a lot.",
         source: None,
         named_by: "biases/kerple-nothing-at-0",
-        party: bug!(KerpleLogOfDistance {
+        implementation: bug!(KerpleLogOfDistance {
             fn fallen(&self, kernel: Kernel, r2: f64, j: f64) -> f64 {
                 match kernel {
                     Kernel::Logarithmic => (1e-6 + r2 * j).ln(),
@@ -494,7 +494,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A bracket was closed too early. It is ALiBi with a learned slope.",
         source: None,
         named_by: "biases/kerple-by-numbers",
-        party: bug!(KerpleFactorOutside {
+        implementation: bug!(KerpleFactorOutside {
             fn fallen(&self, kernel: Kernel, r2: f64, j: f64) -> f64 {
                 match kernel {
                     Kernel::Logarithmic => (1.0 + r2).ln() * j,
@@ -509,7 +509,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The sign was left to what is learned. r₁ is kept positive, so it can never turn it.",
         source: None,
         named_by: "biases/kerple-by-numbers",
-        party: bug!(KerpleRises {
+        implementation: bug!(KerpleRises {
             fn kerple_bias(&self, r1: f64, fallen: f64) -> f64 {
                 r1 * fallen
             }
@@ -521,7 +521,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "An optimizer takes it there in one step, and then the farthest keys get the most.",
         source: None,
         named_by: "biases/kerple-bounds",
-        party: bug!(KerpleNegativeAllowed {
+        implementation: bug!(KerpleNegativeAllowed {
             fn kept_r1(&self, r1: f64) -> f64 {
                 r1
             }
@@ -534,7 +534,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 one above.",
         source: None,
         named_by: "biases/kerple-bounds",
-        party: bug!(KerpleSizeOfR1 {
+        implementation: bug!(KerpleSizeOfR1 {
             fn kept_r1(&self, r1: f64) -> f64 {
                 r1.abs()
             }
@@ -547,7 +547,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 forgotten.",
         source: None,
         named_by: "biases/kerple-bounds",
-        party: bug!(KerpleExponentAbove2 {
+        implementation: bug!(KerpleExponentAbove2 {
             fn kept_r2(&self, _: Kernel, r2: f64) -> f64 {
                 Oracle.kept_r2(Kernel::Logarithmic, r2)
             }
@@ -559,7 +559,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "One class for both kernels, and one pair of bounds.",
         source: None,
         named_by: "biases/kerple-by-numbers",
-        party: bug!(KerpleFactorBelow2 {
+        implementation: bug!(KerpleFactorBelow2 {
             fn kept_r2(&self, _: Kernel, r2: f64) -> f64 {
                 Oracle.kept_r2(Kernel::Power, r2)
             }
@@ -572,7 +572,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 0.01 stays there for good.",
         source: None,
         named_by: "biases/kerple-gradient-at-the-bound",
-        party: bug!(KerpleStuckAtTheBound {
+        implementation: bug!(KerpleStuckAtTheBound {
             fn through_bounds(&self, dr: f64, given: f64, kept: f64) -> f64 {
                 if given == kept { dr } else { 0.0 }
             }
@@ -584,7 +584,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "r₂ j^(r₂ − 1) is the rule that everybody knows. The exponent is what is learned, so it is j^r₂ ln j.",
         source: None,
         named_by: "biases/kerple-gradient-differences",
-        party: bug!(KerplePowerRule {
+        implementation: bug!(KerplePowerRule {
             fn slope_of_r2(&self, kernel: Kernel, [r1, r2]: [f64; 2], j: f64) -> f64 {
                 match kernel {
                     Kernel::Logarithmic => Oracle.slope_of_r2(kernel, [r1, r2], j),
@@ -600,7 +600,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "1 / (1 + r₂ j) is the outer slope. At distance 1 both are the same.",
         source: None,
         named_by: "biases/kerple-gradient-differences",
-        party: bug!(KerpleInnerSlope {
+        implementation: bug!(KerpleInnerSlope {
             fn slope_of_r2(&self, kernel: Kernel, [r1, r2]: [f64; 2], j: f64) -> f64 {
                 match kernel {
                     Kernel::Logarithmic if j > 0.0 => -r1 / (1.0 + r2 * j),
@@ -615,7 +615,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "[:-1] instead of [1:]. The shapes agree, and each row gets the distances of another one.",
         source: Some("annotated_deep_learning_paper_implementations issue 185"),
         named_by: "biases/xl-place-alone",
-        party: bug!(XlFirstRowKept {
+        implementation: bug!(XlFirstRowKept {
             fn by_key(&self, rows: &ByDistance, i: usize, _: usize, n: usize) -> f64 {
                 let t = rows[0].len();
                 let at = i * t + n;
@@ -632,7 +632,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "All rows begin with the farthest distance. Only the last query is right.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlNotShifted {
+        implementation: bug!(XlNotShifted {
             fn by_key(&self, rows: &ByDistance, i: usize, _: usize, n: usize) -> f64 {
                 rows[i][n]
             }
@@ -644,7 +644,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "A range that goes up where one that goes down was meant. Near and far change places, and no shape tells.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlNearestFirst {
+        implementation: bug!(XlNearestFirst {
             fn by_key(&self, rows: &ByDistance, i: usize, m: usize, n: usize) -> f64 {
                 rows[i][m - n]
             }
@@ -656,7 +656,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The range of distances goes from t to 1 and not from t − 1 to 0.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlOneTooFar {
+        implementation: bug!(XlOneTooFar {
             fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {
                 Oracle.sinusoid(j + 1.0, c, hidden_size, base)
             }
@@ -668,7 +668,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The keys of the memory are past keys, so the distances have to grow by their number.",
         source: Some("x-transformers pull request 103"),
         named_by: "biases/xl-decoding",
-        party: bug!(XlRestarts {
+        implementation: bug!(XlRestarts {
             fn xl_position(&self, i: usize, _: usize, _: usize) -> usize {
                 i
             }
@@ -680,7 +680,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "They have one shape and start from one distribution. Training makes up for it; a loaded checkpoint does not.",
         source: None,
         named_by: "biases/xl-content-alone",
-        party: bug!(XlUAndVExchanged {
+        implementation: bug!(XlUAndVExchanged {
             fn content(&self, q: f64, _: f64, v: f64, k: f64) -> f64 {
                 (q + v) * k
             }
@@ -695,7 +695,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "Attention's own scores are there already, and only the distances were added to them.",
         source: None,
         named_by: "biases/xl-content-alone",
-        party: bug!(XlWithoutU {
+        implementation: bug!(XlWithoutU {
             fn content(&self, q: f64, _: f64, _: f64, k: f64) -> f64 {
                 q * k
             }
@@ -707,7 +707,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "Then a query of zeros does not care how far a key is away.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlWithoutV {
+        implementation: bug!(XlWithoutV {
             fn place(&self, q: f64, _: f64, _: f64, r: f64) -> f64 {
                 q * r
             }
@@ -719,7 +719,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The scores came out of attention with their scale, and the bias was added to them as it was.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlPlaceNotScaled {
+        implementation: bug!(XlPlaceNotScaled {
             fn xl_score(&self, content: f64, place: f64, head_dim: usize) -> f64 {
                 content / (head_dim as f64).sqrt() + place
             }
@@ -731,8 +731,8 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "The size of a layer was at hand where that of a head was meant. The softmax becomes flatter.",
         source: Some("conformer pull request 55"),
         named_by: "biases/xl-content-alone",
-        party: bug!(XlScaledByAllHeads {
-            fn xl_scores(&self, case: &crate::biases::party::XlCase) -> Vec<f64> {
+        implementation: bug!(XlScaledByAllHeads {
+            fn xl_scores(&self, case: &crate::biases::interface::XlCase) -> Vec<f64> {
                 let heads = (case.shape[2] as f64).sqrt();
                 Oracle.xl_scores(case).into_iter().map(|score| score / heads).collect()
             }
@@ -745,7 +745,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
                 code with the other, is wrong.",
         source: None,
         named_by: "biases/xl-place-alone",
-        party: bug!(XlSinesFirst {
+        implementation: bug!(XlSinesFirst {
             fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {
                 let half = hidden_size / 2;
                 Oracle.sinusoid(j, c % half * 2 + c / half, hidden_size, base)
@@ -758,7 +758,7 @@ pub static BUGS: &[Bug<dyn ScoreBiases>] = &[
         story: "Behind its own key, a shifted row holds a 0 and then the next row. The mask hides it, if there is one.",
         source: Some("espnet issue 2684"),
         named_by: "biases/xl-no-future",
-        party: bug!(XlFutureSeen {
+        implementation: bug!(XlFutureSeen {
             fn xl_sees(&self, _: usize, _: usize) -> bool {
                 true
             }

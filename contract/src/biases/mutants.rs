@@ -1,6 +1,6 @@
 //! Mutants of biases in the scores.
 
-use crate::biases::party::*;
+use crate::biases::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
@@ -83,7 +83,7 @@ pub const AXES: Axes = Axes {
 impl ScoreBiases for Mixed<Biases> {
     fn slopes(&self, num_heads: usize) -> Reply<Vec<f64>> {
         let turn = self.mixer.turn(&Call::of("slopes", [("n", num_heads)]));
-        let ask = |party: &Biases| party.slopes(num_heads);
+        let ask = |biases: &Biases| biases.slopes(num_heads);
         turn.values(&[("n", num_heads)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -91,7 +91,7 @@ impl ScoreBiases for Mixed<Biases> {
         let [s, t, nh, hd] = case.shape;
         let sizes = [("s", s), ("t", t), ("n", nh), ("d", hd)];
         let turn = self.mixer.turn(&Call::of("alibi", sizes).with(&case.q).with(&case.k));
-        let ask = |party: &Biases| party.alibi(case);
+        let ask = |biases: &Biases| biases.alibi(case);
         turn.values(&[("n", nh), ("s", s), ("t", t)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -109,7 +109,7 @@ impl ScoreBiases for Mixed<Biases> {
         let ([s, t], nh) = (case.shape, case.num_heads);
         let call = Call::of("t5", [("s", s), ("t", t), ("n", nh)]).with(&case.table).asked(manner);
         let turn = self.mixer.turn(&call);
-        let ask = |party: &Biases| party.t5_in(manner, case);
+        let ask = |biases: &Biases| biases.t5_in(manner, case);
         turn.values(&[("n", nh), ("s", s), ("t", t)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -121,7 +121,7 @@ impl ScoreBiases for Mixed<Biases> {
         let ([s, t], nh) = (case.shape, case.num_heads);
         let call = Call::of("t5_backward", [("s", s), ("t", t), ("n", nh)]).with(dy).asked(manner);
         let turn = self.mixer.turn(&call);
-        let ask = |party: &Biases| party.t5_backward_in(manner, case, dy);
+        let ask = |biases: &Biases| biases.t5_backward_in(manner, case, dy);
         let axes = [("buckets", case.num_buckets), ("n", nh)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -134,7 +134,7 @@ impl ScoreBiases for Mixed<Biases> {
         let (nh, t) = (case.r1.len(), case.positions);
         let call = Call::of("kerple", [("n", nh), ("t", t)]).with(&case.r1).with(&case.r2);
         let turn = self.mixer.turn(&call.asked(manner));
-        let ask = |party: &Biases| party.kerple_in(manner, case);
+        let ask = |biases: &Biases| biases.kerple_in(manner, case);
         turn.values(&[("n", nh), ("t", t)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -152,7 +152,7 @@ impl ScoreBiases for Mixed<Biases> {
         let call = Call::of("kerple_backward", [("n", nh), ("t", t)]).with(dy).asked(manner);
         let turn = self.mixer.turn(&call);
         let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| LazyCell::new(move || party.kerple_backward_in(manner, case, dy)));
+            .map(|biases| LazyCell::new(move || biases.kerple_backward_in(manner, case, dy)));
         let part = |of: fn(KerpleGrads) -> Vec<f32>| {
             turn.values(&[("n", nh)], || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -168,14 +168,14 @@ impl ScoreBiases for Mixed<Biases> {
         let sizes = [("b", b), ("s", s), ("t", t), ("n", nh), ("d", hd), ("h", case.hidden_size)];
         let call = Call::of("transformer_xl", sizes).with(&case.q).with(&case.k);
         let turn = self.mixer.turn(&call.asked(manner));
-        let ask = |party: &Biases| party.transformer_xl_in(manner, case);
+        let ask = |biases: &Biases| biases.transformer_xl_in(manner, case);
         let axes = [("b", b), ("n", nh), ("s", s), ("t", t)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(biases: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
     let nh = 1 + draw.below(9);
     let (s, hd) = (1 + draw.below(6), [1, 2, 4, 16][draw.below(4)]);
     let t = s + draw.below(12);
@@ -222,17 +222,17 @@ pub fn fuzz(party: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
     };
     let slopes_of = 1 + draw.below(200);
     let grads = || {
-        let KerpleGrads { dr1, dr2 } = party.kerple_backward(&kerple, &dkerple)?;
+        let KerpleGrads { dr1, dr2 } = biases.kerple_backward(&kerple, &dkerple)?;
         Ok([dr1, dr2].map(|values| widen(&values)))
     };
     let mut fingerprints = vec![
-        Fingerprint::ask("slopes", || party.slopes(slopes_of)),
-        Fingerprint::ask("alibi", || Ok(widen(&party.alibi(&alibi)?))),
-        Fingerprint::ask("bucket", || Ok(vec![party.bucket(&bucket)? as f64])),
-        Fingerprint::ask("t5", || Ok(widen(&party.t5(&t5)?))),
-        Fingerprint::ask("t5_backward", || Ok(widen(&party.t5_backward(&t5, &dy)?))),
-        Fingerprint::ask("kerple", || Ok(widen(&party.kerple(&kerple)?))),
-        Fingerprint::ask("transformer_xl", || Ok(widen(&party.transformer_xl(&xl)?))),
+        Fingerprint::ask("slopes", || biases.slopes(slopes_of)),
+        Fingerprint::ask("alibi", || Ok(widen(&biases.alibi(&alibi)?))),
+        Fingerprint::ask("bucket", || Ok(vec![biases.bucket(&bucket)? as f64])),
+        Fingerprint::ask("t5", || Ok(widen(&biases.t5(&t5)?))),
+        Fingerprint::ask("t5_backward", || Ok(widen(&biases.t5_backward(&t5, &dy)?))),
+        Fingerprint::ask("kerple", || Ok(widen(&biases.kerple(&kerple)?))),
+        Fingerprint::ask("transformer_xl", || Ok(widen(&biases.transformer_xl(&xl)?))),
     ];
     fingerprints.extend(
         (0..2).map(|nth| Fingerprint::ask("kerple_backward", || Ok(grads()?[nth].clone()))),

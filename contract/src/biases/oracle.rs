@@ -1,7 +1,7 @@
 //! Biases in the scores: ALiBi `-slope j`, T5 `table[bucket(n - m)]`, KERPLE `-r1 ln(1 + r2 j)` or `-r1 j^r2`, Transformer-XL
 //! `(q + v) W_r R_j`.
 
-use crate::biases::party::*;
+use crate::biases::interface::*;
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -414,8 +414,8 @@ fn xl_scores(loops: &dyn BiasLoops, case: &XlCase) -> Vec<f64> {
     scores
 }
 
-/// The party of some loops.
-pub fn party(loops: impl BiasLoops + 'static) -> Box<dyn ScoreBiases> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl BiasLoops + 'static) -> Box<dyn ScoreBiases> {
     Box::new(Loops::<dyn BiasLoops>(Rc::new(loops)))
 }
 

@@ -1,8 +1,8 @@
 //! How far right answers in `f32` may be off. Each step is off by what its inputs bring and by its own roundings, in any
 //! order of its sums.
 
+use super::interface::*;
 use super::oracle::{BiasLoops, of_distances, softmax};
-use super::party::*;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 

@@ -1,6 +1,6 @@
 //! Correct variants of biases in the scores, in `f32`.
 
-use crate::biases::party::*;
+use crate::biases::interface::*;
 use crate::component::Variant;
 
 /// The variants.
@@ -8,23 +8,27 @@ pub static VARIANTS: &[Variant<dyn ScoreBiases>] = &[
     Variant {
         id: "biases/plain-f32",
         about: "f32 where the text does not say f64, sums from the left, each score summed directly",
-        party: || Box::new(InF32(PLAIN)),
+        implementation: || Box::new(InF32(PLAIN)),
     },
     Variant {
         id: "biases/from-right",
         about: "adds from the right",
-        party: || Box::new(InF32(Style { inner: |terms| terms.iter().rev().sum(), ..PLAIN })),
+        implementation: || {
+            Box::new(InF32(Style { inner: |terms| terms.iter().rev().sum(), ..PLAIN }))
+        },
     },
     Variant {
         id: "biases/by-key-position",
         about: "adds slope · n, as BLOOM does: in each row that differs from −slope · j by one number, which the softmax does \
                 not see",
-        party: || Box::new(InF32(Style { alibi: |slope, _, n, _| slope * n as f32, ..PLAIN })),
+        implementation: || {
+            Box::new(InF32(Style { alibi: |slope, _, n, _| slope * n as f32, ..PLAIN }))
+        },
     },
     Variant {
         id: "biases/from-the-last-key",
         about: "adds slope · (n − t + 1), as MPT does",
-        party: || {
+        implementation: || {
             Box::new(InF32(Style {
                 alibi: |slope, _, n, t| slope * (n as f32 + 1.0 - t as f32),
                 ..PLAIN
@@ -34,22 +38,22 @@ pub static VARIANTS: &[Variant<dyn ScoreBiases>] = &[
     Variant {
         id: "biases/slopes-of-the-next-power",
         about: "takes the slopes of the next power of two: those at even places first, then the others, as MPT does",
-        party: || Box::new(InF32(Style { slopes: of_next_power, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { slopes: of_next_power, ..PLAIN })),
     },
     Variant {
         id: "biases/slopes-by-products",
         about: "multiplies by the first slope from head to head, as llama.cpp's two bases do",
-        party: || Box::new(InF32(Style { slopes: by_products, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { slopes: by_products, ..PLAIN })),
     },
     Variant {
         id: "biases/buckets-by-a-list-of-edges",
         about: "looks the bucket up in a list of first distances",
-        party: || Box::new(InF32(Style { bucket: by_edges, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { bucket: by_edges, ..PLAIN })),
     },
     Variant {
         id: "biases/power-by-exp",
         about: "takes exp(r₂ ln j) for the power, and log1p for the logarithm",
-        party: || {
+        implementation: || {
             let (power, logarithm) = (|j: f32, r2: f32| (r2 * j.ln()).exp(), |x: f32| x.ln_1p());
             Box::new(InF32(Style { power, logarithm, ..PLAIN }))
         },
@@ -57,17 +61,17 @@ pub static VARIANTS: &[Variant<dyn ScoreBiases>] = &[
     Variant {
         id: "biases/shifted",
         about: "scores all distances at once and shifts the rows, by one 0 before each and another shape",
-        party: || Box::new(InF32(Style { arrange: shifted, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { arrange: shifted, ..PLAIN })),
     },
     Variant {
         id: "biases/rolled",
         about: "rolls each row around its end: what comes round again stands at later keys, which are hidden",
-        party: || Box::new(InF32(Style { arrange: rolled, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { arrange: rolled, ..PLAIN })),
     },
     Variant {
         id: "biases/four-products",
         about: "adds q·k, u·k, q·r and v·r, each for itself, as the paper writes them",
-        party: || Box::new(InF32(Style { apart: true, ..PLAIN })),
+        implementation: || Box::new(InF32(Style { apart: true, ..PLAIN })),
     },
 ];
 

@@ -1,25 +1,27 @@
 //! Questions to ranks.
 
-use crate::collectives::party::*;
+use crate::collectives::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::run::Run;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn Collectives) -> Vec<Fingerprint> {
+pub fn fingerprints(collectives: &dyn Collectives) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for case in cases() {
         let loss = |entropy: &Entropy| vec![entropy.loss];
-        fingerprints.push(Fingerprint::ask("entropy", || Ok(told(&party.entropy(&case)?, loss))));
+        fingerprints
+            .push(Fingerprint::ask("entropy", || Ok(told(&collectives.entropy(&case)?, loss))));
         let gradient = |entropy: &Entropy| entropy.dlogits.clone();
         fingerprints
-            .push(Fingerprint::ask("entropy", || Ok(told(&party.entropy(&case)?, gradient))));
+            .push(Fingerprint::ask("entropy", || Ok(told(&collectives.entropy(&case)?, gradient))));
     }
     // As numbers, 0 and -0 are equal.
     let seen = |x: &f32| if x.to_bits() == (-0.0f32).to_bits() { -0.5 } else { *x };
     let bits = |sum: &Vec<f32>| sum.iter().map(seen).collect();
     for case in sums() {
-        fingerprints.push(Fingerprint::ask("tree_sum", || Ok(told(&party.tree_sum(&case)?, bits))));
+        fingerprints
+            .push(Fingerprint::ask("tree_sum", || Ok(told(&collectives.tree_sum(&case)?, bits))));
     }
     fingerprints
 }

@@ -1,8 +1,8 @@
 //! The graded cases of the collectives: what is asked, from the plainest question on.
 
 use crate::category::Category;
+use crate::collectives::interface::*;
 use crate::collectives::laws::{matches_entropy, matches_tree, refused_alike};
-use crate::collectives::party::*;
 use crate::graded_cases::{Draw, GradedCase};
 use crate::run::Run;
 
@@ -188,25 +188,25 @@ pub(super) fn blocks([world_size, blocks, len]: [usize; 3], mut draw: Draw) -> S
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Ranks>> {
     let run = *run;
     let mut graded: Vec<GradedCase<Ranks>> = Vec::new();
-    graded.push(GradedCase::typical("entropy", move |party| {
-        matches_entropy(party, &TYPICAL.asked(&run))
+    graded.push(GradedCase::typical("entropy", move |collectives| {
+        matches_entropy(collectives, &TYPICAL.asked(&run))
     }));
     for (category, plan) in plans(&run) {
-        graded.push(GradedCase::new("entropy", category, move |party| {
-            matches_entropy(party, &plan.asked(&run))
+        graded.push(GradedCase::new("entropy", category, move |collectives| {
+            matches_entropy(collectives, &plan.asked(&run))
         }));
     }
     for case in bad_targets(&run) {
-        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
-            refused_alike(party, &case)
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |collectives| {
+            refused_alike(collectives, &case)
         }));
     }
     for (category, sizes) in sums(&run) {
-        graded.push(GradedCase::new("tree_sum", category, move |party| {
+        graded.push(GradedCase::new("tree_sum", category, move |collectives| {
             let [w, m, len] = sizes;
             let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
             // The right sum but for its last bits: what it asks for is an order.
-            matches_tree(party, &blocks(sizes, draw)).map_err(|violation| {
+            matches_tree(collectives, &blocks(sizes, draw)).map_err(|violation| {
                 if violation.is_nearly_right() { violation.at(Category::Order) } else { violation }
             })
         }));
@@ -215,14 +215,14 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Ranks>> {
         |values: Vec<f32>| SumCase { world_size: 2, blocks: 4, len: 1, values, lost: None };
     for value in [f32::NAN, f32::INFINITY, -0.0, 1e-40] {
         let case = special(vec![1.0, value, -0.0, value]);
-        graded.push(GradedCase::new("tree_sum", Category::Special, move |party| {
-            matches_tree(party, &case)
+        graded.push(GradedCase::new("tree_sum", Category::Special, move |collectives| {
+            matches_tree(collectives, &case)
         }));
     }
     // 0 + -0 is 0: a sum that begins at 0 has other bits.
     let case = special(vec![-0.0; 4]);
-    graded.push(GradedCase::new("tree_sum", Category::Special, move |party| {
-        matches_tree(party, &case)
+    graded.push(GradedCase::new("tree_sum", Category::Special, move |collectives| {
+        matches_tree(collectives, &case)
     }));
     graded
 }

@@ -1,8 +1,8 @@
 //! What ranks promise together.
 
 use crate::category::Category;
+use crate::collectives::interface::*;
 use crate::collectives::oracle::{passes, tree, whole};
-use crate::collectives::party::*;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
 use crate::graded_cases::{Draw, judge_graded_cases};
@@ -58,7 +58,7 @@ pub static INVARIANTS: &[Invariant<Ranks>] = &[
         category: Category::Exchange,
         weight: 2,
         stays: Some(
-            "A law without an oracle: it compares a world with one rank of the same party.",
+            "A law without an oracle: it compares a world with one rank of the same implementation.",
         ),
         check: any_number_of_ranks,
     },
@@ -308,8 +308,8 @@ fn taken<T>(world: World<T>) -> Vec<T> {
 }
 
 /// What each rank comes to.
-fn entropy(party: &Ranks, case: &EntropyCase) -> Step<Vec<Entropy>> {
-    let ask = || party.entropy(case);
+fn entropy(collectives: &Ranks, case: &EntropyCase) -> Step<Vec<Entropy>> {
+    let ask = || collectives.entropy(case);
     let ranks = taken(results("entropy", case, case.world_size, ask)?);
     let shape = [case.targets.len(), case.own()];
     for rank in &ranks {
@@ -352,8 +352,8 @@ fn are_gradients(case: &EntropyCase, ranks: &[Entropy], expected: &[f64], why: &
 }
 
 /// Loss and gradient must be what the loops give, on every rank.
-pub(super) fn matches_entropy(party: &Ranks, case: &EntropyCase) -> Step {
-    let ranks = entropy(party, case)?;
+pub(super) fn matches_entropy(collectives: &Ranks, case: &EntropyCase) -> Step {
+    let ranks = entropy(collectives, case)?;
     let passes = passes(case);
     are_losses(case, &ranks, passes.loss, LOSS_WHY)?;
     are_gradients(case, &ranks, &passes.dlogits, GRADIENT_WHY).map_err(|mut violation| {
@@ -374,32 +374,33 @@ const WORLDS: [usize; 4] = [2, 3, 4, 12];
 
 // --- what all do ------------------------------------------------------------------------------
 
-fn everyone_comes(party: &Ranks, _: &Run) -> Verdict {
+fn everyone_comes(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3, 12] {
         // All targets on one rank, and one on each of several.
         for targets in [[0, 0, 0], [11, 11, 11], [4, 11, 0], [6, 7, 8]] {
             let case = EntropyCase { targets: targets.to_vec(), ..witness(world_size) };
-            let world = answer("entropy", || party.entropy(&case)).map_err(|b| b.on(&case))?;
+            let world =
+                answer("entropy", || collectives.entropy(&case)).map_err(|b| b.on(&case))?;
             ended_well("entropy", &world, world_size).map_err(|violation| violation.on(&case))?;
         }
     }
     Ok(None)
 }
 
-fn world_of_one(party: &Ranks, _: &Run) -> Verdict {
+fn world_of_one(collectives: &Ranks, _: &Run) -> Verdict {
     // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
     let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);
     let two = EntropyCase { world_size: 1, vocab_size, logits, targets: vec![0], lost: None };
     let why = "of ¼ and ¾; ln 3 is rounded, and so is the loss";
-    are_losses(&two, &entropy(party, &two)?, 4f64.ln(), why)?;
-    matches_entropy(party, &witness(1))?;
+    are_losses(&two, &entropy(collectives, &two)?, 4f64.ln(), why)?;
+    matches_entropy(collectives, &witness(1))?;
     Ok(None)
 }
 
-fn same_loss_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+fn same_loss_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in WORLDS {
         let case = witness(world_size);
-        let got = losses(&entropy(party, &case)?);
+        let got = losses(&entropy(collectives, &case)?);
         let why = "the loss of rank 0";
         same_values("entropy", &[world_size], &got, &vec![got[0]; world_size], why)
             .map_err(|violation| violation.on(&case))?;
@@ -407,12 +408,12 @@ fn same_loss_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
-    let alone = entropy(party, &witness(1))?;
+fn any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
+    let alone = entropy(collectives, &witness(1))?;
     for world_size in WORLDS {
         let case = witness(world_size);
         let off = 2.0 * loss_off(&whole(&case), &passes(&case));
-        let got = losses(&entropy(party, &case)?);
+        let got = losses(&entropy(collectives, &case)?);
         let expected = vec![f64::from(alone[0].loss); world_size];
         let why =
             "the loss of one rank; twice the tolerance of a loss, because sums have another order";
@@ -421,15 +422,15 @@ fn any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn mean_over_tokens(party: &Ranks, _: &Run) -> Verdict {
+fn mean_over_tokens(collectives: &Ranks, _: &Run) -> Verdict {
     let all = witness(3);
     let (mut sum, mut off) = (0.0, 0.0);
     for (row, target) in all.logits.chunks(12).zip(&all.targets) {
         let one = EntropyCase { logits: row.to_vec(), targets: vec![*target], ..all.clone() };
-        sum += f64::from(entropy(party, &one)?[0].loss);
+        sum += f64::from(entropy(collectives, &one)?[0].loss);
         off += loss_off(&whole(&one), &passes(&one));
     }
-    let got = losses(&entropy(party, &all)?);
+    let got = losses(&entropy(collectives, &all)?);
     let tolerance = off / 3.0 + loss_off(&whole(&all), &passes(&all));
     let why = "the mean of what the same tokens give alone; what all of them may be off";
     within("entropy", &[3], &got, &[sum / 3.0; 3], |_| tolerance, why).map_err(|b| b.on(&all))?;
@@ -440,7 +441,7 @@ fn mean_over_tokens(party: &Ranks, _: &Run) -> Verdict {
 
 /// A token for each of these targets, over twelve ids whose logits are all told by `logit`.
 fn asked_of_each(
-    party: &Ranks,
+    collectives: &Ranks,
     world_size: usize,
     targets: Vec<usize>,
     logit: impl Fn(usize) -> f32,
@@ -449,18 +450,18 @@ fn asked_of_each(
     let scale = |i: usize| 1.0 + (i / 12) as f32 * 0.125;
     let logits = (0..12 * targets.len()).map(|i| logit(i % 12) * scale(i)).collect();
     let case = EntropyCase { world_size, vocab_size: 12, logits, targets, lost: None };
-    are_losses(&case, &entropy(party, &case)?, passes(&case).loss, LOSS_WHY)
+    are_losses(&case, &entropy(collectives, &case)?, passes(&case).loss, LOSS_WHY)
 }
 
-fn one_owner(party: &Ranks, _: &Run) -> Verdict {
+fn one_owner(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in WORLDS {
         // Ids have logits that are as far apart as their squares, so that none can stand for two others.
-        asked_of_each(party, world_size, (0..12).collect(), |id| (id * id) as f32 * 0.0625)?;
+        asked_of_each(collectives, world_size, (0..12).collect(), |id| (id * id) as f32 * 0.0625)?;
     }
     Ok(None)
 }
 
-fn foreign_logits_stay_out(party: &Ranks, _: &Run) -> Verdict {
+fn foreign_logits_stay_out(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3, 4] {
         let n = 12 / world_size;
         // The first and the last id of each rank are forbidden, and the targets are neither.
@@ -470,14 +471,14 @@ fn foreign_logits_stay_out(party: &Ranks, _: &Run) -> Verdict {
             _ => (id % 5) as f32 * 0.5,
         };
         let targets = (0..12).filter(|id| logit(*id).is_finite()).collect();
-        asked_of_each(party, world_size, targets, logit)?;
+        asked_of_each(collectives, world_size, targets, logit)?;
     }
     Ok(None)
 }
 
 // --- the largest logit ------------------------------------------------------------------------
 
-fn largest_of_all(party: &Ranks, _: &Run) -> Verdict {
+fn largest_of_all(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         for (far, rank) in [(1e4, 0), (1e4, world_size - 1), (-1e4, 0), (100.0, world_size - 1)] {
             let mut case = witness(world_size);
@@ -487,13 +488,13 @@ fn largest_of_all(party: &Ranks, _: &Run) -> Verdict {
                 let lifted = i / 12 == 1 || i % 12 / n == rank;
                 *logit += if lifted { far } else { 0.0 };
             }
-            matches_entropy(party, &case)?;
+            matches_entropy(collectives, &case)?;
         }
     }
     Ok(None)
 }
 
-fn forbidden_shard(party: &Ranks, _: &Run) -> Verdict {
+fn forbidden_shard(collectives: &Ranks, _: &Run) -> Verdict {
     for (world_size, rank) in [(2, 0), (2, 1), (3, 1), (12, 5)] {
         let mut case = witness(world_size);
         let n = case.own();
@@ -503,25 +504,25 @@ fn forbidden_shard(party: &Ranks, _: &Run) -> Verdict {
                 *logit = f32::NEG_INFINITY;
             },
         );
-        matches_entropy(party, &case)?;
+        matches_entropy(collectives, &case)?;
     }
     Ok(None)
 }
 
 // --- refusal ----------------------------------------------------------------------------------
 
-fn bad_target_refused_alike(party: &Ranks, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "refusal")
+fn bad_target_refused_alike(collectives: &Ranks, run: &Run) -> Verdict {
+    judge_graded_cases(collectives, run, "refusal")
 }
 
 /// Every rank must refuse the first bad target in the same words.
-pub(super) fn refused_alike(party: &Ranks, case: &EntropyCase) -> Step {
+pub(super) fn refused_alike(collectives: &Ranks, case: &EntropyCase) -> Step {
     let bad = case.targets.iter().position(|target| *target >= case.vocab_size);
     let Some(place) = bad else { return Ok(()) };
     let (target, vocab_size) = (case.targets[place], case.vocab_size);
     let want = RankError::Target { target, place, vocab_size };
     let judge = || -> Step {
-        let world = answer("entropy", || party.entropy(case))?;
+        let world = answer("entropy", || collectives.entropy(case))?;
         ended_well("entropy", &world, case.world_size)?;
         for (rank, end) in world.ranks.iter().enumerate() {
             match end {
@@ -593,22 +594,24 @@ fn others_are_told<T>(
 /// More than any program here makes: three for each token are the most of the variants.
 const MOST_CALLS: usize = 40;
 
-fn lost_rank_is_told(party: &Ranks, _: &Run) -> Verdict {
+fn lost_rank_is_told(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3] {
         others_are_told("entropy", world_size, |lost| {
             let case = EntropyCase { lost: Some(lost), ..witness(world_size) };
-            let world = answer("entropy", || party.entropy(&case)).map_err(|b| b.on(&case))?;
+            let world =
+                answer("entropy", || collectives.entropy(&case)).map_err(|b| b.on(&case))?;
             Ok((case.to_string(), world))
         })?;
     }
     Ok(None)
 }
 
-fn sum_needs_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+fn sum_needs_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 4] {
         others_are_told("tree_sum", world_size, |lost| {
             let case = SumCase { lost: Some(lost), ..blocks(world_size) };
-            let world = answer("tree_sum", || party.tree_sum(&case)).map_err(|b| b.on(&case))?;
+            let world =
+                answer("tree_sum", || collectives.tree_sum(&case)).map_err(|b| b.on(&case))?;
             Ok((case.to_string(), world))
         })?;
     }
@@ -632,19 +635,19 @@ fn hands_at_most<T>(
     .map_err(|violation| violation.on(case))
 }
 
-fn logits_stay(party: &Ranks, _: &Run) -> Verdict {
+fn logits_stay(collectives: &Ranks, _: &Run) -> Verdict {
     let (vocab_size, world_size) = (24, 2);
     let logits = (0..72).map(|i| (i * 5 % 13) as f32 * 0.25).collect();
     let case = EntropyCase { world_size, vocab_size, logits, targets: vec![4, 23, 0], lost: None };
-    let world = results("entropy", &case, world_size, || party.entropy(&case))?;
+    let world = results("entropy", &case, world_size, || collectives.entropy(&case))?;
     hands_at_most("entropy", &case, &world, 12, "4 a token, of 12 logits")?;
     Ok(None)
 }
 
-fn one_sum_a_rank(party: &Ranks, _: &Run) -> Verdict {
+fn one_sum_a_rank(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         let case = numbers(world_size, 8);
-        let world = results("tree_sum", &case, world_size, || party.tree_sum(&case))?;
+        let world = results("tree_sum", &case, world_size, || collectives.tree_sum(&case))?;
         hands_at_most("tree_sum", &case, &world, case.len, "one sum, of the length of a block")?;
     }
     Ok(None)
@@ -652,7 +655,7 @@ fn one_sum_a_rank(party: &Ranks, _: &Run) -> Verdict {
 
 // --- the gradient -----------------------------------------------------------------------------
 
-fn gradient_of_uniform(party: &Ranks, _: &Run) -> Verdict {
+fn gradient_of_uniform(collectives: &Ranks, _: &Run) -> Verdict {
     for (vocab_size, world_size) in [(2, 2), (6, 3), (8, 4)] {
         let targets = vec![1, vocab_size - 1, 0];
         let logits = vec![0.5; 3 * vocab_size];
@@ -662,19 +665,19 @@ fn gradient_of_uniform(party: &Ranks, _: &Run) -> Verdict {
             (1.0 / vocab_size as f64 - hot) / 3.0
         };
         let expected: Vec<f64> = (0..3 * vocab_size).map(dlogit).collect();
-        are_gradients(&case, &entropy(party, &case)?, &expected, GRADIENT_WHY)?;
+        are_gradients(&case, &entropy(collectives, &case)?, &expected, GRADIENT_WHY)?;
     }
     Ok(None)
 }
 
-fn gradient_sums_to_zero(party: &Ranks, run: &Run) -> Verdict {
+fn gradient_sums_to_zero(collectives: &Ranks, run: &Run) -> Verdict {
     for world_size in WORLDS {
         let logits = Draw::new(run, 3).values(36);
         let case = EntropyCase { logits, ..witness(world_size) };
         let sum = |values: Vec<f64>| -> Vec<f64> {
             values.chunks(12).map(|row| row.iter().sum()).collect()
         };
-        let ranks = entropy(party, &case)?;
+        let ranks = entropy(collectives, &case)?;
         let got = sum(side_by_side(&case, &ranks).iter().map(|&value| f64::from(value)).collect());
         let off = sum(gradient_off(&whole(&case), &passes(&case), 1.0));
         let why = "the sum of what the values themselves may be off";
@@ -684,14 +687,14 @@ fn gradient_sums_to_zero(party: &Ranks, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
+fn gradient_any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     let one = witness(1);
-    let alone = side_by_side(&one, &entropy(party, &one)?);
+    let alone = side_by_side(&one, &entropy(collectives, &one)?);
     let off = gradient_off(&whole(&one), &passes(&one), 1.0);
     let alone: Vec<f64> = alone.iter().map(|&value| f64::from(value)).collect();
     for world_size in WORLDS {
         let case = witness(world_size);
-        let got = side_by_side(&case, &entropy(party, &case)?);
+        let got = side_by_side(&case, &entropy(collectives, &case)?);
         let why = "the gradient of one rank; twice the tolerance, because sums have another order";
         within("entropy", &[3, 12], &got, &alone, |i| 2.0 * off[i], why)
             .map_err(|b| b.on(&case))?;
@@ -699,15 +702,15 @@ fn gradient_any_number_of_ranks(party: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn entropy_f64_loops(party: &Ranks, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "entropy")
+fn entropy_f64_loops(collectives: &Ranks, run: &Run) -> Verdict {
+    judge_graded_cases(collectives, run, "entropy")
 }
 
 // --- the order of sums ------------------------------------------------------------------------
 
 /// What each rank comes to.
-fn tree_sum(party: &Ranks, case: &SumCase) -> Step<Vec<Vec<f32>>> {
-    let ask = || party.tree_sum(case);
+fn tree_sum(collectives: &Ranks, case: &SumCase) -> Step<Vec<Vec<f32>>> {
+    let ask = || collectives.tree_sum(case);
     let ranks = taken(results("tree_sum", case, case.world_size, ask)?);
     match ranks.iter().find(|sum| sum.len() != case.len) {
         None => Ok(ranks),
@@ -735,9 +738,9 @@ fn are_sums(case: &SumCase, ranks: &[Vec<f32>], expected: &[f32], why: &str) -> 
 }
 
 /// The sum must have the bits of the tree, on every rank.
-pub(super) fn matches_tree(party: &Ranks, case: &SumCase) -> Step {
+pub(super) fn matches_tree(collectives: &Ranks, case: &SumCase) -> Step {
     let why = "the bits of sum(first half) + sum(second half), each in f32";
-    are_sums(case, &tree_sum(party, case)?, &tree(&case.values, case.len), why)
+    are_sums(case, &tree_sum(collectives, case)?, &tree(&case.values, case.len), why)
 }
 
 /// Blocks of 1, 2, 4, 8, ...: a block that is missing or is added twice shows.
@@ -762,44 +765,54 @@ fn blocks(world_size: usize) -> SumCase {
     SumCase { world_size, blocks: 8, len: 3, values: values.concat(), lost: None }
 }
 
-fn sum_of_all_blocks(party: &Ranks, _: &Run) -> Verdict {
+fn sum_of_all_blocks(collectives: &Ranks, _: &Run) -> Verdict {
     for (world_size, blocks) in [(1, 1), (1, 2), (2, 2), (1, 8), (2, 8), (8, 8)] {
         let case = numbers(world_size, blocks);
         let expected = [(1 << blocks) as f32 - 1.0, -((blocks * (blocks - 1) / 2) as f32)];
-        are_sums(&case, &tree_sum(party, &case)?, &expected, "whole numbers: no order rounds")?;
+        are_sums(
+            &case,
+            &tree_sum(collectives, &case)?,
+            &expected,
+            "whole numbers: no order rounds",
+        )?;
     }
     Ok(None)
 }
 
-fn bits_of_one_rank(party: &Ranks, _: &Run) -> Verdict {
-    let alone = tree_sum(party, &blocks(1))?.concat();
+fn bits_of_one_rank(collectives: &Ranks, _: &Run) -> Verdict {
+    let alone = tree_sum(collectives, &blocks(1))?.concat();
     for world_size in [2, 4, 8] {
         let case = blocks(world_size);
-        are_sums(&case, &tree_sum(party, &case)?, &alone, "the bits of one rank with all blocks")?;
+        are_sums(
+            &case,
+            &tree_sum(collectives, &case)?,
+            &alone,
+            "the bits of one rank with all blocks",
+        )?;
     }
     Ok(None)
 }
 
-fn same_sum_on_all_ranks(party: &Ranks, _: &Run) -> Verdict {
+fn same_sum_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 4, 8] {
         let case = blocks(world_size);
-        let ranks = tree_sum(party, &case)?;
+        let ranks = tree_sum(collectives, &case)?;
         are_sums(&case, &ranks, &ranks[0], "the bits of rank 0")?;
     }
     Ok(None)
 }
 
-fn order_of_the_tree(party: &Ranks, _: &Run) -> Verdict {
+fn order_of_the_tree(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         // (2^25 + 1) + (-2^25 + 1): each 1 is lost beside 2^25. From the left, the second is not.
         let large = 2f32.powi(25);
         let values = vec![large, 1.0, -large, 1.0];
-        matches_tree(party, &SumCase { world_size, blocks: 4, len: 1, values, lost: None })?;
-        matches_tree(party, &blocks(world_size))?;
+        matches_tree(collectives, &SumCase { world_size, blocks: 4, len: 1, values, lost: None })?;
+        matches_tree(collectives, &blocks(world_size))?;
     }
     Ok(None)
 }
 
-fn sum_any_blocks(party: &Ranks, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "tree_sum")
+fn sum_any_blocks(collectives: &Ranks, run: &Run) -> Verdict {
+    judge_graded_cases(collectives, run, "tree_sum")
 }

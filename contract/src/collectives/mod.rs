@@ -1,6 +1,6 @@
 //! Collectives: what ranks say to each other, what they promise together, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values; and the way from one rank to the others.
+//! - [`interface`]: a trait of plain values; and the way from one rank to the others.
 //! - [`world`]: ranks as threads, which notice when one waits for ever.
 //! - [`oracle`]: the program of a rank, in small steps, and what one rank with everything says.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
@@ -22,7 +22,7 @@ mod repairs;
 pub mod tasks;
 pub mod variants;
 
-pub use interfaces::collectives::{party, world};
+pub use interfaces::collectives::{interface, world};
 
 use crate::component::component;
 

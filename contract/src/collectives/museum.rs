@@ -1,9 +1,9 @@
 //! Bugs of ranks that compute together.
 
+use crate::collectives::interface::*;
 use crate::collectives::oracle::{
-    CollectiveLoops, Known, Shard, added, check_targets, entropy, party, tree,
+    CollectiveLoops, Known, Shard, added, check_targets, entropy, implementation, tree,
 };
-use crate::collectives::party::*;
 use crate::component::Bug;
 use crate::oracle::Oracle;
 
@@ -12,7 +12,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl CollectiveLoops for $name { $($steps)* }
-        || -> Box<dyn Collectives> { party($name) }
+        || -> Box<dyn Collectives> { implementation($name) }
     }};
 }
 
@@ -26,7 +26,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 over all ranks. A cluster stands still without an error.",
         source: None,
         named_by: "collectives/everyone-comes",
-        party: bug!(CallUnderACondition {
+        implementation: bug!(CallUnderACondition {
             fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
                 match shard.targets.iter().any(|target| shard.has(*target)) {
                     true => shard.comm.all_reduce_sum(targets),
@@ -41,7 +41,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "An early return that saves work. Its gradient is wrong too: this rank's ids have probabilities.",
         source: None,
         named_by: "collectives/everyone-comes",
-        party: bug!(ReturnsBeforeTheOthers {
+        implementation: bug!(ReturnsBeforeTheOthers {
             fn entropy(&self, shard: &Shard) -> Result<Entropy, RankError> {
                 if shard.targets.iter().any(|target| shard.has(*target)) {
                     return entropy(self, shard);
@@ -57,7 +57,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 numbers of different tokens.",
         source: None,
         named_by: "collectives/everyone-comes",
-        party: bug!(OwnTargetsAloneShared {
+        implementation: bug!(OwnTargetsAloneShared {
             fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
                 let own: Vec<usize> =
                     (0..targets.len()).filter(|place| shard.has(shard.targets[*place])).collect();
@@ -74,7 +74,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Rank 0 writes the log, and reads the largest logit for it once more before the sums.",
         source: None,
         named_by: "collectives/everyone-comes",
-        party: bug!(AnotherOrderOnRank0 {
+        implementation: bug!(AnotherOrderOnRank0 {
             fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
                 if shard.comm.rank() == 0 {
                     shard.comm.all_reduce_max(&mut totals.to_vec())?;
@@ -90,7 +90,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "All shapes are right, and every loss is too small by what the other ranks have.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(TotalNotShared {
+        implementation: bug!(TotalNotShared {
             fn share_total(&self, _: &Shard, _: &mut [f32]) -> Result<(), Trouble> {
                 Ok(())
             }
@@ -102,7 +102,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Rank 0 prints the loss, and it looks nearly right.",
         source: None,
         named_by: "collectives/same-loss-on-all-ranks",
-        party: bug!(TargetNotShared {
+        implementation: bug!(TargetNotShared {
             fn share_targets(&self, _: &Shard, _: &mut [f32]) -> Result<(), Trouble> {
                 Ok(())
             }
@@ -115,7 +115,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 loss is too small by ln w.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(MeanForSum {
+        implementation: bug!(MeanForSum {
             fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_sum(totals)?;
                 totals.iter_mut().for_each(|total| *total /= shard.comm.world_size() as f32);
@@ -129,7 +129,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The same helper for all exchanges, and it averages.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(TargetByMean {
+        implementation: bug!(TargetByMean {
             fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_sum(targets)?;
                 targets.iter_mut().for_each(|target| *target /= shard.comm.world_size() as f32);
@@ -143,7 +143,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "One all-reduce for the largest logit and the target. Who does not have it says 0, and 0 is not small.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(TargetByLargest {
+        implementation: bug!(TargetByLargest {
             fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_max(targets)
             }
@@ -156,7 +156,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 large.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(LossCountedByEveryRank {
+        implementation: bug!(LossCountedByEveryRank {
             fn finish(&self, shard: &Shard, result: Entropy) -> Result<Entropy, RankError> {
                 let mut loss = [result.loss];
                 shard.comm.all_reduce_sum(&mut loss)?;
@@ -171,7 +171,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 must read the same batch.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(RanksReadDifferentTokens {
+        implementation: bug!(RanksReadDifferentTokens {
             fn target(&self, shard: &Shard, place: usize) -> usize {
                 shard.targets[(place + shard.comm.rank()) % shard.tokens()]
             }
@@ -183,7 +183,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The mean was left to the caller, who took it for one.",
         source: None,
         named_by: "collectives/mean-over-tokens",
-        party: bug!(SumOverTokens {
+        implementation: bug!(SumOverTokens {
             fn mean(&self, _: &Shard, losses: &[f64]) -> f64 {
                 losses.iter().sum()
             }
@@ -195,7 +195,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Each rank counts what its mask lets pass.",
         source: None,
         named_by: "collectives/mean-over-tokens",
-        party: bug!(DividedByOwnTargets {
+        implementation: bug!(DividedByOwnTargets {
             fn mean(&self, shard: &Shard, losses: &[f64]) -> f64 {
                 let own = shard.targets.iter().filter(|target| shard.has(**target)).count();
                 losses.iter().sum::<f64>() / own.max(1) as f64
@@ -209,7 +209,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "On rank 0 both are the same, and the test ran on rank 0.",
         source: None,
         named_by: "collectives/one-owner",
-        party: bug!(OffsetForgotten {
+        implementation: bug!(OffsetForgotten {
             fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
                 (id < shard.own).then_some(id)
             }
@@ -221,7 +221,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "`<=` for `<`, and a clamp that keeps the column inside. Ids at the edge have two owners.",
         source: None,
         named_by: "collectives/one-owner",
-        party: bug!(EndIncluded {
+        implementation: bug!(EndIncluded {
             fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
                 (shard.first..=shard.first + shard.own)
                     .contains(&id)
@@ -235,7 +235,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "`>` for `>=`. One id of each rank has no owner, and its logit is 0.",
         source: None,
         named_by: "collectives/one-owner",
-        party: bug!(FirstIdLeftOut {
+        implementation: bug!(FirstIdLeftOut {
             fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
                 (shard.has(id) && id > shard.first).then(|| id - shard.first)
             }
@@ -247,7 +247,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Foreign ids are set to 0 so that the lookup is legal, and what was looked up is never set to 0 after it.",
         source: None,
         named_by: "collectives/one-owner",
-        party: bug!(TargetNotMasked {
+        implementation: bug!(TargetNotMasked {
             fn target_logit(&self, shard: &Shard, place: usize, column: Option<usize>) -> f32 {
                 shard.row(place)[column.unwrap_or(0)]
             }
@@ -259,7 +259,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "A mask of zeros and ones, as long as every logit is finite.",
         source: None,
         named_by: "collectives/foreign-logits-stay-out",
-        party: bug!(TargetMaskedByAProduct {
+        implementation: bug!(TargetMaskedByAProduct {
             fn target_logit(&self, shard: &Shard, place: usize, column: Option<usize>) -> f32 {
                 let mask = if column.is_some() { 1.0 } else { 0.0 };
                 mask * shard.row(place)[column.unwrap_or(0)]
@@ -274,7 +274,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 is right.",
         source: None,
         named_by: "collectives/any-number-of-ranks",
-        party: bug!(LargestNotShared {
+        implementation: bug!(LargestNotShared {
             fn share_largest(&self, _: &Shard, _: &mut [f32]) -> Result<(), Trouble> {
                 Ok(())
             }
@@ -286,7 +286,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "One call fewer. With the first logit above 88 the sum is infinite.",
         source: None,
         named_by: "collectives/largest-of-all",
-        party: bug!(SumBeforeTheShift {
+        implementation: bug!(SumBeforeTheShift {
             fn largest(&self, _: &Shard, _: usize) -> f32 {
                 0.0
             }
@@ -301,7 +301,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "All-reduce sums unless it is told otherwise. The number cancels, so small logits hide it; large ones vanish.",
         source: None,
         named_by: "collectives/largest-of-all",
-        party: bug!(LargestBySum {
+        implementation: bug!(LargestBySum {
             fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_sum(largest)
             }
@@ -316,7 +316,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "One number travels instead of t. Tokens whose logits are small have nothing left.",
         source: None,
         named_by: "collectives/largest-of-all",
-        party: bug!(LargestOfTheBatch {
+        implementation: bug!(LargestOfTheBatch {
             fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
                 let mut one = [largest.iter().copied().fold(f32::NEG_INFINITY, f32::max)];
                 shard.comm.all_reduce_max(&mut one)?;
@@ -335,7 +335,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 nothing but forbidden ids.",
         source: None,
         named_by: "collectives/forbidden-shard",
-        party: bug!(ForbiddenShardIsNan {
+        implementation: bug!(ForbiddenShardIsNan {
             fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
                 for (place, total) in totals.iter_mut().enumerate() {
                     if Oracle.largest(shard, place) == f32::NEG_INFINITY {
@@ -353,7 +353,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "\"It is not mine\", says each rank. With one rank the lookup would have panicked.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(BadTargetAccepted {
+        implementation: bug!(BadTargetAccepted {
             fn check(&self, _: &Shard) -> Result<(), RankError> {
                 Ok(())
             }
@@ -366,7 +366,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 once, and the other processes have to be killed.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(LastRankAloneRefuses {
+        implementation: bug!(LastRankAloneRefuses {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 match shard.first + shard.own == shard.vocab_size {
                     true => check_targets(shard),
@@ -382,7 +382,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 targets here, so all stop there. A rank that has read another batch is still on its way to the second call.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(RefusedAfterACall {
+        implementation: bug!(RefusedAfterACall {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 shard.comm.all_reduce_max(&mut [shard.logits[0]])?;
                 check_targets(shard)
@@ -395,7 +395,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The check of a lookup in a table, copied from one rank: an id must be below the number of rows.",
         source: None,
         named_by: "collectives/everyone-comes",
-        party: bug!(ForeignTargetRefused {
+        implementation: bug!(ForeignTargetRefused {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 match shard.targets.iter().position(|target| !shard.has(*target)) {
                     None => Ok(()),
@@ -414,7 +414,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The loop over the targets overwrites what it has found.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(LastBadTargetNamed {
+        implementation: bug!(LastBadTargetNamed {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 let vocab_size = shard.vocab_size;
                 match shard.targets.iter().rposition(|target| *target >= vocab_size) {
@@ -432,7 +432,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Inside the rank, that is what `logits.shape[1]` is.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(ShardSizeNamed {
+        implementation: bug!(ShardSizeNamed {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 check_targets(shard).map_err(|error| match error {
                     RankError::Target { target, place, .. } => {
@@ -449,7 +449,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "`>` for `>=`.",
         source: None,
         named_by: "collectives/bad-target-refused-alike",
-        party: bug!(EdgeOfTheVocabularyAccepted {
+        implementation: bug!(EdgeOfTheVocabularyAccepted {
             fn check(&self, shard: &Shard) -> Result<(), RankError> {
                 match check_targets(shard) {
                     Err(RankError::Target { target, vocab_size, .. }) if target == vocab_size => Ok(()),
@@ -466,7 +466,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 lost, the others train on with a softmax of their own, and the loss looks fine.",
         source: None,
         named_by: "collectives/lost-rank-is-told",
-        party: bug!(OwnSumOnTrouble {
+        implementation: bug!(OwnSumOnTrouble {
             fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_sum(totals).ok();
                 Ok(())
@@ -484,7 +484,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 line of code, not about a rank.",
         source: None,
         named_by: "collectives/lost-rank-is-told",
-        party: bug!(PanicsOnTrouble {
+        implementation: bug!(PanicsOnTrouble {
             fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
                 shard.comm.all_reduce_max(largest).unwrap();
                 Ok(())
@@ -498,7 +498,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 has another sum.",
         source: None,
         named_by: "collectives/sum-needs-all-ranks",
-        party: bug!(OwnBlocksOnTrouble {
+        implementation: bug!(OwnBlocksOnTrouble {
             fn tree_sum(&self, comm: &dyn Communicator, blocks: &[f32], len: usize) -> Result<Vec<f32>, RankError> {
                 let own = tree(blocks, len);
                 Ok(comm.all_gather(&own).map_or(own, |sums| tree(&sums, len)))
@@ -513,7 +513,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 memory that the cut had saved is needed again.",
         source: None,
         named_by: "collectives/logits-stay",
-        party: bug!(LogitsGathered {
+        implementation: bug!(LogitsGathered {
             fn entropy(&self, shard: &Shard) -> Result<Entropy, RankError> {
                 check_targets(shard)?;
                 shard.comm.all_gather(&shard.logits)?;
@@ -528,7 +528,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "\"Gradients are all-reduced\": those of weights that all ranks have. A shard's gradient is its owner's alone.",
         source: None,
         named_by: "collectives/gradient-any-number-of-ranks",
-        party: bug!(GradientAllReduced {
+        implementation: bug!(GradientAllReduced {
             fn finish(&self, shard: &Shard, mut result: Entropy) -> Result<Entropy, RankError> {
                 shard.comm.all_reduce_sum(&mut result.dlogits)?;
                 Ok(result)
@@ -542,7 +542,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 times.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(GradientTimesRanks {
+        implementation: bug!(GradientTimesRanks {
             fn share(&self, shard: &Shard) -> f64 {
                 shard.comm.world_size() as f64 / shard.tokens() as f64
             }
@@ -554,7 +554,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The mean of data-parallel training, for ranks that share one batch.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(GradientOverRanks {
+        implementation: bug!(GradientOverRanks {
             fn share(&self, shard: &Shard) -> f64 {
                 1.0 / (shard.tokens() * shard.comm.world_size()) as f64
             }
@@ -566,7 +566,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The mean is taken of the loss alone.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(GradientNotDivided {
+        implementation: bug!(GradientNotDivided {
             fn share(&self, _: &Shard) -> f64 {
                 1.0
             }
@@ -578,7 +578,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The buffer that was all-reduced is not the one that was kept for the way back.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(LocalSoftmaxInTheGradient {
+        implementation: bug!(LocalSoftmaxInTheGradient {
             fn probability(&self, exp: f64, known: &Known) -> f64 {
                 exp / known.own_total
             }
@@ -590,7 +590,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Foreign targets were set to column 0 for the lookup, and the same columns serve for the gradient.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(OneSubtractedOnEveryRank {
+        implementation: bug!(OneSubtractedOnEveryRank {
             fn is_hot(&self, shard: &Shard, column: usize, target: usize) -> bool {
                 column == if shard.has(target) { target - shard.first } else { 0 }
             }
@@ -602,7 +602,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "The one-hot part was to be added by whoever owns the target, and nobody does.",
         source: None,
         named_by: "collectives/gradient-sums-to-zero",
-        party: bug!(OneNotSubtracted {
+        implementation: bug!(OneNotSubtracted {
             fn is_hot(&self, _: &Shard, _: usize, _: usize) -> bool {
                 false
             }
@@ -614,7 +614,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "In the gradient the rank's first id was forgotten; in the loss it was not.",
         source: None,
         named_by: "collectives/gradient-of-uniform",
-        party: bug!(OneAtTheId {
+        implementation: bug!(OneAtTheId {
             fn is_hot(&self, _: &Shard, column: usize, target: usize) -> bool {
                 column == target
             }
@@ -627,7 +627,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "`all_reduce_sum` is right up to roundings. The same training gives other bits on another number of ranks.",
         source: None,
         named_by: "collectives/bits-of-one-rank",
-        party: bug!(SumByTheEngine {
+        implementation: bug!(SumByTheEngine {
             fn tree_sum(&self, comm: &dyn Communicator, blocks: &[f32], len: usize) -> Result<Vec<f32>, RankError> {
                 let mut sum = tree(blocks, len);
                 comm.all_reduce_sum(&mut sum)?;
@@ -641,7 +641,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "A loop for one's own, a tree for the others. On as many ranks as blocks it is right.",
         source: None,
         named_by: "collectives/order-of-the-tree",
-        party: bug!(BlocksFromTheLeft {
+        implementation: bug!(BlocksFromTheLeft {
             fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
                 from_left(blocks, len)
             }
@@ -653,7 +653,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "In the order of the ranks, so it is a fixed order; but another number of ranks has another one.",
         source: None,
         named_by: "collectives/bits-of-one-rank",
-        party: bug!(RanksFromTheLeft {
+        implementation: bug!(RanksFromTheLeft {
             fn sum_of_ranks(&self, sums: &[f32], len: usize, _: usize) -> Vec<f32> {
                 from_left(sums, len)
             }
@@ -666,7 +666,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 drift apart.",
         source: None,
         named_by: "collectives/same-sum-on-all-ranks",
-        party: bug!(OwnSumFirst {
+        implementation: bug!(OwnSumFirst {
             fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
                 let mut turned: Vec<&[f32]> = sums.chunks(len).collect();
                 turned.rotate_left(rank);
@@ -681,7 +681,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 checkpoints differs, and nobody finds a weight that does.",
         source: None,
         named_by: "collectives/sum-any-blocks",
-        party: bug!(SignOfZeroLost {
+        implementation: bug!(SignOfZeroLost {
             fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
                 added(&vec![0.0; len], &tree(blocks, len))
             }
@@ -694,7 +694,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
                 it.",
         source: None,
         named_by: "collectives/order-of-the-tree",
-        party: bug!(HalvesAreInterleaved {
+        implementation: bug!(HalvesAreInterleaved {
             fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
                 folded(blocks, len)
             }
@@ -709,7 +709,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "More exact is not the same. Whoever compares bits needs the roundings of the order that was agreed on.",
         source: None,
         named_by: "collectives/order-of-the-tree",
-        party: bug!(SumInF64 {
+        implementation: bug!(SumInF64 {
             fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
                 in_f64(blocks, len)
             }
@@ -724,7 +724,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Every rank then has everything, m/w times as much as needed.",
         source: None,
         named_by: "collectives/one-sum-a-rank",
-        party: bug!(BlocksGathered {
+        implementation: bug!(BlocksGathered {
             fn tree_sum(&self, comm: &dyn Communicator, blocks: &[f32], len: usize) -> Result<Vec<f32>, RankError> {
                 Ok(tree(&comm.all_gather(blocks)?, len))
             }
@@ -736,7 +736,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "In a ring one's own part is not among those that come. Here it is.",
         source: None,
         named_by: "collectives/sum-of-all-blocks",
-        party: bug!(OwnBlockCountedTwice {
+        implementation: bug!(OwnBlockCountedTwice {
             fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
                 added(&tree(sums, len), &sums[rank * len..][..len])
             }
@@ -748,7 +748,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "Gradients are averaged, so the helper divides. The number of blocks is not that of ranks.",
         source: None,
         named_by: "collectives/sum-of-all-blocks",
-        party: bug!(SumIsAMean {
+        implementation: bug!(SumIsAMean {
             fn sum_of_ranks(&self, sums: &[f32], len: usize, _: usize) -> Vec<f32> {
                 let ranks = (sums.len() / len) as f32;
                 tree(sums, len).into_iter().map(|sum| sum / ranks).collect()
@@ -761,7 +761,7 @@ pub static BUGS: &[Bug<dyn Collectives>] = &[
         story: "A reduce is no all-reduce.",
         source: None,
         named_by: "collectives/same-sum-on-all-ranks",
-        party: bug!(Rank0AloneHasTheSum {
+        implementation: bug!(Rank0AloneHasTheSum {
             fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
                 if rank == 0 { tree(sums, len) } else { sums[rank * len..][..len].to_vec() }
             }

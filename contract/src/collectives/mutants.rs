@@ -2,7 +2,7 @@
 
 use super::fingerprints::told;
 use super::graded_cases::blocks;
-use crate::collectives::party::*;
+use crate::collectives::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
@@ -31,17 +31,17 @@ pub const AXES: Axes = Axes {
     quantities: &[("target", &[3, 6, 16, 32, 63])],
 };
 
-/// The answer of one of two parties, or of both, as the mixer chooses. A party that is not needed is not asked: each
+/// The answer of one of two implementations, or of both, as the mixer chooses. An implementation that is not needed is not asked: each
 /// world has threads of its own. `take` and `put` turn a rank's result into values and back.
 fn mixed<T>(
     turn: Turn,
     sizes: [usize; 2],
-    parties: [&Ranks; 2],
+    implementations: [&Ranks; 2],
     ask: impl Fn(&Ranks) -> Reply<World<T>>,
     take: impl Fn(&T) -> Vec<f32>,
     put: impl Fn(&[f32]) -> T,
 ) -> Reply<World<T>> {
-    let [right, wrong] = parties;
+    let [right, wrong] = implementations;
     match turn {
         Turn::Right => return ask(right),
         Turn::Wrong => return ask(wrong),
@@ -78,7 +78,7 @@ impl Collectives for Mixed<Ranks> {
         let target = case.targets.iter().copied().max().unwrap_or(0);
         let sizes = [("w", w), ("t", t), ("n", n), ("target", target)];
         let turn = self.mixer.turn(&Call::of("entropy", sizes).with(&case.logits));
-        let ask = |party: &Ranks| party.entropy(case);
+        let ask = |collectives: &Ranks| collectives.entropy(case);
         let take = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
         let put = |values: &[f32]| Entropy { loss: values[0], dlogits: values[1..].to_vec() };
         mixed(turn, [w, 1 + t * n], [&*self.right, &*self.wrong], ask, take, put)
@@ -88,13 +88,13 @@ impl Collectives for Mixed<Ranks> {
         let (w, len) = (case.world_size, case.len);
         let turn =
             self.mixer.turn(&Call::of("tree_sum", [("w", w), ("len", len)]).with(&case.values));
-        let ask = |party: &Ranks| party.tree_sum(case);
+        let ask = |collectives: &Ranks| collectives.tree_sum(case);
         mixed(turn, [w, len], [&*self.right, &*self.wrong], ask, Vec::clone, <[f32]>::to_vec)
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(collectives: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
     let (w, t) = (1 + draw.below(8), 1 + draw.below(9));
     let n = [1, 2, 5][draw.below(3)];
     let v = w * n;
@@ -113,8 +113,8 @@ pub fn fuzz(party: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
     let sum = blocks([ranks, 8, 1 + draw.below(9)], draw);
     let loss = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
     vec![
-        Fingerprint::ask("entropy", || Ok(told(&party.entropy(&good)?, loss))),
-        Fingerprint::ask("refusal", || Ok(told(&party.entropy(&bad)?, loss))),
-        Fingerprint::ask("tree_sum", || Ok(told(&party.tree_sum(&sum)?, Vec::clone))),
+        Fingerprint::ask("entropy", || Ok(told(&collectives.entropy(&good)?, loss))),
+        Fingerprint::ask("refusal", || Ok(told(&collectives.entropy(&bad)?, loss))),
+        Fingerprint::ask("tree_sum", || Ok(told(&collectives.tree_sum(&sum)?, Vec::clone))),
     ]
 }

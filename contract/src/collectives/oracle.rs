@@ -2,10 +2,10 @@
 //!
 //! What is right is said by one rank that has everything: the loss's own oracle, and a tree of sums.
 
-use crate::collectives::party::*;
+use crate::collectives::interface::*;
 use crate::collectives::world;
+use crate::loss::interface::LossCase;
 use crate::loss::oracle::{LossLoops, Passes};
-use crate::loss::party::LossCase;
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -257,8 +257,8 @@ pub fn check_targets(shard: &Shard) -> Result<(), RankError> {
     }
 }
 
-/// The party of some loops.
-pub fn party(loops: impl CollectiveLoops + 'static) -> Box<dyn Collectives> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl CollectiveLoops + 'static) -> Box<dyn Collectives> {
     Box::new(Loops::<dyn CollectiveLoops>(Rc::new(loops)))
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of the collectives.
 
+use crate::collectives::interface::*;
 use crate::collectives::oracle::passes;
-use crate::collectives::party::*;
 use crate::repair::{Repair, number, same};
 
 type Ranks = dyn Collectives;
@@ -10,12 +10,12 @@ type Ranks = dyn Collectives;
 pub static REPAIRS: &[Repair<Ranks>] = &[Repair { call: "entropy", explain: factor }];
 
 /// What the gradients of all ranks were multiplied by.
-fn factor(party: &Ranks) -> Option<String> {
+fn factor(collectives: &Ranks) -> Option<String> {
     let logits: Vec<f32> = (0..24).map(|i| ((i * 7 % 11) as f32 - 4.5) * 0.5).collect();
     let case =
         EntropyCase { world_size: 4, vocab_size: 8, logits, targets: vec![3, 6, 0], lost: None };
     let right = passes(&case).dlogits;
-    let world = party.entropy(&case).ok()?;
+    let world = collectives.entropy(&case).ok()?;
     let mut factors = Vec::new();
     for (rank, end) in world.ranks.iter().enumerate() {
         let RankOutcome::Result(Entropy { dlogits, .. }) = end else { return None };

@@ -1,7 +1,7 @@
 //! Correct ranks, written differently: in `f32`, with other calls, in other orders.
 
+use crate::collectives::interface::*;
 use crate::collectives::oracle::{Shard, added, check_targets};
-use crate::collectives::party::*;
 use crate::collectives::world;
 use crate::component::Variant;
 
@@ -11,28 +11,28 @@ pub static VARIANTS: &[Variant<dyn Collectives>] = &[
         id: "collectives/shifted-in-place",
         about: "f32, as Megatron-LM: shifts the logits in place, then one call for the targets and one for the totals; adds \
                 blocks of doubling strides",
-        party: || Box::new(Written { entropy: shifted_in_place, sum: by_strides }),
+        implementation: || Box::new(Written { entropy: shifted_in_place, sum: by_strides }),
     },
     Variant {
         id: "collectives/one-gather",
         about: "f32: one gather of largest logit, sum and target of each rank, brought to one scale afterwards; keeps sums of \
                 1, 2, 4 blocks until there are two of a size",
-        party: || Box::new(Written { entropy: one_gather, sum: by_carries }),
+        implementation: || Box::new(Written { entropy: one_gather, sum: by_carries }),
     },
     Variant {
         id: "collectives/two-in-one-call",
         about: "f32: totals and targets in one all-reduce; the gradient from the logarithm of the probability",
-        party: || Box::new(Written { entropy: two_in_one_call, sum: by_strides }),
+        implementation: || Box::new(Written { entropy: two_in_one_call, sum: by_strides }),
     },
     Variant {
         id: "collectives/token-by-token",
         about: "three calls for each token, with f64 between them",
-        party: || Box::new(Written { entropy: token_by_token, sum: by_carries }),
+        implementation: || Box::new(Written { entropy: token_by_token, sum: by_carries }),
     },
     Variant {
         id: "collectives/gather-for-reduce",
         about: "f32: gathers what others reduce, and adds it up from the last rank on",
-        party: || Box::new(Written { entropy: gather_for_reduce, sum: by_strides }),
+        implementation: || Box::new(Written { entropy: gather_for_reduce, sum: by_strides }),
     },
 ];
 

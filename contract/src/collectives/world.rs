@@ -4,7 +4,7 @@
 //! every rank that has not ended waits in one, and one has ended: then all that wait are told so, at once. Which rank
 //! came first makes no difference to any result.
 
-use super::party::{
+use super::interface::{
     Communicator, Kind, Lost, RankCall, RankError, RankOutcome, Trouble, World,
 };
 use crate::panics;

@@ -1,20 +1,20 @@
 //! Questions to a VocabEmbedding.
 
 use crate::component::Fingerprint;
-use crate::embedding::party::*;
+use crate::embedding::interface::*;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn VocabEmbedding) -> Vec<Fingerprint> {
+pub fn fingerprints(embedding: &dyn VocabEmbedding) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (v, e, mean, std, seed) in TABLES {
         let init = NormalInit { mean, std, seed };
         fingerprints.push(Fingerprint::ask("initial_table", || {
-            party.initial_table(v, e, init).map(|table| widen(&table))
+            embedding.initial_table(v, e, init).map(|table| widen(&table))
         }));
     }
     for case in cases() {
-        let found = || party.forward(&case);
+        let found = || embedding.forward(&case);
         fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&found()?.y))));
         fingerprints.push(Fingerprint::ask("forward", || {
             Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
@@ -25,16 +25,18 @@ pub fn fingerprints(party: &dyn VocabEmbedding) -> Vec<Fingerprint> {
         }
         let mut dy: Vec<f32> =
             (0..case.ids.len() * case.embedding_dim).map(|i| 0.75 - 0.25 * i as f32).collect();
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints
+            .push(Fingerprint::ask("backward", || Ok(widen(&embedding.backward(&case, &dy)?))));
         dy[0] = f32::NAN;
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints
+            .push(Fingerprint::ask("backward", || Ok(widen(&embedding.backward(&case, &dy)?))));
     }
     fingerprints.push(Fingerprint::ask("backward", || {
-        Ok(widen(&party.backward(&frequent(), &[1.0; 6000])?))
+        Ok(widen(&embedding.backward(&frequent(), &[1.0; 6000])?))
     }));
     // How a refusal is worded: whether it names the id, and whether any number.
     let bad = LookupCase { shape: [1, 3], ids: vec![1, 977, 2], ..plain(7, 2, vec![]) };
-    let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
+    let words = || embedding.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
     fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());

@@ -1,11 +1,11 @@
 //! The graded cases of VocabEmbedding: what is asked, from the plainest question on.
 
 use crate::category::Category;
+use crate::embedding::interface::*;
 use crate::embedding::laws::{
     Asked, matches_gradient_in, matches_middle, matches_normal, matches_rows, refused_in_words,
 };
 use crate::embedding::menu::{EMBEDDING, LARGE};
-use crate::embedding::party::*;
 use crate::graded_cases::tokens::{
     APART, Bad, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
@@ -75,19 +75,21 @@ pub(crate) fn mixed_inits() -> impl Iterator<Item = NormalInit> {
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Embedding>> {
     let mut graded: Vec<GradedCase<Embedding>> = Vec::new();
     for (category, shape, init) in draws(run) {
-        graded.push(GradedCase::new("initial_table", category, move |party| {
-            matches_normal(party, shape, init)
+        graded.push(GradedCase::new("initial_table", category, move |embedding| {
+            matches_normal(embedding, shape, init)
         }));
     }
     let run = *run;
     for (call, judge) in [("forward", matches_rows as Judge), ("backward", matches_gradient_in)] {
-        graded.push(GradedCase::typical(call, move |party| judge(party, &asked(TYPICAL, &run))));
+        graded.push(GradedCase::typical(call, move |embedding| {
+            judge(embedding, &asked(TYPICAL, &run))
+        }));
     }
     for (category, judge) in
         [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_gradient_in)]
     {
-        graded.push(GradedCase::new("backward", category, move |party| {
-            judge(party, &asked(APART, &run))
+        graded.push(GradedCase::new("backward", category, move |embedding| {
+            judge(embedding, &asked(APART, &run))
         }));
     }
     let large = if run.every_size { &LARGE[..] } else { &[] };
@@ -96,8 +98,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Embedding>> {
     for (category, plan) in plans(&run, &[&EMBEDDING[..], large].concat()).into_iter().chain(mixed)
     {
         if plan.has_values() {
-            graded.push(GradedCase::new("forward", category, move |party| {
-                matches_rows(party, &asked(plan, &run))
+            graded.push(GradedCase::new("forward", category, move |embedding| {
+                matches_rows(embedding, &asked(plan, &run))
             }));
         }
         if plan.has_gradient() {
@@ -106,8 +108,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Embedding>> {
                 Category::Lookup if plan.tokens == PLAIN.tokens => Category::Extent,
                 other => other.of_gradient(),
             };
-            graded.push(GradedCase::new("backward", category, move |party| {
-                matches_gradient_in(party, &asked(plan, &run))
+            graded.push(GradedCase::new("backward", category, move |embedding| {
+                matches_gradient_in(embedding, &asked(plan, &run))
             }));
         }
     }
@@ -124,8 +126,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Embedding>> {
         (sizes, manner, bad)
     });
     for (sizes, manner, bad) in plain.chain(mixed) {
-        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
-            refused_in_words(party, sizes, manner, &bad)
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |embedding| {
+            refused_in_words(embedding, sizes, manner, &bad)
         }));
     }
     graded

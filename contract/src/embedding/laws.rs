@@ -2,9 +2,9 @@
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
+use crate::embedding::interface::*;
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
-use crate::embedding::party::*;
 use crate::graded_cases::judge_graded_cases;
 pub(crate) use crate::graded_cases::tokens::SPECIAL;
 use crate::graded_cases::tokens::{Bad, middle_is_right};
@@ -345,9 +345,9 @@ fn table_shape(case: &LookupCase) -> [usize; 2] {
     [case.vocab_size, case.embedding_dim]
 }
 
-fn forward(party: &Embedding, case: &LookupCase) -> Step<Found> {
+fn forward(embedding: &Embedding, case: &LookupCase) -> Step<Found> {
     let found =
-        answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+        answer("forward", || embedding.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
     if found.y.len() == shape(case).iter().product() {
         Ok(found)
@@ -356,8 +356,8 @@ fn forward(party: &Embedding, case: &LookupCase) -> Step<Found> {
     }
 }
 
-fn backward(party: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> {
-    let grad = answer("backward", || party.backward(case, dy))?;
+fn backward(embedding: &Embedding, case: &LookupCase, dy: &[f32]) -> Step<Vec<f32>> {
+    let grad = answer("backward", || embedding.backward(case, dy))?;
     let length = Fault::Length { shape: table_shape(case).to_vec(), got: grad.len() };
     if grad.len() == case.table.len() { Ok(grad) } else { Err(Violation::new("backward", length)) }
 }
@@ -368,9 +368,9 @@ const COPIED: &str = "rows are copied, so every bit is the same";
 pub(super) type Asked = crate::graded_cases::Asked<LookupCase>;
 
 /// What `y` must be, and that the ids are only read.
-pub(super) fn matches_rows(party: &Embedding, asked: &Asked) -> Step {
+pub(super) fn matches_rows(embedding: &Embedding, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || embedding.forward_in(*manner, case))
         .and_then(|Found { y, ids_after }| {
             same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)?;
             holds("forward", ids_after == case.ids, || {
@@ -381,12 +381,12 @@ pub(super) fn matches_rows(party: &Embedding, asked: &Asked) -> Step {
 }
 
 /// [`matches_rows`], asked plainly.
-fn matches_table(party: &Embedding, case: &LookupCase) -> Step {
-    matches_rows(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+fn matches_table(embedding: &Embedding, case: &LookupCase) -> Step {
+    matches_rows(embedding, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 /// What the gradient must be.
-pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
+pub(super) fn matches_gradient_in(embedding: &Embedding, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let e = case.embedding_dim;
     let expected = Oracle.gradient(case, dy);
@@ -395,7 +395,7 @@ pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
     let mut count = vec![0.0; case.vocab_size];
     case.ids.iter().for_each(|&id| count[id] += 1.0);
     let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
-    let ask = || answer("backward", || party.backward_in(*manner, case, dy));
+    let ask = || answer("backward", || embedding.backward_in(*manner, case, dy));
     let shape = table_shape(case);
     ask()
         .and_then(|got| {
@@ -407,21 +407,21 @@ pub(super) fn matches_gradient_in(party: &Embedding, asked: &Asked) -> Step {
 }
 
 /// [`matches_gradient_in`] of [`APART`], where the first and the last tokens do not matter.
-pub(super) fn matches_middle(party: &Embedding, asked: &Asked) -> Step {
+pub(super) fn matches_middle(embedding: &Embedding, asked: &Asked) -> Step {
     let Asked { case, dy, .. } = asked;
-    matches_gradient_in(party, asked).or_else(|violation| {
-        let middle = answer("backward", || party.backward(case, dy))
+    matches_gradient_in(embedding, asked).or_else(|violation| {
+        let middle = answer("backward", || embedding.backward(case, dy))
             .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
         if middle && !violation.is_rearranged() { Ok(()) } else { Err(violation) }
     })
 }
 
 /// What the gradient must be where every sum is exact.
-fn matches_gradient(party: &Embedding, case: &LookupCase, dy: &[f32], why: &str) -> Step {
+fn matches_gradient(embedding: &Embedding, case: &LookupCase, dy: &[f32], why: &str) -> Step {
     let on =
         |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
     let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
-    let got = backward(party, case, dy).map_err(on)?;
+    let got = backward(embedding, case, dy).map_err(on)?;
     same_values("backward", &table_shape(case), &got, &expected, why).map_err(on)
 }
 
@@ -435,12 +435,12 @@ pub(crate) fn same_normal(call: &str, shape: [usize; 2], got: &[f32], init: Norm
     within(call, &shape, got, &expected, |_| tolerance, why)
 }
 
-fn initial(party: &Embedding, (v, e): (usize, usize), init: NormalInit) -> Step {
-    matches_normal(party, [v, e], init)
+fn initial(embedding: &Embedding, (v, e): (usize, usize), init: NormalInit) -> Step {
+    matches_normal(embedding, [v, e], init)
 }
 
-pub(super) fn matches_normal(party: &Embedding, [v, e]: [usize; 2], init: NormalInit) -> Step {
-    answer("initial_table", || party.initial_table(v, e, init))
+pub(super) fn matches_normal(embedding: &Embedding, [v, e]: [usize; 2], init: NormalInit) -> Step {
+    answer("initial_table", || embedding.initial_table(v, e, init))
         .and_then(|table| same_normal("initial_table", [v, e], &table, init))
         .map_err(|violation| violation.on(told((v, e), init)))
 }
@@ -452,55 +452,55 @@ fn told((v, e): (usize, usize), init: NormalInit) -> String {
 
 const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
 
-fn initial_short(party: &Embedding, _: &Run) -> Verdict {
+fn initial_short(embedding: &Embedding, _: &Run) -> Verdict {
     // 15 is odd: the last value's partner is dropped.
     for sizes in [(3, 4), (7, 2), (3, 5), (1, 1)] {
-        initial(party, sizes, STANDARD)?;
+        initial(embedding, sizes, STANDARD)?;
     }
     Ok(None)
 }
 
-fn initial_long(party: &Embedding, _: &Run) -> Verdict {
+fn initial_long(embedding: &Embedding, _: &Run) -> Verdict {
     for sizes in [(4, 4), (8, 4), (16, 4)] {
-        initial(party, sizes, STANDARD)?;
+        initial(embedding, sizes, STANDARD)?;
     }
     Ok(None)
 }
 
-fn initial_tail(party: &Embedding, _: &Run) -> Verdict {
+fn initial_tail(embedding: &Embedding, _: &Run) -> Verdict {
     for sizes in [(4, 6), (5, 6), (12, 5), (17, 1)] {
-        initial(party, sizes, STANDARD)?;
+        initial(embedding, sizes, STANDARD)?;
     }
     Ok(None)
 }
 
-fn initial_mean_and_std(party: &Embedding, _: &Run) -> Verdict {
+fn initial_mean_and_std(embedding: &Embedding, _: &Run) -> Verdict {
     for (mean, std) in [(0.5, 0.02), (-3.0, 2.5), (0.25, 0.0)] {
         for sizes in [(3, 4), (8, 4)] {
-            initial(party, sizes, NormalInit { mean, std, seed: 42 })?;
+            initial(embedding, sizes, NormalInit { mean, std, seed: 42 })?;
         }
     }
     Ok(None)
 }
 
-fn initial_seed(party: &Embedding, _: &Run) -> Verdict {
+fn initial_seed(embedding: &Embedding, _: &Run) -> Verdict {
     let high = 1u64 << 32; // the generator takes the low 32 bits
     for seed in [0, 7, high - 1, high + 42, 3 * high + 7, u64::MAX - 5] {
         for sizes in [(3, 4), (8, 4)] {
-            initial(party, sizes, NormalInit { seed, ..STANDARD })?;
+            initial(embedding, sizes, NormalInit { seed, ..STANDARD })?;
         }
     }
     Ok(None)
 }
 
-fn initial_any_table(party: &Embedding, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "initial_table")
+fn initial_any_table(embedding: &Embedding, run: &Run) -> Verdict {
+    judge_graded_cases(embedding, run, "initial_table")
 }
 
-fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
+fn initial_repeats(embedding: &Embedding, _: &Run) -> Verdict {
     let draw = |(v, e), seed| {
         let init = NormalInit { seed, ..STANDARD };
-        answer("initial_table", || party.initial_table(v, e, init))
+        answer("initial_table", || embedding.initial_table(v, e, init))
             .map_err(|violation| violation.on(told((v, e), init)))
     };
     for (v, e) in [(3, 5), (5, 6)] {
@@ -518,24 +518,24 @@ fn initial_repeats(party: &Embedding, _: &Run) -> Verdict {
 
 // --- lookup ---------------------------------------------------------------------------------
 
-fn rows_of_the_table(party: &Embedding, _: &Run) -> Verdict {
-    matches_table(party, &witness())?;
+fn rows_of_the_table(embedding: &Embedding, _: &Run) -> Verdict {
+    matches_table(embedding, &witness())?;
     let (v, e) = menu::EMBEDDING[1];
     let ids = vec![7, 3, 1, 10, 10, 4, 2, 6]; // [4, 2]: more batch rows than tokens
-    matches_table(party, &LookupCase { shape: [4, 2], ..row_of(v, e, ids) })?;
+    matches_table(embedding, &LookupCase { shape: [4, 2], ..row_of(v, e, ids) })?;
     Ok(None)
 }
 
-fn first_and_last_id(party: &Embedding, _: &Run) -> Verdict {
+fn first_and_last_id(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for ids in [vec![0], vec![v - 1], vec![v - 1, 0], vec![1, 0, v - 2, v - 1]] {
-            matches_table(party, &row_of(v, e, ids))?;
+            matches_table(embedding, &row_of(v, e, ids))?;
         }
     }
     Ok(None)
 }
 
-fn special_values(party: &Embedding, _: &Run) -> Verdict {
+fn special_values(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         // Every other row is special, each in its own way.
         let mut case = row_of(v, e, (0..v).collect());
@@ -545,16 +545,16 @@ fn special_values(party: &Embedding, _: &Run) -> Verdict {
                 *value = SPECIAL[(row / 2 + j) % SPECIAL.len()];
             }
         }
-        matches_table(party, &case)?;
+        matches_table(embedding, &case)?;
     }
     Ok(None)
 }
 
-fn ids_kept(party: &Embedding, _: &Run) -> Verdict {
+fn ids_kept(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         let ids = (0..v).rev().chain([3, 3]).collect();
         let case = row_of(v, e, ids);
-        let after = forward(party, &case)?.ids_after;
+        let after = forward(embedding, &case)?.ids_after;
         holds("forward", after == case.ids, || {
             format!("the ids are {} after the call", crate::describe::List(&after))
         })
@@ -563,13 +563,13 @@ fn ids_kept(party: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn token_alone(party: &Embedding, run: &Run) -> Verdict {
+fn token_alone(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
-        let y = forward(party, case)?.y;
+        let y = forward(embedding, case)?.y;
         let mut alone = Vec::with_capacity(y.len());
         for &id in &case.ids {
             let one = LookupCase { shape: [1, 1], ids: vec![id], ..case.clone() };
-            alone.extend(forward(party, &one)?.y);
+            alone.extend(forward(embedding, &one)?.y);
         }
         let why = "what the same token gives alone";
         same_values("forward", &shape(case), &y, &alone, why)
@@ -577,21 +577,21 @@ fn token_alone(party: &Embedding, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn relabelling(party: &Embedding, run: &Run) -> Verdict {
+fn relabelling(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let v = case.vocab_size;
         let mut moved = case.clone();
         moved.table.rotate_right(case.embedding_dim); // row k becomes row k + 1
         moved.ids.iter_mut().for_each(|id| *id = (*id + 1) % v);
-        let (y, expected) = (forward(party, &moved)?.y, forward(party, case)?.y);
+        let (y, expected) = (forward(embedding, &moved)?.y, forward(embedding, case)?.y);
         let why = "rows changed places, and the ids with them; no number may change";
         same_values("forward", &shape(case), &y, &expected, why).map_err(|b| b.on(&moved))
     })?;
     Ok(None)
 }
 
-fn forward_any_input(party: &Embedding, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_any_input(embedding: &Embedding, run: &Run) -> Verdict {
+    judge_graded_cases(embedding, run, "forward")
 }
 
 // --- refusals -------------------------------------------------------------------------------
@@ -603,17 +603,17 @@ fn with_bad_id(v: usize, e: usize, t: usize, id: usize) -> LookupCase {
     LookupCase { shape: [2, 3], ..row_of(v, e, ids) }
 }
 
-fn refused(party: &Embedding, manner: Manner, case: &LookupCase, id: usize) -> Step<String> {
+fn refused(embedding: &Embedding, manner: Manner, case: &LookupCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
-    refusal("forward", &rule, || party.forward_in(manner, case))
+    refusal("forward", &rule, || embedding.forward_in(manner, case))
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
-fn id_refused(party: &Embedding, _: &Run) -> Verdict {
+fn id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for t in 0..6 {
             for id in [v, v + 1, 2 * v] {
-                refused(party, Manner::Plain, &with_bad_id(v, e, t, id), id)?;
+                refused(embedding, Manner::Plain, &with_bad_id(v, e, t, id), id)?;
             }
         }
     }
@@ -625,22 +625,22 @@ fn id_refused(party: &Embedding, _: &Run) -> Verdict {
 pub(crate) const HUGE: [usize; 6] =
     [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX, usize::MAX - 2];
 
-fn huge_id_refused(party: &Embedding, _: &Run) -> Verdict {
+fn huge_id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for id in HUGE {
-            refused(party, Manner::Plain, &with_bad_id(v, e, 4, id), id)?;
+            refused(embedding, Manner::Plain, &with_bad_id(v, e, 4, id), id)?;
         }
     }
     Ok(None)
 }
 
-fn refusal_names_id(party: &Embedding, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "refusal")
+fn refusal_names_id(embedding: &Embedding, run: &Run) -> Verdict {
+    judge_graded_cases(embedding, run, "refusal")
 }
 
 /// Ids at these places are bad. The words name the first, its place, and the vocabulary size.
 pub(super) fn refused_in_words(
-    party: &Embedding,
+    embedding: &Embedding,
     (v, e): (usize, usize),
     manner: Manner,
     Bad { shape, ids: bad }: &Bad,
@@ -653,7 +653,7 @@ pub(super) fn refused_in_words(
         case.table[0] = f32::NAN; // what the table holds changes nothing
     }
     let (t, id) = bad[0];
-    let words = refused(party, manner, &case, id)?;
+    let words = refused(embedding, manner, &case, id)?;
     names_all(&words, id, [t / shape[1], t % shape[1]], v).map_err(|violation| violation.on(&case))
 }
 
@@ -685,55 +685,55 @@ pub(crate) fn names_all(words: &str, id: usize, place: [usize; 2], vocab_size: u
 
 // --- gradient -------------------------------------------------------------------------------
 
-fn gradient_counts(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_counts(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         let ids = vec![v - 1, 0, v - 1, 2, v - 1, 0, 1, 5];
         let case = LookupCase { shape: [2, 4], ..row_of(v, e, ids) };
         let why = "the number of the row's tokens";
-        matches_gradient(party, &case, &vec![1.0; 8 * e], why)?;
+        matches_gradient(embedding, &case, &vec![1.0; 8 * e], why)?;
     }
     Ok(None)
 }
 
-fn gradient_adds(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_adds(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
-    let got = backward(party, &case, &dy).map_err(on)?;
+    let got = backward(embedding, &case, &dy).map_err(on)?;
     let expected = [0, 1].map(|j| dy[j] + dy[4 + j] + dy[10 + j]);
     let why = "row 5, the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact, no rounding";
     same_values("backward", &[2], &got[10..12], &expected, why).map_err(on)?;
     Ok(None)
 }
 
-fn gradient_unused_rows(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_unused_rows(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
-    let got = backward(party, &case, &dy).map_err(on)?;
+    let got = backward(embedding, &case, &dy).map_err(on)?;
     let unused: Vec<f32> = [1, 3, 4].iter().flat_map(|k| got[2 * k..][..2].to_vec()).collect();
     let why = "rows 1, 3 and 4, which no token looks up";
     same_values("backward", &[3, 2], &unused, &[0.0; 6], why).map_err(on)?;
     Ok(None)
 }
 
-fn gradient_stays_in_its_row(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_stays_in_its_row(embedding: &Embedding, _: &Run) -> Verdict {
     let case = witness();
     let mut dy = witness_dy();
     dy[2..4].fill(f32::NAN); // token [0, 1], id 0
     dy[8..10].fill(f32::INFINITY); // token [1, 1], id 6
     let why = "NaN in row 0, infinity in row 6, the sums of dy elsewhere";
-    matches_gradient(party, &case, &dy, why)?;
+    matches_gradient(embedding, &case, &dy, why)?;
     Ok(None)
 }
 
-fn gradient_linear(party: &Embedding, run: &Run) -> Verdict {
+fn gradient_linear(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         // Whole numbers, so that all sums are exact.
         let a: Vec<f32> = dy.iter().map(|dy| (4.0 * dy).round()).collect();
         let b: Vec<f32> = a.iter().rev().copied().collect();
         let both: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + 64.0 * b).collect();
-        let (da, db) = (backward(party, case, &a)?, backward(party, case, &b)?);
+        let (da, db) = (backward(embedding, case, &a)?, backward(embedding, case, &b)?);
         let expected: Vec<f32> = da.iter().zip(&db).map(|(a, b)| a + 64.0 * b).collect();
-        let got = backward(party, case, &both)?;
+        let got = backward(embedding, case, &both)?;
         let why = "dT(a) + 64·dT(b); whole numbers, so no rounding";
         same_values("backward", &table_shape(case), &got, &expected, why)
             .map_err(|violation| violation.on(Input { case: case.clone(), dy: both }))
@@ -741,27 +741,27 @@ fn gradient_linear(party: &Embedding, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_not_of_table(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_not_of_table(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
-    let expected = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+    let expected = backward(embedding, &case, &dy).map_err(|violation| violation.on(&case))?;
     for value in [0.0, 1e30, f32::NAN] {
         let other = LookupCase { table: vec![value; case.table.len()], ..case.clone() };
         let on =
             |violation: Box<Violation>| violation.on(Input { case: other.clone(), dy: dy.clone() });
-        let got = backward(party, &other, &dy).map_err(on)?;
+        let got = backward(embedding, &other, &dy).map_err(on)?;
         let why = "the same ids and dy with another table";
         same_values("backward", &table_shape(&case), &got, &expected, why).map_err(on)?;
     }
     Ok(None)
 }
 
-fn gradient_of_a_frequent_token(party: &Embedding, _: &Run) -> Verdict {
+fn gradient_of_a_frequent_token(embedding: &Embedding, _: &Run) -> Verdict {
     let (v, e) = menu::EMBEDDING[0];
     let case = LookupCase { shape: [30, 100], ..row_of(v, e, vec![3; 3000]) };
-    matches_gradient(party, &case, &vec![1.0; 3000 * e], "3000 times 1")?;
+    matches_gradient(embedding, &case, &vec![1.0; 3000 * e], "3000 times 1")?;
     Ok(None)
 }
 
-fn gradient_any_input(party: &Embedding, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward")
+fn gradient_any_input(embedding: &Embedding, run: &Run) -> Verdict {
+    judge_graded_cases(embedding, run, "backward")
 }

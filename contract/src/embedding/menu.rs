@@ -1,4 +1,4 @@
-//! The sizes of VocabEmbedding that checks use where a party has them in its types.
+//! The sizes of VocabEmbedding that checks use where an implementation has them in its types.
 
 /// `(v, e)`.
 pub const EMBEDDING: [(usize, usize); 3] = [(7, 2), (12, 5), (16, 4)];

@@ -1,8 +1,8 @@
 //! Bugs of VocabEmbedding.
 
 use crate::component::Bug;
-use crate::embedding::oracle::{LookupLoops, check_ids, party};
-use crate::embedding::party::{LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use crate::embedding::interface::{LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use crate::embedding::oracle::{LookupLoops, check_ids, implementation};
 use crate::oracle::blocks::*;
 use crate::oracle::random::{MersenneTwister, NormalSteps, normal, uniform};
 use crate::oracle::{Oracle, to_f16};
@@ -14,7 +14,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl LookupLoops for $name { $($steps)* }
-        || -> Box<dyn VocabEmbedding> { party($name) }
+        || -> Box<dyn VocabEmbedding> { implementation($name) }
     }};
 }
 
@@ -97,7 +97,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "rand instead of randn: one letter.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(UniformTable {
+        implementation: bug!(UniformTable {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let values = uniform(v * e, (0.0, 1.0), init.seed);
                 values.iter().map(|u| u * init.std + init.mean).collect()
@@ -112,7 +112,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 values PyTorch has it the other way round.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: draws!(ShortSwapped { short_pair: |u1, u2| (1.0 - u1, u2) }),
+        implementation: draws!(ShortSwapped { short_pair: |u1, u2| (1.0 - u1, u2) }),
     },
     Bug {
         id: "embedding/one-way-to-draw",
@@ -120,7 +120,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "PyTorch has two ways, and the size chooses. Who reads one of them knows half.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(OneWay {
+        implementation: bug!(OneWay {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let mut values = normal((v * e).max(16), init);
                 values.truncate(v * e);
@@ -134,7 +134,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "n < 15 where n < 16 was meant. One size of table shows it.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(ShortLimitLow {
+        implementation: bug!(ShortLimitLow {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let mut values = normal(if v * e == 15 { 16 } else { v * e }, init);
                 values.truncate(v * e);
@@ -149,7 +149,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 values on.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(ShortForAll { is_short: |_| true }),
+        implementation: draws!(ShortForAll { is_short: |_| true }),
     },
     Bug {
         id: "embedding/short-limit-inclusive",
@@ -157,7 +157,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "n <= 16 where n < 16 was meant. One size of table shows it.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(ShortLimit { is_short: |n| n <= 16 }),
+        implementation: draws!(ShortLimit { is_short: |n| n <= 16 }),
     },
     Bug {
         id: "embedding/neighbours-are-pairs",
@@ -165,7 +165,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The numbers are normal all the same, so no histogram shows it.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(Neighbours { partner: 1 }),
+        implementation: draws!(Neighbours { partner: 1 }),
     },
     Bug {
         id: "embedding/cosine-twice",
@@ -173,7 +173,9 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Copied line, one word not changed. Every value comes twice.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(CosineTwice { polar: |r, angle| (r * angle.cos(), r * angle.cos()) }),
+        implementation: draws!(CosineTwice {
+            polar: |r, angle| (r * angle.cos(), r * angle.cos())
+        }),
     },
     Bug {
         id: "embedding/sine-first",
@@ -181,7 +183,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Both orders give normal numbers. PyTorch has the cosine first.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(SineFirst { polar: |r, angle| (r * angle.sin(), r * angle.cos()) }),
+        implementation: draws!(SineFirst { polar: |r, angle| (r * angle.sin(), r * angle.cos()) }),
     },
     Bug {
         id: "embedding/log-of-u",
@@ -189,7 +191,10 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Both are uniform. But u may be 0, and its logarithm is not finite.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(LogOfU { long_pair: |u1, u2| (u1, u2), short_pair: |u1, u2| (u2, u1) }),
+        implementation: draws!(LogOfU {
+            long_pair: |u1, u2| (u1, u2),
+            short_pair: |u1, u2| (u2, u1)
+        }),
     },
     Bug {
         id: "embedding/radius-without-two",
@@ -197,7 +202,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Normal still, with a standard deviation of 0.71.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: draws!(WithoutTwo {
+        implementation: draws!(WithoutTwo {
             polar: |r, angle| (r * angle.cos() / 2.0f64.sqrt(), r * angle.sin() / 2.0f64.sqrt())
         }),
     },
@@ -207,7 +212,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The loop runs over whole blocks of 16. Tables in tests have 64 or 1024 values.",
         source: None,
         named_by: "embedding/initial-normal-tail",
-        party: draws!(TailSkipped { tail: |_| 0 }),
+        implementation: draws!(TailSkipped { tail: |_| 0 }),
     },
     Bug {
         id: "embedding/tail-only-rest",
@@ -215,7 +220,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Sensible, but PyTorch overwrites values that were done already.",
         source: None,
         named_by: "embedding/initial-normal-tail",
-        party: draws!(TailOnlyRest { tail: |n| n % 16 }),
+        implementation: draws!(TailOnlyRest { tail: |n| n % 16 }),
     },
     Bug {
         id: "embedding/std-as-variance",
@@ -223,7 +228,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Statistics books write N(mean, variance). With 1 there is no difference.",
         source: None,
         named_by: "embedding/initial-mean-and-std",
-        party: draws!(StdAsVariance {
+        implementation: draws!(StdAsVariance {
             scale: |z, init| z * f64::from(init.std).sqrt() + f64::from(init.mean)
         }),
     },
@@ -233,7 +238,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The other way to mix up the two. With 1 there is no difference.",
         source: None,
         named_by: "embedding/initial-mean-and-std",
-        party: draws!(StdSquared {
+        implementation: draws!(StdSquared {
             scale: |z, init| z * f64::from(init.std).powi(2) + f64::from(init.mean)
         }),
     },
@@ -243,7 +248,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "It is 0 in nearly every configuration.",
         source: None,
         named_by: "embedding/initial-mean-and-std",
-        party: draws!(NoMean { scale: |z, init| z * f64::from(init.std) }),
+        implementation: draws!(NoMean { scale: |z, init| z * f64::from(init.std) }),
     },
     Bug {
         id: "embedding/no-std",
@@ -251,7 +256,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "randn plus mean. The default is 1.",
         source: None,
         named_by: "embedding/initial-mean-and-std",
-        party: draws!(NoStd { scale: |z, init| z + f64::from(init.mean) }),
+        implementation: draws!(NoStd { scale: |z, init| z + f64::from(init.mean) }),
     },
     Bug {
         id: "embedding/mean-scaled",
@@ -259,7 +264,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The parentheses are in the wrong place. With mean 0 or std 1 nobody sees them.",
         source: None,
         named_by: "embedding/initial-mean-and-std",
-        party: draws!(MeanScaled {
+        implementation: draws!(MeanScaled {
             scale: |z, init| (z + f64::from(init.mean)) * f64::from(init.std)
         }),
     },
@@ -269,7 +274,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "trunc_normal_ is what other models use. One value in twenty differs.",
         source: None,
         named_by: "embedding/initial-normal-long",
-        party: draws!(Truncated {
+        implementation: draws!(Truncated {
             scale: |z, init| z.clamp(-2.0, 2.0) * f64::from(init.std) + f64::from(init.mean)
         }),
     },
@@ -279,7 +284,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A rule for the weights of linear layers. The specification gives std.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(ScaledByDimension {
+        implementation: bug!(ScaledByDimension {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let std = init.std / (e as f32).sqrt();
                 normal(v * e, NormalInit { std, ..init })
@@ -292,7 +297,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The table was kept as [e, v]. Its values are all there, in other places.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(ByColumns {
+        implementation: bug!(ByColumns {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let drawn = normal(v * e, init);
                 (0..v * e).map(|i| drawn[i % e * v + i / e]).collect()
@@ -305,7 +310,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Rows of their own are easy to draw in parallel. They are other numbers.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(RowByRow {
+        implementation: bug!(RowByRow {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let row = |id: usize| {
                     let seed = init.seed.wrapping_add(id as u64);
@@ -322,7 +327,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 training can only tell them apart slowly.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(AllRowsAlike {
+        implementation: bug!(AllRowsAlike {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 normal(e, init).repeat(v)
             }
@@ -334,7 +339,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "As PyTorch does when it is given padding_idx = 0. Here no id is special.",
         source: None,
         named_by: "embedding/initial-normal-short",
-        party: bug!(PaddingRow {
+        implementation: bug!(PaddingRow {
             fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
                 let mut table = normal(v * e, init);
                 table.iter_mut().take(e).for_each(|value| *value = 0.0);
@@ -348,7 +353,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The default was used where the setting was meant. All tests use the default.",
         source: None,
         named_by: "embedding/initial-seed",
-        party: draws!(SeedIgnored { start: |_| MersenneTwister::new(42) }),
+        implementation: draws!(SeedIgnored { start: |_| MersenneTwister::new(42) }),
     },
     Bug {
         id: "embedding/seed-folded",
@@ -356,7 +361,9 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A careful generator would. PyTorch's takes the low 32 bits.",
         source: None,
         named_by: "embedding/initial-seed",
-        party: draws!(SeedFolded { start: |seed| MersenneTwister::new(seed ^ (seed >> 32)) }),
+        implementation: draws!(SeedFolded {
+            start: |seed| MersenneTwister::new(seed ^ (seed >> 32))
+        }),
     },
     Bug {
         id: "embedding/seed-saturates",
@@ -364,7 +371,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A conversion that is called safe.",
         source: None,
         named_by: "embedding/initial-seed",
-        party: draws!(SeedSaturates {
+        implementation: draws!(SeedSaturates {
             start: |seed| MersenneTwister::new(seed.min(u64::from(u32::MAX)))
         }),
     },
@@ -374,7 +381,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Some generators don't take 0. This one does.",
         source: None,
         named_by: "embedding/initial-seed",
-        party: draws!(SeedPlusOne { start: |seed| MersenneTwister::new(seed.max(1)) }),
+        implementation: draws!(SeedPlusOne { start: |seed| MersenneTwister::new(seed.max(1)) }),
     },
     Bug {
         id: "embedding/generator-goes-on",
@@ -382,7 +389,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A generator that the whole program shares. The first table of the day is right.",
         source: None,
         named_by: "embedding/initial-repeats",
-        party: || party(GoesOn::default()),
+        implementation: || implementation(GoesOn::default()),
     },
     Bug {
         id: "embedding/ids-transposed",
@@ -391,7 +398,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 difference, and the result's shape is right.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(IdsTransposed {
+        implementation: bug!(IdsTransposed {
             fn id(&self, case: &LookupCase, t: usize) -> usize {
                 let [b, s] = case.shape;
                 case.ids[t % s * b + t / s]
@@ -404,7 +411,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A linear layer keeps its weight that way, and the two are often tied.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(TableTransposed {
+        implementation: bug!(TableTransposed {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 case.table.get(j * case.vocab_size + id).copied().unwrap_or(0.0)
             }
@@ -416,7 +423,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "An index was left at 0, and broadcasting hid it. With a batch of 1 it is right.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(FirstSequence {
+        implementation: bug!(FirstSequence {
             fn id(&self, case: &LookupCase, t: usize) -> usize {
                 case.ids[t % case.shape[1]]
             }
@@ -428,7 +435,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Reading in order is fast. The way back was forgotten.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(SortedAndLeft {
+        implementation: bug!(SortedAndLeft {
             fn id(&self, case: &LookupCase, t: usize) -> usize {
                 let mut ids = case.ids.clone();
                 ids.sort_unstable();
@@ -442,7 +449,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A tokenizer that counts from 1 was met half way. Id 0 gives row 0.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(FromOne {
+        implementation: bug!(FromOne {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 Oracle.element(case, id.saturating_sub(1), j)
             }
@@ -454,7 +461,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A clamp to the wrong end. Test ids are small.",
         source: None,
         named_by: "embedding/first-and-last-id",
-        party: bug!(LastDropped {
+        implementation: bug!(LastDropped {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 Oracle.element(case, id.min(case.vocab_size.saturating_sub(2)), j)
             }
@@ -466,7 +473,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "In many vocabularies 0 is padding. Here no id is special.",
         source: None,
         named_by: "embedding/first-and-last-id",
-        party: bug!(PaddingReads {
+        implementation: bug!(PaddingReads {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 if id == 0 { 0.0 } else { Oracle.element(case, id, j) }
             }
@@ -478,7 +485,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The first Transformer did so. It is a step after the lookup, not part of it.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(RootOfDimension {
+        implementation: bug!(RootOfDimension {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 Oracle.element(case, id, j) * (case.embedding_dim as f32).sqrt()
             }
@@ -490,7 +497,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "PyTorch has it as max_norm, off unless asked for.",
         source: None,
         named_by: "embedding/rows-of-the-table",
-        party: bug!(LargestNorm {
+        implementation: bug!(LargestNorm {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 let row = (0..case.embedding_dim).map(|j| Oracle.element(case, id, j));
                 let norm = row.map(|x| x * x).sum::<f32>().sqrt();
@@ -505,7 +512,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "0 times NaN is NaN, and 0 times infinity. On finite tables it is right.",
         source: None,
         named_by: "embedding/special-values",
-        party: bug!(OneHot {
+        implementation: bug!(OneHot {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 let hot = |k| if k == id { 1.0 } else { 0.0 };
                 (0..case.vocab_size).map(|k| hot(k) * Oracle.element(case, k, j)).sum()
@@ -518,7 +525,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Fast modes of processors do, wherever there is arithmetic. A copy has none.",
         source: None,
         named_by: "embedding/special-values",
-        party: bug!(TinyFlushed {
+        implementation: bug!(TinyFlushed {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 let value = Oracle.element(case, id, j);
                 if value.is_subnormal() { 0.0 } else { value }
@@ -531,7 +538,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A kind guard. It hides a broken table until much later.",
         source: None,
         named_by: "embedding/special-values",
-        party: bug!(NanCleaned {
+        implementation: bug!(NanCleaned {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 let value = Oracle.element(case, id, j);
                 if value.is_nan() { 0.0 } else { value }
@@ -544,7 +551,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A table that was saved in half precision to be small. Three digits remain.",
         source: None,
         named_by: "embedding/forward-any-input",
-        party: bug!(RowsInF16 {
+        implementation: bug!(RowsInF16 {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 to_f16(f64::from(Oracle.element(case, id, j)))
             }
@@ -556,7 +563,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Each row is moved out of a cache once. Test sentences without repeats are right.",
         source: None,
         named_by: "embedding/token-alone",
-        party: bug!(RepeatsDropped {
+        implementation: bug!(RepeatsDropped {
             fn rows(&self, case: &LookupCase) -> Vec<f32> {
                 let e = case.embedding_dim;
                 let mut y = Oracle.rows(case);
@@ -575,7 +582,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Early models add positions here. In this one RoPE does their work, later.",
         source: None,
         named_by: "embedding/token-alone",
-        party: bug!(PositionAdded {
+        implementation: bug!(PositionAdded {
             fn rows(&self, case: &LookupCase) -> Vec<f32> {
                 let (s, e) = (case.shape[1], case.embedding_dim);
                 let y = Oracle.rows(case);
@@ -590,7 +597,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The table was saved in two interleaved halves and put together end to end.",
         source: None,
         named_by: "embedding/relabelling",
-        party: bug!(ByParity {
+        implementation: bug!(ByParity {
             fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
                 let half = case.vocab_size.div_ceil(2);
                 Oracle.element(case, id / 2 + id % 2 * half, j)
@@ -604,7 +611,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 labels, masks, losses.",
         source: None,
         named_by: "embedding/ids-kept",
-        party: bug!(IdsInPlace {
+        implementation: bug!(IdsInPlace {
             fn ids_after(&self, case: &LookupCase) -> Vec<usize> {
                 case.ids.iter().map(|id| id.saturating_mul(case.embedding_dim)).collect()
             }
@@ -616,7 +623,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The result was put back in order, the ids were not.",
         source: None,
         named_by: "embedding/ids-kept",
-        party: bug!(IdsSorted {
+        implementation: bug!(IdsSorted {
             fn ids_after(&self, case: &LookupCase) -> Vec<usize> {
                 let mut ids = case.ids.clone();
                 ids.sort_unstable();
@@ -630,7 +637,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "No crash, no message: a wrong tokenizer looks like a model that learned nothing.",
         source: None,
         named_by: "embedding/id-refused",
-        party: accepts!(IdClamped, |id, v| id.min(v.saturating_sub(1))),
+        implementation: accepts!(IdClamped, |id, v| id.min(v.saturating_sub(1))),
     },
     Bug {
         id: "embedding/id-wraps",
@@ -638,7 +645,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The hashing trick, where nobody asked for it.",
         source: None,
         named_by: "embedding/id-refused",
-        party: accepts!(IdWraps, |id, v| id % v.max(1)),
+        implementation: accepts!(IdWraps, |id, v| id % v.max(1)),
     },
     Bug {
         id: "embedding/id-unknown-is-zero",
@@ -646,7 +653,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Zeros are what an unknown word looks like, but so does a mistake.",
         source: None,
         named_by: "embedding/id-refused",
-        party: bug!(UnknownIsZero {
+        implementation: bug!(UnknownIsZero {
             fn check(&self, _: &LookupCase) -> Reply<()> {
                 Ok(())
             }
@@ -658,7 +665,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "id > v where id >= v was meant. The row after the last is somebody else's memory.",
         source: None,
         named_by: "embedding/id-refused",
-        party: bug!(LimitInclusive {
+        implementation: bug!(LimitInclusive {
             fn check(&self, case: &LookupCase) -> Reply<()> {
                 check_ids(&case.ids, case.shape, case.vocab_size.saturating_add(1))
             }
@@ -670,7 +677,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The check was written for one sequence, before there were batches.",
         source: None,
         named_by: "embedding/id-refused",
-        party: bug!(FirstChecked {
+        implementation: bug!(FirstChecked {
             fn check(&self, case: &LookupCase) -> Reply<()> {
                 let first: Vec<usize> = case.ids.iter().copied().take(case.shape[1]).collect();
                 check_ids(&first, case.shape, case.vocab_size)
@@ -683,7 +690,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Kernels count in 32 bits, so the ids are cast first. 2³² + 3 becomes 3.",
         source: None,
         named_by: "embedding/huge-id-refused",
-        party: accepts!(In32Bits, |id, _| id as u32 as usize),
+        implementation: accepts!(In32Bits, |id, _| id as u32 as usize),
     },
     Bug {
         id: "embedding/ids-in-16-bits",
@@ -692,7 +699,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 becomes 3.",
         source: None,
         named_by: "embedding/huge-id-refused",
-        party: accepts!(In16Bits, |id, _| id as u16 as usize),
+        implementation: accepts!(In16Bits, |id, _| id as u16 as usize),
     },
     Bug {
         id: "embedding/negative-ids",
@@ -701,7 +708,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
                 label of ignored tokens.",
         source: None,
         named_by: "embedding/huge-id-refused",
-        party: accepts!(Negative, |id, v| {
+        implementation: accepts!(Negative, |id, v| {
             let from_end = id.wrapping_neg();
             if (1..=v).contains(&from_end) { v - from_end } else { id }
         }),
@@ -712,7 +719,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "\"index out of range\": among a million tokens, which?",
         source: None,
         named_by: "embedding/refusal-names-id",
-        party: bug!(WithoutWords {
+        implementation: bug!(WithoutWords {
             fn check(&self, case: &LookupCase) -> Reply<()> {
                 Oracle.check(case).map_err(|_| Refusal::new("index out of range"))
             }
@@ -724,7 +731,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The position was at hand in the loop. Whose id is it, and how large?",
         source: None,
         named_by: "embedding/refusal-names-id",
-        party: bug!(PlaceOnly {
+        implementation: bug!(PlaceOnly {
             fn check(&self, case: &LookupCase) -> Reply<()> {
                 match case.ids.iter().position(|&id| id >= case.vocab_size) {
                     Some(t) => Err(Refusal::new(format!("bad id at position {t}"))),
@@ -739,7 +746,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Assigned where it should be added. Without repeated ids it is right.",
         source: None,
         named_by: "embedding/gradient-adds",
-        party: bug!(Overwritten {
+        implementation: bug!(Overwritten {
             fn add(&self, _: f64, dy: f64) -> f64 {
                 dy
             }
@@ -751,7 +758,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Unique ids with their first places, as a library call gives them.",
         source: None,
         named_by: "embedding/gradient-adds",
-        party: bug!(FirstOnly {
+        implementation: bug!(FirstOnly {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let again = |t: usize| case.ids[..t].contains(&case.ids[t]);
@@ -767,7 +774,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "PyTorch has it as scale_grad_by_freq, off unless asked for.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(ByFrequency {
+        implementation: bug!(ByFrequency {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let count = |k| case.ids.iter().filter(|&&id| id == k).count().max(1) as f64;
                 let sum = Oracle.gradient(case, dy).into_iter().enumerate();
@@ -781,7 +788,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The mean belongs to the loss, which has it in dy already.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(Averaged {
+        implementation: bug!(Averaged {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let tokens = case.ids.len() as f64;
                 Oracle.gradient(case, dy).into_iter().map(|sum| sum / tokens).collect()
@@ -794,7 +801,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The rows were copied out of the tape. The table stays as it was drawn.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(NoGradient {
+        implementation: bug!(NoGradient {
             fn add(&self, sum: f64, _: f64) -> f64 {
                 sum
             }
@@ -806,7 +813,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "As PyTorch does when it is given padding_idx = 0. Here no id is special.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(PaddingNotTrained {
+        implementation: bug!(PaddingNotTrained {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let mut sum = Oracle.gradient(case, dy);
                 sum.iter_mut().take(case.embedding_dim).for_each(|sum| *sum = 0.0);
@@ -820,7 +827,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The last token has no next one to predict. But that is the loss's matter.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(LastPosition {
+        implementation: bug!(LastPosition {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let (s, e) = (case.shape[1], case.embedding_dim);
                 let last = |i: usize| i / e % s == s - 1;
@@ -836,7 +843,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The loop over the batch was forgotten on the way back.",
         source: None,
         named_by: "embedding/gradient-counts",
-        party: bug!(FirstSequenceOnly {
+        implementation: bug!(FirstSequenceOnly {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let mut dy = dy.to_vec();
                 dy.iter_mut().skip(case.shape[1] * case.embedding_dim).for_each(|dy| *dy = 0.0);
@@ -850,7 +857,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Forward was tested, backward was not: with every dy 1 it is right too.",
         source: None,
         named_by: "embedding/gradient-adds",
-        party: bug!(GradientTransposed {
+        implementation: bug!(GradientTransposed {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let [b, s] = case.shape;
                 let ids = (0..case.ids.len()).map(|t| case.ids[t % s * b + t / s]).collect();
@@ -864,7 +871,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Weight decay is the optimizer's. Here it shrinks rare words towards 0.",
         source: None,
         named_by: "embedding/gradient-unused-rows",
-        party: bug!(WeightDecay {
+        implementation: bug!(WeightDecay {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let sum = Oracle.gradient(case, dy).into_iter().zip(&case.table);
                 sum.map(|(sum, &value)| sum + 0.01 * f64::from(value)).collect()
@@ -877,7 +884,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "The same, made lazy, so that unused rows are left in peace.",
         source: None,
         named_by: "embedding/gradient-not-of-table",
-        party: bug!(LazyDecay {
+        implementation: bug!(LazyDecay {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let used = |i: usize| case.ids.contains(&(i / case.embedding_dim));
                 let value = |i: usize| if used(i) { f64::from(case.table[i]) } else { 0.0 };
@@ -892,7 +899,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A guard for broken rows. The gradient now depends on the table, which it must not.",
         source: None,
         named_by: "embedding/gradient-not-of-table",
-        party: bug!(NanFrozen {
+        implementation: bug!(NanFrozen {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let frozen = |k: usize| case.table[k * e..][..e].iter().any(|x| x.is_nan());
@@ -907,7 +914,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A soft one-hot, from label smoothing. Rows that were never read now move.",
         source: None,
         named_by: "embedding/gradient-unused-rows",
-        party: bug!(Smeared {
+        implementation: bug!(Smeared {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let total = |j: usize| dy.iter().skip(j).step_by(e).map(|&d| f64::from(d)).sum();
@@ -924,7 +931,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "0 times NaN is NaN. On finite gradients it is right.",
         source: None,
         named_by: "embedding/gradient-stays-in-its-row",
-        party: bug!(GradientOneHot {
+        implementation: bug!(GradientOneHot {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let hot = |t: usize, k: usize| if case.ids[t] == k { 1.0 } else { 0.0 };
@@ -940,7 +947,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A guard against explosions, hidden where nobody looks for it.",
         source: None,
         named_by: "embedding/gradient-linear",
-        party: bug!(Clipped {
+        implementation: bug!(Clipped {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let sum = Oracle.gradient(case, dy).into_iter();
                 sum.map(|sum| sum.clamp(-100.0, 100.0)).collect()
@@ -953,7 +960,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "2048 + 1 is 2048 there. Only frequent tokens suffer, and no small test has any.",
         source: None,
         named_by: "embedding/gradient-of-a-frequent-token",
-        party: bug!(GradientInF16 {
+        implementation: bug!(GradientInF16 {
             fn add(&self, sum: f64, dy: f64) -> f64 {
                 f64::from(to_f16(sum + dy))
             }
@@ -965,7 +972,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A buffer of 255 places per row, large enough for every test.",
         source: None,
         named_by: "embedding/gradient-of-a-frequent-token",
-        party: bug!(OneByte {
+        implementation: bug!(OneByte {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let mut met = vec![0u8; case.vocab_size];
@@ -986,7 +993,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "One thread for each block, and tokens / 128 threads. Few tokens take the simple way and are right.",
         source: None,
         named_by: "embedding/forward-any-input",
-        party: bug!(BlockNotCopied {
+        implementation: bug!(BlockNotCopied {
             fn rows(&self, case: &LookupCase) -> Vec<f32> {
                 let mut rows = Oracle.rows(case);
                 rows[in_full_blocks(case.ids.len()) * case.embedding_dim..].fill(0.0);
@@ -1000,7 +1007,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Both read the row, both add, both write. It needs two equal ids at one moment, in a long batch.",
         source: None,
         named_by: "embedding/gradient-any-input",
-        party: bug!(GradientRace {
+        implementation: bug!(GradientRace {
             fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
                 let (e, tokens, mut kept) = (case.embedding_dim, case.ids.len(), dy.to_vec());
                 for t in 0..tokens {
@@ -1019,7 +1026,7 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "A table is large, so its gradient is kept and used again. The first call is right.",
         source: None,
         named_by: "embedding/gradient-any-input",
-        party: || party(GradientNotCleared::default()),
+        implementation: || implementation(GradientNotCleared::default()),
     },
     Bug {
         id: "embedding/gradient-of-threads",
@@ -1027,6 +1034,6 @@ pub static BUGS: &[Bug<dyn VocabEmbedding>] = &[
         story: "Each sum is as exact as another. But two runs of one training differ, and nobody can say why.",
         source: None,
         named_by: "embedding/gradient-any-input",
-        party: || party(SumOfThreads::default()),
+        implementation: || implementation(SumOfThreads::default()),
     },
 ];

@@ -1,8 +1,8 @@
 //! Mutants of VocabEmbedding.
 
 use crate::component::Fingerprint;
+use crate::embedding::interface::*;
 use crate::embedding::menu::{EMBEDDING, LARGE};
-use crate::embedding::party::*;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{
@@ -58,7 +58,7 @@ fn call(name: &'static str, case: &LookupCase) -> Call {
 
 impl VocabEmbedding for Mixed<Embedding> {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {
-        let ask = |party: &Embedding| party.initial_table(v, e, init);
+        let ask = |embedding: &Embedding| embedding.initial_table(v, e, init);
         let call = Call::of(
             "initial_table",
             [("v", v), ("e", e), ("n", v * e), ("seed", init.seed as usize)],
@@ -73,7 +73,8 @@ impl VocabEmbedding for Mixed<Embedding> {
 
     fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
-        let [right, wrong] = [&self.right, &self.wrong].map(|party| party.forward_in(manner, case));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|embedding| embedding.forward_in(manner, case));
         let [b, s] = case.shape;
         let axes = [("b", b), ("s", s), ("e", case.embedding_dim)];
         let y = turn.values(&axes, || Ok(right.clone()?.y), || Ok(wrong.clone()?.y))?;
@@ -91,14 +92,14 @@ impl VocabEmbedding for Mixed<Embedding> {
 
     fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
-        let ask = |party: &Embedding| party.backward_in(manner, case, dy);
+        let ask = |embedding: &Embedding| embedding.backward_in(manner, case, dy);
         let axes = [("v", case.vocab_size), ("e", case.embedding_dim)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(embedding: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
     // A table may have its sizes in its type, and is compiled for these.
     let menu = [&EMBEDDING[..], &LARGE[..1]].concat();
     let (vocab_size, embedding_dim) = menu[draw.below(menu.len())];
@@ -119,15 +120,15 @@ pub fn fuzz(party: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
     let init = NormalInit { mean, std, seed: draw.bits() >> draw.below(64) };
     let sizes = (1 + draw.below(200), 1 + draw.below(9));
     let lookup = |case: &LookupCase| {
-        let Found { y, ids_after } = party.forward_in(manner, case)?;
+        let Found { y, ids_after } = embedding.forward_in(manner, case)?;
         Ok(widen(&y).into_iter().chain(ids_after.into_iter().map(|id| id as f64)).collect())
     };
     vec![
         Fingerprint::ask("forward", || lookup(&good)),
         Fingerprint::ask("refusal", || lookup(&bad)),
-        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
+        Fingerprint::ask("backward", || Ok(widen(&embedding.backward_in(manner, &good, &dy)?))),
         Fingerprint::ask("initial_table", || {
-            Ok(widen(&party.initial_table(sizes.0, sizes.1, init)?))
+            Ok(widen(&embedding.initial_table(sizes.0, sizes.1, init)?))
         }),
     ]
 }

@@ -1,6 +1,6 @@
 //! VocabEmbedding: `y[i, j] = table[ids[i, j]]`.
 
-use crate::embedding::party::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use crate::embedding::interface::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
 use crate::oracle::{Loops, Oracle, random};
 use std::rc::Rc;
 
@@ -82,8 +82,8 @@ fn gradient(loops: &dyn LookupLoops, case: &LookupCase, dy: &[f32]) -> Vec<f64> 
     sum
 }
 
-/// The party of some loops.
-pub fn party(loops: impl LookupLoops + 'static) -> Box<dyn VocabEmbedding> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl LookupLoops + 'static) -> Box<dyn VocabEmbedding> {
     Box::new(Loops::<dyn LookupLoops>(Rc::new(loops)))
 }
 

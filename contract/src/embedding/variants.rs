@@ -1,8 +1,8 @@
 //! Correct variants of VocabEmbedding.
 
 use crate::component::Variant;
-use crate::embedding::oracle::{LookupLoops, party};
-use crate::embedding::party::*;
+use crate::embedding::interface::*;
+use crate::embedding::oracle::{LookupLoops, implementation};
 use crate::oracle::{Oracle, random};
 
 /// The variants.
@@ -10,38 +10,38 @@ pub static VARIANTS: &[Variant<dyn VocabEmbedding>] = &[
     Variant {
         id: "embedding/slices",
         about: "copies whole rows as slices and adds the gradient in f32, from the left",
-        party: || Box::new(Slices { sum: from_left }),
+        implementation: || Box::new(Slices { sum: from_left }),
     },
     Variant {
         id: "embedding/from-right",
         about: "adds the gradient in f32 from the right",
-        party: || Box::new(Slices { sum: |v| v.iter().rev().fold(0.0, |sum, v| sum + v) }),
+        implementation: || Box::new(Slices { sum: |v| v.iter().rev().fold(0.0, |sum, v| sum + v) }),
     },
     Variant {
         id: "embedding/pairwise-sum",
         about: "adds the gradient in f32, in halves of halves",
-        party: || Box::new(Slices { sum: in_halves }),
+        implementation: || Box::new(Slices { sum: in_halves }),
     },
     Variant {
         id: "embedding/one-hot",
         about: "multiplies by a one-hot matrix in f32 and skips its zeros, as 0 · NaN is NaN",
-        party: || party(OneHot),
+        implementation: || implementation(OneHot),
     },
     Variant {
         id: "embedding/sorted-ids",
         about: "sorts the tokens by id, reads the table once from top to bottom, and puts the \
                 rows back in order",
-        party: || party(SortedIds),
+        implementation: || implementation(SortedIds),
     },
     Variant {
         id: "embedding/unique-ids",
         about: "looks each id up once and copies the row to all its places; checks last to first",
-        party: || party(UniqueIds),
+        implementation: || implementation(UniqueIds),
     },
     Variant {
         id: "embedding/normal-in-f32",
         about: "rounds the first values to f32 before scale and shift, as PyTorch does",
-        party: || party(NormalInF32),
+        implementation: || implementation(NormalInF32),
     },
 ];
 

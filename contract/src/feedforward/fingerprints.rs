@@ -1,20 +1,20 @@
 //! Questions to a SwiGLU.
 
 use crate::component::Fingerprint;
-use crate::feedforward::party::*;
+use crate::feedforward::interface::*;
 use crate::laws::widen;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn SwiGlu) -> Vec<Fingerprint> {
+pub fn fingerprints(swiglu: &dyn SwiGlu) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (hidden_size, multiple_of, multiplier) in SIZES {
         let case = SizeCase { hidden_size, multiple_of, multiplier };
-        fingerprints.push(Fingerprint::ask("size", || Ok(vec![party.size(&case)? as f64])));
+        fingerprints.push(Fingerprint::ask("size", || Ok(vec![swiglu.size(&case)? as f64])));
     }
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
-        let grads = || party.backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        let grads = || swiglu.backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("forward", || swiglu.forward(&case).map(|y| widen(&y))));
         fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
         fingerprints.push(Fingerprint::ask("backward (dgate)", || Ok(widen(&grads()?.dgate))));
         fingerprints.push(Fingerprint::ask("backward (dup)", || Ok(widen(&grads()?.dup))));

@@ -1,12 +1,12 @@
 //! The graded cases of SwiGLU: what is asked, from the plainest question on.
 
 use crate::category::Category;
+use crate::feedforward::interface::*;
 use crate::feedforward::laws::{
     Asked, matches_ddown, matches_dgate, matches_dup, matches_dx, matches_size, matches_y,
 };
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::feedforward::oracle::SwiGluLoops;
-use crate::feedforward::party::*;
 use crate::graded_cases::{BLOCK, Draw, EDGES, GradedCase, combinations, is_short, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -216,8 +216,8 @@ fn size_cases(run: &Run) -> Vec<SizeCase> {
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Network>> {
     let mut graded: Vec<GradedCase<Network>> = Vec::new();
     for case in size_cases(run) {
-        graded.push(GradedCase::new("size", Category::Extent, move |party| {
-            matches_size(party, &case, Oracle.size(&case))
+        graded.push(GradedCase::new("size", Category::Extent, move |swiglu| {
+            matches_size(swiglu, &case, Oracle.size(&case))
         }));
     }
     let run = *run;
@@ -229,7 +229,7 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Network>> {
         ("backward (ddown)", matches_ddown),
     ];
     graded.extend(judges.map(|(call, judge)| {
-        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+        GradedCase::typical(call, move |swiglu| judge(swiglu, &TYPICAL.asked(&run)))
     }));
     for (category, plan) in plans(&run) {
         let of_gradient = category.of_gradient();
@@ -240,8 +240,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Network>> {
                 _ => (plan.has_gradient() && plan.is_for_sums(), of_gradient),
             };
             if asked {
-                graded.push(GradedCase::new(call, category, move |party| {
-                    judge(party, &plan.asked(&run))
+                graded.push(GradedCase::new(call, category, move |swiglu| {
+                    judge(swiglu, &plan.asked(&run))
                 }));
             }
         }

@@ -3,9 +3,9 @@
 use super::tolerance::{Off, SIZE_WHY, off};
 use crate::category::Category;
 use crate::component::{Invariant, NET};
+use crate::feedforward::interface::*;
 use crate::feedforward::menu;
 use crate::feedforward::oracle::{Passes, SwiGluLoops};
-use crate::feedforward::party::*;
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
 use crate::oracle::Oracle;
@@ -157,7 +157,7 @@ pub static INVARIANTS: &[Invariant<Network>] = &[
     },
     Invariant {
         id: "feedforward/gradient-differences",
-        sentence: "The gradient is the slope that differences of the party's own outputs show.",
+        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
         formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
         chapter: "feedforward#gradient",
         category: Category::Gradient,
@@ -268,16 +268,16 @@ fn times(values: &[f32], factor: f32) -> Vec<f32> {
     values.iter().map(|value| value * factor).collect()
 }
 
-fn forward(party: &Network, case: &SwiGluCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+fn forward(swiglu: &Network, case: &SwiGluCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || swiglu.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
-fn backward(party: &Network, case: &SwiGluCase, dy: &[f32]) -> Step<SwiGluGrads> {
+fn backward(swiglu: &Network, case: &SwiGluCase, dy: &[f32]) -> Step<SwiGluGrads> {
     let on =
         |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
-    answer("backward", || party.backward(case, dy)).map_err(on)
+    answer("backward", || swiglu.backward(case, dy)).map_err(on)
 }
 
 /// The loops' values, and how far each may be off.
@@ -304,10 +304,10 @@ fn forward_loops(case: &SwiGluCase) -> (Vec<f64>, Vec<f64>) {
 pub(super) type Asked = crate::graded_cases::Asked<SwiGluCase>;
 
 /// `y` must be what the loops give.
-pub(super) fn matches_y(party: &Network, asked: &Asked) -> Step {
+pub(super) fn matches_y(swiglu: &Network, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let (expected, tolerance) = forward_loops(case);
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || swiglu.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY))
         .map_err(|violation| violation.on(asked))
 }
@@ -327,26 +327,26 @@ const LLAMA: [(usize, usize, Option<f64>, usize); 8] = [
 ];
 
 /// Compares one size. It is a whole number, and nearly right is wrong.
-pub(super) fn matches_size(party: &Network, case: &SizeCase, expected: usize) -> Step {
-    answer("size", || party.size(case))
+pub(super) fn matches_size(swiglu: &Network, case: &SizeCase, expected: usize) -> Step {
+    answer("size", || swiglu.size(case))
         .and_then(|got| {
             holds("size", got == expected, || format!("the size is {got}, expected {expected}"))
         })
         .map_err(|violation| violation.on(case))
 }
 
-fn size_of_llama(party: &Network, _: &Run) -> Verdict {
+fn size_of_llama(swiglu: &Network, _: &Run) -> Verdict {
     for (hidden_size, multiple_of, multiplier, expected) in LLAMA {
-        matches_size(party, &SizeCase { hidden_size, multiple_of, multiplier }, expected)?;
+        matches_size(swiglu, &SizeCase { hidden_size, multiple_of, multiplier }, expected)?;
     }
     Ok(None)
 }
 
-fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
+fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
     run.integers(|&(h, m): &(u8, u8)| {
         let (hidden_size, multiple_of) = (usize::from(h) + 1, usize::from(m) + 1);
         let case = SizeCase { hidden_size, multiple_of, multiplier: None };
-        let got = answer("size", || party.size(&case)).map_err(|violation| violation.on(case))?;
+        let got = answer("size", || swiglu.size(&case)).map_err(|violation| violation.on(case))?;
         let least = 8 * hidden_size / 3;
         let right = got.is_multiple_of(multiple_of) && (least..least + multiple_of).contains(&got);
         holds("size", right, || {
@@ -360,13 +360,13 @@ fn size_is_a_multiple(party: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn size_any(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "size")
+fn size_any(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "size")
 }
 
 // --- forward --------------------------------------------------------------------------------
 
-fn silu_by_numbers(party: &Network, _: &Run) -> Verdict {
+fn silu_by_numbers(swiglu: &Network, _: &Run) -> Verdict {
     let ln3 = 3.0f64.ln();
     // silu(1) = 1 / (1 + 1/e)
     let one = 1.0 / (1.0 + (-1.0f64).exp());
@@ -375,7 +375,7 @@ fn silu_by_numbers(party: &Network, _: &Run) -> Verdict {
     {
         // x is 1 and passes as it is.
         let case = single(1.0, a as f32, 1.0, 1.0);
-        let y = forward(party, &case)?;
+        let y = forward(swiglu, &case)?;
         let tolerance = forward_loops(&case).1[0] + 1.1 * crate::laws::U * a.abs(); // a itself is rounded
         within("forward", &case.shape, &y, &[silu], |_| tolerance, SIZE_WHY)
             .map_err(|violation| violation.on(&case))?;
@@ -383,29 +383,29 @@ fn silu_by_numbers(party: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn closed_gate(party: &Network, _: &Run) -> Verdict {
+fn closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     let case = SwiGluCase { gate: vec![0.0; 15], ..witness() };
     let why = "silu(0) is 0, and 0 times anything is 0";
-    same_values("forward", &case.shape, &forward(party, &case)?, &[0.0; 6], why)
+    same_values("forward", &case.shape, &forward(swiglu, &case)?, &[0.0; 6], why)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-fn open_gate(party: &Network, _: &Run) -> Verdict {
+fn open_gate(swiglu: &Network, _: &Run) -> Verdict {
     for x in [100.0, 1000.0, -100.0, -1000.0] {
         let case = single(x, 1.0, 0.5, -2.0);
         let (expected, tolerance) = forward_loops(&case);
-        let y = forward(party, &case)?;
+        let y = forward(swiglu, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance[i], SIZE_WHY)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn gate_and_its_negative(party: &Network, run: &Run) -> Verdict {
+fn gate_and_its_negative(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let negative = SwiGluCase { gate: times(&case.gate, -1.0), ..case.clone() };
-        let (here, there) = (widen(&forward(party, case)?), widen(&forward(party, &negative)?));
+        let (here, there) = (widen(&forward(swiglu, case)?), widen(&forward(swiglu, &negative)?));
         let got: Vec<f64> = here.iter().zip(&there).map(|(here, there)| here - there).collect();
         let Passes { a, b, .. } = Oracle.passes(case, &[]);
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
@@ -422,9 +422,9 @@ fn gate_and_its_negative(party: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn linear_in_up_and_down(party: &Network, run: &Run) -> Verdict {
+fn linear_in_up_and_down(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
-        let y = forward(party, case)?;
+        let y = forward(swiglu, case)?;
         for factor in [8.0, -0.25] {
             let expected = times(&y, factor);
             let up = SwiGluCase { up: times(&case.up, factor), ..case.clone() };
@@ -432,7 +432,7 @@ fn linear_in_up_and_down(party: &Network, run: &Run) -> Verdict {
             for (name, scaled) in [("W_3", up), ("W_2", down)] {
                 let why =
                     format!("{name} is {factor} times as large, and a power of 2 rounds nothing");
-                same_values("forward", &case.shape, &forward(party, &scaled)?, &expected, &why)
+                same_values("forward", &case.shape, &forward(swiglu, &scaled)?, &expected, &why)
                     .map_err(|violation| violation.on(&scaled))?;
             }
         }
@@ -441,7 +441,7 @@ fn linear_in_up_and_down(party: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn units_permute(party: &Network, run: &Run) -> Verdict {
+fn units_permute(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
         let mut turned = case.clone();
@@ -449,23 +449,23 @@ fn units_permute(party: &Network, run: &Run) -> Verdict {
         turned.gate.rotate_left(h);
         turned.up.rotate_left(h);
         turned.down.chunks_mut(f).for_each(|row| row.rotate_left(1));
-        let expected = widen(&forward(party, case)?);
+        let expected = widen(&forward(swiglu, case)?);
         let tolerance = forward_loops(case).1;
         let why = "twice the tolerance of a value: the sum over the units has another order";
-        let y = forward(party, &turned)?;
+        let y = forward(swiglu, &turned)?;
         within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
             .map_err(|violation| violation.on(&turned))
     })?;
     Ok(None)
 }
 
-fn tokens_are_independent(party: &Network, _: &Run) -> Verdict {
+fn tokens_are_independent(swiglu: &Network, _: &Run) -> Verdict {
     let case = witness();
-    let y = forward(party, &case)?;
+    let y = forward(swiglu, &case)?;
     for (broken, kept) in [(0..3, 3..6), (3..6, 0..3)] {
         let mut changed = case.clone();
         changed.x[broken.start] = f32::NAN;
-        let again = forward(party, &changed)?;
+        let again = forward(swiglu, &changed)?;
         let why = "the other token alone was changed; the values of this one are compared";
         same_values("forward", &[3], &again[kept.clone()], &y[kept], why)
             .map_err(|violation| violation.on(&changed))?;
@@ -478,16 +478,16 @@ fn tokens_are_independent(party: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn forward_f64_loops(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_f64_loops(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
 
-fn gradient_at_a_closed_gate(party: &Network, _: &Run) -> Verdict {
+fn gradient_at_a_closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     let (case, dy) = (SwiGluCase { gate: vec![0.0; 15], ..witness() }, witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
-    let grads = backward(party, &case, &dy)?;
+    let grads = backward(swiglu, &case, &dy)?;
     let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
     let sum = |n: usize, term: &dyn Fn(usize) -> f64| (0..n).map(term).sum::<f64>();
     let wide = |values: &[f32], i: usize| f64::from(values[i]);
@@ -511,14 +511,14 @@ fn gradient_at_a_closed_gate(party: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_along_the_weights(party: &Network, run: &Run) -> Verdict {
+fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let along = |weights: &[f32], grads: &[f32]| -> f64 {
             weights.iter().zip(grads).map(|(w, d)| f64::from(*w) * f64::from(*d)).sum()
         };
-        let SwiGluGrads { dup, ddown, .. } = backward(party, case, dy)?;
+        let SwiGluGrads { dup, ddown, .. } = backward(swiglu, case, dy)?;
         let got = [along(&case.up, &dup), along(&case.down, &ddown)];
-        let y = forward(party, case)?;
+        let y = forward(swiglu, case)?;
         let expected = [along(&y, dy); 2];
         let (_, off) = &*loops(case, dy);
         let share = |values: &[f32], off: &[f64]| -> f64 {
@@ -540,12 +540,12 @@ fn gradient_along_the_weights(party: &Network, run: &Run) -> Verdict {
 /// No derivative of silu from the second to the fifth is larger.
 const BENT: f64 = 1.0;
 
-fn gradient_differences(party: &Network, _: &Run) -> Verdict {
+fn gradient_differences(swiglu: &Network, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let loss = |i: usize, step: f32| -> Step<f64> {
         let mut moved = case.clone();
         moved.x[i] += step;
-        let y = forward(party, &moved)?;
+        let y = forward(swiglu, &moved)?;
         Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
     };
     let delta = 1.0 / 32.0;
@@ -572,59 +572,59 @@ fn gradient_differences(party: &Network, _: &Run) -> Verdict {
     };
     let why = "24·2⁻²⁴ and more of the terms of the loss, for differences at steps of 1/32, and δ⁴/30 of the fifth \
                derivative; twice, since x moves";
-    let grads = backward(party, &case, &dy)?;
+    let grads = backward(swiglu, &case, &dy)?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, tolerance, why)
         .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
 }
 
-fn gradient_of_x(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dx)")
+fn gradient_of_x(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "backward (dx)")
 }
 
-pub(super) fn matches_dx(party: &Network, asked: &Asked) -> Step {
+pub(super) fn matches_dx(swiglu: &Network, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = &*loops(case, dy);
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || swiglu.backward_in(*manner, case, dy))
         .and_then(|SwiGluGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected.dx, |i| off.dx[i], SIZE_WHY)
         })
         .map_err(|violation| violation.on(asked))
 }
 
-fn gradient_of_the_gate(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dgate)")
+fn gradient_of_the_gate(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "backward (dgate)")
 }
 
-fn gradient_of_up(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dup)")
+fn gradient_of_up(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "backward (dup)")
 }
 
-fn gradient_of_down(party: &Network, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (ddown)")
+fn gradient_of_down(swiglu: &Network, run: &Run) -> Verdict {
+    judge_graded_cases(swiglu, run, "backward (ddown)")
 }
 
-pub(super) fn matches_dgate(party: &Network, asked: &Asked) -> Step {
+pub(super) fn matches_dgate(swiglu: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
     let (of, off) = (|all: &Passes| all.dgate.clone(), |off: &Off| off.dgate.clone());
-    matches_sum(party, asked, ("backward (dgate)", [f, h]), |grads| grads.dgate, of, off)
+    matches_sum(swiglu, asked, ("backward (dgate)", [f, h]), |grads| grads.dgate, of, off)
 }
 
-pub(super) fn matches_dup(party: &Network, asked: &Asked) -> Step {
+pub(super) fn matches_dup(swiglu: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
     let (of, off) = (|all: &Passes| all.dup.clone(), |off: &Off| off.dup.clone());
-    matches_sum(party, asked, ("backward (dup)", [f, h]), |grads| grads.dup, of, off)
+    matches_sum(swiglu, asked, ("backward (dup)", [f, h]), |grads| grads.dup, of, off)
 }
 
-pub(super) fn matches_ddown(party: &Network, asked: &Asked) -> Step {
+pub(super) fn matches_ddown(swiglu: &Network, asked: &Asked) -> Step {
     let [h, f] = [asked.case.shape[2], asked.case.ffn_hidden_size];
     let (of, off) = (|all: &Passes| all.ddown.clone(), |off: &Off| off.ddown.clone());
-    matches_sum(party, asked, ("backward (ddown)", [h, f]), |grads| grads.ddown, of, off)
+    matches_sum(swiglu, asked, ("backward (ddown)", [h, f]), |grads| grads.ddown, of, off)
 }
 
 /// What is summed over the tokens must be what the loops give, each time.
 fn matches_sum(
-    party: &Network,
+    swiglu: &Network,
     asked: &Asked,
     (call, shape): (&str, [usize; 2]),
     got: fn(SwiGluGrads) -> Vec<f32>,
@@ -634,7 +634,7 @@ fn matches_sum(
     let Asked { manner, case, dy } = asked;
     let (passes, off) = &*loops(case, dy);
     let (expected, tolerance) = (expected(passes), tolerance(off));
-    let ask = || answer("backward", || party.backward_in(*manner, case, dy)).map(got);
+    let ask = || answer("backward", || swiglu.backward_in(*manner, case, dy)).map(got);
     ask()
         .and_then(|got| {
             within(call, &shape, &got, &expected, |i| tolerance[i], SIZE_WHY)?;

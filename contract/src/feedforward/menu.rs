@@ -1,4 +1,4 @@
-//! The sizes of SwiGLU that checks use where a party has them in its types.
+//! The sizes of SwiGLU that checks use where an implementation has them in its types.
 
 /// `(h, f)`: wider between and narrower, and 1, where a product is one number.
 pub const FEEDFORWARD: [(usize, usize); 4] = [(3, 5), (6, 2), (1, 1), (8, 16)];

@@ -1,8 +1,8 @@
 //! Bugs of SwiGLU.
 
 use crate::component::Bug;
-use crate::feedforward::oracle::{Passes, SwiGluLoops, party};
-use crate::feedforward::party::{SizeCase, SwiGlu, SwiGluCase};
+use crate::feedforward::interface::{SizeCase, SwiGlu, SwiGluCase};
+use crate::feedforward::oracle::{Passes, SwiGluLoops, implementation};
 use crate::oracle::Oracle;
 use crate::oracle::blocks::*;
 use std::ops::Range;
@@ -12,7 +12,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl SwiGluLoops for $name { $($steps)* }
-        || -> Box<dyn SwiGlu> { party($name) }
+        || -> Box<dyn SwiGlu> { implementation($name) }
     }};
 }
 
@@ -40,7 +40,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 again, and it learns a little better: nobody complains.",
         source: None,
         named_by: "feedforward/size-of-llama",
-        party: bug!(SizeFourH {
+        implementation: bug!(SizeFourH {
             fn two_thirds(&self, hidden_size: usize) -> usize {
                 4 * hidden_size
             }
@@ -53,7 +53,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 network is a third smaller than it says.",
         source: Some("GPT-NeoX pull request 1309"),
         named_by: "feedforward/size-of-llama",
-        party: bug!(SizeTwoThirdsTwice {
+        implementation: bug!(SizeTwoThirdsTwice {
             fn two_thirds(&self, hidden_size: usize) -> usize {
                 Oracle.two_thirds(hidden_size) * 2 / 3
             }
@@ -65,7 +65,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The quotient of whole numbers is cut, and so is the size.",
         source: None,
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizeRoundedDown {
+        implementation: bug!(SizeRoundedDown {
             fn rounded(&self, size: usize, multiple_of: usize) -> usize {
                 size / multiple_of * multiple_of
             }
@@ -77,7 +77,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "round was called where ceil was meant. For the sizes of some models both give the same.",
         source: Some("fms-fsdp pull request 52"),
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizeRoundedToNearest {
+        implementation: bug!(SizeRoundedToNearest {
             fn rounded(&self, size: usize, multiple_of: usize) -> usize {
                 (size + multiple_of / 2) / multiple_of * multiple_of
             }
@@ -89,7 +89,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "size / m + 1, times m. Only a size that is a multiple already shows it.",
         source: None,
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizeAlwaysUp {
+        implementation: bug!(SizeAlwaysUp {
             fn rounded(&self, size: usize, multiple_of: usize) -> usize {
                 (size / multiple_of + 1) * multiple_of
             }
@@ -101,7 +101,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The multiples in use are powers of 2, and so was the size made.",
         source: None,
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizePowerOfTwo {
+        implementation: bug!(SizePowerOfTwo {
             fn rounded(&self, size: usize, multiple_of: usize) -> usize {
                 size.next_power_of_two().max(multiple_of)
             }
@@ -114,7 +114,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 number is wrong.",
         source: None,
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizeNotRounded {
+        implementation: bug!(SizeNotRounded {
             fn rounded(&self, size: usize, _: usize) -> usize {
                 size
             }
@@ -126,7 +126,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "int() cuts, round() does not. The multiple hides it nearly always.",
         source: None,
         named_by: "feedforward/size-any",
-        party: bug!(SizeTwoThirdsRounded {
+        implementation: bug!(SizeTwoThirdsRounded {
             fn two_thirds(&self, hidden_size: usize) -> usize {
                 (8.0 * hidden_size as f64 / 3.0).round() as usize
             }
@@ -138,7 +138,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "On paper the order does not matter. Cut to whole numbers, it does.",
         source: None,
         named_by: "feedforward/size-is-a-multiple",
-        party: bug!(SizeFourTimesTwoThirds {
+        implementation: bug!(SizeFourTimesTwoThirds {
             fn two_thirds(&self, hidden_size: usize) -> usize {
                 2 * hidden_size / 3 * 4
             }
@@ -151,7 +151,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 is off by one.",
         source: None,
         named_by: "feedforward/size-any",
-        party: bug!(SizeMultiplierFirst {
+        implementation: bug!(SizeMultiplierFirst {
             fn size(&self, case: &SizeCase) -> usize {
                 let size = self.multiplied(4 * case.hidden_size, case.multiplier);
                 self.rounded(2 * size / 3, case.multiple_of)
@@ -164,7 +164,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "It is None in the smaller models, so it was never read.",
         source: None,
         named_by: "feedforward/size-of-llama",
-        party: bug!(SizeMultiplierIgnored {
+        implementation: bug!(SizeMultiplierIgnored {
             fn multiplied(&self, size: usize, _: Option<f64>) -> usize {
                 size
             }
@@ -176,7 +176,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The result is no multiple any more.",
         source: None,
         named_by: "feedforward/size-of-llama",
-        party: bug!(SizeMultiplierLast {
+        implementation: bug!(SizeMultiplierLast {
             fn size(&self, case: &SizeCase) -> usize {
                 let rounded = self.rounded(self.two_thirds(case.hidden_size), case.multiple_of);
                 self.multiplied(rounded, case.multiplier)
@@ -189,7 +189,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "int(1.3) is 1. With 1 and 2 it is right.",
         source: None,
         named_by: "feedforward/size-of-llama",
-        party: bug!(SizeMultiplierWhole {
+        implementation: bug!(SizeMultiplierWhole {
             fn multiplied(&self, size: usize, multiplier: Option<f64>) -> usize {
                 multiplier.map_or(size, |multiplier| multiplier as usize * size)
             }
@@ -202,7 +202,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 file that was loaded with both exchanged does the same.",
         source: Some("mlx-lm pull request 767"),
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(SiluOnUp {
+        implementation: bug!(SiluOnUp {
             fn between(&self, a: f64, b: f64) -> f64 {
                 a * self.silu(b)
             }
@@ -220,7 +220,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A bracket was closed too late.",
         source: Some("breakdown-minimind issue 3"),
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(SiluOfTheProduct {
+        implementation: bug!(SiluOfTheProduct {
             fn between(&self, a: f64, b: f64) -> f64 {
                 self.silu(a * b)
             }
@@ -238,7 +238,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "One activation was written for both halves of a fused matrix, before it was cut.",
         source: None,
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(SiluOnBoth {
+        implementation: bug!(SiluOnBoth {
             fn between(&self, a: f64, b: f64) -> f64 {
                 self.silu(a) * self.silu(b)
             }
@@ -256,7 +256,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The name SwiGLU was looked up in a table of activations, and silu was found.",
         source: Some("timesfm issue 493"),
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(NoGate {
+        implementation: bug!(NoGate {
             fn between(&self, a: f64, _: f64) -> f64 {
                 self.silu(a)
             }
@@ -274,7 +274,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A residual was in mind. The shapes fit.",
         source: None,
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(GateAdded {
+        implementation: bug!(GateAdded {
             fn between(&self, a: f64, b: f64) -> f64 {
                 self.silu(a) + b
             }
@@ -293,7 +293,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 linear.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(NoSilu {
+        implementation: bug!(NoSilu {
             fn silu(&self, a: f64) -> f64 {
                 a
             }
@@ -308,7 +308,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "σ(a) for a·σ(a). The letter in front was taken for a scale.",
         source: None,
         named_by: "feedforward/closed-gate",
-        party: bug!(SigmoidForSilu {
+        implementation: bug!(SigmoidForSilu {
             fn silu(&self, a: f64) -> f64 {
                 self.sigmoid(a)
             }
@@ -323,7 +323,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The activation of an older configuration. Far from 0 both are alike.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(ReluForSilu {
+        implementation: bug!(ReluForSilu {
             fn silu(&self, a: f64) -> f64 {
                 a.max(0.0)
             }
@@ -339,7 +339,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 still speaks.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(GeluForSilu {
+        implementation: bug!(GeluForSilu {
             fn silu(&self, a: f64) -> f64 {
                 a * gelu_gate(a)
             }
@@ -355,7 +355,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "That is a fast form of gelu, which CLIP has.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(SigmoidOf1702 {
+        implementation: bug!(SigmoidOf1702 {
             fn silu(&self, a: f64) -> f64 {
                 a * Oracle.sigmoid(1.702 * a)
             }
@@ -371,7 +371,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "Hard swish was made for phones. It is off by up to a tenth.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(HardSilu {
+        implementation: bug!(HardSilu {
             fn sigmoid(&self, a: f64) -> f64 {
                 (a / 6.0 + 0.5).clamp(0.0, 1.0)
             }
@@ -383,7 +383,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The gate opens where it should shut.",
         source: None,
         named_by: "feedforward/silu-by-numbers",
-        party: bug!(SignOfExp {
+        implementation: bug!(SignOfExp {
             fn sigmoid(&self, a: f64) -> f64 {
                 Oracle.sigmoid(-a)
             }
@@ -395,7 +395,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "It is the same on paper. From a = 89 on it is ∞ / ∞, which is NaN.",
         source: None,
         named_by: "feedforward/open-gate",
-        party: bug!(ExpOverflows {
+        implementation: bug!(ExpOverflows {
             fn sigmoid(&self, a: f64) -> f64 {
                 let exp = (a as f32).exp();
                 if exp.is_infinite() { f64::NAN } else { Oracle.sigmoid(a) }
@@ -408,7 +408,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "Some models are trained so, and their code was taken over. Small inputs do not show it.",
         source: None,
         named_by: "feedforward/open-gate",
-        party: bug!(GateClipped {
+        implementation: bug!(GateClipped {
             fn silu(&self, a: f64) -> f64 {
                 let a = a.min(7.0);
                 a * self.sigmoid(a)
@@ -425,7 +425,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 them fit.",
         source: None,
         named_by: "feedforward/forward-f64-loops",
-        party: bug!(MatricesTransposed {
+        implementation: bug!(MatricesTransposed {
             fn weight(
                 &self,
                 matrix: &[f32],
@@ -442,7 +442,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "Both layouts are in use. The product of each pair fits, and the pairs are wrong.",
         source: None,
         named_by: "feedforward/linear-in-up-and-down",
-        party: bug!(Interleaved {
+        implementation: bug!(Interleaved {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
                 let fused = [&case.gate[..], &case.up[..]].concat();
@@ -469,7 +469,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A loop over pairs of units drops the one that is left. Usual sizes are even.",
         source: None,
         named_by: "feedforward/units-permute",
-        party: bug!(LastUnitLost {
+        implementation: bug!(LastUnitLost {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let f = case.ffn_hidden_size;
                 let mut case = case.clone();
@@ -487,7 +487,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 of 2 have no rest.",
         source: None,
         named_by: "feedforward/forward-f64-loops",
-        party: bug!(LaneTailLost {
+        implementation: bug!(LaneTailLost {
             fn inner(&self, products: &mut dyn ExactSizeIterator<Item = f64>) -> f64 {
                 let n = products.len();
                 Oracle.inner(&mut products.take(if n < 4 { n } else { n / 4 * 4 }))
@@ -500,7 +500,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "An index was left at 0. One token at a time, it is right.",
         source: None,
         named_by: "feedforward/tokens-are-independent",
-        party: bug!(FirstTokensGate {
+        implementation: bug!(FirstTokensGate {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
@@ -523,7 +523,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 zeros.",
         source: None,
         named_by: "feedforward/tokens-are-independent",
-        party: bug!(NanSwallowed {
+        implementation: bug!(NanSwallowed {
             fn between(&self, a: f64, b: f64) -> f64 {
                 let z = Oracle.between(a, b);
                 if z.is_nan() { 0.0 } else { z }
@@ -536,7 +536,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "σ(1 − σ) is what one knows by heart. The factor a was forgotten on the way back.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(SlopeOfTheSigmoid {
+        implementation: bug!(SlopeOfTheSigmoid {
             fn slope(&self, a: f64) -> f64 {
                 let open = self.sigmoid(a);
                 open * (1.0 - open)
@@ -549,7 +549,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The gate was taken for a constant: half of the product rule.",
         source: None,
         named_by: "feedforward/gradient-differences",
-        party: bug!(SlopeWithoutItsRest {
+        implementation: bug!(SlopeWithoutItsRest {
             fn slope(&self, a: f64) -> f64 {
                 self.sigmoid(a)
             }
@@ -561,7 +561,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A sign was lost between paper and code. At 0 both are ½.",
         source: None,
         named_by: "feedforward/gradient-differences",
-        party: bug!(SlopeSign {
+        implementation: bug!(SlopeSign {
             fn slope(&self, a: f64) -> f64 {
                 let open = self.sigmoid(a);
                 open * (1.0 - a * (1.0 - open))
@@ -574,7 +574,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The forward pass had kept silu(a) and no more.",
         source: None,
         named_by: "feedforward/gradient-differences",
-        party: bug!(SlopeOfSiluOfSilu {
+        implementation: bug!(SlopeOfSiluOfSilu {
             fn slope(&self, a: f64) -> f64 {
                 let open = self.sigmoid(a);
                 open * (1.0 + self.silu(a) * (1.0 - open))
@@ -587,7 +587,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "It was computed from a copy without a tape.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(GateIsConstant {
+        implementation: bug!(GateIsConstant {
             fn da(&self, _: f64, _: f64, _: f64) -> f64 {
                 0.0
             }
@@ -599,7 +599,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "One factor of a product stands in the gradient of the other. It was 1 in the test.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(DaWithoutUp {
+        implementation: bug!(DaWithoutUp {
             fn da(&self, dz: f64, a: f64, _: f64) -> f64 {
                 dz * self.slope(a)
             }
@@ -611,7 +611,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The name gate stood for both.",
         source: None,
         named_by: "feedforward/gradient-along-the-weights",
-        party: bug!(DbOfTheGate {
+        implementation: bug!(DbOfTheGate {
             fn db(&self, dz: f64, a: f64, _: f64) -> f64 {
                 dz * a
             }
@@ -623,7 +623,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "The sigmoid was kept for the slope, and used here too.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(DbIsOpen {
+        implementation: bug!(DbIsOpen {
             fn db(&self, dz: f64, a: f64, _: f64) -> f64 {
                 dz * self.sigmoid(a)
             }
@@ -635,7 +635,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "x is used twice, and one gradient overwrote the other.",
         source: None,
         named_by: "feedforward/gradient-differences",
-        party: bug!(DxThroughUpOnly {
+        implementation: bug!(DxThroughUpOnly {
             fn dx(&self, _: f64, through_up: f64) -> f64 {
                 through_up
             }
@@ -647,7 +647,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "x is used twice, and one of both was a copy without a tape.",
         source: None,
         named_by: "feedforward/gradient-differences",
-        party: bug!(DxThroughGateOnly {
+        implementation: bug!(DxThroughGateOnly {
             fn dx(&self, through_gate: f64, _: f64) -> f64 {
                 through_gate
             }
@@ -659,7 +659,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "Two results of one shape, in the wrong order.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(GradientsExchanged {
+        implementation: bug!(GradientsExchanged {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let out = Oracle.passes(case, dy);
                 Passes { dgate: out.dup.clone(), dup: out.dgate.clone(), ..out }
@@ -672,7 +672,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A mean is the business of the loss. With one token it is right.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(GradientsMean {
+        implementation: bug!(GradientsMean {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let tokens = (case.shape[0] * case.shape[1]) as f64;
@@ -689,7 +689,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "An assignment where a sum was meant.",
         source: None,
         named_by: "feedforward/gradient-at-a-closed-gate",
-        party: bug!(LastTokenOnly {
+        implementation: bug!(LastTokenOnly {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let [b, s, _] = case.shape;
                 let Passes { dgate, dup, ddown, .. } = of_tokens(case, dy, b * s - 1..b * s);
@@ -703,7 +703,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A product for each batch row, and one place for all of them.",
         source: None,
         named_by: "feedforward/gradient-of-the-gate",
-        party: bug!(LastBatchOnly {
+        implementation: bug!(LastBatchOnly {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let [b, s, _] = case.shape;
                 let Passes { dgate, dup, ddown, .. } = of_tokens(case, dy, (b - 1) * s..b * s);
@@ -717,7 +717,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "A block of tokens was added in one step, and the loop over the blocks was missing.",
         source: None,
         named_by: "feedforward/gradient-of-down",
-        party: bug!(EightTokens {
+        implementation: bug!(EightTokens {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let [b, s, _] = case.shape;
                 let Passes { dgate, dup, ddown, .. } = of_tokens(case, dy, 0..(b * s).min(8));
@@ -733,7 +733,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
                 and are right.",
         source: None,
         named_by: "feedforward/gradient-of-the-gate",
-        party: bug!(BlockLost {
+        implementation: bug!(BlockLost {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let [b, s, _] = case.shape;
                 let Passes { dgate, dup, ddown, .. } =
@@ -748,7 +748,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "dyᵀz for zᵀdy: as many numbers, in another order.",
         source: None,
         named_by: "feedforward/gradient-along-the-weights",
-        party: bug!(DownTransposedBack {
+        implementation: bug!(DownTransposedBack {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let out = Oracle.passes(case, dy);
                 let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
@@ -763,7 +763,7 @@ pub static BUGS: &[Bug<dyn SwiGlu>] = &[
         story: "z is the product of both branches; only one of them was kept.",
         source: None,
         named_by: "feedforward/gradient-along-the-weights",
-        party: bug!(DownBeforeTheGate {
+        implementation: bug!(DownBeforeTheGate {
             fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);

@@ -1,8 +1,8 @@
 //! Mutants of SwiGLU.
 
 use crate::component::Fingerprint;
+use crate::feedforward::interface::*;
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
-use crate::feedforward::party::*;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
@@ -53,7 +53,7 @@ impl SwiGlu for Mixed<Network> {
     fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [b, s, h] = case.shape;
-        let ask = |party: &Network| party.forward_in(manner, case);
+        let ask = |swiglu: &Network| swiglu.forward_in(manner, case);
         let axes = [("b", b), ("s", s), ("h", h)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -65,7 +65,7 @@ impl SwiGlu for Mixed<Network> {
     fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.backward_in(manner, case, dy));
+            [&self.right, &self.wrong].map(|swiglu| swiglu.backward_in(manner, case, dy));
         let part = |axes: &[_], of: fn(SwiGluGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -80,7 +80,7 @@ impl SwiGlu for Mixed<Network> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Network, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(swiglu: &Network, mut draw: Draw) -> Vec<Fingerprint> {
     // A network may have its sizes in its type, and is compiled for these.
     let menu = [&FEEDFORWARD[..], &LARGE[..]].concat();
     let (h, f) = menu[draw.below(menu.len())];
@@ -100,12 +100,12 @@ pub fn fuzz(party: &Network, mut draw: Draw) -> Vec<Fingerprint> {
     let multiple_of = [1, 3, 64, 256, 1 + draw.below(5000)][draw.below(5)];
     let size = SizeCase { hidden_size, multiple_of, multiplier };
     let grads = || {
-        let SwiGluGrads { dx, dgate, dup, ddown } = party.backward_in(manner, &case, &dy)?;
+        let SwiGluGrads { dx, dgate, dup, ddown } = swiglu.backward_in(manner, &case, &dy)?;
         Ok([dx, dgate, dup, ddown].map(|values| widen(&values)))
     };
     let mut fingerprints = vec![
-        Fingerprint::ask("size", || Ok(vec![party.size(&size)? as f64])),
-        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("size", || Ok(vec![swiglu.size(&size)? as f64])),
+        Fingerprint::ask("forward", || Ok(widen(&swiglu.forward_in(manner, &case)?))),
     ];
     // One after the other: they differ in size.
     fingerprints

@@ -1,6 +1,6 @@
 //! SwiGLU: `y = W_2 (silu(W_1 x) * (W_3 x))`, each token for itself.
 
-use crate::feedforward::party::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
+use crate::feedforward::interface::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -165,8 +165,8 @@ fn passes(loops: &dyn SwiGluLoops, case: &SwiGluCase, dy: &[f32]) -> Passes {
     out
 }
 
-/// The party of some loops.
-pub fn party(loops: impl SwiGluLoops + 'static) -> Box<dyn SwiGlu> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl SwiGluLoops + 'static) -> Box<dyn SwiGlu> {
     Box::new(Loops::<dyn SwiGluLoops>(Rc::new(loops)))
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of a SwiGLU.
 
+use crate::feedforward::interface::*;
 use crate::feedforward::oracle::SwiGluLoops;
-use crate::feedforward::party::*;
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, same};
 
@@ -12,11 +12,11 @@ pub static REPAIRS: &[Repair<Network>] =
     &[Repair { call: "forward", explain: silu }, Repair { call: "size", explain: size }];
 
 /// What stands in silu's place, if all else is right: `y` is proportional to what comes up.
-fn silu(party: &Network) -> Option<String> {
+fn silu(swiglu: &Network) -> Option<String> {
     let y = |a: f32, b: f32| {
         let (gate, up, down, x) = (vec![a], vec![b], vec![1.0], vec![1.0]);
         let case = SwiGluCase { shape: [1, 1, 1], ffn_hidden_size: 1, gate, up, down, x };
-        party.forward(&case).ok().filter(|y| y.len() == 1).map(|y| f64::from(y[0]))
+        swiglu.forward(&case).ok().filter(|y| y.len() == 1).map(|y| f64::from(y[0]))
     };
     let mut wrong = None;
     for a in [1.0, -1.0, 2.0, -0.5] {
@@ -35,9 +35,9 @@ fn silu(party: &Network) -> Option<String> {
 }
 
 /// What the size is rounded up from, if it is no more than another number in two thirds' place.
-fn size(party: &Network) -> Option<String> {
+fn size(swiglu: &Network) -> Option<String> {
     let of = |hidden_size, multiple_of| {
-        party.size(&SizeCase { hidden_size, multiple_of, multiplier: None }).ok()
+        swiglu.size(&SizeCase { hidden_size, multiple_of, multiplier: None }).ok()
     };
     let (h, multiple_of) = (1000, 64);
     let (got, right) = (of(h, 1)?, 2 * 4 * h / 3);

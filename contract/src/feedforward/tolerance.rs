@@ -1,8 +1,8 @@
 //! How far a network in `f32` may be off, step by step. Each step is off by what its inputs bring and by its own
 //! roundings, in any order of its sums.
 
+use crate::feedforward::interface::SwiGluCase;
 use crate::feedforward::oracle::Passes;
-use crate::feedforward::party::SwiGluCase;
 use crate::laws::{U, widen};
 
 /// What each value of a call may be off.

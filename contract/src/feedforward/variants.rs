@@ -1,34 +1,36 @@
 //! Correct variants of SwiGLU, all in `f32`.
 
 use crate::component::Variant;
-use crate::feedforward::party::*;
+use crate::feedforward::interface::*;
 
 /// The variants.
 pub static VARIANTS: &[Variant<dyn SwiGlu>] = &[
     Variant {
         id: "feedforward/plain-f32",
         about: "f32 throughout, one product after the other, sums from the left",
-        party: || Box::new(InF32 { inner: from_left, sigmoid: plain }),
+        implementation: || Box::new(InF32 { inner: from_left, sigmoid: plain }),
     },
     Variant {
         id: "feedforward/from-right",
         about: "adds from the right",
-        party: || Box::new(InF32 { inner: from_right, sigmoid: plain }),
+        implementation: || Box::new(InF32 { inner: from_right, sigmoid: plain }),
     },
     Variant {
         id: "feedforward/lanes",
         about: "adds in four lanes, and the lanes at last",
-        party: || Box::new(InF32 { inner: in_lanes, sigmoid: plain }),
+        implementation: || Box::new(InF32 { inner: in_lanes, sigmoid: plain }),
     },
     Variant {
         id: "feedforward/sigmoid-by-tanh",
         about: "takes (1 + tanh(a/2)) / 2 for the sigmoid",
-        party: || Box::new(InF32 { inner: from_left, sigmoid: |a| 0.5 * (1.0 + (0.5 * a).tanh()) }),
+        implementation: || {
+            Box::new(InF32 { inner: from_left, sigmoid: |a| 0.5 * (1.0 + (0.5 * a).tanh()) })
+        },
     },
     Variant {
         id: "feedforward/sigmoid-in-two-cases",
         about: "takes exp(a) / (1 + exp(a)) for the sigmoid where a is negative, so that exp is never large",
-        party: || {
+        implementation: || {
             let sigmoid = |a: f32| if a < 0.0 { a.exp() / (1.0 + a.exp()) } else { plain(a) };
             Box::new(InF32 { inner: from_left, sigmoid })
         },
@@ -36,7 +38,7 @@ pub static VARIANTS: &[Variant<dyn SwiGlu>] = &[
     Variant {
         id: "feedforward/fused-gate-and-up",
         about: "W₁ and W₃ as one matrix of 2f rows, one product, cut into halves; the way back likewise",
-        party: || Box::new(Fused),
+        implementation: || Box::new(Fused),
     },
 ];
 

@@ -1,21 +1,21 @@
 //! Questions to a stretched RoPE.
 
 use crate::component::Fingerprint;
+use crate::frequencies::interface::*;
 use crate::frequencies::mutants::told;
-use crate::frequencies::party::*;
 use crate::laws::widen;
 
 /// Asks them all: settings in which every term matters, short and long texts of each kind, whole heads and parts of them.
-pub fn fingerprints(party: &dyn StretchedRope) -> Vec<Fingerprint> {
+pub fn fingerprints(rope: &dyn StretchedRope) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for case in frequencies() {
         let call = case.rule.call();
-        fingerprints.push(Fingerprint::ask(call, || Ok(told(&party.frequencies(&case)?))));
+        fingerprints.push(Fingerprint::ask(call, || Ok(told(&rope.frequencies(&case)?))));
     }
     for case in turns() {
-        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?))));
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&rope.forward(&case)?))));
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 1.5 - 0.375 * (i * 5 % 9) as f32).collect();
-        let backward = || party.backward(&case, &dy);
+        let backward = || rope.backward(&case, &dy);
         fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&backward()?.dx))));
         if 2 * case.frequencies.len() == case.shape[3] {
             fingerprints

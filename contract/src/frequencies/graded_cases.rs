@@ -1,12 +1,12 @@
 //! The graded cases of stretched RoPE: what is asked, from the plainest question on.
 
 use crate::category::Category;
+use crate::frequencies::interface::*;
 use crate::frequencies::laws::{
     Asked, answers_dx, answers_y, matches_dtheta, matches_dx, matches_frequencies, matches_y,
 };
 use crate::frequencies::menu;
 use crate::frequencies::oracle::StretchedRopeLoops;
-use crate::frequencies::party::*;
 use crate::graded_cases::{BLOCK, Draw, GradedCase, combinations, edges, many, sizes};
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -341,12 +341,12 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Any>> {
         let typical =
             Setting { d: 64, head_dim: 128, ms: 4096, seq_len: 16_384, ..PLAIN }.case(kind);
         let call = typical.rule.call();
-        graded.push(GradedCase::typical(call, move |party| matches_frequencies(party, &typical)));
+        graded.push(GradedCase::typical(call, move |rope| matches_frequencies(rope, &typical)));
         for (category, setting) in settings(&run) {
             let case = setting.case(kind);
             if is_clear(&case) {
-                graded.push(GradedCase::new(call, category, move |party| {
-                    matches_frequencies(party, &case)
+                graded.push(GradedCase::new(call, category, move |rope| {
+                    matches_frequencies(rope, &case)
                 }));
             }
         }
@@ -359,19 +359,17 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Any>> {
     graded.extend(judges.map(|(call, judge)| {
         // Frequencies are trained where all of a head turns.
         let planes = if call == "backward (dtheta)" { TYPICAL.hd / 2 } else { TYPICAL.planes };
-        GradedCase::typical(call, move |party| {
-            judge(party, &Plan { planes, ..TYPICAL }.asked(&run))
-        })
+        GradedCase::typical(call, move |rope| judge(rope, &Plan { planes, ..TYPICAL }.asked(&run)))
     }));
     for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
         let other = move |asked: &Asked| StretchedRopeCase { offset, ..asked.case.clone() };
-        graded.push(GradedCase::elsewhere("forward", move |party| {
+        graded.push(GradedCase::elsewhere("forward", move |rope| {
             let asked = TYPICAL.asked(&run);
-            answers_y(party, &asked, &other(&asked))
+            answers_y(rope, &asked, &other(&asked))
         }));
-        graded.push(GradedCase::elsewhere("backward (dx)", move |party| {
+        graded.push(GradedCase::elsewhere("backward (dx)", move |rope| {
             let asked = TYPICAL.asked(&run);
-            answers_dx(party, &asked, &other(&asked))
+            answers_dx(rope, &asked, &other(&asked))
         }));
     }
     for (category, plan) in plans(&run) {
@@ -382,8 +380,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Any>> {
                 _ => (plan.manner != Manner::Traced && plan.is_for_sums(), category.of_gradient()),
             };
             if asked {
-                graded.push(GradedCase::new(call, category, move |party| {
-                    judge(party, &plan.asked(&run))
+                graded.push(GradedCase::new(call, category, move |rope| {
+                    judge(rope, &plan.asked(&run))
                 }));
             }
         }

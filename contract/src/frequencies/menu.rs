@@ -1,4 +1,4 @@
-//! The head sizes of stretched RoPE that checks use where a party has them in its types.
+//! The head sizes of stretched RoPE that checks use where an implementation has them in its types.
 
 /// `hd`.
 pub const HEAD_DIM: [usize; 3] = [4, 6, 8];

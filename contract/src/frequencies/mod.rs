@@ -1,6 +1,6 @@
 //! Stretched RoPE: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names and formulas.
 //! - `tolerance`: how far an answer may be off, step by step.
@@ -24,7 +24,7 @@ pub mod tasks;
 mod tolerance;
 pub mod variants;
 
-pub use interfaces::frequencies::{menu, party};
+pub use interfaces::frequencies::{interface, menu};
 
 use crate::component::component;
 

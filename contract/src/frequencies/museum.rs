@@ -1,8 +1,8 @@
 //! Bugs of stretched RoPE.
 
 use crate::component::Bug;
-use crate::frequencies::oracle::{StretchedRopeLoops, party};
-use crate::frequencies::party::StretchedRope;
+use crate::frequencies::interface::StretchedRope;
+use crate::frequencies::oracle::{StretchedRopeLoops, implementation};
 use crate::oracle::Oracle;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl StretchedRopeLoops for $name { $($steps)* }
-        || -> Box<dyn StretchedRope> { party($name) }
+        || -> Box<dyn StretchedRope> { implementation($name) }
     }};
 }
 
@@ -38,7 +38,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A factor of 4 was read as 1/4, as some programs write it. Angles grow four times as fast, and no shape tells.",
         source: None,
         named_by: "frequencies/interpolation-at-a-multiple",
-        party: bug!(InterpolationMultiplies {
+        implementation: bug!(InterpolationMultiplies {
         fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
         self.theta(i, d, base) * s
         }
@@ -50,7 +50,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Both slow the slow planes. Here the fastest plane turns as before.",
         source: None,
         named_by: "frequencies/interpolation-at-a-multiple",
-        party: bug!(InterpolationOfTheBase {
+        implementation: bug!(InterpolationOfTheBase {
         fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
         self.theta(i, d, base * s)
         }
@@ -62,7 +62,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "NTK was in mind, which does.",
         source: None,
         named_by: "frequencies/interpolation-at-a-multiple",
-        party: bug!(InterpolationSparesTheFirstPlane {
+        implementation: bug!(InterpolationSparesTheFirstPlane {
         fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
         self.theta(i, d, base) / if i == 0 { 1.0 } else { s }
         }
@@ -74,7 +74,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The table was made for head_dim, and its first columns were taken. At position 0 both agree, and then they drift apart.",
         source: Some("pie pull request 603"),
         named_by: "frequencies/part-as-a-small-head",
-        party: bug!(ExponentsOfTheHead {
+        implementation: bug!(ExponentsOfTheHead {
         fn width(&self, _rotary_dim: usize, head_dim: usize) -> usize {
         head_dim
         }
@@ -86,7 +86,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The power d/(d − 2) is near 1 for large heads, so it seems to be a detail.",
         source: Some("CineScale issue 7"),
         named_by: "frequencies/ntk-ends",
-        party: bug!(NtkBaseTimesTheFactor {
+        implementation: bug!(NtkBaseTimesTheFactor {
         fn ntk_power(&self, _: f64) -> f64 {
         1.0
         }
@@ -98,7 +98,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "One less was remembered. The last plane has the exponent (d − 2)/d.",
         source: None,
         named_by: "frequencies/ntk-ends",
-        party: bug!(NtkPowerOfDMinus1 {
+        implementation: bug!(NtkPowerOfDMinus1 {
         fn ntk_power(&self, d: f64) -> f64 {
         d / (d - 1.0)
         }
@@ -110,7 +110,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The quotient was turned over.",
         source: None,
         named_by: "frequencies/ntk-ends",
-        party: bug!(NtkPowerInverted {
+        implementation: bug!(NtkPowerInverted {
         fn ntk_power(&self, d: f64) -> f64 {
         (d - 2.0) / d
         }
@@ -122,7 +122,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The ends are right, and NTK is said to spread the factor over the planes. It spreads its logarithm.",
         source: None,
         named_by: "frequencies/ntk-is-one-base",
-        party: bug!(NtkSlowsEvenly {
+        implementation: bug!(NtkSlowsEvenly {
         fn ntk(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
         self.theta(i, d, base) / (1.0 + (s - 1.0) * i as f64 / (d / 2.0 - 1.0))
         }
@@ -134,7 +134,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Below the trained length the ratio is below 1, and the planes get faster than trained.",
         source: None,
         named_by: "frequencies/dynamic-short-is-plain",
-        party: bug!(DynamicAtAnyLength {
+        implementation: bug!(DynamicAtAnyLength {
         fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
         (f * length / ms - (f - 1.0)).max(1e-3)
         }
@@ -146,7 +146,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The largest length, f·ms, was put in for the length. Then f·f − (f − 1) is a constant: texts that fit are stretched too.",
         source: Some("vLLM issue 41236"),
         named_by: "frequencies/dynamic-short-is-plain",
-        party: bug!(DynamicIsStatic {
+        implementation: bug!(DynamicIsStatic {
         fn dynamic_ratio(&self, f: f64, _: f64, _: f64) -> f64 {
         f * f - (f - 1.0)
         }
@@ -158,7 +158,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Dynamic was taken for: off or on.",
         source: None,
         named_by: "frequencies/dynamic-slowest-plane",
-        party: bug!(DynamicRatioIsTheFactor {
+        implementation: bug!(DynamicRatioIsTheFactor {
         fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
         if length > ms { f } else { 1.0 }
         }
@@ -170,7 +170,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "f·L/ms alone jumps from 1 to f at the trained length. With f = 1 it is right.",
         source: None,
         named_by: "frequencies/dynamic-slowest-plane",
-        party: bug!(DynamicWithoutMinus {
+        implementation: bug!(DynamicWithoutMinus {
         fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
         if length > ms { f * length / ms } else { 1.0 }
         }
@@ -182,7 +182,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "That is the rule of the paper on YaRN. A configuration with a factor of 2 gets another model.",
         source: None,
         named_by: "frequencies/dynamic-slowest-plane",
-        party: bug!(DynamicWithoutFactor {
+        implementation: bug!(DynamicWithoutFactor {
         fn dynamic_ratio(&self, _: f64, ms: f64, length: f64) -> f64 {
         (length / ms).max(1.0)
         }
@@ -194,7 +194,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A buffer was overwritten by a long call and never put back. The same question gets another answer after it.",
         source: Some("transformers issue 25306"),
         named_by: "frequencies/dynamic-forgets",
-        party: || party(DynamicKeeps::default()),
+        implementation: || implementation(DynamicKeeps::default()),
     },
     Bug {
         id: "frequencies/length-of-the-call",
@@ -202,7 +202,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A prompt is right. Then the text is continued token by token, and each call has one row.",
         source: None,
         named_by: "frequencies/length-from-the-start",
-        party: bug!(LengthOfTheCall {
+        implementation: bug!(LengthOfTheCall {
         fn length(&self, _: usize, seq_len: usize) -> usize {
         seq_len
         }
@@ -214,7 +214,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A long prompt has the offset 0, and so the frequencies of a short text.",
         source: Some("mistral.rs pull request 251"),
         named_by: "frequencies/length-from-the-start",
-        party: bug!(LengthOfTheCache {
+        implementation: bug!(LengthOfTheCache {
         fn length(&self, offset: usize, _: usize) -> usize {
         offset
         }
@@ -226,7 +226,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The comparison was turned round.",
         source: None,
         named_by: "frequencies/longrope-list-by-length",
-        party: bug!(LongropeListsExchanged {
+        implementation: bug!(LongropeListsExchanged {
         fn is_long(&self, length: usize, ms: usize) -> bool {
         length <= ms
         }
@@ -238,7 +238,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The list was chosen by the room that was reserved, and not by the text. Short texts are turned by divisors up to 60.",
         source: Some("llama.cpp issue 24823"),
         named_by: "frequencies/longrope-list-by-length",
-        party: bug!(LongropeAlwaysLong {
+        implementation: bug!(LongropeAlwaysLong {
         fn is_long(&self, _: usize, _: usize) -> bool {
         true
         }
@@ -250,7 +250,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "< for ≤. One length alone is wrong.",
         source: Some("unsloth pull request 10681"),
         named_by: "frequencies/longrope-list-by-length",
-        party: bug!(LongropeLongFromMsOn {
+        implementation: bug!(LongropeLongFromMsOn {
         fn is_long(&self, length: usize, ms: usize) -> bool {
         length >= ms
         }
@@ -262,7 +262,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "They are called factors.",
         source: None,
         named_by: "frequencies/longrope-list-by-length",
-        party: bug!(LongropeMultiplies {
+        implementation: bug!(LongropeMultiplies {
         fn divided(&self, theta: f64, divisor: f64, _: f64) -> f64 {
         theta * divisor
         }
@@ -274,7 +274,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "All other rules divide by it.",
         source: None,
         named_by: "frequencies/longrope-list-by-length",
-        party: bug!(LongropeDividesByTheFactorToo {
+        implementation: bug!(LongropeDividesByTheFactorToo {
         fn divided(&self, theta: f64, divisor: f64, s: f64) -> f64 {
         theta / divisor / s
         }
@@ -286,7 +286,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "No plane shall be faster than trained, it was thought. A search may find that one should be.",
         source: None,
         named_by: "frequencies/longrope-any-divisor",
-        party: bug!(LongropeDivisorsBelow1 {
+        implementation: bug!(LongropeDivisorsBelow1 {
         fn divided(&self, theta: f64, divisor: f64, _: f64) -> f64 {
         theta / divisor.max(1.0)
         }
@@ -298,7 +298,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Queries and keys have the scale both, so the scores have its square, and the square was written.",
         source: None,
         named_by: "frequencies/longrope-scale",
-        party: bug!(LongropeScaleWithoutRoot {
+        implementation: bug!(LongropeScaleWithoutRoot {
         fn long_scale(&self, s: f64, ms: f64, _: bool) -> f64 {
         1.0 + s.ln() / ms.ln()
         }
@@ -310,7 +310,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Short texts have their own list, so they seem to be untouched. The model was trained with the scale on both.",
         source: None,
         named_by: "frequencies/longrope-scale",
-        party: bug!(LongropeScaleForLongTexts {
+        implementation: bug!(LongropeScaleForLongTexts {
         fn long_scale(&self, s: f64, ms: f64, is_long: bool) -> f64 {
         if is_long { (1.0 + s.ln() / ms.ln()).sqrt() } else { 1.0 }
         }
@@ -322,7 +322,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "There is one function for the scale, and it was called for both rules.",
         source: None,
         named_by: "frequencies/longrope-scale",
-        party: bug!(LongropeScaleOfYarn {
+        implementation: bug!(LongropeScaleOfYarn {
         fn long_scale(&self, s: f64, _: f64, _: bool) -> f64 {
         self.yarn_scale(s)
         }
@@ -334,7 +334,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The mask says which share is kept, and was taken for the share that is interpolated.",
         source: None,
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnRampBackward {
+        implementation: bug!(YarnRampBackward {
         fn yarn_kept(&self, i: f64, ends: [f64; 2], turns: f64) -> f64 {
         1.0 - Oracle.yarn_kept(i, ends, turns)
         }
@@ -346,7 +346,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "32 and 1 are two numbers without units. The ramp then ends before it begins.",
         source: None,
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnLimitsExchanged {
+        implementation: bug!(YarnLimitsExchanged {
         fn yarn_ends(&self, [fast, slow]: [f64; 2], d: f64, base: f64, ms: f64) -> [f64; 2] {
         [self.yarn_plane(slow, d, base, ms), self.yarn_plane(fast, d, base, ms)]
         }
@@ -358,7 +358,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Positions were divided by the factor, for all planes: that is interpolation under another name.",
         source: Some("LLMs-from-scratch pull request 940"),
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnAllInterpolated {
+        implementation: bug!(YarnAllInterpolated {
         fn yarn_kept(&self, _: f64, _: [f64; 2], _: f64) -> f64 {
         0.0
         }
@@ -370,7 +370,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A configuration has two lengths, and max_position_embeddings is the longer one.",
         source: Some("Megatron-LM issue 1418"),
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnStretchedLength {
+        implementation: bug!(YarnStretchedLength {
         fn yarn_length(&self, ms: f64, s: f64) -> f64 {
         ms * s
         }
@@ -382,7 +382,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "ms·θ is an angle. A turn has 2π of it.",
         source: None,
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnWithoutTwoPi {
+        implementation: bug!(YarnWithoutTwoPi {
         fn yarn_plane(&self, turns: f64, d: f64, base: f64, ms: f64) -> f64 {
         d * (ms / turns).ln() / (2.0 * base.ln())
         }
@@ -394,7 +394,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "log is ln in one language and log10 in another. A quotient of two is right in either, if both are of one kind.",
         source: None,
         named_by: "frequencies/yarn-ends",
-        party: bug!(YarnLogOfTwoKinds {
+        implementation: bug!(YarnLogOfTwoKinds {
         fn yarn_plane(&self, turns: f64, d: f64, base: f64, ms: f64) -> f64 {
         d * (ms / (turns * TAU)).ln() / (2.0 * base.log10())
         }
@@ -406,7 +406,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The paper does not round. The code of its authors does, and models were trained with it.",
         source: None,
         named_by: "frequencies/yarn-ramp",
-        party: bug!(YarnNotRoundedAtAll {
+        implementation: bug!(YarnNotRoundedAtAll {
         fn yarn_rounded(&self, ends: [f64; 2], _: bool) -> [f64; 2] {
         ends
         }
@@ -418,7 +418,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A setting that came later, truncate, was not read. GPT-OSS has it off.",
         source: Some("vLLM pull request 28244"),
         named_by: "frequencies/yarn-not-rounded",
-        party: bug!(YarnAlwaysRounded {
+        implementation: bug!(YarnAlwaysRounded {
         fn yarn_rounded(&self, ends: [f64; 2], _: bool) -> [f64; 2] {
         Oracle.yarn_rounded(ends, true)
         }
@@ -430,7 +430,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "ceil and floor were exchanged. The ramp is up to two planes shorter.",
         source: None,
         named_by: "frequencies/yarn-ramp",
-        party: bug!(YarnRoundedInwards {
+        implementation: bug!(YarnRoundedInwards {
         fn yarn_rounded(&self, [first, last]: [f64; 2], truncate: bool) -> [f64; 2] {
         if truncate { [first.ceil(), last.floor()] } else { [first, last] }
         }
@@ -442,7 +442,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "So the paper has it. The code that trained the models counts planes, and the two differ between the ends.",
         source: None,
         named_by: "frequencies/yarn-ramp",
-        party: bug!(YarnRampOfThePaper {
+        implementation: bug!(YarnRampOfThePaper {
         fn yarn_kept(&self, _: f64, _: [f64; 2], turns: f64) -> f64 {
         ((turns - 1.0) / 31.0).clamp(0.0, 1.0)
         }
@@ -454,7 +454,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Planes before it get faster than they were, and planes behind it turn backward.",
         source: None,
         named_by: "frequencies/yarn-between",
-        party: bug!(YarnRampNotCut {
+        implementation: bug!(YarnRampNotCut {
         fn yarn_kept(&self, i: f64, [first, last]: [f64; 2], _: f64) -> f64 {
         1.0 - (i - first) / (last - first)
         }
@@ -466,7 +466,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "There are d/2 planes, and the published code cuts at d − 1. It looks like its mistake, but models were trained with it.",
         source: None,
         named_by: "frequencies/yarn-any",
-        party: bug!(YarnRampEndsInTheHead {
+        implementation: bug!(YarnRampEndsInTheHead {
         fn yarn_within(&self, [first, last]: [f64; 2], d: f64) -> [f64; 2] {
         [first.max(0.0), last.min(d / 2.0 - 1.0)]
         }
@@ -478,7 +478,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Two settings of the file cancelled, or the scale was taken for an option. The model speaks fluently, and does not do what it is told.",
         source: Some("exllamav3 issue 259"),
         named_by: "frequencies/yarn-scale",
-        party: bug!(YarnScaleMissing {
+        implementation: bug!(YarnScaleMissing {
         fn yarn_scale(&self, _: f64) -> f64 {
         1.0
         }
@@ -490,7 +490,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The file holds the whole scale, and it was multiplied by the scale once more.",
         source: Some("sglang pull request 33558"),
         named_by: "frequencies/yarn-scale",
-        party: bug!(YarnScaleSquared {
+        implementation: bug!(YarnScaleSquared {
         fn yarn_scale(&self, s: f64) -> f64 {
         (0.1 * s.ln() + 1.0).powi(2)
         }
@@ -502,7 +502,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "log was read as log10. 1.06 for 1.14 at a factor of 4.",
         source: None,
         named_by: "frequencies/yarn-scale",
-        party: bug!(YarnScaleDecimal {
+        implementation: bug!(YarnScaleDecimal {
         fn yarn_scale(&self, s: f64) -> f64 {
         0.1 * s.log10() + 1.0
         }
@@ -514,7 +514,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The new list was computed, and the old one was returned. Up to the trained length hardly anybody sees it.",
         source: Some("transformers pull request 32330"),
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3NotApplied {
+        implementation: bug!(Llama3NotApplied {
         fn llama3(&self, theta: f64, _: f64, _: f64, _: [f64; 2]) -> f64 {
         theta
         }
@@ -526,7 +526,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A long wave has a low frequency, so each comparison is the wrong way round.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3WavelengthsForTurns {
+        implementation: bug!(Llama3WavelengthsForTurns {
         fn llama3_turns(&self, theta: f64, ms: f64) -> f64 {
         TAU / (ms * theta)
         }
@@ -538,7 +538,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The slow planes stay and the fast ones are interpolated.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3LimitsExchanged {
+        implementation: bug!(Llama3LimitsExchanged {
         fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
         1.0 - Oracle.llama3_kept(turns, low, high)
         }
@@ -550,7 +550,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "smooth and 1 − smooth change places. Both ends are right, and between them the frequencies jump.",
         source: None,
         named_by: "frequencies/llama3-a-quarter",
-        party: bug!(Llama3RampBackward {
+        implementation: bug!(Llama3RampBackward {
         fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
         let kept = Oracle.llama3_kept(turns, low, high);
         if kept > 0.0 && kept < 1.0 { 1.0 - kept } else { kept }
@@ -563,7 +563,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The first two cases were written, and the third one falls through.",
         source: None,
         named_by: "frequencies/llama3-a-quarter",
-        party: bug!(Llama3NoRamp {
+        implementation: bug!(Llama3NoRamp {
         fn llama3_kept(&self, turns: f64, low: f64, _: f64) -> f64 {
         if turns < low { 0.0 } else { 1.0 }
         }
@@ -576,7 +576,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
                 one slower than interpolated.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3RampNotCut {
+        implementation: bug!(Llama3RampNotCut {
             fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
                 (turns - low) / (high - low)
             }
@@ -588,7 +588,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The list that was mixed had been divided already.",
         source: None,
         named_by: "frequencies/llama3-no-jump",
-        party: bug!(Llama3DividesTwice {
+        implementation: bug!(Llama3DividesTwice {
         fn llama3(&self, theta: f64, s: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
         let kept = Oracle.llama3_kept(Oracle.llama3_turns(theta, ms), low, high);
         let between = kept > 0.0 && kept < 1.0;
@@ -602,7 +602,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The mean of two wavelengths is not the wavelength of the mean frequency.",
         source: None,
         named_by: "frequencies/llama3-a-quarter",
-        party: bug!(Llama3PeriodsMixed {
+        implementation: bug!(Llama3PeriodsMixed {
         fn llama3(&self, theta: f64, s: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
         let kept = Oracle.llama3_kept(Oracle.llama3_turns(theta, ms), low, high);
         theta / (kept + s * (1.0 - kept))
@@ -615,7 +615,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The number stands in the first code, and all of the first models had it.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3TrainedAt8192 {
+        implementation: bug!(Llama3TrainedAt8192 {
         fn llama3_length(&self, _: f64, _: f64) -> f64 {
         8192.0
         }
@@ -627,7 +627,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "8 · 8192 is the longest text, and not the trained one.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3StretchedLength {
+        implementation: bug!(Llama3StretchedLength {
         fn llama3_length(&self, ms: f64, s: f64) -> f64 {
         ms * s
         }
@@ -639,7 +639,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The wavelength is 2π/θ, and 1/θ was taken.",
         source: None,
         named_by: "frequencies/llama3-three-bands",
-        party: bug!(Llama3WithoutTwoPi {
+        implementation: bug!(Llama3WithoutTwoPi {
         fn llama3_turns(&self, theta: f64, ms: f64) -> f64 {
         ms * theta
         }
@@ -651,7 +651,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A sign. Scores are the same as long as queries and keys are turned alike, so a fresh model learns; a trained one does not fit.",
         source: None,
         named_by: "frequencies/turn-first-step",
-        party: bug!(TurnedBackward {
+        implementation: bug!(TurnedBackward {
         fn turn(&self, [a, b]: [f64; 2], [cos, sin]: [f64; 2]) -> [f64; 2] {
         [a * cos + b * sin, b * cos - a * sin]
         }
@@ -669,7 +669,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The other layout. Lengths and distances are kept, so that no law of them breaks.",
         source: None,
         named_by: "frequencies/turn-first-step",
-        party: bug!(NeighboursPaired {
+        implementation: bug!(NeighboursPaired {
         fn pair(&self, i: usize, _: usize, _: usize) -> [usize; 2] {
         [2 * i, 2 * i + 1]
         }
@@ -681,7 +681,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The list was filled up with zeros to the whole head. What turns is then no part of it.",
         source: Some("cascadia pull request 69"),
         named_by: "frequencies/rest-of-a-head-stays",
-        party: bug!(PairsOfTheHead {
+        implementation: bug!(PairsOfTheHead {
         fn pair(&self, i: usize, _: usize, hd: usize) -> [usize; 2] {
         [i, i + hd / 2]
         }
@@ -693,7 +693,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "x[-d:] for x[:d]. DeepSeek's heads are built so, and others are not.",
         source: None,
         named_by: "frequencies/rest-of-a-head-stays",
-        party: bug!(LastPartTurned {
+        implementation: bug!(LastPartTurned {
         fn pair(&self, i: usize, planes: usize, hd: usize) -> [usize; 2] {
         [hd - 2 * planes + i, hd - planes + i]
         }
@@ -705,7 +705,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The scale was put on the whole head, after the parts had been joined again.",
         source: None,
         named_by: "frequencies/rest-of-a-head-stays",
-        party: bug!(RestScaled {
+        implementation: bug!(RestScaled {
         fn scale_behind(&self, scale: f64) -> f64 {
         scale
         }
@@ -717,7 +717,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The result was allocated, and only the part that turns was written.",
         source: None,
         named_by: "frequencies/rest-of-a-head-stays",
-        party: bug!(RestZeroed {
+        implementation: bug!(RestZeroed {
         fn scale_behind(&self, _: f64) -> f64 {
         0.0
         }
@@ -729,7 +729,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The rule gives two things back, and the second one was dropped.",
         source: None,
         named_by: "frequencies/length-times-scale",
-        party: bug!(ScaleForgotten {
+        implementation: bug!(ScaleForgotten {
         fn scales(&self, _: f64) -> [f64; 2] {
         [1.0, 1.0]
         }
@@ -741,7 +741,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "There are two tables, and one line was forgotten. At position 0 nothing is missing.",
         source: None,
         named_by: "frequencies/length-times-scale",
-        party: bug!(ScaleOnCosines {
+        implementation: bug!(ScaleOnCosines {
         fn scales(&self, scale: f64) -> [f64; 2] {
         [scale, 1.0]
         }
@@ -753,7 +753,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Once in the tables, and once to the queries and the keys.",
         source: None,
         named_by: "frequencies/length-times-scale",
-        party: bug!(ScaleSquared {
+        implementation: bug!(ScaleSquared {
         fn scales(&self, scale: f64) -> [f64; 2] {
         [scale * scale, scale * scale]
         }
@@ -765,7 +765,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Whole texts are right. With a cache of keys, each new token is the first one.",
         source: None,
         named_by: "frequencies/pieces-are-the-whole",
-        party: bug!(OffsetForgotten {
+        implementation: bug!(OffsetForgotten {
         fn position(&self, _: usize, t: usize) -> f64 {
         t as f64
         }
@@ -777,7 +777,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "Distances do not change, so a fresh model learns. A trained one, whose first token is at 0, does not fit.",
         source: None,
         named_by: "frequencies/turn-first-step",
-        party: bug!(PositionsFrom1 {
+        implementation: bug!(PositionsFrom1 {
         fn position(&self, offset: usize, t: usize) -> f64 {
         (offset + t + 1) as f64
         }
@@ -789,7 +789,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "An index was cut off where an error was due.",
         source: None,
         named_by: "frequencies/scores-by-distance",
-        party: bug!(PositionCutAtTheTable {
+        implementation: bug!(PositionCutAtTheTable {
         fn position(&self, offset: usize, t: usize) -> f64 {
         (offset + t).min(63) as f64
         }
@@ -801,7 +801,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "A transpose was forgotten. At position 0 it is right.",
         source: None,
         named_by: "frequencies/gradient-turns-back",
-        party: bug!(GradientTurnedForward {
+        implementation: bug!(GradientTurnedForward {
         fn turn_back(&self, pair: [f64; 2], turns: [f64; 2]) -> [f64; 2] {
         self.turn(pair, turns)
         }
@@ -813,7 +813,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The inverse of a turn is its transpose. With a scale it is not.",
         source: None,
         named_by: "frequencies/gradient-turns-back",
-        party: bug!(GradientWithoutScale {
+        implementation: bug!(GradientWithoutScale {
         fn scales_back(&self, _: f64) -> [f64; 2] {
         [1.0, 1.0]
         }
@@ -825,7 +825,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The inverse was taken for the transpose.",
         source: None,
         named_by: "frequencies/gradient-turns-back",
-        party: bug!(GradientDividedByScale {
+        implementation: bug!(GradientDividedByScale {
         fn scales_back(&self, scale: f64) -> [f64; 2] {
         [1.0 / scale, 1.0 / scale]
         }
@@ -837,7 +837,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The slope of the angle was taken for that of the frequency. Far tokens, which say most, count as near ones.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaWithoutPosition {
+        implementation: bug!(ThetaWithoutPosition {
         fn angle_per_theta(&self, _: usize, _: usize) -> f64 {
         1.0
         }
@@ -849,7 +849,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The offset was forgotten on the way back alone.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaRowForPosition {
+        implementation: bug!(ThetaRowForPosition {
         fn angle_per_theta(&self, _: usize, t: usize) -> f64 {
         t as f64
         }
@@ -861,7 +861,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The quarter turn goes one way there and the other way back. The loss rises.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaSign {
+        implementation: bug!(ThetaSign {
         fn dangle(&self, _: [f64; 2], y: [f64; 2], dy: [f64; 2]) -> f64 {
         dy[0] * y[1] - dy[1] * y[0]
         }
@@ -873,7 +873,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "At small angles the two are alike.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaFromX {
+        implementation: bug!(ThetaFromX {
         fn dangle(&self, x: [f64; 2], _: [f64; 2], dy: [f64; 2]) -> f64 {
         dy[1] * x[0] - dy[0] * x[1]
         }
@@ -885,7 +885,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The slope is made of y, and y is scaled already. Trained frequencies mostly stand without a scale, and there it is right.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaScaledTwice {
+        implementation: bug!(ThetaScaledTwice {
         fn scale_of_theta(&self, scale: f64) -> f64 {
         scale
         }
@@ -897,7 +897,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The table holds each frequency twice, and the gradient of one half was taken.",
         source: None,
         named_by: "frequencies/theta-by-hand",
-        party: bug!(ThetaHalfOfThePair {
+        implementation: bug!(ThetaHalfOfThePair {
         fn dangle(&self, _: [f64; 2], y: [f64; 2], dy: [f64; 2]) -> f64 {
         dy[1] * y[0]
         }
@@ -909,7 +909,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The table is the same for all heads, and so is its gradient, it was thought.",
         source: None,
         named_by: "frequencies/theta-adds-up",
-        party: bug!(ThetaOfOneHead {
+        implementation: bug!(ThetaOfOneHead {
         fn counts(&self, [_, _, n]: [usize; 3], _: [usize; 4]) -> f64 {
         if n == 0 { 1.0 } else { 0.0 }
         }
@@ -921,7 +921,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "The loss is a mean already.",
         source: None,
         named_by: "frequencies/theta-adds-up",
-        party: bug!(ThetaMeanOverTheBatch {
+        implementation: bug!(ThetaMeanOverTheBatch {
         fn counts(&self, _: [usize; 3], shape: [usize; 4]) -> f64 {
         1.0 / shape[0] as f64
         }
@@ -933,7 +933,7 @@ pub static BUGS: &[Bug<dyn StretchedRope>] = &[
         story: "An average was written where the sum over a broadcast axis is due.",
         source: None,
         named_by: "frequencies/theta-adds-up",
-        party: bug!(ThetaMeanOverHeads {
+        implementation: bug!(ThetaMeanOverHeads {
         fn counts(&self, _: [usize; 3], shape: [usize; 4]) -> f64 {
         1.0 / shape[2] as f64
         }

@@ -1,7 +1,7 @@
 //! Mutants of stretched RoPE.
 
 use crate::component::Fingerprint;
-use crate::frequencies::party::*;
+use crate::frequencies::interface::*;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
@@ -60,7 +60,7 @@ impl StretchedRope for Mixed<Any> {
         let sizes = [("d", *rotary_dim), ("length", offset + seq_len), ("ms", trained(rule))];
         let turn = self.mixer.turn(&Call::of("frequencies", sizes));
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| LazyCell::new(move || party.frequencies(case)));
+            [&self.right, &self.wrong].map(|rope| LazyCell::new(move || rope.frequencies(case)));
         let list = |reply: &Reply<Frequencies>| Ok(reply.clone()?.frequencies);
         let planes = [("plane", rotary_dim / 2)];
         let frequencies = turn.values(&planes, || list(&right), || list(&wrong))?;
@@ -75,7 +75,7 @@ impl StretchedRope for Mixed<Any> {
     fn forward_in(&self, manner: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [b, s, n, d] = case.shape;
-        let ask = |party: &Any| party.forward_in(manner, case);
+        let ask = |rope: &Any| rope.forward_in(manner, case);
         let axes = [("b", b), ("s", s), ("n", n), ("d", d)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -92,7 +92,7 @@ impl StretchedRope for Mixed<Any> {
     ) -> Reply<StretchedRopeGrads> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
         let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| LazyCell::new(move || party.backward_in(manner, case, dy)));
+            .map(|rope| LazyCell::new(move || rope.backward_in(manner, case, dy)));
         let part = |axes: &[_], of: fn(StretchedRopeGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -105,7 +105,7 @@ impl StretchedRope for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rope: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let factor = 1.0 + draw.below(16) as f64 / 4.0;
     let max_seq_len = 64 + draw.below(4000);
     let d = 2 * (2 + draw.below(40));
@@ -145,12 +145,12 @@ pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let case = StretchedRopeCase { shape, offset, frequencies: theta, scale, x };
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
     let mut fingerprints = vec![
-        Fingerprint::ask(call, || Ok(told(&party.frequencies(&frequencies)?))),
-        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
-        Fingerprint::ask("backward (dx)", || Ok(widen(&party.backward_in(manner, &case, &dy)?.dx))),
+        Fingerprint::ask(call, || Ok(told(&rope.frequencies(&frequencies)?))),
+        Fingerprint::ask("forward", || Ok(widen(&rope.forward_in(manner, &case)?))),
+        Fingerprint::ask("backward (dx)", || Ok(widen(&rope.backward_in(manner, &case, &dy)?.dx))),
     ];
     if 2 * planes == hd {
-        let dtheta = || Ok(widen(&party.backward_in(manner, &case, &dy)?.dtheta));
+        let dtheta = || Ok(widen(&rope.backward_in(manner, &case, &dy)?.dtheta));
         fingerprints.push(Fingerprint::ask("backward (dtheta)", dtheta));
     }
     fingerprints

@@ -1,6 +1,6 @@
 //! Stretched RoPE: each plane turns by `position * theta_i`, where a rule has slowed `theta_i`.
 
-use crate::frequencies::party::*;
+use crate::frequencies::interface::*;
 use crate::oracle::{Loops, Oracle};
 use std::f64::consts::TAU;
 use std::rc::Rc;
@@ -317,8 +317,8 @@ fn backward(
     (dx, dtheta)
 }
 
-/// The party of some loops.
-pub fn party(loops: impl StretchedRopeLoops + 'static) -> Box<dyn StretchedRope> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl StretchedRopeLoops + 'static) -> Box<dyn StretchedRope> {
     Box::new(Loops::<dyn StretchedRopeLoops>(Rc::new(loops)))
 }
 

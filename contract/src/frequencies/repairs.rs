@@ -1,6 +1,6 @@
 //! Repairs of a stretched RoPE: steps whose value can be found from the answers.
 
-use crate::frequencies::party::*;
+use crate::frequencies::interface::*;
 use crate::repair::{Repair, number, one_value, same};
 
 /// They are tried in this order.
@@ -12,15 +12,15 @@ pub static REPAIRS: &[Repair<dyn StretchedRope>] = &[
 
 const BASE: f64 = 10_000.0;
 
-fn ask(party: &dyn StretchedRope, rule: Stretch, d: usize) -> Option<Frequencies> {
+fn ask(rope: &dyn StretchedRope, rule: Stretch, d: usize) -> Option<Frequencies> {
     let case =
         FrequenciesCase { rule, head_dim: d, rotary_dim: d, base: BASE, offset: 0, seq_len: 8 };
-    party.frequencies(&case).ok()
+    rope.frequencies(&case).ok()
 }
 
 /// One number by which all planes are divided.
-fn of_interpolation(party: &dyn StretchedRope) -> Option<String> {
-    let got = ask(party, Stretch::Interpolated { factor: 4.0 }, 8)?.frequencies;
+fn of_interpolation(rope: &dyn StretchedRope) -> Option<String> {
+    let got = ask(rope, Stretch::Interpolated { factor: 4.0 }, 8)?.frequencies;
     let theta = |i: usize| BASE.powf(-(i as f64) / 4.0);
     let by = one_value(got.iter().enumerate().map(|(i, got)| theta(i) / got))?;
     (!same(by, 4.0))
@@ -28,8 +28,8 @@ fn of_interpolation(party: &dyn StretchedRope) -> Option<String> {
 }
 
 /// One base from which all planes come, and so the power of the factor in it.
-fn of_ntk(party: &dyn StretchedRope) -> Option<String> {
-    let got = ask(party, Stretch::Ntk { factor: 4.0 }, 8)?.frequencies;
+fn of_ntk(rope: &dyn StretchedRope) -> Option<String> {
+    let got = ask(rope, Stretch::Ntk { factor: 4.0 }, 8)?.frequencies;
     let base = |(i, got): (usize, &f64)| got.powf(-4.0 / i as f64);
     let base = one_value(got.iter().enumerate().skip(1).map(base))?;
     let power = (base / BASE).ln() / 4.0f64.ln();
@@ -44,11 +44,11 @@ fn of_ntk(party: &dyn StretchedRope) -> Option<String> {
 }
 
 /// The number before the logarithm in YaRN's scale.
-fn of_the_scale(party: &dyn StretchedRope) -> Option<String> {
+fn of_the_scale(rope: &dyn StretchedRope) -> Option<String> {
     let scale = |factor: f64| -> Option<f64> {
         let (max_seq_len, beta_fast, beta_slow) = (4096, 32.0, 1.0);
         let rule = Stretch::Yarn { factor, max_seq_len, beta_fast, beta_slow, truncate: true };
-        Some((ask(party, rule, 64)?.scale - 1.0) / factor.ln())
+        Some((ask(rope, rule, 64)?.scale - 1.0) / factor.ln())
     };
     let by = one_value([scale(2.0)?, scale(4.0)?, scale(32.0)?])?;
     (!same(by, 0.1)).then(|| format!("its scale is {}·ln s + 1, where 0.1 is right", number(by)))

@@ -1,8 +1,8 @@
-//! How far answers in `f32` may be off, step by step. A party may compute in `f64`, as the library does, or in `f32`
+//! How far answers in `f32` may be off, step by step. An implementation may compute in `f64`, as the library does, or in `f32`
 //! throughout, as a plain program does.
 
+use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
-use crate::frequencies::party::*;
 use crate::laws::U;
 use crate::oracle::Oracle;
 

@@ -1,7 +1,7 @@
 //! Correct variants of stretched RoPE.
 
 use crate::component::Variant;
-use crate::frequencies::party::*;
+use crate::frequencies::interface::*;
 use std::f32::consts::TAU as TAU32;
 use std::f64::consts::TAU;
 
@@ -10,32 +10,34 @@ pub static VARIANTS: &[Variant<dyn StretchedRope>] = &[
     Variant {
         id: "frequencies/plain-f32",
         about: "f32 throughout: powers, ramps, angles, sums from the left",
-        party: || Box::new(InF32 { backward: false }),
+        implementation: || Box::new(InF32 { backward: false }),
     },
     Variant {
         id: "frequencies/f32-from-right",
         about: "f32 throughout, and sums from the last head to the first",
-        party: || Box::new(InF32 { backward: true }),
+        implementation: || Box::new(InF32 { backward: true }),
     },
     Variant {
         id: "frequencies/exponential",
         about: "frequencies as exp of a multiple of ln base, with two lists and a mask, as transformers has them",
-        party: || Box::new(InF64 { power: by_exp, masked: true, gradient: from_y }),
+        implementation: || Box::new(InF64 { power: by_exp, masked: true, gradient: from_y }),
     },
     Variant {
         id: "frequencies/recurrence",
         about: "each frequency from the one before, by one product",
-        party: || Box::new(InF64 { power: by_products, masked: false, gradient: from_y }),
+        implementation: || Box::new(InF64 { power: by_products, masked: false, gradient: from_y }),
     },
     Variant {
         id: "frequencies/reciprocals",
         about: "1 over a power, and by a product with 1/s",
-        party: || Box::new(InF64 { power: by_reciprocal, masked: false, gradient: from_y }),
+        implementation: || {
+            Box::new(InF64 { power: by_reciprocal, masked: false, gradient: from_y })
+        },
     },
     Variant {
         id: "frequencies/gradient-from-dx",
         about: "the gradient of a frequency from x and dx, both turned back: that changes no area",
-        party: || Box::new(InF64 { power: by_exp, masked: false, gradient: from_dx }),
+        implementation: || Box::new(InF64 { power: by_exp, masked: false, gradient: from_dx }),
     },
 ];
 

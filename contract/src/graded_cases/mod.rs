@@ -1,5 +1,5 @@
 //! Graded cases: questions from the plainest on. Each adds ONE thing to the plain question: an eps that is felt, a
-//! gamma that is not 1, a view, a second call, a larger size. So the first that a party answers wrong says
+//! gamma that is not 1, a view, a second call, a larger size. So the first that an implementation answers wrong says
 //! what its mistake is about: all that came before is right without that thing.
 //!
 //! They are also the net of a component. Their sizes are chosen by design and not by chance: whatever is
@@ -53,14 +53,18 @@ impl<P: ?Sized> GradedCase<P> {
     }
 }
 
-/// Asks the graded cases of a call in their order, up to the first that the party answers wrong.
-pub fn judge_graded_cases<P: Component + ?Sized>(party: &P, run: &Run, call: &str) -> Verdict {
+/// Asks the graded cases of a call in their order, up to the first that the implementation answers wrong.
+pub fn judge_graded_cases<P: Component + ?Sized>(
+    implementation: &P,
+    run: &Run,
+    call: &str,
+) -> Verdict {
     let graded_cases = P::graded_cases(run);
     let of_call = || graded_cases.iter().filter(|graded| graded.call == call);
     let of_back = call.contains("backward");
     let asked = of_call().filter(|graded| !graded.typical && !graded.elsewhere);
     let mut wrong = asked.filter_map(|graded| {
-        let violation = (graded.judge)(party).err()?;
+        let violation = (graded.judge)(implementation).err()?;
         // A gradient that is not there, or is another number, has no order. Only layouts and right numbers have one.
         let of_order = graded.category == Category::Order
             && violation.is_plain()
@@ -72,7 +76,7 @@ pub fn judge_graded_cases<P: Component + ?Sized>(party: &P, run: &Run, call: &st
     });
     let Some((category, violation)) = wrong.next() else { return Ok(None) };
     let keeps = |kind: fn(&GradedCase<P>) -> bool| {
-        of_call().any(|graded| kind(graded) && (graded.judge)(party).is_ok())
+        of_call().any(|graded| kind(graded) && (graded.judge)(implementation).is_ok())
     };
     if violation.is_plain() && !violation.is_about_refusal() && keeps(|graded| graded.elsewhere) {
         return Err(violation.at(Category::Offset));

@@ -2,15 +2,15 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
-use crate::layernorm::party::*;
+use crate::layernorm::interface::*;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn LayerNorm) -> Vec<Fingerprint> {
+pub fn fingerprints(norm: &dyn LayerNorm) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
-        let grads = || party.backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        let grads = || norm.backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("forward", || norm.forward(&case).map(|y| widen(&y))));
         fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
         fingerprints.push(Fingerprint::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
         fingerprints.push(Fingerprint::ask("backward (dbeta)", || Ok(widen(&grads()?.dbeta))));

@@ -2,9 +2,9 @@
 
 use crate::graded_cases::GradedCase;
 use crate::graded_cases::rows::{Plan, Weights, if_answered, plans, typical};
+use crate::layernorm::interface::*;
 use crate::layernorm::laws::{Asked, matches_dbeta, matches_dgamma, matches_dx, matches_y};
 use crate::layernorm::menu::{LARGE, LAYERNORM};
-use crate::layernorm::party::*;
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -48,19 +48,16 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
         ("backward (dbeta)", matches_dbeta),
     ];
     graded.extend(judges.map(|(call, judge)| {
-        GradedCase::typical(call, move |party| judge(party, &asked(typical((64, 64)), &run)))
+        GradedCase::typical(call, move |norm| judge(norm, &asked(typical((64, 64)), &run)))
     }));
     for (category, plan) in plans(&run, &menu, &[64.0, 4096.0]) {
         let mut add = |call, category, judge: Judge| {
-            graded.push(GradedCase::new(call, category, move |party| {
-                judge(party, &asked(plan, &run))
-            }));
+            graded
+                .push(GradedCase::new(call, category, move |norm| judge(norm, &asked(plan, &run))));
         };
         if plan.has_values() {
             let judge = match plan.weights {
-                Weights::Zeros => {
-                    |party: &Norm, asked: &Asked| if_answered(matches_y(party, asked))
-                }
+                Weights::Zeros => |norm: &Norm, asked: &Asked| if_answered(matches_y(norm, asked)),
                 _ => matches_y,
             };
             add("forward", category, judge);

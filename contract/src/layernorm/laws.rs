@@ -4,9 +4,9 @@ use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, repeats, values, widen};
+use crate::layernorm::interface::*;
 use crate::layernorm::menu;
 use crate::layernorm::oracle::{LayerNormLoops, Passes};
-use crate::layernorm::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
@@ -198,7 +198,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     },
     Invariant {
         id: "layernorm/gradient-differences",
-        sentence: "The gradient is the slope that differences of the party's own outputs show.",
+        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
         formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
         chapter: "layernorm#gradient",
         category: Category::Gradient,
@@ -296,14 +296,14 @@ fn with_x(case: &LayerNormCase, change: impl Fn(f32) -> f32) -> LayerNormCase {
     LayerNormCase { x: case.x.iter().map(|&x| change(x)).collect(), ..case.clone() }
 }
 
-fn forward(party: &Norm, case: &LayerNormCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+fn forward(norm: &Norm, case: &LayerNormCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || norm.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
-fn backward(party: &Norm, case: &LayerNormCase, dy: &[f32]) -> Step<LayerNormGrads> {
-    answer("backward", || party.backward(case, dy))
+fn backward(norm: &Norm, case: &LayerNormCase, dy: &[f32]) -> Step<LayerNormGrads> {
+    answer("backward", || norm.backward(case, dy))
 }
 
 fn forward_oracle(case: &LayerNormCase) -> Passes {
@@ -388,28 +388,28 @@ const DX_WHY: &str = "the roundings of each step, in the size of its terms, whic
 pub(super) type Asked = crate::graded_cases::Asked<LayerNormCase>;
 
 /// `y` must be what the loops give.
-pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_y(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let (expected, tolerance) = (forward_oracle(case).y, forward_tolerance(case));
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || norm.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
 /// [`matches_y`], asked plainly.
-fn matches_oracle(party: &Norm, case: &LayerNormCase) -> Step {
-    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+fn matches_oracle(norm: &Norm, case: &LayerNormCase) -> Step {
+    matches_y(norm, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 // --- forward --------------------------------------------------------------------------------
 
-fn shift(party: &Norm, _: &Run) -> Verdict {
+fn shift(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
-    let before = forward(party, &case)?;
+    let before = forward(norm, &case)?;
     for c in [1.0, -64.0, 4096.0] {
         let shifted = with_x(&case, |x| x + c); // exactly
         let (near, far) = (forward_tolerance(&case), forward_tolerance(&shifted));
-        let y = forward(party, &shifted)?;
+        let y = forward(norm, &shifted)?;
         let why =
             format!("the same as without the {c} that was added to all x, but for its roundings");
         within("forward", &case.shape, &y, &widen(&before), |i| near[i] + far[i], &why)
@@ -418,11 +418,11 @@ fn shift(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn mean_is_zero(party: &Norm, run: &Run) -> Verdict {
+fn mean_is_zero(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = plain(input.case.clone());
         let h = case.shape[2];
-        let got: Vec<f64> = widen(&forward(party, &case)?).chunks(h).map(mean).collect();
+        let got: Vec<f64> = widen(&forward(norm, &case)?).chunks(h).map(mean).collect();
         let tolerance = forward_tolerance(&case);
         let tolerance: Vec<f64> = tolerance.chunks(h).map(mean).collect();
         let expected = vec![0.0; got.len()];
@@ -433,12 +433,12 @@ fn mean_is_zero(party: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn variance_is_one(party: &Norm, run: &Run) -> Verdict {
+fn variance_is_one(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = plain(input.case.clone());
         let h = case.shape[2];
         let mean_square = |row: &[f64]| row.iter().map(|y| y * y).sum::<f64>() / row.len() as f64;
-        let got: Vec<f64> = widen(&forward(party, &case)?).chunks(h).map(mean_square).collect();
+        let got: Vec<f64> = widen(&forward(norm, &case)?).chunks(h).map(mean_square).collect();
         let variance = |row: &[f64]| {
             let mean = mean(row);
             row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / row.len() as f64
@@ -457,13 +457,13 @@ fn variance_is_one(party: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
+fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0f32 };
     for eps in [1e-5, 1e-2, 4.0] {
         let case = plain(witness(eps));
         let x = (0..case.x.len()).map(|i| sign(i) * eps.sqrt() as f32).collect();
         let case = LayerNormCase { x, ..case };
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         let expected = |i| f64::from(sign(i)) * std::f64::consts::FRAC_1_SQRT_2;
         let expected: Vec<f64> = (0..y.len()).map(expected).collect();
         let tolerance = forward_tolerance(&case);
@@ -474,14 +474,14 @@ fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
     // An eps of 0 adds nothing, and no other number stands in for it. Small values feel one that does.
     let case = plain(witness(0.0));
     let x = (0..case.x.len()).map(|i| sign(i) / 1024.0).collect();
-    matches_oracle(party, &LayerNormCase { x, ..case })?;
+    matches_oracle(norm, &LayerNormCase { x, ..case })?;
     Ok(None)
 }
 
-fn constant_row(party: &Norm, _: &Run) -> Verdict {
+fn constant_row(norm: &Norm, _: &Run) -> Verdict {
     for c in [0.0, 2.0, -0.5] {
         let case = with_x(&witness(1e-5), |_| c);
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         let beta = widen(&case.beta);
         let expected: Vec<f64> = (0..y.len()).map(|i| beta[i % beta.len()]).collect();
         let tolerance = forward_tolerance(&case);
@@ -491,13 +491,13 @@ fn constant_row(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn scale(party: &Norm, _: &Run) -> Verdict {
+fn scale(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1.0 / 1024.0);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     for j in [8, 20, -8, -20] {
         let scaled = with_x(&case, |x| x * 2.0f32.powi(j));
         let scaled = LayerNormCase { eps: case.eps * 4.0f64.powi(j), ..scaled };
-        let again = forward(party, &scaled)?;
+        let again = forward(norm, &scaled)?;
         let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
         let tolerance = forward_tolerance(&case);
         let at = |i: usize| 2.0 * tolerance[i];
@@ -506,25 +506,25 @@ fn scale(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn odd(party: &Norm, run: &Run) -> Verdict {
+fn odd(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = without_beta(input.case.clone());
         let negative = with_x(&case, |x| -x);
-        let expected: Vec<f32> = forward(party, &case)?.iter().map(|y| -y).collect();
+        let expected: Vec<f32> = forward(norm, &case)?.iter().map(|y| -y).collect();
         let why = "a sign changes no digit";
-        same_values("forward", &case.shape, &forward(party, &negative)?, &expected, why)
+        same_values("forward", &case.shape, &forward(norm, &negative)?, &expected, why)
             .map_err(|violation| violation.on(&negative))
     })?;
     Ok(None)
 }
 
-fn rows_are_independent(party: &Norm, _: &Run) -> Verdict {
+fn rows_are_independent(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     for (broken, kept) in [(0..6, 6..12), (6..12, 0..6)] {
         let mut changed = case.clone();
         changed.x[broken.clone()].fill(f32::NAN);
-        let again = forward(party, &changed)?;
+        let again = forward(norm, &changed)?;
         let why = "the other token alone was changed; the values of this one are compared";
         same_values("forward", &[6], &again[kept.clone()], &y[kept], why)
             .map_err(|violation| violation.on(&changed))?;
@@ -537,7 +537,7 @@ fn rows_are_independent(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn elements_permute(party: &Norm, run: &Run) -> Verdict {
+fn elements_permute(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         // Each row begins with its last element.
         let turn = |values: &[f32]| -> Vec<f32> {
@@ -549,37 +549,37 @@ fn elements_permute(party: &Norm, run: &Run) -> Verdict {
         };
         let (x, gamma, beta) = (turn(&case.x), turn(&case.gamma), turn(&case.beta));
         let turned = LayerNormCase { x, gamma, beta, ..case.clone() };
-        let expected = widen(&turn(&forward(party, case)?));
+        let expected = widen(&turn(&forward(norm, case)?));
         let tolerance = forward_tolerance(&turned);
         let why = "twice the tolerance of a value: the sums have another order";
-        let y = forward(party, &turned)?;
+        let y = forward(norm, &turned)?;
         within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
     })?;
     Ok(None)
 }
 
-fn gamma_per_element(party: &Norm, _: &Run) -> Verdict {
+fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     let case = without_beta(witness(1e-5));
-    let one = widen(&forward(party, &plain(case.clone()))?);
+    let one = widen(&forward(norm, &plain(case.clone()))?);
     let expected = one.iter().enumerate().map(|(i, y)| y * f64::from(case.gamma[i % 6]));
     let expected: Vec<f64> = expected.collect();
     let tolerance = forward_tolerance(&case);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     let why = "twice the tolerance of a value: both sides are the norm's own";
     within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-fn beta_is_added_last(party: &Norm, _: &Run) -> Verdict {
+fn beta_is_added_last(norm: &Norm, _: &Run) -> Verdict {
     // Also where gamma leaves everything as it is.
     for gamma in [witness(1e-5).gamma, vec![1.0; 6]] {
         let case = LayerNormCase { gamma, ..witness(1e-5) };
-        let scaled = widen(&forward(party, &without_beta(case.clone()))?);
+        let scaled = widen(&forward(norm, &without_beta(case.clone()))?);
         let expected = scaled.iter().enumerate().map(|(i, y)| y + f64::from(case.beta[i % 6]));
         let expected: Vec<f64> = expected.collect();
         let tolerance = forward_tolerance(&case);
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         let why = "twice the tolerance of a value: both sides are the norm's own";
         within("forward", &case.shape, &y, &expected, |i| 2.0 * tolerance[i], why)
             .map_err(|violation| violation.on(&case))?;
@@ -587,7 +587,7 @@ fn beta_is_added_last(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn rms_norm_if_centred(party: &Norm, _: &Run) -> Verdict {
+fn rms_norm_if_centred(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 1.0] {
         // Pairs of opposite values: the mean is 0 in any order of addition.
         let x = vec![3.0, -3.0, 0.5, -0.5, 2.0, -2.0, 0.25, -0.25, -1.0, 1.0, 0.75, -0.75];
@@ -601,7 +601,7 @@ fn rms_norm_if_centred(party: &Norm, _: &Run) -> Verdict {
             |i: usize| x[i] / rms(i) * f64::from(case.gamma[i % 6]) + f64::from(case.beta[i % 6]);
         let expected: Vec<f64> = (0..x.len()).map(value).collect();
         let tolerance = forward_tolerance(&case);
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance[i], FORWARD_WHY)
             .map_err(|violation| violation.on(&case))?;
     }
@@ -619,19 +619,19 @@ fn outlier() -> LayerNormCase {
     LayerNormCase { shape: [1, 1, 64], eps: 1e-5, gamma, beta, x: (0..64).map(x).collect() }
 }
 
-fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")?;
-    matches_oracle(party, &outlier())?;
+fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "forward")?;
+    matches_oracle(norm, &outlier())?;
     Ok(None)
 }
 
 // --- backward -------------------------------------------------------------------------------
 
-fn gradient_of_constant_row(party: &Norm, _: &Run) -> Verdict {
+fn gradient_of_constant_row(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 4.0] {
         let case = with_x(&witness(eps), |_| 0.5);
         let dy: Vec<f32> = (0..12).map(|i| 0.5 - 0.25 * i as f32).collect();
-        let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+        let grads = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
         let dxhat = |i: usize| f64::from(case.gamma[i % 6]) * f64::from(dy[i]);
         let level = |i: usize| (i / 6 * 6..i / 6 * 6 + 6).map(dxhat).sum::<f64>() / 6.0;
         let expected: Vec<f64> = (0..12).map(|i| (dxhat(i) - level(i)) / eps.sqrt()).collect();
@@ -642,12 +642,12 @@ fn gradient_of_constant_row(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_sums_to_zero(party: &Norm, run: &Run) -> Verdict {
+fn gradient_sums_to_zero(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let h = case.shape[2];
         let sum =
             |values: &[f64]| -> Vec<f64> { values.chunks(h).map(|row| row.iter().sum()).collect() };
-        let got = sum(&widen(&backward(party, case, dy)?.dx));
+        let got = sum(&widen(&backward(norm, case, dy)?.dx));
         let (expected, tolerance) = (vec![0.0; got.len()], sum(&dx_tolerance(case, dy)));
         let why = "the sum of what the values themselves may be off";
         within_f64("backward (dx)", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
@@ -655,13 +655,13 @@ fn gradient_sums_to_zero(party: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_shift(party: &Norm, _: &Run) -> Verdict {
+fn gradient_shift(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
-    let before = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+    let before = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
     for c in [1.0, -64.0, 4096.0] {
         let shifted = with_x(&case, |x| x + c); // exactly
-        let again = backward(party, &shifted, &dy).map_err(|violation| violation.on(&shifted))?;
+        let again = backward(norm, &shifted, &dy).map_err(|violation| violation.on(&shifted))?;
         let why =
             format!("the same as without the {c} that was added to all x, but for its roundings");
         let (near, far) = (dx_tolerance(&case, &dy), dx_tolerance(&shifted, &dy));
@@ -676,10 +676,10 @@ fn gradient_shift(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_along_x(party: &Norm, run: &Run) -> Verdict {
+fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let h = case.shape[2];
-        let dx = widen(&backward(party, case, dy)?.dx);
+        let dx = widen(&backward(norm, case, dy)?.dx);
         let x = widen(&case.x);
         let sums = |f: &dyn Fn(usize) -> f64| -> Vec<f64> {
             (0..x.len()).step_by(h).map(|start| (start..start + h).map(f).sum()).collect()
@@ -697,13 +697,13 @@ fn gradient_along_x(party: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
+fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(0.5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
     let loss = |i: usize, step: f32| -> Step<f64> {
         let mut moved = case.clone();
         moved.x[i] += step;
-        let y = forward(party, &moved)?;
+        let y = forward(norm, &moved)?;
         Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
     };
     let delta = 1.0 / 16.0;
@@ -715,7 +715,7 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
     let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
     let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
     let why = "10⁻⁴ of Σ|γ·dy|: what the outputs may be off, 24 times for the steps of 1/16";
-    let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+    let grads = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-4 * size, why)
         .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
@@ -726,11 +726,11 @@ fn over_rows(h: usize, n: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..h).map(|j| (j..n).step_by(h).map(&f).sum()).collect()
 }
 
-fn gradient_of_beta(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dbeta)")
+fn gradient_of_beta(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "backward (dbeta)")
 }
 
-pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_dbeta(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let (h, n) = (case.shape[2], dy.len());
     let expected = over_rows(h, n, |i| f64::from(dy[i]));
@@ -738,7 +738,7 @@ pub(super) fn matches_dbeta(party: &Norm, asked: &Asked) -> Step {
     let rows = (n / h) as f64;
     let why = "rows·2⁻²⁴ of Σ|dy|: one sum over the rows in f32";
     let ask =
-        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dbeta);
+        || answer("backward", || norm.backward_in(*manner, case, dy)).map(|grads| grads.dbeta);
     let call = "backward (dbeta)";
     ask()
         .and_then(|got| {
@@ -756,18 +756,18 @@ fn dgamma_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
     over_rows(h, n, |i| f64::from(dy[i]).abs() * (off[i] + additions * U * xhat[i].abs()))
 }
 
-fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dgamma)")
+fn gradient_of_gamma(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "backward (dgamma)")
 }
 
-pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_dgamma(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let h = case.shape[2];
     let (expected, tolerance) = (Oracle.passes(case, dy).dgamma, dgamma_tolerance(case, dy));
     let why =
         "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
     let ask =
-        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
+        || answer("backward", || norm.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
     let call = "backward (dgamma)";
     ask()
         .and_then(|got| {
@@ -777,14 +777,14 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
-fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dx)")
+fn gradient_of_x(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "backward (dx)")
 }
 
-pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_dx(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, tolerance) = (Oracle.passes(case, dy).dx, dx_tolerance(case, dy));
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || norm.backward_in(*manner, case, dy))
         .and_then(|LayerNormGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| tolerance[i], DX_WHY)
         })

@@ -1,4 +1,4 @@
-//! The sizes of LayerNorm that checks use where a party has them in its types.
+//! The sizes of LayerNorm that checks use where an implementation has them in its types.
 
 /// `(h,)`. Among them 1, where a token is its own mean.
 pub const LAYERNORM: [(usize,); 4] = [(6,), (1,), (2,), (64,)];

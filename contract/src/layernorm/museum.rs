@@ -1,8 +1,8 @@
 //! Bugs of LayerNorm.
 
 use crate::component::Bug;
-use crate::layernorm::oracle::{LayerNormLoops, Passes, party};
-use crate::layernorm::party::{LayerNorm, LayerNormCase};
+use crate::layernorm::interface::{LayerNorm, LayerNormCase};
+use crate::layernorm::oracle::{LayerNormLoops, Passes, implementation};
 use crate::oracle::Oracle;
 use crate::oracle::blocks::*;
 
@@ -11,7 +11,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl LayerNormLoops for $name { $($steps)* }
-        || -> Box<dyn LayerNorm> { party($name) }
+        || -> Box<dyn LayerNorm> { implementation($name) }
     }};
 }
 
@@ -35,7 +35,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 mean 0 they agree.",
         source: None,
         named_by: "layernorm/shift",
-        party: bug!(NotCentred {
+        implementation: bug!(NotCentred {
             fn mean(&self, _: &[f64]) -> f64 {
                 0.0
             }
@@ -47,7 +47,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The mean was computed for the variance, so it seemed to be done.",
         source: None,
         named_by: "layernorm/mean-is-zero",
-        party: bug!(NumeratorNotCentred {
+        implementation: bug!(NumeratorNotCentred {
             fn xhat(&self, x: f64, _: f64, std: f64) -> f64 {
                 x / std
             }
@@ -59,7 +59,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The mean is subtracted from the numerator only. With mean 0 it is right.",
         source: None,
         named_by: "layernorm/shift",
-        party: bug!(MeanSquare {
+        implementation: bug!(MeanSquare {
             fn variance(&self, row: &[f64], _: f64) -> f64 {
                 Oracle.variance(row, 0.0)
             }
@@ -75,7 +75,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
             "PyTorch issues 40302 and 51102; again in ONNX Runtime issue 28463 and burn issue 5607",
         ),
         named_by: "layernorm/shift",
-        party: || party(OnePass),
+        implementation: || implementation(OnePass),
     },
     Bug {
         id: "layernorm/middle",
@@ -83,7 +83,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Both are the centre of something, and for two elements they are equal.",
         source: None,
         named_by: "layernorm/mean-is-zero",
-        party: bug!(Middle {
+        implementation: bug!(Middle {
             fn mean(&self, row: &[f64]) -> f64 {
                 let smallest = row.iter().copied().fold(f64::INFINITY, f64::min);
                 let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -98,7 +98,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 and weights that were trained with it carry it on.",
         source: Some("The Annotated Transformer, pull request 119; AllenNLP pull request 953"),
         named_by: "layernorm/variance-is-one",
-        party: bug!(Unbiased {
+        implementation: bug!(Unbiased {
             fn variance(&self, row: &[f64], mean: f64) -> f64 {
                 let n = row.len() as f64;
                 Oracle.variance(row, mean) * n / (n - 1.0)
@@ -111,7 +111,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The result is too small by the root of h. The next layer can learn it away.",
         source: None,
         named_by: "layernorm/variance-is-one",
-        party: bug!(SumNotMean {
+        implementation: bug!(SumNotMean {
             fn variance(&self, row: &[f64], mean: f64) -> f64 {
                 Oracle.variance(row, mean) * row.len() as f64
             }
@@ -123,7 +123,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "At inputs of variance 1 nobody can tell.",
         source: None,
         named_by: "layernorm/variance-is-one",
-        party: bug!(NoRoot {
+        implementation: bug!(NoRoot {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 variance + eps
             }
@@ -135,7 +135,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A power of 2 was written for a power of 0.5.",
         source: Some("TPlinker issue 37"),
         named_by: "layernorm/variance-is-one",
-        party: bug!(SquaredRoot {
+        implementation: bug!(SquaredRoot {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 (variance + eps).powi(2)
             }
@@ -147,7 +147,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Both measure width, and for values at one distance they are equal.",
         source: None,
         named_by: "layernorm/variance-is-one",
-        party: bug!(MeanDistance {
+        implementation: bug!(MeanDistance {
             fn variance(&self, row: &[f64], mean: f64) -> f64 {
                 let distances = row.iter().map(|x| (x - mean).abs());
                 (distances.sum::<f64>() / row.len() as f64).powi(2)
@@ -161,7 +161,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 is not far above eps.",
         source: Some("BERT-pytorch issue 30; hkproj/pytorch-transformer pull request 31"),
         named_by: "layernorm/eps-inside-root",
-        party: bug!(EpsOutside {
+        implementation: bug!(EpsOutside {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 variance.sqrt() + eps
             }
@@ -173,7 +173,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Test inputs of variance 1 do not show it. A token of equal values then gives NaN.",
         source: None,
         named_by: "layernorm/eps-inside-root",
-        party: bug!(NoEps {
+        implementation: bug!(NoEps {
             fn std(&self, variance: f64, _: f64) -> f64 {
                 variance.sqrt()
             }
@@ -185,7 +185,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The setting is stored, printed, and never read. BERT has 1e-12, GPT-2 has 1e-5.",
         source: None,
         named_by: "layernorm/eps-inside-root",
-        party: bug!(EpsFixed {
+        implementation: bug!(EpsFixed {
             fn std(&self, variance: f64, _: f64) -> f64 {
                 (variance + 1e-5).sqrt()
             }
@@ -198,7 +198,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 nothing.",
         source: None,
         named_by: "layernorm/eps-inside-root",
-        party: bug!(EpsNeverZero {
+        implementation: bug!(EpsNeverZero {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 (variance + if eps == 0.0 { 1e-6 } else { eps }).sqrt()
             }
@@ -210,7 +210,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Somebody wanted eps in the units of x. It is in the units of x squared.",
         source: None,
         named_by: "layernorm/eps-inside-root",
-        party: bug!(EpsSquared {
+        implementation: bug!(EpsSquared {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 (variance + eps * eps).sqrt()
             }
@@ -222,7 +222,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "max(var, eps) keeps away from 0 as well. It differs only where the two are close.",
         source: None,
         named_by: "layernorm/eps-inside-root",
-        party: bug!(EpsAsFloor {
+        implementation: bug!(EpsAsFloor {
             fn std(&self, variance: f64, eps: f64) -> f64 {
                 variance.max(eps).sqrt()
             }
@@ -234,7 +234,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The squared distances were at hand, so the root was taken of their quotient.",
         source: None,
         named_by: "layernorm/odd",
-        party: bug!(SignLost {
+        implementation: bug!(SignLost {
             fn xhat(&self, x: f64, mean: f64, std: f64) -> f64 {
                 (x - mean).abs() / std
             }
@@ -246,7 +246,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A mean without its axis. With one token it is right.",
         source: None,
         named_by: "layernorm/rows-are-independent",
-        party: bug!(OverBatch {
+        implementation: bug!(OverBatch {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 // All tokens as one long one, with gamma and beta again and again.
                 let [b, s, h] = case.shape;
@@ -268,7 +268,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A loop over lanes of two or four drops what is left at the end.",
         source: None,
         named_by: "layernorm/elements-permute",
-        party: bug!(LastLeftOut {
+        implementation: bug!(LastLeftOut {
             fn mean(&self, row: &[f64]) -> f64 {
                 row[..row.len() - 1].iter().sum::<f64>() / row.len() as f64
             }
@@ -280,7 +280,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "An axis of 0 for one of −1. The shapes fit.",
         source: None,
         named_by: "layernorm/rows-are-independent",
-        party: bug!(OverTokens {
+        implementation: bug!(OverTokens {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 // One column at a time, as if it were a token.
                 let h = case.shape[2];
@@ -311,7 +311,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "An index was left at 0. One token at a time, it is right.",
         source: None,
         named_by: "layernorm/rows-are-independent",
-        party: bug!(FirstRow {
+        implementation: bug!(FirstRow {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let h = case.shape[2];
                 let first: Vec<f64> = case.x[..h].iter().map(|&x| f64::from(x)).collect();
@@ -333,7 +333,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Gamma starts at 1, so an untrained model does not show it.",
         source: None,
         named_by: "layernorm/gamma-per-element",
-        party: bug!(GammaForgotten {
+        implementation: bug!(GammaForgotten {
             fn y(&self, xhat: f64, _: f64, beta: f64) -> f64 {
                 xhat + beta
             }
@@ -345,7 +345,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Right for models whose weight is stored as its distance from 1. Wrong for this one.",
         source: None,
         named_by: "layernorm/gamma-per-element",
-        party: bug!(OnePlusGamma {
+        implementation: bug!(OnePlusGamma {
             fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
                 xhat * (1.0 + gamma) + beta
             }
@@ -357,7 +357,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Two tensors of one shape, given in the wrong order.",
         source: None,
         named_by: "layernorm/beta-is-added-last",
-        party: bug!(Exchanged {
+        implementation: bug!(Exchanged {
             fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
                 xhat * beta + gamma
             }
@@ -369,7 +369,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Beta starts at 0, so an untrained model does not show it.",
         source: None,
         named_by: "layernorm/beta-is-added-last",
-        party: bug!(BetaForgotten {
+        implementation: bug!(BetaForgotten {
             fn y(&self, xhat: f64, gamma: f64, _: f64) -> f64 {
                 xhat * gamma
             }
@@ -381,7 +381,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Shift and scale in the wrong order. With gamma 1 they commute.",
         source: None,
         named_by: "layernorm/beta-is-added-last",
-        party: bug!(BetaBeforeGamma {
+        implementation: bug!(BetaBeforeGamma {
             fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
                 (xhat + beta) * gamma
             }
@@ -393,7 +393,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The mean is subtracted, so the shift was too.",
         source: None,
         named_by: "layernorm/beta-is-added-last",
-        party: bug!(BetaSubtracted {
+        implementation: bug!(BetaSubtracted {
             fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
                 xhat * gamma - beta
             }
@@ -405,7 +405,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The formula of RMSNorm's gradient was taken over. The term mean(γ·dy) is missing.",
         source: None,
         named_by: "layernorm/gradient-sums-to-zero",
-        party: bug!(MeanIsConstant {
+        implementation: bug!(MeanIsConstant {
             fn dx(&self, dxhat: f64, _: f64, xhat: f64, along: f64, std: f64) -> f64 {
                 (dxhat - xhat * along) / std
             }
@@ -418,7 +418,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 the test's tolerance was half of the values.",
         source: Some("tt-metal issue 53204"),
         named_by: "layernorm/gradient-sums-to-zero",
-        party: bug!(LevelTwice {
+        implementation: bug!(LevelTwice {
             fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
                 (dxhat - 2.0 * level - xhat * along) / std
             }
@@ -430,7 +430,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Gamma was multiplied in after the mean was taken. With gamma 1 it is right.",
         source: None,
         named_by: "layernorm/gradient-sums-to-zero",
-        party: bug!(LevelOfDy {
+        implementation: bug!(LevelOfDy {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let h = case.shape[2];
                 let mut out = Oracle.passes(case, dy);
@@ -451,7 +451,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "It was computed without a tape. Centring alone is differentiated.",
         source: None,
         named_by: "layernorm/gradient-along-x",
-        party: bug!(RootIsConstant {
+        implementation: bug!(RootIsConstant {
             fn dx(&self, dxhat: f64, level: f64, _: f64, _: f64, std: f64) -> f64 {
                 (dxhat - level) / std
             }
@@ -463,7 +463,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The statistics were detached, as those of a BatchNorm in inference are.",
         source: None,
         named_by: "layernorm/gradient-sums-to-zero",
-        party: bug!(BothConstant {
+        implementation: bug!(BothConstant {
             fn dx(&self, dxhat: f64, _: f64, _: f64, _: f64, std: f64) -> f64 {
                 dxhat / std
             }
@@ -476,7 +476,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 was forgotten.",
         source: None,
         named_by: "layernorm/gradient-along-x",
-        party: bug!(AlongHalved {
+        implementation: bug!(AlongHalved {
             fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
                 (dxhat - level - 0.5 * xhat * along) / std
             }
@@ -488,7 +488,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A sign was lost between paper and code.",
         source: None,
         named_by: "layernorm/gradient-along-x",
-        party: bug!(AlongAdded {
+        implementation: bug!(AlongAdded {
             fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
                 (dxhat - level + xhat * along) / std
             }
@@ -500,7 +500,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The forward pass had saved its reciprocal, and the backward pass did not know.",
         source: None,
         named_by: "layernorm/gradient-of-constant-row",
-        party: bug!(GradientTimesRoot {
+        implementation: bug!(GradientTimesRoot {
             fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
                 (dxhat - level - xhat * along) * std
             }
@@ -512,7 +512,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "It is the gradient with respect to x / std. At variance 1 the two are equal.",
         source: None,
         named_by: "layernorm/gradient-of-constant-row",
-        party: bug!(GradientNotDivided {
+        implementation: bug!(GradientNotDivided {
             fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, _: f64) -> f64 {
                 dxhat - level - xhat * along
             }
@@ -524,7 +524,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Gamma starts at 1, where it is right.",
         source: None,
         named_by: "layernorm/gradient-of-x",
-        party: bug!(GradientWithoutGamma {
+        implementation: bug!(GradientWithoutGamma {
             fn dxhat(&self, _: f64, dy: f64) -> f64 {
                 dy
             }
@@ -536,7 +536,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "Gamma multiplies x̂, but x was the variable's name.",
         source: None,
         named_by: "layernorm/gradient-of-gamma",
-        party: bug!(DgammaOfX {
+        implementation: bug!(DgammaOfX {
             fn dgamma(&self, dy: f64, _: f64, x: f64) -> f64 {
                 dy * x
             }
@@ -548,7 +548,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A mean is the loss's business. With one row it is right.",
         source: None,
         named_by: "layernorm/gradient-of-gamma",
-        party: bug!(DgammaMean {
+        implementation: bug!(DgammaMean {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let rows = (case.shape[0] * case.shape[1]) as f64;
@@ -563,7 +563,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "An assignment where a sum was meant.",
         source: None,
         named_by: "layernorm/gradient-of-gamma",
-        party: bug!(DgammaLastRow {
+        implementation: bug!(DgammaLastRow {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let (h, last) = (case.shape[2], dy.len() - case.shape[2]);
@@ -578,7 +578,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "As for gamma. With one row it is right.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(DbetaMean {
+        implementation: bug!(DbetaMean {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let rows = (case.shape[0] * case.shape[1]) as f64;
@@ -593,7 +593,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "γ·dy was at hand, and beta was thought to stand before gamma.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(DbetaTimesGamma {
+        implementation: bug!(DbetaTimesGamma {
             fn dbeta(&self, dy: f64, _: f64, gamma: f64) -> f64 {
                 dy * gamma
             }
@@ -605,7 +605,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A line was copied, and one name in it was not changed.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(DbetaIsDgamma {
+        implementation: bug!(DbetaIsDgamma {
             fn dbeta(&self, dy: f64, xhat: f64, _: f64) -> f64 {
                 dy * xhat
             }
@@ -617,7 +617,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A sum over one axis, and an index for the other.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(DbetaLastBatch {
+        implementation: bug!(DbetaLastBatch {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let [b, s, h] = case.shape;
                 let last = &dy[(b - 1) * s * h..];
@@ -632,7 +632,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "The forward pass was mended, and the backward pass computes its statistics anew, in the old way.",
         source: None,
         named_by: "layernorm/gradient-shift",
-        party: bug!(OnePassBackward {
+        implementation: bug!(OnePassBackward {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let Passes { dx, dgamma, .. } = OnePass.passes(case, dy);
                 Passes { dx, dgamma, ..Oracle.passes(case, dy) }
@@ -645,7 +645,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "It saves the memory of x̂: y is there anyway. No gamma is 0 at first.",
         source: None,
         named_by: "layernorm/gradient-differences",
-        party: bug!(XhatFromY {
+        implementation: bug!(XhatFromY {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let h = case.shape[2];
@@ -675,7 +675,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 √(h − 1).",
         source: None,
         named_by: "layernorm/forward-f64-loops",
-        party: bug!(Clipped {
+        implementation: bug!(Clipped {
             fn xhat(&self, x: f64, mean: f64, std: f64) -> f64 {
                 ((x - mean) / std).clamp(-3.0, 3.0)
             }
@@ -687,7 +687,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A loss had become NaN, and a nan_to_num ended that. The weights go on learning from zeros.",
         source: None,
         named_by: "layernorm/rows-are-independent",
-        party: bug!(NanSwallowed {
+        implementation: bug!(NanSwallowed {
             fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
                 let y = Oracle.y(xhat, gamma, beta);
                 if y.is_nan() { 0.0 } else { y }
@@ -700,7 +700,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A guard against a division by 0, beside eps, which is one already.",
         source: None,
         named_by: "layernorm/scale",
-        party: bug!(SmallVarianceIsNone {
+        implementation: bug!(SmallVarianceIsNone {
             fn variance(&self, row: &[f64], mean: f64) -> f64 {
                 let variance = Oracle.variance(row, mean);
                 if variance < 1e-8 { 0.0 } else { variance }
@@ -713,7 +713,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A fast path for a norm that was never trained. It looked at gamma alone.",
         source: None,
         named_by: "layernorm/beta-is-added-last",
-        party: bug!(NoBetaForOnes {
+        implementation: bug!(NoBetaForOnes {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let plain = case.gamma.iter().all(|gamma| *gamma == 1.0);
                 let out = Oracle.passes(case, dy);
@@ -727,7 +727,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A block of rows was added in one step, and the loop over the blocks was missing.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(EightRows {
+        implementation: bug!(EightRows {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let (h, n) = (case.shape[2], dy.len().min(8 * case.shape[2]));
@@ -746,7 +746,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
                 are powers of two have no rest.",
         source: None,
         named_by: "layernorm/mean-is-zero",
-        party: bug!(LaneTailLost {
+        implementation: bug!(LaneTailLost {
             fn mean(&self, row: &[f64]) -> f64 {
                 let lanes = if row.len() < 4 { row.len() } else { row.len() / 4 * 4 };
                 row[..lanes].iter().sum::<f64>() / row.len() as f64
@@ -760,7 +760,7 @@ pub static BUGS: &[Bug<dyn LayerNorm>] = &[
         story: "A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.",
         source: None,
         named_by: "layernorm/gradient-of-beta",
-        party: bug!(BlockLost {
+        implementation: bug!(BlockLost {
             fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
                 let (h, mut out) = (case.shape[2], Oracle.passes(case, dy));
                 let n = in_full_blocks(dy.len() / h) * h;

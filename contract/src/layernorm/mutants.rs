@@ -3,8 +3,8 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
+use crate::layernorm::interface::*;
 use crate::layernorm::menu::{LARGE, LAYERNORM};
-use crate::layernorm::party::*;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
 
@@ -44,7 +44,7 @@ impl LayerNorm for Mixed<Norm> {
 
     fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&Call::of("forward", axes(case)).asked(manner).with(&case.x));
-        let ask = |party: &Norm| party.forward_in(manner, case);
+        let ask = |norm: &Norm| norm.forward_in(manner, case);
         turn.values(&axes(case), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -61,7 +61,7 @@ impl LayerNorm for Mixed<Norm> {
         let turn =
             self.mixer.turn(&Call::of("backward", axes(case)).asked(manner).with(&case.x).with(dy));
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.backward_in(manner, case, dy));
+            [&self.right, &self.wrong].map(|norm| norm.backward_in(manner, case, dy));
         let part = |axes: &[_], of: fn(LayerNormGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -74,7 +74,7 @@ impl LayerNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its size in its type, and is compiled for these.
     let menu = [&LAYERNORM[..], &LARGE[..1]].concat();
     let shape = [1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())].0];
@@ -90,11 +90,11 @@ pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     let dy = draw.values(n);
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
     let grads = || {
-        let LayerNormGrads { dx, dgamma, dbeta } = party.backward_in(manner, &case, &dy)?;
+        let LayerNormGrads { dx, dgamma, dbeta } = norm.backward_in(manner, &case, &dy)?;
         Ok(widen(&[dx, dgamma, dbeta].concat()))
     };
     vec![
-        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("forward", || Ok(widen(&norm.forward_in(manner, &case)?))),
         Fingerprint::ask("backward", grads),
     ]
 }

@@ -1,6 +1,6 @@
 //! LayerNorm: `y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta`, mean and variance over each token.
 
-use crate::layernorm::party::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
+use crate::layernorm::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -114,8 +114,8 @@ fn passes(loops: &dyn LayerNormLoops, case: &LayerNormCase, dy: &[f32]) -> Passe
     out
 }
 
-/// The party of some loops.
-pub fn party(loops: impl LayerNormLoops + 'static) -> Box<dyn LayerNorm> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl LayerNormLoops + 'static) -> Box<dyn LayerNorm> {
     Box::new(Loops::<dyn LayerNormLoops>(Rc::new(loops)))
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of a LayerNorm.
 
+use crate::layernorm::interface::*;
 use crate::layernorm::oracle::{LayerNormLoops, Passes};
-use crate::layernorm::party::*;
 use crate::oracle::Oracle;
 use crate::repair::{Repair, line, number, same};
 
@@ -21,8 +21,8 @@ fn case() -> LayerNormCase {
 }
 
 /// What was subtracted from each row, and what it was divided by.
-fn mean_and_deviation(party: &Norm) -> Option<String> {
-    let (case, y) = answered(party)?;
+fn mean_and_deviation(norm: &Norm) -> Option<String> {
+    let (case, y) = answered(norm)?;
     for row in 0..2 {
         let x = &case.x[row * 6..][..6];
         let xhat: Vec<f32> =
@@ -49,8 +49,8 @@ fn mean_and_deviation(party: &Norm) -> Option<String> {
 }
 
 /// What each element was scaled by, and what was added.
-fn scale_and_shift(party: &Norm) -> Option<String> {
-    let (case, y) = answered(party)?;
+fn scale_and_shift(norm: &Norm) -> Option<String> {
+    let (case, y) = answered(norm)?;
     let Passes { xhat, .. } = Oracle.passes(&case, &[0.0; 12]);
     // Two rows give the two numbers of an element, so nothing is left to confirm them. Most elements do.
     let mut wrong = Vec::new();
@@ -68,7 +68,7 @@ fn scale_and_shift(party: &Norm) -> Option<String> {
     Some(format!("gamma and beta of element {j} alone were taken as {scale} and {shift}"))
 }
 
-fn answered(party: &Norm) -> Option<(LayerNormCase, Vec<f32>)> {
-    let y = party.forward(&case()).ok().filter(|y| y.len() == 12)?;
+fn answered(norm: &Norm) -> Option<(LayerNormCase, Vec<f32>)> {
+    let y = norm.forward(&case()).ok().filter(|y| y.len() == 12)?;
     Some((case(), y))
 }

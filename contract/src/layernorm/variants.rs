@@ -1,35 +1,35 @@
 //! Correct variants of LayerNorm, all in `f32`.
 
 use crate::component::Variant;
-use crate::layernorm::party::*;
+use crate::layernorm::interface::*;
 
 /// The variants.
 pub static VARIANTS: &[Variant<dyn LayerNorm>] = &[
     Variant {
         id: "layernorm/plain-f32",
         about: "f32 throughout, sums from the left, mean first and variance after it",
-        party: || Box::new(InF32 { statistics: two_passes, y: centred_first }),
+        implementation: || Box::new(InF32 { statistics: two_passes, y: centred_first }),
     },
     Variant {
         id: "layernorm/from-right",
         about: "adds from the right",
-        party: || Box::new(InF32 { statistics: from_right, y: centred_first }),
+        implementation: || Box::new(InF32 { statistics: from_right, y: centred_first }),
     },
     Variant {
         id: "layernorm/welford",
         about: "mean and variance in one pass, by Welford's recurrence, as PyTorch does",
-        party: || Box::new(InF32 { statistics: welford, y: centred_first }),
+        implementation: || Box::new(InF32 { statistics: welford, y: centred_first }),
     },
     Variant {
         id: "layernorm/shifted-squares",
         about: "the mean of squares minus the squared mean, after the first element is subtracted from \
                 all; good while that one is no outlier",
-        party: || Box::new(InF32 { statistics: shifted, y: centred_first }),
+        implementation: || Box::new(InF32 { statistics: shifted, y: centred_first }),
     },
     Variant {
         id: "layernorm/reciprocal-root",
         about: "multiplies by 1 / root, as fused kernels do",
-        party: || {
+        implementation: || {
             let y = |x: f32, mean, var: f32, gamma, beta| {
                 (x - mean) * (1.0 / var.sqrt()) * gamma + beta
             };
@@ -39,7 +39,7 @@ pub static VARIANTS: &[Variant<dyn LayerNorm>] = &[
     Variant {
         id: "layernorm/scale-and-shift",
         about: "one scale and one shift an element: x · (γ/std) + (β − mean · γ/std)",
-        party: || {
+        implementation: || {
             let y = |x: f32, mean: f32, var: f32, gamma: f32, beta: f32| {
                 let scale = gamma / var.sqrt();
                 x * scale + (beta - mean * scale)

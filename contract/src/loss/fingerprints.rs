@@ -2,28 +2,31 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
-use crate::loss::party::*;
+use crate::loss::interface::*;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn CrossEntropy) -> Vec<Fingerprint> {
+pub fn fingerprints(cross_entropy: &dyn CrossEntropy) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (b, s) in [(1, 2), (1, 5), (2, 3), (3, 4), (2, 1)] {
         let ids = (0..b * s).map(|i| i * i + 3).collect();
         let text = TextCase { shape: [b, s], ids };
         let whole = |values: Vec<usize>| values.into_iter().map(|id| id as f64).collect();
-        fingerprints
-            .push(Fingerprint::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.inputs))));
-        fingerprints
-            .push(Fingerprint::ask("next_tokens", || Ok(whole(party.next_tokens(&text)?.targets))));
+        fingerprints.push(Fingerprint::ask("next_tokens", || {
+            Ok(whole(cross_entropy.next_tokens(&text)?.inputs))
+        }));
+        fingerprints.push(Fingerprint::ask("next_tokens", || {
+            Ok(whole(cross_entropy.next_tokens(&text)?.targets))
+        }));
     }
     for case in cases() {
-        fingerprints
-            .push(Fingerprint::ask("forward", || Ok(vec![f64::from(party.forward(&case)?)])));
+        fingerprints.push(Fingerprint::ask("forward", || {
+            Ok(vec![f64::from(cross_entropy.forward(&case)?)])
+        }));
         // What the gradient of a bad target is, nobody says: the forward pass refuses it.
         if case.targets.iter().flatten().all(|&target| target < case.shape[2]) {
             for dloss in [1.0, -0.75] {
                 fingerprints.push(Fingerprint::ask("backward", || {
-                    Ok(widen(&party.backward(&case, dloss)?))
+                    Ok(widen(&cross_entropy.backward(&case, dloss)?))
                 }));
             }
         }
@@ -31,7 +34,7 @@ pub fn fingerprints(party: &dyn CrossEntropy) -> Vec<Fingerprint> {
     // How a refusal is worded: whether it names the target, and whether any number.
     let bad =
         LossCase { targets: vec![Some(1), None, Some(977), Some(0), None, Some(2)], ..plain() };
-    let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
+    let words = || cross_entropy.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
     fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());
@@ -45,8 +48,9 @@ pub fn fingerprints(party: &dyn CrossEntropy) -> Vec<Fingerprint> {
         parts(&[(0.5, 30), (3.5, 2), (1.0, 7)]),
         parts(&[(2.0, 3), (2.0, 40)]),
     ] {
-        fingerprints
-            .push(Fingerprint::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&list)?)])));
+        fingerprints.push(Fingerprint::ask("perplexity", || {
+            Ok(vec![f64::from(cross_entropy.perplexity(&list)?)])
+        }));
     }
     fingerprints
 }

@@ -4,11 +4,11 @@ use crate::category::Category;
 use crate::graded_cases::{
     Combination, Draw, EDGES, GradedCase, combinations, is_short, many, sizes,
 };
+use crate::loss::interface::*;
 use crate::loss::laws::{
     Asked, matches_gradient, matches_loss, matches_pairs, matches_perplexity, of_parts,
     refused_in_words, refuses_nothing, refuses_one_token,
 };
-use crate::loss::party::*;
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -345,46 +345,48 @@ fn bad_targets(run: &Run) -> Vec<Bad> {
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Loss>> {
     let mut graded: Vec<GradedCase<Loss>> = Vec::new();
     for (category, text) in texts(run) {
-        graded.push(GradedCase::new("next_tokens", category, move |party| {
-            matches_pairs(party, &text)
+        graded.push(GradedCase::new("next_tokens", category, move |cross_entropy| {
+            matches_pairs(cross_entropy, &text)
         }));
     }
     for (category, parts) in parts(run) {
-        graded.push(GradedCase::new("perplexity", category, move |party| {
-            matches_perplexity(party, &parts, of_parts(&parts))
+        graded.push(GradedCase::new("perplexity", category, move |cross_entropy| {
+            matches_perplexity(cross_entropy, &parts, of_parts(&parts))
         }));
     }
     let run = *run;
     type Judge = fn(&Loss, &Asked) -> Step;
     let judges: [(_, Judge); 2] = [("forward", matches_loss), ("backward", matches_gradient)];
     graded.extend(judges.map(|(call, judge)| {
-        GradedCase::typical(call, move |party| judge(party, &TYPICAL.asked(&run)))
+        GradedCase::typical(call, move |cross_entropy| judge(cross_entropy, &TYPICAL.asked(&run)))
     }));
     for (category, plan) in plans(&run) {
         if plan.has_values() {
-            graded.push(GradedCase::new("forward", category, move |party| {
-                matches_loss(party, &plan.asked(&run))
+            graded.push(GradedCase::new("forward", category, move |cross_entropy| {
+                matches_loss(cross_entropy, &plan.asked(&run))
             }));
         }
         if plan.has_gradient() {
-            graded.push(GradedCase::new("backward", category.of_gradient(), move |party| {
-                matches_gradient(party, &plan.asked(&run))
-            }));
+            graded.push(GradedCase::new(
+                "backward",
+                category.of_gradient(),
+                move |cross_entropy| matches_gradient(cross_entropy, &plan.asked(&run)),
+            ));
         }
     }
     for text in single_tokens(&run) {
-        graded.push(GradedCase::new("one token", Category::Refusal, move |party| {
-            refuses_one_token(party, &text)
+        graded.push(GradedCase::new("one token", Category::Refusal, move |cross_entropy| {
+            refuses_one_token(cross_entropy, &text)
         }));
     }
     for asked in nothing_asked(&run) {
-        graded.push(GradedCase::new("nothing asked", Category::Refusal, move |party| {
-            refuses_nothing(party, &asked)
+        graded.push(GradedCase::new("nothing asked", Category::Refusal, move |cross_entropy| {
+            refuses_nothing(cross_entropy, &asked)
         }));
     }
     for (call, bad) in bad_targets(&run) {
-        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
-            refused_in_words(party, call, &bad)
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |cross_entropy| {
+            refused_in_words(cross_entropy, call, &bad)
         }));
     }
     graded

@@ -8,8 +8,8 @@ use crate::component::{Invariant, NET};
 use crate::embedding::laws::names_all;
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
+use crate::loss::interface::*;
 use crate::loss::oracle::LossLoops;
-use crate::loss::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
@@ -224,7 +224,7 @@ pub static INVARIANTS: &[Invariant<Loss>] = &[
     },
     Invariant {
         id: "loss/gradient-differences",
-        sentence: "The gradient is the slope that differences of the party's own losses show.",
+        sentence: "The gradient is the slope that differences of the implementation's own losses show.",
         formula: "dl_i ≈ (8(L(l+δ) − L(l−δ)) − (L(l+2δ) − L(l−2δ))) / 12δ",
         chapter: "loss#gradient",
         category: Category::Gradient,
@@ -302,21 +302,22 @@ fn place(logits: Vec<f32>, target: usize) -> LossCase {
     LossCase { shape: [1, 1, logits.len()], logits, targets: vec![Some(target)] }
 }
 
-fn forward(party: &Loss, case: &LossCase) -> Step<f32> {
-    answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))
+fn forward(cross_entropy: &Loss, case: &LossCase) -> Step<f32> {
+    answer("forward", || cross_entropy.forward(case)).map_err(|violation| violation.on(case))
 }
 
-fn backward(party: &Loss, case: &LossCase, dloss: f32) -> Step<Vec<f32>> {
-    let grads = answer("backward", || party.backward(case, dloss)).map_err(|b| b.on(case))?;
+fn backward(cross_entropy: &Loss, case: &LossCase, dloss: f32) -> Step<Vec<f32>> {
+    let grads =
+        answer("backward", || cross_entropy.backward(case, dloss)).map_err(|b| b.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: grads.len() };
     let right = grads.len() == case.logits.len();
     if right { Ok(grads) } else { Err(Violation::new("backward", length).on(case)) }
 }
 
 /// The loss must be `expected`, as far as this case is told exactly.
-fn is_loss(party: &Loss, case: &LossCase, expected: f64, why: &str) -> Step {
+fn is_loss(cross_entropy: &Loss, case: &LossCase, expected: f64, why: &str) -> Step {
     let tolerance = loss_off(case, &Oracle.passes(case, 1.0));
-    let got = forward(party, case)?;
+    let got = forward(cross_entropy, case)?;
     within("forward", &[], &[got], &[expected], |_| tolerance, why).map_err(|b| b.on(case))
 }
 
@@ -338,11 +339,12 @@ impl Asked {
 }
 
 /// The loss must be what the loops give, each time.
-pub(super) fn matches_loss(party: &Loss, asked: &Asked) -> Step {
+pub(super) fn matches_loss(cross_entropy: &Loss, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let passes = Oracle.passes(case, 1.0);
     let tolerance = loss_off(case, &passes);
-    let ask = || answer("forward", || party.forward_in(*manner, case)).map(|loss| vec![loss]);
+    let ask =
+        || answer("forward", || cross_entropy.forward_in(*manner, case)).map(|loss| vec![loss]);
     ask()
         .and_then(|got| {
             within("forward", &[], &got, &[passes.loss], |_| tolerance, LOSS_WHY)?;
@@ -352,11 +354,11 @@ pub(super) fn matches_loss(party: &Loss, asked: &Asked) -> Step {
 }
 
 /// The gradient must be what the loops give.
-pub(super) fn matches_gradient(party: &Loss, asked: &Asked) -> Step {
+pub(super) fn matches_gradient(cross_entropy: &Loss, asked: &Asked) -> Step {
     let Asked { manner, case, dloss } = asked;
     let passes = Oracle.passes(case, f64::from(*dloss));
     let off = gradient_off(case, &passes, *dloss);
-    answer("backward", || party.backward_in(*manner, case, *dloss))
+    answer("backward", || cross_entropy.backward_in(*manner, case, *dloss))
         .and_then(|got| {
             within("backward", &case.shape, &got, &passes.dlogits, |i| off[i], GRADIENT_WHY)
         })
@@ -366,9 +368,9 @@ pub(super) fn matches_gradient(party: &Loss, asked: &Asked) -> Step {
 // --- the shift ------------------------------------------------------------------------------
 
 /// Compares inputs and targets.
-pub(super) fn matches_pairs(party: &Loss, case: &TextCase) -> Step {
+pub(super) fn matches_pairs(cross_entropy: &Loss, case: &TextCase) -> Step {
     let Pairs { inputs, targets } = Oracle.pairs(case);
-    answer("next_tokens", || party.next_tokens(case))
+    answer("next_tokens", || cross_entropy.next_tokens(case))
         .and_then(|got| {
             let same = |name: &str, got: &[usize], expected: &[usize]| {
                 let list = |values| crate::describe::List(values).to_string();
@@ -387,15 +389,15 @@ fn texts() -> TextCase {
     TextCase { shape: [2, 4], ids: vec![10, 11, 12, 13, 20, 21, 22, 23] }
 }
 
-fn next_token(party: &Loss, _: &Run) -> Verdict {
-    matches_pairs(party, &TextCase { shape: [1, 3], ids: vec![7, 3, 5] })?;
-    matches_pairs(party, &texts())?;
+fn next_token(cross_entropy: &Loss, _: &Run) -> Verdict {
+    matches_pairs(cross_entropy, &TextCase { shape: [1, 3], ids: vec![7, 3, 5] })?;
+    matches_pairs(cross_entropy, &texts())?;
     Ok(None)
 }
 
-fn next_input_is_the_target(party: &Loss, _: &Run) -> Verdict {
+fn next_input_is_the_target(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = texts();
-    let Pairs { inputs, targets } = answer("next_tokens", || party.next_tokens(&case))
+    let Pairs { inputs, targets } = answer("next_tokens", || cross_entropy.next_tokens(&case))
         .map_err(|violation| violation.on(&case))?;
     let fits = inputs.len() == 6 && targets.len() == 6;
     let right = fits && (0..2).all(|row| inputs[3 * row + 1..][..2] == targets[3 * row..][..2]);
@@ -408,45 +410,45 @@ fn next_input_is_the_target(party: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn one_token_refused(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "one token")
+fn one_token_refused(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "one token")
 }
 
 /// Nothing follows.
-pub(super) fn refuses_one_token(party: &Loss, case: &TextCase) -> Step {
+pub(super) fn refuses_one_token(cross_entropy: &Loss, case: &TextCase) -> Step {
     let rule = "a text of fewer than two tokens has no next token";
-    refusal("next_tokens", rule, || party.next_tokens(case)).map_err(|b| b.on(case))?;
+    refusal("next_tokens", rule, || cross_entropy.next_tokens(case)).map_err(|b| b.on(case))?;
     Ok(())
 }
 
-fn shift_any_text(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "next_tokens")
+fn shift_any_text(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "next_tokens")
 }
 
 // --- forward --------------------------------------------------------------------------------
 
-fn uniform(party: &Loss, _: &Run) -> Verdict {
+fn uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for (v, c) in [(2, 0.0), (5, 1.5), (5, -3.0), (1, 2.0), (100, 0.25)] {
         for target in [0, v - 1] {
             let case = place(vec![c; v], target);
-            is_loss(party, &case, (v as f64).ln(), "ln v, the same for every token")?;
+            is_loss(cross_entropy, &case, (v as f64).ln(), "ln v, the same for every token")?;
         }
     }
     Ok(None)
 }
 
-fn two_tokens(party: &Loss, _: &Run) -> Verdict {
+fn two_tokens(cross_entropy: &Loss, _: &Run) -> Verdict {
     let ln3 = 3f32.ln();
     for (target, expected) in [(0, 4.0f64.ln()), (1, (4.0f64 / 3.0).ln())] {
         let case = place(vec![0.0, ln3], target);
-        is_loss(party, &case, expected, "of ¼ and ¾; ln 3 is rounded, and so is the loss")?;
+        is_loss(cross_entropy, &case, expected, "of ¼ and ¾; ln 3 is rounded, and so is the loss")?;
     }
     Ok(None)
 }
 
-fn shift_of_all_logits(party: &Loss, _: &Run) -> Verdict {
+fn shift_of_all_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
-    let before = f64::from(forward(party, &case)?);
+    let before = f64::from(forward(cross_entropy, &case)?);
     for c in [1.0, 64.0, -64.0, 4096.0, -4096.0] {
         let logits = case.logits.iter().map(|logit| logit + c).collect(); // exactly
         let shifted = LossCase { logits, ..case.clone() };
@@ -454,7 +456,7 @@ fn shift_of_all_logits(party: &Loss, _: &Run) -> Verdict {
         let far = loss_off(&shifted, &Oracle.passes(&shifted, 1.0));
         let why =
             format!("the same as without the {c} that was added to all logits, but for roundings");
-        let got = forward(party, &shifted)?;
+        let got = forward(cross_entropy, &shifted)?;
         within("forward", &[], &[got], &[before], |_| near + far, &why)
             .map_err(|violation| violation.on(&shifted))?;
     }
@@ -463,20 +465,20 @@ fn shift_of_all_logits(party: &Loss, _: &Run) -> Verdict {
     apart.logits[..5].iter_mut().for_each(|logit| *logit += 1024.0);
     let tolerance =
         loss_off(&apart, &Oracle.passes(&apart, 1.0)) + loss_off(&case, &Oracle.passes(&case, 1.0));
-    let got = forward(party, &apart)?;
+    let got = forward(cross_entropy, &apart)?;
     let why = "the same as without the 1024 that was added to all logits of the first place";
     within("forward", &[], &[got], &[before], |_| tolerance, why).map_err(|b| b.on(&apart))?;
     Ok(None)
 }
 
-fn far_logits(party: &Loss, _: &Run) -> Verdict {
+fn far_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     for far in [30.0f32, 200.0, 2000.0] {
         let case = |target| place(vec![0.0, -far, -far], target);
         // ln(1 + 2 exp(-far))
         let rest = (2.0 * (-f64::from(far)).exp()).ln_1p();
-        is_loss(party, &case(0), rest, "ln(1 + 2·exp(−far)): next to nothing")?;
+        is_loss(cross_entropy, &case(0), rest, "ln(1 + 2·exp(−far)): next to nothing")?;
         is_loss(
-            party,
+            cross_entropy,
             &case(1),
             f64::from(far) + rest,
             "how far the target lies below the largest",
@@ -485,7 +487,7 @@ fn far_logits(party: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn forbidden_token(party: &Loss, _: &Run) -> Verdict {
+fn forbidden_token(cross_entropy: &Loss, _: &Run) -> Verdict {
     let allowed = vec![0.5, -1.0, 2.0, 0.25];
     for at in 0..=4 {
         for target in 0..4 {
@@ -493,20 +495,20 @@ fn forbidden_token(party: &Loss, _: &Run) -> Verdict {
             logits.insert(at, f32::NEG_INFINITY);
             let case = place(logits, if target < at { target } else { target + 1 });
             let expected = Oracle.passes(&place(allowed.clone(), target), 1.0).loss;
-            is_loss(party, &case, expected, "what it is without the forbidden token")?;
+            is_loss(cross_entropy, &case, expected, "what it is without the forbidden token")?;
         }
     }
     Ok(None)
 }
 
-fn tokens_permute(party: &Loss, run: &Run) -> Verdict {
+fn tokens_permute(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
         let mut turned = case.clone();
         turned.logits.chunks_mut(v).for_each(|row| row.rotate_right(1)); // token j becomes j + 1
         turned.targets.iter_mut().flatten().for_each(|target| *target = (*target + 1) % v);
         let tolerance = 2.0 * loss_off(case, &Oracle.passes(case, 1.0));
-        let (expected, got) = (forward(party, case)?, forward(party, &turned)?);
+        let (expected, got) = (forward(cross_entropy, case)?, forward(cross_entropy, &turned)?);
         let why = "twice the tolerance of a loss: the sums have another order";
         within("forward", &[], &[got], &[f64::from(expected)], |_| tolerance, why)
             .map_err(|violation| violation.on(&turned))
@@ -514,22 +516,22 @@ fn tokens_permute(party: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn ignored_has_no_part(party: &Loss, _: &Run) -> Verdict {
+fn ignored_has_no_part(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
-    let before = forward(party, &case)?;
+    let before = forward(cross_entropy, &case)?;
     for value in [0.0, 1e30, f32::NAN, f32::INFINITY] {
         let mut changed = case.clone();
         for place in [3, 5] {
             changed.logits[5 * place..][..5].fill(value);
         }
-        let got = forward(party, &changed)?;
+        let got = forward(cross_entropy, &changed)?;
         let why = "only places that are not asked about were changed";
         same_values("forward", &[1], &[got], &[before], why).map_err(|b| b.on(&changed))?;
     }
     Ok(None)
 }
 
-fn mean_over_what_is_asked(party: &Loss, run: &Run) -> Verdict {
+fn mean_over_what_is_asked(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
         let mut alone = Vec::new();
@@ -537,38 +539,38 @@ fn mean_over_what_is_asked(party: &Loss, run: &Run) -> Verdict {
         for (logits, target) in case.logits.chunks(v).zip(&case.targets) {
             let Some(target) = *target else { continue };
             let one = place(logits.to_vec(), target);
-            alone.push(f64::from(forward(party, &one)?));
+            alone.push(f64::from(forward(cross_entropy, &one)?));
             off += loss_off(&one, &Oracle.passes(&one, 1.0));
         }
         let n = alone.len() as f64;
         let expected = alone.iter().sum::<f64>() / n;
         let tolerance = off / n + loss_off(case, &Oracle.passes(case, 1.0));
         let why = "the mean of what the same places give alone; what all of them may be off";
-        within("forward", &[], &[forward(party, case)?], &[expected], |_| tolerance, why)
+        within("forward", &[], &[forward(cross_entropy, case)?], &[expected], |_| tolerance, why)
     })?;
     Ok(None)
 }
 
-fn nothing_asked_refused(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "nothing asked")
+fn nothing_asked_refused(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "nothing asked")
 }
 
 /// There is no mean of nothing.
-pub(super) fn refuses_nothing(party: &Loss, asked: &Asked) -> Step {
+pub(super) fn refuses_nothing(cross_entropy: &Loss, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let rule = "no place is asked about: there is no mean";
-    refusal("forward", rule, || party.forward_in(*manner, case))
+    refusal("forward", rule, || cross_entropy.forward_in(*manner, case))
         .map_err(|violation| violation.on(asked.told()))?;
     Ok(())
 }
 
-fn refusal_names_target(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "refusal")
+fn refusal_names_target(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "refusal")
 }
 
 /// Targets at these places are bad. The words name the first, its place, and the vocabulary size.
 pub(super) fn refused_in_words(
-    party: &Loss,
+    cross_entropy: &Loss,
     (v, shape, manner): (usize, [usize; 2], Manner),
     bad: &[(usize, usize)],
 ) -> Step {
@@ -579,18 +581,18 @@ pub(super) fn refused_in_words(
     let case = LossCase { shape: [b, s, v], logits, targets };
     let (t, target) = bad[0];
     let rule = format!("target {target} is not below the vocabulary size {v}");
-    refusal("forward", &rule, || party.forward_in(manner, &case))
+    refusal("forward", &rule, || cross_entropy.forward_in(manner, &case))
         .and_then(|words| names_all(&words, target, [t / s, t % s], v))
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
-fn forward_f64_loops(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_f64_loops(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
 
-fn gradient_of_uniform(party: &Loss, _: &Run) -> Verdict {
+fn gradient_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for v in [2, 5, 8] {
         let targets = vec![Some(1), None, Some(v - 1), Some(0)];
         let case = LossCase { shape: [2, 2, v], logits: vec![0.5; 4 * v], targets };
@@ -600,19 +602,19 @@ fn gradient_of_uniform(party: &Loss, _: &Run) -> Verdict {
         };
         let expected: Vec<f64> = (0..4 * v).map(dlogit).collect();
         let off = gradient_off(&case, &Oracle.passes(&case, 1.0), 1.0);
-        let got = backward(party, &case, 1.0)?;
+        let got = backward(cross_entropy, &case, 1.0)?;
         within("backward", &case.shape, &got, &expected, |i| off[i], GRADIENT_WHY)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn gradient_sums_to_zero(party: &Loss, run: &Run) -> Verdict {
+fn gradient_sums_to_zero(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
         let sum =
             |values: &[f64]| -> Vec<f64> { values.chunks(v).map(|row| row.iter().sum()).collect() };
-        let got = sum(&widen(&backward(party, case, 1.0)?));
+        let got = sum(&widen(&backward(cross_entropy, case, 1.0)?));
         let off = sum(&gradient_off(case, &Oracle.passes(case, 1.0), 1.0));
         let expected = vec![0.0; got.len()];
         let why = "the sum of what the values themselves may be off";
@@ -621,14 +623,14 @@ fn gradient_sums_to_zero(party: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_of_ignored_is_zero(party: &Loss, _: &Run) -> Verdict {
+fn gradient_of_ignored_is_zero(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
-    let got = backward(party, &case, 1.0)?;
+    let got = backward(cross_entropy, &case, 1.0)?;
     let ignored: Vec<f32> = [3, 5].iter().flat_map(|t| got[5 * t..][..5].to_vec()).collect();
     let why = "places [1, 0] and [1, 2] are not asked about";
     same_values("backward", &[2, 5], &ignored, &[0.0; 10], why).map_err(|b| b.on(&case))?;
     for dloss in [f32::INFINITY, f32::NAN] {
-        let got = backward(party, &case, dloss)?;
+        let got = backward(cross_entropy, &case, dloss)?;
         let ignored: Vec<f32> = [3, 5].iter().flat_map(|t| got[5 * t..][..5].to_vec()).collect();
         same_values("backward", &[2, 5], &ignored, &[0.0; 10], why)
             .map_err(|violation| violation.on(format!("{case}\ndloss   = {dloss}")))?;
@@ -636,27 +638,27 @@ fn gradient_of_ignored_is_zero(party: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_of_ignored_nan(party: &Loss, _: &Run) -> Verdict {
+fn gradient_of_ignored_nan(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
-    let before = backward(party, &case, 1.0)?;
+    let before = backward(cross_entropy, &case, 1.0)?;
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut changed = case.clone();
         for place in [3, 5] {
             changed.logits[5 * place..][..5].fill(value);
         }
-        let got = backward(party, &changed, 1.0)?;
+        let got = backward(cross_entropy, &changed, 1.0)?;
         let why = format!("as before: only places that are not asked about hold {value} now");
         same_values("backward", &case.shape, &got, &before, &why).map_err(|b| b.on(&changed))?;
     }
     Ok(None)
 }
 
-fn gradient_of_a_scaled_loss(party: &Loss, _: &Run) -> Verdict {
+fn gradient_of_a_scaled_loss(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
-    let one = backward(party, &case, 1.0)?;
+    let one = backward(cross_entropy, &case, 1.0)?;
     for dloss in [1024.0, -0.5] {
         let expected: Vec<f32> = one.iter().map(|value| value * dloss).collect();
-        let got = backward(party, &case, dloss)?;
+        let got = backward(cross_entropy, &case, dloss)?;
         let why = format!("{dloss} times what it is for 1; a power of 2 rounds nothing");
         same_values("backward", &case.shape, &got, &expected, &why)
             .map_err(|violation| violation.on(format!("{case}\ndloss   = {dloss}")))?;
@@ -667,13 +669,13 @@ fn gradient_of_a_scaled_loss(party: &Loss, _: &Run) -> Verdict {
 /// No fifth derivative of `ln Σ exp` is larger, along one logit.
 const BENT: f64 = 0.5;
 
-fn gradient_differences(party: &Loss, _: &Run) -> Verdict {
+fn gradient_differences(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let delta = 1.0 / 16.0;
     let loss = |i: usize, step: f32| -> Step<f64> {
         let mut moved = case.clone();
         moved.logits[i] += step; // exactly
-        Ok(f64::from(forward(party, &moved)?))
+        Ok(f64::from(forward(cross_entropy, &moved)?))
     };
     let slope = |i| -> Step<f64> {
         let near = loss(i, delta)? - loss(i, -delta)?;
@@ -687,51 +689,51 @@ fn gradient_differences(party: &Loss, _: &Run) -> Verdict {
     let tolerance = rounding + delta.powi(4) / 30.0 * BENT + gradient_off(&case, &passes, 1.0)[0];
     let why =
         "what 18 losses may be off, over 12δ with δ = 1/16, and δ⁴/30 of the fifth derivative";
-    let got = backward(party, &case, 1.0)?;
+    let got = backward(cross_entropy, &case, 1.0)?;
     within("backward", &case.shape, &got, &expected, |_| tolerance, why)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-fn gradient_f64_loops(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward")
+fn gradient_f64_loops(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "backward")
 }
 
 // --- perplexity -----------------------------------------------------------------------------
 
 /// The perplexity must be what `f64` gives.
-pub(super) fn matches_perplexity(party: &Loss, parts: &[Part], expected: f64) -> Step {
+pub(super) fn matches_perplexity(cross_entropy: &Loss, parts: &[Part], expected: f64) -> Step {
     let tolerance = perplexity_off(parts, expected);
-    answer("perplexity", || party.perplexity(parts))
+    answer("perplexity", || cross_entropy.perplexity(parts))
         .and_then(|got| {
             within("perplexity", &[], &[got], &[expected], |_| tolerance, PERPLEXITY_WHY)
         })
         .map_err(|violation| violation.on(Parts(parts)))
 }
 
-fn perplexity_of_uniform(party: &Loss, _: &Run) -> Verdict {
+fn perplexity_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for v in [1.0f64, 2.0, 1000.0, 50_257.0] {
         let loss = v.ln() as f32;
         // The loss is a rounded ln v.
-        matches_perplexity(party, &[Part { loss, places: 7 }], f64::from(loss).exp())?;
+        matches_perplexity(cross_entropy, &[Part { loss, places: 7 }], f64::from(loss).exp())?;
     }
     Ok(None)
 }
 
-fn perplexity_of_parts(party: &Loss, _: &Run) -> Verdict {
+fn perplexity_of_parts(cross_entropy: &Loss, _: &Run) -> Verdict {
     // 96 places with a loss of 2, in parts: the last one is short, and hard.
     let parts = [(1.5, 40), (1.75, 52), (10.25, 4)];
     let parts = parts.map(|(loss, places)| Part { loss, places });
-    matches_perplexity(party, &parts, 2.0f64.exp())?;
-    matches_perplexity(party, &[Part { loss: 2.0, places: 96 }], 2.0f64.exp())?;
+    matches_perplexity(cross_entropy, &parts, 2.0f64.exp())?;
+    matches_perplexity(cross_entropy, &[Part { loss: 2.0, places: 96 }], 2.0f64.exp())?;
     // The perplexity of the one hard place alone is no number of f32.
     let hard = [(100.0, 1), (1.0, 98)].map(|(loss, places)| Part { loss, places });
-    matches_perplexity(party, &hard, 2.0f64.exp())?;
+    matches_perplexity(cross_entropy, &hard, 2.0f64.exp())?;
     Ok(None)
 }
 
-fn perplexity_any_parts(party: &Loss, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "perplexity")
+fn perplexity_any_parts(cross_entropy: &Loss, run: &Run) -> Verdict {
+    judge_graded_cases(cross_entropy, run, "perplexity")
 }
 
 /// What the loops give for these parts.

@@ -1,8 +1,10 @@
 //! Bugs of the loss.
 
 use crate::component::Bug;
-use crate::loss::oracle::{LossLoops, Passes, Row, check_asked, check_targets, party, row};
-use crate::loss::party::*;
+use crate::loss::interface::*;
+use crate::loss::oracle::{
+    LossLoops, Passes, Row, check_asked, check_targets, implementation, row,
+};
 use crate::oracle::Oracle;
 use crate::oracle::blocks::*;
 
@@ -11,7 +13,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl LossLoops for $name { $($steps)* }
-        || -> Box<dyn CrossEntropy> { party($name) }
+        || -> Box<dyn CrossEntropy> { implementation($name) }
     }};
 }
 
@@ -41,7 +43,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The copying happens elsewhere, everybody thought. The loss falls to 0 within minutes.",
         source: Some("transformers issue 27517 (MBart)"),
         named_by: "loss/next-token",
-        party: bug!(NotShifted {
+        implementation: bug!(NotShifted {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let Pairs { inputs, .. } = Oracle.pairs(case);
                 Pairs { targets: inputs.clone(), inputs }
@@ -54,7 +56,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The data were shifted, and the loss shifts again. The loss falls, only not as far.",
         source: Some("transformers pull requests 37830 (JetMoe) and 46898 (Florence2)"),
         named_by: "loss/next-token",
-        party: bug!(ShiftedTwice {
+        implementation: bug!(ShiftedTwice {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let [_, s] = case.shape;
                 let target = |i: usize| {
@@ -74,7 +76,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The two slices were exchanged: the model learns to remember.",
         source: None,
         named_by: "loss/next-token",
-        party: bug!(ShiftedBack {
+        implementation: bug!(ShiftedBack {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let Pairs { inputs, targets } = Oracle.pairs(case);
                 Pairs { inputs: targets, targets: inputs }
@@ -87,7 +89,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The ids were made flat before the shift.",
         source: Some("transformers issue 47394 (Git)"),
         named_by: "loss/next-token",
-        party: bug!(LastTargetOfTheNextRow {
+        implementation: bug!(LastTargetOfTheNextRow {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let n = case.ids.len() / case.shape[1] * (case.shape[1] - 1);
                 Pairs { inputs: case.ids[..n].to_vec(), targets: case.ids[1..n + 1].to_vec() }
@@ -101,7 +103,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 its own beginning.",
         source: None,
         named_by: "loss/next-token",
-        party: bug!(Rolled {
+        implementation: bug!(Rolled {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let [_, s] = case.shape;
                 let rolled =
@@ -116,7 +118,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Both slices begin at 1. The shapes fit, and the target is the token itself.",
         source: None,
         named_by: "loss/next-token",
-        party: bug!(InputsCutInFront {
+        implementation: bug!(InputsCutInFront {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let Pairs { targets, .. } = Oracle.pairs(case);
                 Pairs { inputs: targets.clone(), targets }
@@ -129,7 +131,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "An axis of 0 for one of 1.",
         source: None,
         named_by: "loss/next-token",
-        party: bug!(ShiftedAlongTheBatch {
+        implementation: bug!(ShiftedAlongTheBatch {
             fn pairs(&self, case: &TextCase) -> Pairs {
                 let [b, s] = case.shape;
                 let target = |i: usize| {
@@ -146,7 +148,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Two empty lists. The mean over them is NaN, later.",
         source: None,
         named_by: "loss/one-token-refused",
-        party: bug!(OneTokenAccepted {
+        implementation: bug!(OneTokenAccepted {
             fn check_text(&self, _: &TextCase) -> Reply<()> {
                 Ok(())
             }
@@ -159,7 +161,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 are 0.",
         source: None,
         named_by: "loss/shift-of-all-logits",
-        party: bug!(NoLargestSubtracted {
+        implementation: bug!(NoLargestSubtracted {
             fn largest(&self, _: &[f64]) -> f64 {
                 0.0
             }
@@ -174,7 +176,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "One maximum for the whole tensor. A place that lies far below it has nothing left.",
         source: None,
         named_by: "loss/shift-of-all-logits",
-        party: bug!(LargestOfTheBatch {
+        implementation: bug!(LargestOfTheBatch {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let first = &case.logits[..case.shape[2]];
                 let largest = first.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -188,7 +190,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The loss is in bits. Only who knows the first value of a training by heart sees it.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(LogBaseTwo {
+        implementation: bug!(LogBaseTwo {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 Oracle.surprise(row, target) / std::f64::consts::LN_2
             }
@@ -200,7 +202,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "log is the natural logarithm in one language, and that to base 10 in another.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(LogBaseTen {
+        implementation: bug!(LogBaseTen {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 Oracle.surprise(row, target) / std::f64::consts::LN_10
             }
@@ -212,7 +214,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "log of a probability is negative. The optimizer goes the wrong way.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(Sign {
+        implementation: bug!(Sign {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 -Oracle.surprise(row, target)
             }
@@ -225,7 +227,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 a bound, and hardly anybody asks why.",
         source: Some("Lightning Bolts issue 654; SciCo issue 2; tflearn pull request 562"),
         named_by: "loss/two-tokens",
-        party: bug!(SoftmaxTwice {
+        implementation: bug!(SoftmaxTwice {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let probability = |logits: &[f32]| {
                     let row = row(&Oracle, logits);
@@ -245,7 +247,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 for ever.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(LogitForLogProbability {
+        implementation: bug!(LogitForLogProbability {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 -row.logits[target]
             }
@@ -257,7 +259,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Both are 0 where p is 1. A wrong answer costs 1 at most.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(OneLessProbability {
+        implementation: bug!(OneLessProbability {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 1.0 - Oracle.probability(row, target)
             }
@@ -270,7 +272,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 than 16 is cut, and has no gradient.",
         source: None,
         named_by: "loss/far-logits",
-        party: bug!(ProbabilityClipped {
+        implementation: bug!(ProbabilityClipped {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 -Oracle.probability(row, target).clamp(1e-7, 1.0 - 1e-7).ln()
             }
@@ -282,7 +284,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A probability of less than 10⁻⁴⁵ is 0, and its logarithm infinite.",
         source: None,
         named_by: "loss/far-logits",
-        party: bug!(ProbabilityInF32 {
+        implementation: bug!(ProbabilityInF32 {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 -f64::from((Oracle.probability(row, target) as f32).ln())
             }
@@ -294,7 +296,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The model ran in bf16, and its logits were not widened before the loss.",
         source: None,
         named_by: "loss/forward-f64-loops",
-        party: bug!(BfloatLogits {
+        implementation: bug!(BfloatLogits {
             fn logit(&self, logit: f64) -> f64 {
                 f64::from(f32::from_bits((logit as f32).to_bits() & 0xFFFF_0000))
             }
@@ -306,7 +308,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A data set that counts from 1, and a loss that counts from 0.",
         source: None,
         named_by: "loss/two-tokens",
-        party: bug!(TargetMinusOne {
+        implementation: bug!(TargetMinusOne {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 Oracle.surprise(row, target.saturating_sub(1))
             }
@@ -318,7 +320,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "An index of −1 − target.",
         source: None,
         named_by: "loss/two-tokens",
-        party: bug!(TargetFromTheEnd {
+        implementation: bug!(TargetFromTheEnd {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 Oracle.surprise(row, row.logits.len() - 1 - target)
             }
@@ -330,7 +332,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A setting of 0.1 from an older recipe.",
         source: None,
         named_by: "loss/two-tokens",
-        party: bug!(Smoothed {
+        implementation: bug!(Smoothed {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 let v = row.logits.len();
                 let mean = (0..v).map(|id| Oracle.surprise(row, id)).sum::<f64>() / v as f64;
@@ -344,7 +346,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "As good as picking the target, until a token is forbidden.",
         source: None,
         named_by: "loss/forbidden-token",
-        party: bug!(OneHotTimesMinusInfinity {
+        implementation: bug!(OneHotTimesMinusInfinity {
             fn surprise(&self, row: &Row, target: usize) -> f64 {
                 let term =
                     |id: usize| f64::from(u8::from(id == target)) * Oracle.surprise(row, id);
@@ -358,7 +360,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "dim = 1 is the vocabulary for [n, v], and the text for [b, s, v].",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(OverTheText {
+        implementation: bug!(OverTheText {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let [b, s, v] = case.shape;
                 let column = |i: usize, id: usize| -> Vec<f32> {
@@ -384,7 +386,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A mean over the tensor. The more padding there is, the smaller the loss.",
         source: None,
         named_by: "loss/mean-over-what-is-asked",
-        party: bug!(MeanOverPadding {
+        implementation: bug!(MeanOverPadding {
             fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
                 losses.iter().sum::<f64>() / case.targets.len() as f64
             }
@@ -399,7 +401,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The gradient grows with the batch, and the learning rate with it.",
         source: None,
         named_by: "loss/mean-over-what-is-asked",
-        party: bug!(Sum {
+        implementation: bug!(Sum {
             fn mean(&self, losses: &[f64], _: &LossCase) -> f64 {
                 losses.iter().sum()
             }
@@ -414,7 +416,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Right for one class a row, and for a text too large by its length.",
         source: None,
         named_by: "loss/mean-over-what-is-asked",
-        party: bug!(MeanOfBatch {
+        implementation: bug!(MeanOfBatch {
             fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
                 losses.iter().sum::<f64>() / case.shape[0] as f64
             }
@@ -430,7 +432,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 it happened to nearly everybody.",
         source: Some("transformers issue 24725; torchtune pull request 1875"),
         named_by: "loss/mean-over-what-is-asked",
-        party: bug!(MeanOfRowMeans {
+        implementation: bug!(MeanOfRowMeans {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let [_, s, v] = case.shape;
                 let mut out = Oracle.passes(case, dloss);
@@ -457,7 +459,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The places were filled up with 0, and nobody took them out again.",
         source: None,
         named_by: "loss/ignored-has-no-part",
-        party: bug!(IgnoredIsTokenZero {
+        implementation: bug!(IgnoredIsTokenZero {
             fn target(&self, _: &LossCase, target: Option<usize>) -> Option<usize> {
                 Some(target.unwrap_or(0))
             }
@@ -469,7 +471,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "0 was the padding of another tokenizer.",
         source: None,
         named_by: "loss/tokens-permute",
-        party: bug!(TokenZeroIgnored {
+        implementation: bug!(TokenZeroIgnored {
             fn target(&self, case: &LossCase, target: Option<usize>) -> Option<usize> {
                 let others = case.targets.iter().flatten().any(|target| *target > 0);
                 target.filter(|target| *target > 0 || !others)
@@ -482,7 +484,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A mask of zeros and ones. Padding may hold anything, and sometimes does.",
         source: None,
         named_by: "loss/ignored-has-no-part",
-        party: bug!(IgnoredTimesZero {
+        implementation: bug!(IgnoredTimesZero {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let mut out = Oracle.passes(case, dloss);
                 let places = case.logits.chunks(case.shape[2]).zip(&case.targets);
@@ -499,7 +501,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A guard against 0 / 0. A batch of nothing but padding looks like a perfect one.",
         source: None,
         named_by: "loss/nothing-asked-refused",
-        party: bug!(NothingAskedIsZero {
+        implementation: bug!(NothingAskedIsZero {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_targets(case)
             }
@@ -514,7 +516,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "0 / 0, and the weights are NaN after the next step.",
         source: Some("PyTorch issues 70348 and 116349"),
         named_by: "loss/nothing-asked-refused",
-        party: bug!(NothingAskedIsNan {
+        implementation: bug!(NothingAskedIsNan {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_targets(case)
             }
@@ -526,7 +528,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A clamp against a crash.",
         source: None,
         named_by: "loss/refusal-names-target",
-        party: bug!(TargetClamped {
+        implementation: bug!(TargetClamped {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_asked(case)
             }
@@ -541,7 +543,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A remainder against a crash.",
         source: None,
         named_by: "loss/refusal-names-target",
-        party: bug!(TargetWraps {
+        implementation: bug!(TargetWraps {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_asked(case)
             }
@@ -556,7 +558,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Whatever is no token was taken for padding.",
         source: None,
         named_by: "loss/refusal-names-target",
-        party: bug!(BadTargetIgnored {
+        implementation: bug!(BadTargetIgnored {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 let good = case.targets.iter().flatten().any(|target| *target < case.shape[2]);
                 if good { Ok(()) } else { check_targets(case) }
@@ -572,7 +574,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "An i32 was wide enough for every vocabulary, and not for every mistake.",
         source: None,
         named_by: "loss/refusal-names-target",
-        party: bug!(TargetCutTo32Bits {
+        implementation: bug!(TargetCutTo32Bits {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_asked(case)?;
                 check_targets(&LossCase {
@@ -591,7 +593,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "An error of three words for a batch of a million places.",
         source: None,
         named_by: "loss/refusal-names-target",
-        party: bug!(RefusalWithoutWords {
+        implementation: bug!(RefusalWithoutWords {
             fn check(&self, case: &LossCase) -> Reply<()> {
                 check_asked(case)?;
                 check_targets(case).map_err(|_| Refusal::new("index out of range"))
@@ -604,7 +606,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A block of places was added in one step, and the loop over the blocks was missing.",
         source: None,
         named_by: "loss/forward-f64-loops",
-        party: bug!(EightPlaces {
+        implementation: bug!(EightPlaces {
             fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
                 Oracle.mean(&losses[..losses.len().min(8)], case)
             }
@@ -617,7 +619,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 and are right.",
         source: None,
         named_by: "loss/forward-f64-loops",
-        party: bug!(BlockLost {
+        implementation: bug!(BlockLost {
             fn mean(&self, losses: &[f64], _: &LossCase) -> f64 {
                 losses[..in_full_blocks(losses.len())].iter().sum::<f64>() / losses.len() as f64
             }
@@ -630,7 +632,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 often multiples of 64.",
         source: None,
         named_by: "loss/uniform",
-        party: bug!(LaneTailLost {
+        implementation: bug!(LaneTailLost {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let v = case.shape[2];
                 let lanes = if v < 4 { v } else { v / 4 * 4 };
@@ -653,7 +655,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 rest, and stay broken.",
         source: None,
         named_by: "loss/forward-f64-loops",
-        party: bug!(NanSwallowed {
+        implementation: bug!(NanSwallowed {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let mut out = Oracle.passes(case, dloss);
                 let numbers: Vec<f64> =
@@ -669,7 +671,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The loss is a mean, and its gradient that of a sum.",
         source: None,
         named_by: "loss/gradient-of-uniform",
-        party: bug!(GradientNotDivided {
+        implementation: bug!(GradientNotDivided {
             fn share(&self, _: &LossCase, _: usize, dloss: f64) -> f64 {
                 dloss
             }
@@ -681,7 +683,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Two counts for one thing.",
         source: None,
         named_by: "loss/gradient-of-uniform",
-        party: bug!(GradientOverAllPlaces {
+        implementation: bug!(GradientOverAllPlaces {
             fn share(&self, case: &LossCase, _: usize, dloss: f64) -> f64 {
                 dloss / case.targets.len() as f64
             }
@@ -693,7 +695,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The one-hot vector was left empty there, and the rest was not.",
         source: None,
         named_by: "loss/gradient-of-ignored-is-zero",
-        party: bug!(IgnoredGetsGradient {
+        implementation: bug!(IgnoredGetsGradient {
             fn unasked(&self, row: &Row, id: usize, share: f64) -> f64 {
                 self.probability(row, id) * share
             }
@@ -706,7 +708,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 cross_entropy does so.",
         source: None,
         named_by: "loss/gradient-of-ignored-nan",
-        party: bug!(IgnoredGradientTimesZero {
+        implementation: bug!(IgnoredGradientTimesZero {
             fn unasked(&self, row: &Row, id: usize, _: f64) -> f64 {
                 0.0 * self.probability(row, id)
             }
@@ -718,7 +720,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "onehot − softmax is the step that one takes, not the gradient.",
         source: None,
         named_by: "loss/gradient-of-uniform",
-        party: bug!(GradientSign {
+        implementation: bug!(GradientSign {
             fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
                 (hot - probability) * share
             }
@@ -730,7 +732,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The softmax alone pushes everything down.",
         source: None,
         named_by: "loss/gradient-sums-to-zero",
-        party: bug!(GradientWithoutOneHot {
+        implementation: bug!(GradientWithoutOneHot {
             fn dlogit(&self, probability: f64, _: f64, share: f64) -> f64 {
                 probability * share
             }
@@ -742,7 +744,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The loss names one logit. The others come in through the sum.",
         source: None,
         named_by: "loss/gradient-sums-to-zero",
-        party: bug!(GradientOfTargetOnly {
+        implementation: bug!(GradientOfTargetOnly {
             fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
                 (probability - hot) * hot * share
             }
@@ -754,7 +756,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "Off by one, in one of two places.",
         source: None,
         named_by: "loss/gradient-of-uniform",
-        party: bug!(OneHotInTheNextClass {
+        implementation: bug!(OneHotInTheNextClass {
             fn is_hot(&self, id: usize, target: usize, v: usize) -> bool {
                 id == (target + 1) % v
             }
@@ -766,7 +768,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The logarithm takes it away again. It was differentiated by two people.",
         source: None,
         named_by: "loss/gradient-of-uniform",
-        party: bug!(GradientOfProbability {
+        implementation: bug!(GradientOfProbability {
             fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
                 (probability - hot) * probability * (1.0 - probability) * share
             }
@@ -778,7 +780,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "It is 1 in every test. Scaled losses, and sums of losses, are not.",
         source: None,
         named_by: "loss/gradient-of-a-scaled-loss",
-        party: bug!(DlossIgnored {
+        implementation: bug!(DlossIgnored {
             fn share(&self, _: &LossCase, asked: usize, _: f64) -> f64 {
                 1.0 / asked as f64
             }
@@ -790,7 +792,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "It is the gradient of the mean of the rows, and not of the loss that was shown.",
         source: None,
         named_by: "loss/gradient-f64-loops",
-        party: bug!(DlossPerPlace {
+        implementation: bug!(DlossPerPlace {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let [_, s, v] = case.shape;
                 let mut out = Oracle.passes(case, dloss);
@@ -812,7 +814,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
                 way.",
         source: None,
         named_by: "loss/gradient-f64-loops",
-        party: bug!(NoLargestOnTheWayBack {
+        implementation: bug!(NoLargestOnTheWayBack {
             fn probability(&self, row: &Row, id: usize) -> f64 {
                 let exp = |logit: f64| f64::from((logit as f32).exp());
                 exp(row.logits[id]) / row.logits.iter().map(|logit| exp(*logit)).sum::<f64>()
@@ -825,7 +827,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A saving for large vocabularies. Most tokens are there.",
         source: None,
         named_by: "loss/gradient-f64-loops",
-        party: bug!(NoGradientForSmallProbabilities {
+        implementation: bug!(NoGradientForSmallProbabilities {
             fn probability(&self, row: &Row, id: usize) -> f64 {
                 let probability = Oracle.probability(row, id);
                 if probability < 1e-6 { 0.0 } else { probability }
@@ -838,7 +840,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The shift was made twice on the way back.",
         source: None,
         named_by: "loss/gradient-f64-loops",
-        party: bug!(LastPlaceWithoutGradient {
+        implementation: bug!(LastPlaceWithoutGradient {
             fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
                 let [_, s, v] = case.shape;
                 let mut out = Oracle.passes(case, dloss);
@@ -855,7 +857,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The definition has base 2, and the entropy in bits. One of both was taken over.",
         source: None,
         named_by: "loss/perplexity-of-uniform",
-        party: bug!(PerplexityOfBaseTwo {
+        implementation: bug!(PerplexityOfBaseTwo {
             fn of_loss(&self, loss: f64) -> f64 {
                 loss.exp2()
             }
@@ -867,7 +869,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "exp of a mean is not the mean of exps: one hard part outweighs all.",
         source: None,
         named_by: "loss/perplexity-of-parts",
-        party: bug!(MeanOfPerplexities {
+        implementation: bug!(MeanOfPerplexities {
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 parts.iter().map(|part| self.of_loss(f64::from(part.loss))).sum::<f64>()
                     / parts.len() as f64
@@ -880,7 +882,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "The last part is short, and counts like the others.",
         source: None,
         named_by: "loss/perplexity-of-parts",
-        party: bug!(PartsAlike {
+        implementation: bug!(PartsAlike {
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 self.of_loss(
                     parts.iter().map(|part| f64::from(part.loss)).sum::<f64>()
@@ -895,7 +897,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "All parts have one length, but for the last one.",
         source: None,
         named_by: "loss/perplexity-of-parts",
-        party: bug!(PlacesCut {
+        implementation: bug!(PlacesCut {
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 let total: f64 =
                     parts.iter().map(|part| f64::from(part.loss) * part.places as f64).sum();
@@ -909,7 +911,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "It is not full, so it was dropped, as in training.",
         source: None,
         named_by: "loss/perplexity-of-parts",
-        party: bug!(LastPartDropped {
+        implementation: bug!(LastPartDropped {
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 let n = parts.len();
                 Oracle.perplexity(if n > 1 { &parts[..n - 1] } else { parts })
@@ -922,7 +924,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "On paper it is the same. The perplexity of one hard place is no number of f32, and then nothing is.",
         source: None,
         named_by: "loss/perplexity-of-parts",
-        party: bug!(ProductOfPerplexities {
+        implementation: bug!(ProductOfPerplexities {
             fn perplexity(&self, parts: &[Part]) -> f64 {
                 let places: usize = parts.iter().map(|part| part.places).sum();
                 let power = |part: &Part| {
@@ -939,7 +941,7 @@ pub static BUGS: &[Bug<dyn CrossEntropy>] = &[
         story: "A log of a bad start looks nicer. A loss of 20 and one of 40 are alike then.",
         source: None,
         named_by: "loss/perplexity-any-parts",
-        party: bug!(PerplexityCapped {
+        implementation: bug!(PerplexityCapped {
             fn of_loss(&self, loss: f64) -> f64 {
                 loss.min(20.0).exp()
             }

@@ -4,7 +4,7 @@ use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::loss::graded_cases::{LARGE, VOCABULARIES};
-use crate::loss::party::*;
+use crate::loss::interface::*;
 use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
@@ -66,7 +66,8 @@ impl CrossEntropy for Mixed<Loss> {
         let [b, s] = case.shape;
         let id = case.ids.iter().copied().max().unwrap_or(0);
         let turn = self.mixer.turn(&Call::of("next_tokens", [("b", b), ("s", s), ("id", id)]));
-        let [right, wrong] = [&self.right, &self.wrong].map(|party| party.next_tokens(case));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|cross_entropy| cross_entropy.next_tokens(case));
         let axes = [("b", b), ("s", s.saturating_sub(1))];
         let part = |of: fn(Pairs) -> Vec<usize>| {
             turn.values(&axes, || right.clone().map(of), || wrong.clone().map(of))
@@ -80,7 +81,7 @@ impl CrossEntropy for Mixed<Loss> {
 
     fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
-        let ask = |party: &Loss| party.forward_in(manner, case);
+        let ask = |cross_entropy: &Loss| cross_entropy.forward_in(manner, case);
         turn.whole(|| ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -90,7 +91,7 @@ impl CrossEntropy for Mixed<Loss> {
 
     fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner));
-        let ask = |party: &Loss| party.backward_in(manner, case, dloss);
+        let ask = |cross_entropy: &Loss| cross_entropy.backward_in(manner, case, dloss);
         let [b, s, v] = case.shape;
         let axes = [("b", b), ("s", s), ("v", v)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
@@ -104,7 +105,7 @@ impl CrossEntropy for Mixed<Loss> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(cross_entropy: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
     let menu = [&VOCABULARIES[..], &LARGE[..1]].concat();
     let (b, s, v) = (1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())]);
     let level = [0.0, 100.0, -1000.0][draw.below(3)];
@@ -129,9 +130,9 @@ pub fn fuzz(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
     let text = TextCase { shape: [b, s], ids };
     let part = |draw: &mut Draw| Part { loss: draw.value().abs(), places: 1 + draw.below(40) };
     let parts: Vec<Part> = (0..1 + draw.below(70)).map(|_| part(&mut draw)).collect();
-    let loss = |case: &LossCase| Ok(vec![f64::from(party.forward_in(manner, case)?)]);
+    let loss = |case: &LossCase| Ok(vec![f64::from(cross_entropy.forward_in(manner, case)?)]);
     let pairs = || {
-        let Pairs { inputs, targets } = party.next_tokens(&text)?;
+        let Pairs { inputs, targets } = cross_entropy.next_tokens(&text)?;
         Ok([inputs, targets].concat().into_iter().map(|id| id as f64).collect())
     };
     vec![
@@ -139,7 +140,9 @@ pub fn fuzz(party: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
         Fingerprint::ask("forward", || loss(&good)),
         Fingerprint::ask("refusal", || loss(&bad)),
         Fingerprint::ask("refusal", || loss(&unasked)),
-        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, dloss)?))),
-        Fingerprint::ask("perplexity", || Ok(vec![f64::from(party.perplexity(&parts)?)])),
+        Fingerprint::ask("backward", || {
+            Ok(widen(&cross_entropy.backward_in(manner, &good, dloss)?))
+        }),
+        Fingerprint::ask("perplexity", || Ok(vec![f64::from(cross_entropy.perplexity(&parts)?)])),
     ]
 }

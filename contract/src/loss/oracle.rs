@@ -1,6 +1,6 @@
 //! The loss: `mean of -log softmax(logits)[target]`, over the places that are asked about.
 
-use crate::loss::party::*;
+use crate::loss::interface::*;
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -196,8 +196,8 @@ pub fn check_asked(case: &LossCase) -> Reply<()> {
     }
 }
 
-/// The party of some loops.
-pub fn party(loops: impl LossLoops + 'static) -> Box<dyn CrossEntropy> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl LossLoops + 'static) -> Box<dyn CrossEntropy> {
     Box::new(Loops::<dyn LossLoops>(Rc::new(loops)))
 }
 

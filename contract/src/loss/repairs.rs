@@ -1,7 +1,7 @@
 //! Repairs of a loss.
 
+use crate::loss::interface::*;
 use crate::loss::oracle::LossLoops;
-use crate::loss::party::*;
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, same};
 
@@ -22,18 +22,18 @@ fn case() -> LossCase {
 }
 
 /// What the sum of the losses was divided by, if a single place is right.
-fn divisor(party: &Loss) -> Option<String> {
+fn divisor(cross_entropy: &Loss) -> Option<String> {
     let case = case();
     for (logits, target) in case.logits.chunks(5).zip(&case.targets) {
         let Some(target) = *target else { continue };
         let one =
             LossCase { shape: [1, 1, 5], logits: logits.to_vec(), targets: vec![Some(target)] };
-        if !same(f64::from(party.forward(&one).ok()?), Oracle.passes(&one, 1.0).loss) {
+        if !same(f64::from(cross_entropy.forward(&one).ok()?), Oracle.passes(&one, 1.0).loss) {
             return None;
         }
     }
     let sum: f64 = Oracle.passes(&case, 1.0).losses.iter().sum();
-    let by = sum / f64::from(party.forward(&case).ok()?);
+    let by = sum / f64::from(cross_entropy.forward(&case).ok()?);
     let known = (1..=30).any(|whole| same(by, f64::from(whole)));
     (known && !same(by, 4.0)).then(|| {
         format!("the sum over 4 places that are asked about, of 6, was divided by {}", number(by))
@@ -41,9 +41,9 @@ fn divisor(party: &Loss) -> Option<String> {
 }
 
 /// What the whole gradient was multiplied by.
-fn factor(party: &Loss) -> Option<String> {
+fn factor(cross_entropy: &Loss) -> Option<String> {
     let (case, dloss) = (case(), 0.75);
-    let got = party.backward(&case, dloss).ok().filter(|got| got.len() == 30)?;
+    let got = cross_entropy.backward(&case, dloss).ok().filter(|got| got.len() == 30)?;
     let right = Oracle.passes(&case, f64::from(dloss)).dlogits;
     let factors = right.iter().zip(&got).filter(|(right, _)| **right != 0.0);
     let factor = crate::repair::one_value(factors.map(|(right, got)| f64::from(*got) / right))?;
@@ -51,9 +51,9 @@ fn factor(party: &Loss) -> Option<String> {
 }
 
 /// How many places further on the target was looked for.
-fn shift(party: &Loss) -> Option<String> {
+fn shift(cross_entropy: &Loss) -> Option<String> {
     let text = TextCase { shape: [1, 9], ids: (20..29).collect() };
-    let Pairs { inputs, targets } = party.next_tokens(&text).ok()?;
+    let Pairs { inputs, targets } = cross_entropy.next_tokens(&text).ok()?;
     let far = |(input, target): (&usize, &usize)| *target as i64 - *input as i64;
     let first = far((inputs.first()?, targets.first()?));
     let all = inputs.iter().zip(&targets).take(6).all(|pair| far(pair) == first);

@@ -2,7 +2,7 @@
 
 use super::oracle::{Passes, Row, row};
 use crate::laws::U;
-use crate::loss::party::{LossCase, Part};
+use crate::loss::interface::{LossCase, Part};
 use crate::oracle::Oracle;
 
 /// In words.

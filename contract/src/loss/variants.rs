@@ -1,40 +1,40 @@
 //! Correct variants of the loss.
 
 use crate::component::Variant;
+use crate::loss::interface::*;
 use crate::loss::oracle::{check_asked, check_targets};
-use crate::loss::party::*;
 
 /// The variants.
 pub static VARIANTS: &[Variant<dyn CrossEntropy>] = &[
     Variant {
         id: "loss/plain-f32",
         about: "f32 throughout, the largest logit first, sums from the left",
-        party: || Box::new(Written { log_probability: from_largest }),
+        implementation: || Box::new(Written { log_probability: from_largest }),
     },
     Variant {
         id: "loss/log-sum-exp",
         about: "the logarithm of the sum with the largest logit added back, less the target's logit",
-        party: || Box::new(Written { log_probability: log_sum_exp }),
+        implementation: || Box::new(Written { log_probability: log_sum_exp }),
     },
     Variant {
         id: "loss/online",
         about: "largest logit and sum in one pass: the sum is scaled whenever a larger logit comes",
-        party: || Box::new(Written { log_probability: online }),
+        implementation: || Box::new(Written { log_probability: online }),
     },
     Variant {
         id: "loss/softmax-in-f64",
         about: "the probabilities in f64, and their logarithm",
-        party: || Box::new(Written { log_probability: in_f64 }),
+        implementation: || Box::new(Written { log_probability: in_f64 }),
     },
     Variant {
         id: "loss/from-right",
         about: "adds from the right",
-        party: || Box::new(Written { log_probability: from_right }),
+        implementation: || Box::new(Written { log_probability: from_right }),
     },
     Variant {
         id: "loss/asked-places-first",
         about: "keeps the rows that are asked about, and computes with these alone",
-        party: || Box::new(AskedFirst),
+        implementation: || Box::new(AskedFirst),
     },
 ];
 

@@ -1,7 +1,7 @@
 //! How far the model's answers may be off in `f32`: the same model once more, exactly and with its roundings.
 
 use crate::laws::U;
-use crate::model::party::*;
+use crate::model::interface::*;
 use crate::oracle::known::{Known, Question};
 use error_bounds::{At, Digits, Order, Tape};
 use std::rc::Rc;

@@ -4,46 +4,46 @@ use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::model::graded_cases::{PLAIN, Plan, pieces};
-use crate::model::party::*;
+use crate::model::interface::*;
 use crate::run::Run;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn Llama) -> Vec<Fingerprint> {
+pub fn fingerprints(llama: &dyn Llama) -> Vec<Fingerprint> {
     let run = Run { seed: 77, ..Run::default() };
     let mut fingerprints = Vec::new();
     for plan in plans() {
         let (block, model) = (plan.block(&run), plan.model(&run));
-        fingerprints.push(Fingerprint::ask("block", || Ok(widen(&party.block(&block)?))));
-        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&party.forward(&model)?))));
+        fingerprints.push(Fingerprint::ask("block", || Ok(widen(&llama.block(&block)?))));
+        fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&llama.forward(&model)?))));
         for kind in 0..4 {
             let pieces = pieces(plan.tokens[1], kind);
-            let decode = || Ok(widen(&party.decode(&model, &pieces)?));
+            let decode = || Ok(widen(&llama.decode(&model, &pieces)?));
             fingerprints.push(Fingerprint::ask("decode", decode));
         }
         let s = plan.tokens[1];
         let short = ModelCase { positions: s - 1, ..model };
-        fingerprints.push(Fingerprint::ask("decode", || Ok(widen(&party.decode(&short, &[s])?))));
+        fingerprints.push(Fingerprint::ask("decode", || Ok(widen(&llama.decode(&short, &[s])?))));
     }
     for offset in [1, 3] {
         let block = Plan { tokens: [1, 5], offset, ..PLAIN }.block(&run);
-        fingerprints.push(Fingerprint::ask("block", || Ok(widen(&party.block(&block)?))));
+        fingerprints.push(Fingerprint::ask("block", || Ok(widen(&llama.block(&block)?))));
     }
     // A gradient by differences is dear: one step, and losses without a step.
     let (block, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.block_back(&run);
     fingerprints.push(Fingerprint::ask("block_backward", || {
-        Ok(widen(&party.block_backward(&block, &dy)?))
+        Ok(widen(&llama.block_backward(&block, &dy)?))
     }));
     let (model, dy) = Plan { tokens: [1, 3], place: 1, eps: 0.1, ..PLAIN }.model_back(&run);
-    fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&model, &dy)?))));
+    fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&llama.backward(&model, &dy)?))));
     for (tokens, rate) in [([1, 3], 1.0), ([2, 4], 0.0), ([3, 2], 0.0)] {
         let model = Plan { tokens, place: 1, eps: 0.1, ..PLAIN }.model(&run);
         fingerprints.push(Fingerprint::ask("train", || {
-            let Trained { loss, weights } = party.train(&model, rate)?;
+            let Trained { loss, weights } = llama.train(&model, rate)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
     }
     for case in samples(&mut Draw::new(&run, 1)) {
-        fingerprints.push(Fingerprint::ask("sample", || Ok(vec![party.sample(&case)? as f64])));
+        fingerprints.push(Fingerprint::ask("sample", || Ok(vec![llama.sample(&case)? as f64])));
     }
     fingerprints
 }

@@ -2,12 +2,12 @@
 
 use crate::category::Category;
 use crate::graded_cases::{Combination, Draw, GradedCase, combinations, edges};
+use crate::model::interface::*;
 use crate::model::laws::{
     matches_back, matches_block, matches_block_back, matches_decode, matches_forward,
     matches_sample, matches_step,
 };
 use crate::model::menu::{MODEL, sizes};
-use crate::model::party::*;
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -158,57 +158,57 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Model>> {
     let mut graded: Vec<GradedCase<Model>> = Vec::new();
     let typical = Plan { tokens: [2, 8], blocks: 2, eps: 0.1, ..PLAIN };
     let train = Plan { tokens: [2, 4], place: 1, ..typical };
-    graded.push(GradedCase::typical("block", move |party| {
-        matches_block(party, &typical.block(&run))
+    graded.push(GradedCase::typical("block", move |llama| {
+        matches_block(llama, &typical.block(&run))
     }));
-    graded.push(GradedCase::typical("forward", move |party| {
+    graded.push(GradedCase::typical("forward", move |llama| {
         [false, true]
             .into_iter()
-            .try_for_each(|tied| matches_forward(party, &Plan { tied, ..typical }.model(&run)))
+            .try_for_each(|tied| matches_forward(llama, &Plan { tied, ..typical }.model(&run)))
     }));
-    graded.push(GradedCase::typical("decode", move |party| {
-        matches_decode(party, &typical.model(&run), &pieces(8, 3))
+    graded.push(GradedCase::typical("decode", move |llama| {
+        matches_decode(llama, &typical.model(&run), &pieces(8, 3))
     }));
-    graded.push(GradedCase::typical("sample", move |party| {
-        matches_sample(party, &drawn(&mut Draw::new(&run, 7), 16))
+    graded.push(GradedCase::typical("sample", move |llama| {
+        matches_sample(llama, &drawn(&mut Draw::new(&run, 7), 16))
     }));
-    graded.push(GradedCase::typical("train", move |party| {
-        matches_step(party, &train.model(&run), 8.0)
+    graded.push(GradedCase::typical("train", move |llama| {
+        matches_step(llama, &train.model(&run), 8.0)
     }));
 
     for (category, plan) in block_plans(&run) {
-        graded.push(GradedCase::new("block", category, move |party| {
-            matches_block(party, &plan.block(&run))
+        graded.push(GradedCase::new("block", category, move |llama| {
+            matches_block(llama, &plan.block(&run))
         }));
     }
     for (category, plan) in back_plans(&run) {
-        graded.push(GradedCase::new("block_backward", category, move |party| {
-            matches_block_back(party, &plan.block_back(&run))
+        graded.push(GradedCase::new("block_backward", category, move |llama| {
+            matches_block_back(llama, &plan.block_back(&run))
         }));
     }
     for (category, plan) in model_plans(&run) {
-        graded.push(GradedCase::new("forward", category, move |party| {
-            matches_forward(party, &plan.model(&run))
+        graded.push(GradedCase::new("forward", category, move |llama| {
+            matches_forward(llama, &plan.model(&run))
         }));
     }
     for (category, plan) in train_plans(&run) {
-        graded.push(GradedCase::new("backward", category, move |party| {
+        graded.push(GradedCase::new("backward", category, move |llama| {
             // Nothing is refused on the way back: a gradient that can't be had is lost.
-            refusing_is(Category::Gradient, matches_back(party, &plan.model_back(&run)))
+            refusing_is(Category::Gradient, matches_back(llama, &plan.model_back(&run)))
         }));
     }
     for (category, plan, pieces) in decode_plans(&run) {
-        graded.push(GradedCase::new("decode", category, move |party| {
+        graded.push(GradedCase::new("decode", category, move |llama| {
             // Who refuses a piece that fits has kept what it should not have.
-            refusing_is(Category::State, matches_decode(party, &plan.model(&run), &pieces))
+            refusing_is(Category::State, matches_decode(llama, &plan.model(&run), &pieces))
         }));
     }
     for (category, case) in sample_cases(&run) {
-        graded.push(GradedCase::new("sample", category, move |party| matches_sample(party, &case)));
+        graded.push(GradedCase::new("sample", category, move |llama| matches_sample(llama, &case)));
     }
     for (category, plan) in train_plans(&run) {
-        graded.push(GradedCase::new("train", category, move |party| {
-            matches_step(party, &plan.model(&run), 8.0)
+        graded.push(GradedCase::new("train", category, move |llama| {
+            matches_step(llama, &plan.model(&run), 8.0)
         }));
     }
     graded

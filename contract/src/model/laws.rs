@@ -7,9 +7,9 @@ use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::U;
 use crate::model::bounds::{self, Near, WHY};
 use crate::model::graded_cases::{PLAIN, Plan, model, pieces};
+use crate::model::interface::*;
 use crate::model::menu::MODEL;
 use crate::model::oracle::LlamaLoops;
-use crate::model::party::*;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
@@ -89,7 +89,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Wiring,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "block"),
+        check: |llama, run| judge_graded_cases(llama, run, "block"),
     },
     Invariant {
         id: "model/block-gradient",
@@ -99,7 +99,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "block_backward"),
+        check: |llama, run| judge_graded_cases(llama, run, "block_backward"),
     },
     Invariant {
         id: "model/idle-block",
@@ -140,7 +140,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Wiring,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "forward"),
+        check: |llama, run| judge_graded_cases(llama, run, "forward"),
     },
     Invariant {
         id: "model/gradient",
@@ -151,7 +151,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "backward"),
+        check: |llama, run| judge_graded_cases(llama, run, "backward"),
     },
     Invariant {
         id: "model/unknown-id",
@@ -161,7 +161,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Refusal,
         weight: 1,
         stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: |party, run| unknown_id(run, "forward", |case| party.forward(case)),
+        check: |llama, run| unknown_id(run, "forward", |case| llama.forward(case)),
     },
     Invariant {
         id: "model/pieces",
@@ -181,7 +181,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::State,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "decode"),
+        check: |llama, run| judge_graded_cases(llama, run, "decode"),
     },
     Invariant {
         id: "model/unknown-id-in-a-piece",
@@ -191,7 +191,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Refusal,
         weight: 1,
         stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: |party, run| unknown_id(run, "decode", |case| party.decode(case, &[2, 3])),
+        check: |llama, run| unknown_id(run, "decode", |case| llama.decode(case, &[2, 3])),
     },
     Invariant {
         id: "model/full-cache-refused",
@@ -263,7 +263,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Choice,
         weight: 2,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "sample"),
+        check: |llama, run| judge_graded_cases(llama, run, "sample"),
     },
     Invariant {
         id: "model/sample-refuses",
@@ -323,7 +323,7 @@ pub static INVARIANTS: &[Invariant<Model>] = &[
         category: Category::Gradient,
         weight: 3,
         stays: Some(NET),
-        check: |party, run| judge_graded_cases(party, run, "train"),
+        check: |llama, run| judge_graded_cases(llama, run, "train"),
     },
 ];
 
@@ -346,19 +346,19 @@ fn values(call: &str, shape: &[usize], ask: impl FnOnce() -> Reply<Vec<f32>>) ->
     if y.len() == shape.iter().product() { Ok(y) } else { Err(Violation::new(call, length)) }
 }
 
-fn block(party: &Model, case: &BlockCase) -> Step<Vec<f32>> {
-    values("block", &shape(case), || party.block(case)).map_err(|violation| violation.on(case))
+fn block(llama: &Model, case: &BlockCase) -> Step<Vec<f32>> {
+    values("block", &shape(case), || llama.block(case)).map_err(|violation| violation.on(case))
 }
 
-fn forward(party: &Model, case: &ModelCase) -> Step<Vec<f32>> {
+fn forward(llama: &Model, case: &ModelCase) -> Step<Vec<f32>> {
     let shape = shape_of_logits(case);
-    values("forward", &shape, || party.forward(case)).map_err(|violation| violation.on(case))
+    values("forward", &shape, || llama.forward(case)).map_err(|violation| violation.on(case))
 }
 
-fn train(party: &Model, case: &ModelCase, rate: f32) -> Step<Trained> {
+fn train(llama: &Model, case: &ModelCase, rate: f32) -> Step<Trained> {
     let n = case.weights().iter().map(|tensor| tensor.len()).sum();
     let trained =
-        answer("train", || party.train(case, rate)).map_err(|violation| violation.on(case))?;
+        answer("train", || llama.train(case, rate)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: vec![n], got: trained.weights.len() };
     if trained.weights.len() == n {
         Ok(trained)
@@ -375,44 +375,44 @@ fn near(call: &str, shape: &[usize], got: &[f32], expected: &[Near]) -> Step {
 }
 
 /// A block must give what the loops give.
-pub(super) fn matches_block(party: &Model, case: &BlockCase) -> Step {
-    let y = block(party, case)?;
+pub(super) fn matches_block(llama: &Model, case: &BlockCase) -> Step {
+    let y = block(llama, case)?;
     near("block", &shape(case), &y, &bounds::of_block(case)).map_err(|violation| violation.on(case))
 }
 
 /// The gradients of a block must be those of the chain rule.
-pub(super) fn matches_block_back(party: &Model, (case, dy): &(BlockCase, Vec<f32>)) -> Step {
+pub(super) fn matches_block_back(llama: &Model, (case, dy): &(BlockCase, Vec<f32>)) -> Step {
     let (expected, call) = (bounds::of_block_back(case, dy), "block_backward");
-    answer(call, || party.block_backward(case, dy))
+    answer(call, || llama.block_backward(case, dy))
         .and_then(|got| near(call, &[expected.len()], &got, &expected))
         .map_err(|violation| violation.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be what the loops give.
-pub(super) fn matches_forward(party: &Model, case: &ModelCase) -> Step {
-    let y = forward(party, case)?;
+pub(super) fn matches_forward(llama: &Model, case: &ModelCase) -> Step {
+    let y = forward(llama, case)?;
     near("forward", &shape_of_logits(case), &y, &bounds::of_logits(case))
         .map_err(|violation| violation.on(case))
 }
 
 /// The gradients of all weights must be those of the chain rule.
-pub(super) fn matches_back(party: &Model, (case, dy): &(ModelCase, Vec<f32>)) -> Step {
+pub(super) fn matches_back(llama: &Model, (case, dy): &(ModelCase, Vec<f32>)) -> Step {
     let expected = bounds::of_backward(case, dy);
-    answer("backward", || party.backward(case, dy))
+    answer("backward", || llama.backward(case, dy))
         .and_then(|got| near("backward", &[expected.len()], &got, &expected))
         .map_err(|violation| violation.on(format!("{case}\ndy = {}", List(dy))))
 }
 
 /// The logits must be those of the whole text, in any pieces.
-pub(super) fn matches_decode(party: &Model, case: &ModelCase, pieces: &[usize]) -> Step {
+pub(super) fn matches_decode(llama: &Model, case: &ModelCase, pieces: &[usize]) -> Step {
     let shape = shape_of_logits(case);
-    values("decode", &shape, || party.decode(case, pieces))
+    values("decode", &shape, || llama.decode(case, pieces))
         .and_then(|y| near("decode", &shape, &y, &bounds::of_logits(case)))
         .map_err(|violation| violation.on(format!("{case}\nin pieces of {pieces:?}")))
 }
 
 /// The token must be that of the loops, unless the question hangs on a rounding: then it is not asked.
-pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
+pub(super) fn matches_sample(llama: &Model, case: &SampleCase) -> Step {
     let right = |case: &SampleCase| Oracle.sampled(case);
     let expected = right(case);
     // A thousand times the roundings of f64: nearer to an edge than that, either side is right.
@@ -426,19 +426,19 @@ pub(super) fn matches_sample(party: &Model, case: &SampleCase) -> Step {
     if moved.map(|case| right(&case)).any(|other| other != expected) {
         return Ok(());
     }
-    is_drawn(party, case, expected)
+    is_drawn(llama, case, expected)
 }
 
 /// This token must be drawn.
-fn is_drawn(party: &Model, case: &SampleCase, expected: usize) -> Step {
-    let got = answer("sample", || party.sample(case)).map_err(|violation| violation.on(case))?;
+fn is_drawn(llama: &Model, case: &SampleCase, expected: usize) -> Step {
+    let got = answer("sample", || llama.sample(case)).map_err(|violation| violation.on(case))?;
     holds("sample", got == expected, || format!("expected token {expected}, got {got}"))
         .map_err(|violation| violation.on(case))
 }
 
 /// The loss must be that of the loops, and each weight must have made the step that they make.
-pub(super) fn matches_step(party: &Model, case: &ModelCase, rate: f32) -> Step {
-    let trained = train(party, case, rate)?;
+pub(super) fn matches_step(llama: &Model, case: &ModelCase, rate: f32) -> Step {
+    let trained = train(llama, case, rate)?;
     let truth = bounds::of_training(case);
     let (loss, gradient) = &*truth;
     near("train", &[1], &[trained.loss], &[*loss]).map_err(|violation| violation.on(case))?;
@@ -467,18 +467,18 @@ fn blocks(run: &Run) -> impl Iterator<Item = BlockCase> + use<> {
     (0..MODEL.len()).map(move |place| plan(place).block(&run))
 }
 
-fn nothing_added(party: &Model, run: &Run) -> Verdict {
+fn nothing_added(llama: &Model, run: &Run) -> Verdict {
     for mut case in blocks(run) {
         case.weights.o.fill(0.0);
         case.weights.down.fill(0.0);
-        let y = block(party, &case)?;
+        let y = block(llama, &case)?;
         same_values("block", &shape(&case), &y, &case.x, "nothing is added to x")
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn each_half_alone(party: &Model, run: &Run) -> Verdict {
+fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
     for half in ["network", "attention"] {
         for mut case in blocks(run) {
             let BlockWeights { o, down, .. } = &mut case.weights;
@@ -486,7 +486,7 @@ fn each_half_alone(party: &Model, run: &Run) -> Verdict {
             case.eps = 1e-30;
             let mut larger = case.clone();
             larger.x.iter_mut().for_each(|x| *x *= 4.0); // exactly
-            let (y, z) = (block(party, &case)?, block(party, &larger)?);
+            let (y, z) = (block(llama, &case)?, block(llama, &larger)?);
             holds("block", y != case.x, || format!("the {half} alone adds nothing"))
                 .map_err(|violation| violation.on(&case))?;
             let added = |case: &BlockCase, y: &[f32]| -> Vec<f64> {
@@ -507,13 +507,13 @@ fn each_half_alone(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gamma_folds(party: &Model, run: &Run) -> Verdict {
+fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
     fn halve(matrix: &mut [f32]) {
         matrix.iter_mut().for_each(|w| *w /= 2.0);
     }
     let double = |gamma: &mut Vec<f32>| gamma.iter_mut().for_each(|w| *w *= 2.0);
     for case in blocks(run) {
-        let expected = block(party, &case)?;
+        let expected = block(llama, &case)?;
         let (mut first, mut second) = (case.clone(), case);
         let BlockWeights { input_norm, q, k, v, .. } = &mut first.weights;
         double(input_norm);
@@ -522,7 +522,7 @@ fn gamma_folds(party: &Model, run: &Run) -> Verdict {
         double(post_norm);
         [gate, up].into_iter().for_each(|matrix| halve(matrix));
         for (which, folded) in [("first", first), ("second", second)] {
-            let y = block(party, &folded)?;
+            let y = block(llama, &folded)?;
             let why = format!(
                 "the {which} norm's gamma was doubled and the matrices behind it were halved: exactly the same"
             );
@@ -533,12 +533,12 @@ fn gamma_folds(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn equal_tokens(party: &Model, run: &Run) -> Verdict {
+fn equal_tokens(llama: &Model, run: &Run) -> Verdict {
     for mut case in blocks(run) {
         let h = case.sizes.h;
         let first = case.x[..h].to_vec();
         case.x.chunks_mut(h).for_each(|x| x.copy_from_slice(&first));
-        let y = block(party, &case)?;
+        let y = block(llama, &case)?;
         let near = bounds::of_block(&case);
         let expected: Vec<f64> = (0..y.len()).map(|i| f64::from(y[i % h])).collect();
         let off = |i: usize| near[i].off + near[i % h].off + 2.0 * U * near[i].value.abs();
@@ -550,10 +550,10 @@ fn equal_tokens(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn heads_change_places(party: &Model, run: &Run) -> Verdict {
+fn heads_change_places(llama: &Model, run: &Run) -> Verdict {
     for case in blocks(run) {
         let Sizes { h, nh, nkv, hd, .. } = case.sizes;
-        let expected: Vec<f64> = block(party, &case)?.iter().map(|&y| f64::from(y)).collect();
+        let expected: Vec<f64> = block(llama, &case)?.iter().map(|&y| f64::from(y)).collect();
         // Within each group, the next head.
         let group = nh / nkv;
         let next = |head: usize| head / group * group + (head + 1) % group;
@@ -567,7 +567,7 @@ fn heads_change_places(party: &Model, run: &Run) -> Verdict {
                 }
             }
         }
-        let y: Vec<f64> = block(party, &turned)?.iter().map(|&y| f64::from(y)).collect();
+        let y: Vec<f64> = block(llama, &turned)?.iter().map(|&y| f64::from(y)).collect();
         let near = bounds::of_block(&case);
         let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
         let why = "the heads of each group have changed places: the sums have another order";
@@ -577,15 +577,15 @@ fn heads_change_places(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn later_tokens_unseen(party: &Model, run: &Run) -> Verdict {
+fn later_tokens_unseen(llama: &Model, run: &Run) -> Verdict {
     for case in blocks(run) {
         let ([_, s], h) = (case.tokens, case.sizes.h);
-        let before = block(party, &case)?;
+        let before = block(llama, &case)?;
         for t in 0..s {
             for value in [3.0, f32::NAN] {
                 let mut changed = case.clone();
                 changed.x[t * h..(t + 1) * h].fill(value);
-                let y = block(party, &changed)?;
+                let y = block(llama, &changed)?;
                 // A later NaN may come through: weighed with 0 it is NaN still. Another text may not see it.
                 let before_it = if value.is_nan() { 0..0 } else { 0..t * h };
                 for kept in [before_it, s * h..2 * s * h] {
@@ -620,13 +620,13 @@ fn idle(weights: &BlockWeights) -> BlockWeights {
     idle
 }
 
-fn idle_block(party: &Model, run: &Run) -> Verdict {
+fn idle_block(llama: &Model, run: &Run) -> Verdict {
     for case in models(run) {
-        let expected = forward(party, &case)?;
+        let expected = forward(llama, &case)?;
         for place in 0..=case.blocks.len() {
             let mut longer = case.clone();
             longer.blocks.insert(place, idle(&case.blocks[0]));
-            let y = forward(party, &longer)?;
+            let y = forward(llama, &longer)?;
             let why = format!("block {place} was put in, and adds nothing");
             same_values("forward", &shape_of_logits(&case), &y, &expected, &why)
                 .map_err(|violation| violation.on(&longer))?;
@@ -635,13 +635,13 @@ fn idle_block(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn last_norm(party: &Model, run: &Run) -> Verdict {
+fn last_norm(llama: &Model, run: &Run) -> Verdict {
     for mut case in models(run) {
         case.blocks.iter_mut().for_each(|block| *block = idle(block));
         case.eps = 1e-30;
-        let expected = forward(party, &case)?;
+        let expected = forward(llama, &case)?;
         case.table.iter_mut().for_each(|x| *x *= 4.0);
-        let y = forward(party, &case)?;
+        let y = forward(llama, &case)?;
         let why = "the table is 4 times larger, and the norm takes that away exactly";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
             .map_err(|violation| violation.on(&case))?;
@@ -649,15 +649,15 @@ fn last_norm(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn tied(party: &Model, run: &Run) -> Verdict {
+fn tied(llama: &Model, run: &Run) -> Verdict {
     for case in models(run) {
         let tied = ModelCase { head: None, ..case.clone() };
         let copied = ModelCase { head: Some(case.table.clone()), ..case.clone() };
-        let (y, expected) = (forward(party, &tied)?, forward(party, &copied)?);
+        let (y, expected) = (forward(llama, &tied)?, forward(llama, &copied)?);
         let why = "the head is the table once more";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
             .map_err(|violation| violation.on(&tied))?;
-        let other = forward(party, &case)?;
+        let other = forward(llama, &case)?;
         holds("forward", other != expected, || {
             "a head of its own gives the logits of the table".into()
         })
@@ -678,25 +678,25 @@ fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) ->
     Ok(None)
 }
 
-fn nothing_to_learn(party: &Model, run: &Run) -> Verdict {
-    unknown_id(run, "train", |case| party.train(case, 1.0))?;
+fn nothing_to_learn(llama: &Model, run: &Run) -> Verdict {
+    unknown_id(run, "train", |case| llama.train(case, 1.0))?;
     for b in [1, 2] {
         let case = Plan { tokens: [b, 1], ..PLAIN }.model(run);
-        refusal("train", "no token follows the only one of a text", || party.train(&case, 1.0))
+        refusal("train", "no token follows the only one of a text", || llama.train(&case, 1.0))
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn in_pieces(party: &Model, run: &Run) -> Verdict {
+fn in_pieces(llama: &Model, run: &Run) -> Verdict {
     for (place, case) in models(run).enumerate() {
         let shape = shape_of_logits(&case);
         let wide = |y: Vec<f32>| y.into_iter().map(f64::from).collect::<Vec<_>>();
-        let expected = wide(forward(party, &case)?);
+        let expected = wide(forward(llama, &case)?);
         let near = bounds::of_logits(&case);
         for kind in 0..4 {
             let pieces = pieces(5, kind + place);
-            let ask = || party.decode(&case, &pieces);
+            let ask = || llama.decode(&case, &pieces);
             let on = || format!("{case}\nin pieces of {pieces:?}");
             let y = values("decode", &shape, ask).map_err(|violation| violation.on(on()))?;
             let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
@@ -708,13 +708,13 @@ fn in_pieces(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn full_cache_refused(party: &Model, run: &Run) -> Verdict {
+fn full_cache_refused(llama: &Model, run: &Run) -> Verdict {
     for (pieces, positions) in [(vec![5], 4), (vec![4, 1], 4), (vec![1, 1, 3], 3), (vec![2, 3], 2)]
     {
         let case =
             ModelCase { positions, ..Plan { tokens: [2, 5], blocks: 2, ..PLAIN }.model(run) };
         let rule = format!("more than {positions} positions, in pieces of {pieces:?}");
-        refusal("decode", &rule, || party.decode(&case, &pieces))
+        refusal("decode", &rule, || llama.decode(&case, &pieces))
             .map_err(|violation| violation.on(format!("{case}\nin pieces of {pieces:?}")))?;
     }
     Ok(None)
@@ -726,7 +726,7 @@ fn plain(logits: &[f32]) -> SampleCase {
     SampleCase { logits: logits.to_vec(), temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.5 }
 }
 
-fn greedy(party: &Model, run: &Run) -> Verdict {
+fn greedy(llama: &Model, run: &Run) -> Verdict {
     let logits = prop::collection::vec(-4i8..4, 1..9);
     run.forall(logits.prop_map(Shown), |Shown(logits)| {
         let logits: Vec<f32> = logits.iter().map(|&x| f32::from(x) / 2.0).collect();
@@ -734,10 +734,10 @@ fn greedy(party: &Model, run: &Run) -> Verdict {
         let expected = logits.iter().position(|x| *x == largest).unwrap_or(0);
         for unit in [0.0, 0.4, 0.999] {
             let cold = SampleCase { temperature: 0.0, unit, ..plain(&logits) };
-            is_drawn(party, &cold, expected)?;
+            is_drawn(llama, &cold, expected)?;
             for temperature in [0.25, 1.0, 3.0] {
                 let one = SampleCase { top_k: Some(1), temperature, unit, ..plain(&logits) };
-                is_drawn(party, &one, expected)?;
+                is_drawn(llama, &one, expected)?;
             }
         }
         Ok(())
@@ -755,22 +755,22 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
     }
 }
 
-fn temperature_divides(party: &Model, run: &Run) -> Verdict {
+fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
         let case = super::graded_cases::drawn(&mut draw, 8);
-        let expected = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
+        let expected = answer("sample", || llama.sample(&case)).map_err(|b| b.on(&case))?;
         for exponent in [1, -60, 60] {
             let times = 2f32.powi(exponent);
             let logits = case.logits.iter().map(|x| times * x).collect();
             let temperature = f64::from(times) * case.temperature;
-            is_drawn(party, &SampleCase { logits, temperature, ..case.clone() }, expected)?;
+            is_drawn(llama, &SampleCase { logits, temperature, ..case.clone() }, expected)?;
         }
     }
     Ok(None)
 }
 
-fn often_as_probable(party: &Model, _: &Run) -> Verdict {
+fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
     const UNITS: usize = 256;
     for (logits, temperature) in [
         (vec![0.5, 2.0, -1.0, 1.25, -0.5], 1.0),
@@ -782,7 +782,7 @@ fn often_as_probable(party: &Model, _: &Run) -> Verdict {
         for i in 0..UNITS {
             let unit = (i as f64 + 0.5) / UNITS as f64;
             let case = SampleCase { unit, temperature, ..plain(&logits) };
-            let token = answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?;
+            let token = answer("sample", || llama.sample(&case)).map_err(|b| b.on(&case))?;
             let known = token < logits.len();
             holds("sample", known, || format!("token {token} is not below {}", logits.len()))
                 .map_err(|violation| violation.on(&case))?;
@@ -804,14 +804,14 @@ fn often_as_probable(party: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn cuts_keep_enough(party: &Model, _: &Run) -> Verdict {
+fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
     // Probabilities 1/8, 1/2, 1/8, 1/4.
     let logits: Vec<f32> = [1.0f32, 4.0, 1.0, 2.0].iter().map(|x| x.ln()).collect();
     let keeps = |case: SampleCase, expected: &[usize]| -> Step {
         let mut kept = std::collections::BTreeSet::new();
         for i in 0..64 {
             let case = SampleCase { unit: (f64::from(i) + 0.5) / 64.0, ..case.clone() };
-            kept.insert(answer("sample", || party.sample(&case)).map_err(|b| b.on(&case))?);
+            kept.insert(answer("sample", || llama.sample(&case)).map_err(|b| b.on(&case))?);
         }
         let kept: Vec<usize> = kept.into_iter().collect();
         holds("sample", kept == expected, || {
@@ -836,18 +836,18 @@ fn cuts_keep_enough(party: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn edge_of_a_token(party: &Model, _: &Run) -> Verdict {
+fn edge_of_a_token(llama: &Model, _: &Run) -> Verdict {
     for n in [2u8, 4, 8] {
         for token in 0..n {
             // Powers of 2: nothing is rounded.
             let unit = f64::from(token) / f64::from(n);
-            is_drawn(party, &SampleCase { unit, ..plain(&vec![1.0; n.into()]) }, token.into())?;
+            is_drawn(llama, &SampleCase { unit, ..plain(&vec![1.0; n.into()]) }, token.into())?;
         }
     }
     Ok(None)
 }
 
-fn sample_refuses(party: &Model, _: &Run) -> Verdict {
+fn sample_refuses(llama: &Model, _: &Run) -> Verdict {
     let case = plain(&[0.5, 2.0, -1.0]);
     let with = |change: &dyn Fn(&mut SampleCase)| {
         let mut bad = case.clone();
@@ -872,7 +872,7 @@ fn sample_refuses(party: &Model, _: &Run) -> Verdict {
         let cold =
             (case.temperature == 1.0).then(|| SampleCase { temperature: 0.0, ..case.clone() });
         for case in [Some(case), cold].into_iter().flatten() {
-            refusal("sample", rule, || party.sample(&case))
+            refusal("sample", rule, || llama.sample(&case))
                 .map_err(|violation| violation.on(&case))?;
         }
     }
@@ -887,13 +887,13 @@ fn learner(run: &Run) -> ModelCase {
     model(&mut Draw::new(run, 5), plan)
 }
 
-fn loss_of_equal_logits(party: &Model, run: &Run) -> Verdict {
+fn loss_of_equal_logits(llama: &Model, run: &Run) -> Verdict {
     for tokens in [[1, 2], [2, 5]] {
         for place in 0..MODEL.len() {
             let mut case = Plan { tokens, place, ..PLAIN }.model(run);
             case.head.iter_mut().for_each(|head| head.fill(0.0));
             let v = case.sizes.v as f64;
-            let got = train(party, &case, 0.0)?.loss;
+            let got = train(llama, &case, 0.0)?.loss;
             let why = "ln v, and a rounding for each of v terms and each token";
             let off = (v + 8.0 + (tokens[0] * tokens[1]) as f64) * U * v.ln();
             within("train", &[1], &[got], &[v.ln()], |_| off, why)
@@ -919,11 +919,11 @@ fn sure_of(next: [usize; 4], text: &[usize], run: &Run) -> ModelCase {
     ModelCase { head: Some(head), ids: text.to_vec(), ..case }
 }
 
-fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
+fn loss_is_of_the_next(llama: &Model, run: &Run) -> Verdict {
     for (text, next) in [([0, 1, 2, 3, 0, 1], [1, 2, 3, 0]), ([2, 0, 3, 1, 2, 0], [3, 2, 0, 1])] {
         let case = sure_of(next, &text, run);
         // The norm makes √h of the 1, so one logit is 45, and the others are 0.
-        let loss = train(party, &case, 0.0)?.loss;
+        let loss = train(llama, &case, 0.0)?.loss;
         holds("train", (-1e-6..1e-6).contains(&loss), || {
             format!("the model is sure of each next token, and right; expected a loss below 1e-6, got {loss}")
         })
@@ -932,12 +932,12 @@ fn loss_is_of_the_next(party: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
+fn step_lowers_loss(llama: &Model, run: &Run) -> Verdict {
     // Of a model that is sure and wrong: its loss is 45.
     let mut wrong = sure_of([2, 3, 0, 1], &[0, 1], run);
-    let Trained { loss: before, weights } = train(party, &wrong, 1e-3)?;
+    let Trained { loss: before, weights } = train(llama, &wrong, 1e-3)?;
     put(weights, &mut wrong);
-    let after = train(party, &wrong, 0.0)?.loss;
+    let after = train(llama, &wrong, 0.0)?.loss;
     holds("train", after < before, || {
         format!("the loss was {before}, and after a small step it is {after}")
     })
@@ -946,7 +946,7 @@ fn step_lowers_loss(party: &Model, run: &Run) -> Verdict {
     let mut case = learner(run);
     let mut before = f32::INFINITY;
     for step in 0..5 {
-        let Trained { loss, weights } = train(party, &case, 0.05)?;
+        let Trained { loss, weights } = train(llama, &case, 0.05)?;
         holds("train", loss < before, || {
             format!("after {step} small steps the loss is {loss}, and was {before}")
         })

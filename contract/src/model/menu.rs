@@ -1,6 +1,6 @@
-//! The sizes of the model that checks use where a party has them in its types.
+//! The sizes of the model that checks use where an implementation has them in its types.
 
-use super::party::Sizes;
+use super::interface::Sizes;
 
 /// Sizes as they are listed below: `(v, h, nh, nkv, hd, f)`.
 pub type Listed = (usize, usize, usize, usize, usize, usize);

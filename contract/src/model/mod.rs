@@ -1,6 +1,6 @@
 //! The model: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the model as `f64` loops, in small steps.
 //! - [`bounds`], on the crate [`error_bounds`]: the same once more, and how far `f32` may be off.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
@@ -23,7 +23,7 @@ mod repairs;
 pub mod tasks;
 pub mod variants;
 
-pub use interfaces::model::{menu, party};
+pub use interfaces::model::{interface, menu};
 
 use crate::component::component;
 

@@ -1,8 +1,8 @@
 //! Bugs of the model.
 
 use crate::component::Bug;
+use crate::model::interface::*;
 use crate::model::oracle::*;
-use crate::model::party::*;
 use crate::oracle::Oracle;
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl LlamaLoops for $name { $($steps)* }
-        || -> Box<dyn Llama> { party($name) }
+        || -> Box<dyn Llama> { implementation($name) }
     }};
 }
 
@@ -51,7 +51,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Both designs are in use, and both train. Weights of the one give nonsense in the other.",
         source: None,
         named_by: "model/nothing-added",
-        party: wired!(PostNorm, |on, weights, x, attention| {
+        implementation: wired!(PostNorm, |on, weights, x, attention| {
             let found = attention(&x);
             let x = all_normed(&sums(&x, &found), &weights.input_norm, on.eps);
             let network: Rows = x.iter().map(|x| Oracle.network(weights, x)).collect();
@@ -64,7 +64,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "x = norm(x), then x = x + attention(x): one name for two things.",
         source: None,
         named_by: "model/nothing-added",
-        party: wired!(ResidualOfNormed, |on, weights, x, attention| {
+        implementation: wired!(ResidualOfNormed, |on, weights, x, attention| {
             let x = all_normed(&x, &weights.input_norm, on.eps);
             let found = attention(&x);
             let x = sums(&x, &found);
@@ -78,7 +78,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The first half was right, and the second was written a line shorter.",
         source: None,
         named_by: "model/nothing-added",
-        party: wired!(SecondResidualOfNormed, |on, weights, x, attention| {
+        implementation: wired!(SecondResidualOfNormed, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             let x = all_normed(&sums(&x, &found), &weights.post_norm, on.eps);
             let network: Rows = x.iter().map(|x| Oracle.network(weights, x)).collect();
@@ -91,7 +91,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The plus sign of the second half was forgotten. A network of two blocks learns all the same.",
         source: None,
         named_by: "model/nothing-added",
-        party: wired!(NoResidual, |on, weights, x, attention| {
+        implementation: wired!(NoResidual, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             networks(on, weights, &sums(&x, &found))
         }),
@@ -102,7 +102,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The residual was kept in a variable at the block's beginning, and used twice.",
         source: None,
         named_by: "model/each-half-alone",
-        party: wired!(ResidualFromStart, |on, weights, x, attention| {
+        implementation: wired!(ResidualFromStart, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             let network = networks(on, weights, &sums(&x, &found));
             sums(&x, &network)
@@ -114,7 +114,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "GPT-J and PaLM are made so, to save time. Weights of Llama expect one after the other.",
         source: None,
         named_by: "model/block-f64-loops",
-        party: wired!(ParallelHalves, |on, weights, x, attention| {
+        implementation: wired!(ParallelHalves, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             let network = networks(on, weights, &x);
             sums(&sums(&x, &found), &network)
@@ -126,7 +126,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Each half was right, and their order was taken from memory.",
         source: None,
         named_by: "model/block-f64-loops",
-        party: wired!(NetworkFirst, |on, weights, x, attention| {
+        implementation: wired!(NetworkFirst, |on, weights, x, attention| {
             let network = networks(on, weights, &x);
             let x = sums(&x, &network);
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
@@ -139,7 +139,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "One module was built and called twice. Freshly made, with gammas of 1, nobody can tell.",
         source: None,
         named_by: "model/gamma-folds",
-        party: wired!(OneNorm, |on, weights, x, attention| {
+        implementation: wired!(OneNorm, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             let x = sums(&x, &found);
             let normed = all_normed(&x, &weights.input_norm, on.eps);
@@ -154,7 +154,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 attention's own result, and a loader paired them wrongly.",
         source: None,
         named_by: "model/gamma-folds",
-        party: wired!(NormsExchanged, |on, weights, x, attention| {
+        implementation: wired!(NormsExchanged, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.post_norm, on.eps));
             let x = sums(&x, &found);
             let normed = all_normed(&x, &weights.input_norm, on.eps);
@@ -168,7 +168,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The norm was built, counted among the weights, and never called.",
         source: None,
         named_by: "model/each-half-alone",
-        party: wired!(NetworkNotNormed, |on, weights, x, attention| {
+        implementation: wired!(NetworkNotNormed, |on, weights, x, attention| {
             let found = attention(&all_normed(&x, &weights.input_norm, on.eps));
             let x = sums(&x, &found);
             let network: Rows = x.iter().map(|x| Oracle.network(weights, x)).collect();
@@ -181,7 +181,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "In the first block the rows of a fresh table have about the size that a norm gives.",
         source: None,
         named_by: "model/each-half-alone",
-        party: wired!(AttentionNotNormed, |on, weights, x, attention| {
+        implementation: wired!(AttentionNotNormed, |on, weights, x, attention| {
             let found = attention(&x);
             let x = sums(&x, &found);
             let network = networks(on, weights, &x);
@@ -194,7 +194,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "q, k and v came out of one projection, and the rotation was applied to all of it.",
         source: None,
         named_by: "model/equal-tokens",
-        party: bug!(ValuesTurned {
+        implementation: bug!(ValuesTurned {
             fn turned(&self, _: Role, head: &[f64], position: usize, base: f64) -> Vec<f64> {
                 rotate(head, position, base)
             }
@@ -206,7 +206,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A score then knows where the query stands, and not how far it is from the key.",
         source: None,
         named_by: "model/block-f64-loops",
-        party: bug!(KeysNotTurned {
+        implementation: bug!(KeysNotTurned {
             fn turned(&self, role: Role, head: &[f64], position: usize, base: f64) -> Vec<f64> {
                 if role == Role::Query { rotate(head, position, base) } else { head.to_vec() }
             }
@@ -218,7 +218,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "reshape(hd, nh) where reshape(nh, hd) was meant. Trained so from the start, it works.",
         source: None,
         named_by: "model/block-f64-loops",
-        party: bug!(HeadsAcross {
+        implementation: bug!(HeadsAcross {
             fn split(&self, projected: Vec<f64>, heads: usize) -> Vec<f64> {
                 let hd = projected.len() / heads;
                 let at = |i: usize| projected[i % hd * heads + i / hd];
@@ -232,7 +232,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "It is square, so nothing complains. One library keeps [in, out], another [out, in].",
         source: None,
         named_by: "model/block-f64-loops",
-        party: bug!(OutputTransposed {
+        implementation: bug!(OutputTransposed {
             fn merged(&self, o: &[f32], found: &[f64]) -> Vec<f64> {
                 let h = found.len();
                 let turned: Vec<f32> = (0..h * h).map(|i| o[i % h * h + i / h]).collect();
@@ -247,7 +247,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 success until the model has to write.",
         source: None,
         named_by: "model/later-tokens-unseen",
-        party: bug!(SeesTheNext {
+        implementation: bug!(SeesTheNext {
             fn sees(&self, query: usize, key: usize, _: Place) -> bool {
                 key <= query + 1
             }
@@ -260,7 +260,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 it. The network and W_o learn, so the loss falls.",
         source: None,
         named_by: "model/block-gradient",
-        party: bug!(AttentionOffTheTape {
+        implementation: bug!(AttentionOffTheTape {
             fn block_reaches(&self, tensor: usize) -> bool {
                 // The first norm, q, k and v.
                 !(1..5).contains(&tensor)
@@ -273,7 +273,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The blocks begin with a norm each, so another one at the end seems to be one too many.",
         source: None,
         named_by: "model/last-norm",
-        party: bug!(NoLastNorm {
+        implementation: bug!(NoLastNorm {
             fn last_norm(&self, x: &[f64], _: &[f32], _: f64) -> Vec<f64> {
                 x.to_vec()
             }
@@ -285,7 +285,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Gemma does so, and Llama does not. A loader of both did it for all.",
         source: None,
         named_by: "model/forward-f64-loops",
-        party: bug!(EmbeddingScaled {
+        implementation: bug!(EmbeddingScaled {
             fn embedded(&self, row: Vec<f64>) -> Vec<f64> {
                 let root = (row.len() as f64).sqrt();
                 row.into_iter().map(|x| x * root).collect()
@@ -298,7 +298,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "In Python, [block] * n is a list of one block, n times.",
         source: None,
         named_by: "model/idle-block",
-        party: bug!(OneBlock {
+        implementation: bug!(OneBlock {
             fn order(&self, blocks: usize) -> Vec<usize> {
                 vec![0; blocks]
             }
@@ -310,7 +310,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A loop to n − 1. Of 32 blocks, one is not missed at once.",
         source: None,
         named_by: "model/idle-block",
-        party: bug!(LastBlockLeftOut {
+        implementation: bug!(LastBlockLeftOut {
             fn order(&self, blocks: usize) -> Vec<usize> {
                 (0..blocks.saturating_sub(1).max(usize::from(blocks == 1))).collect()
             }
@@ -322,7 +322,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A stack was filled from the file, and emptied.",
         source: None,
         named_by: "model/forward-f64-loops",
-        party: bug!(BlocksReversed {
+        implementation: bug!(BlocksReversed {
             fn order(&self, blocks: usize) -> Vec<usize> {
                 (0..blocks).rev().collect()
             }
@@ -334,7 +334,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The names of a file were sorted. Up to ten blocks it is right.",
         source: None,
         named_by: "model/forward-f64-loops",
-        party: bug!(BlocksByName {
+        implementation: bug!(BlocksByName {
             fn order(&self, blocks: usize) -> Vec<usize> {
                 let mut order: Vec<usize> = (0..blocks).collect();
                 order.sort_by_key(usize::to_string);
@@ -348,7 +348,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The first checkpoint had tied weights, and the loader was written for it.",
         source: None,
         named_by: "model/tied",
-        party: bug!(AlwaysTied {
+        implementation: bug!(AlwaysTied {
             fn output<'a>(&self, case: &'a ModelCase) -> &'a [f32] {
                 &case.table
             }
@@ -360,7 +360,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A tokenizer with added tokens and a smaller table: to keep it from crashing, % v was written.",
         source: None,
         named_by: "model/unknown-id",
-        party: bug!(IdsWrap {
+        implementation: bug!(IdsWrap {
             fn row(&self, id: usize, v: usize) -> Option<usize> {
                 Some(id % v)
             }
@@ -372,7 +372,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The prompt comes in one call and is right. What is written then goes wrong slowly.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(PositionsRestart {
+        implementation: bug!(PositionsRestart {
             fn position(&self, _: Place, t: usize) -> usize {
                 t
             }
@@ -384,7 +384,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Token by token it is right. After a prompt of 100 tokens the next one stands at 1.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(PositionIsTheCall {
+        implementation: bug!(PositionIsTheCall {
             fn position(&self, place: Place, t: usize) -> usize {
                 place.calls + t
             }
@@ -396,7 +396,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The length of the cache was taken after the new keys were put into it.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(PositionOneLate {
+        implementation: bug!(PositionOneLate {
             fn position(&self, place: Place, t: usize) -> usize {
                 place.offset + t + usize::from(place.offset > 0)
             }
@@ -408,7 +408,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The cache was a copy, and what the call put into it was thrown away with it.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(CacheForgets {
+        implementation: bug!(CacheForgets {
             fn piece(&self, case: &ModelCase, ids: &[usize], caches: &mut [Kept], place: Place) -> Rows {
                 caches.fill(Kept::default());
                 Oracle.piece(case, ids, caches, place)
@@ -421,7 +421,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The block's number was not handed on. With one block it is right.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(OneCache {
+        implementation: bug!(OneCache {
             fn cache_of(&self, _: usize) -> usize {
                 0
             }
@@ -433,7 +433,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "With one token a call no mask is needed, so it was left out wherever a cache is used.",
         source: None,
         named_by: "model/pieces",
-        party: bug!(PieceUnmasked {
+        implementation: bug!(PieceUnmasked {
             fn sees(&self, query: usize, key: usize, place: Place) -> bool {
                 place.calls > 0 || key <= query
             }
@@ -445,7 +445,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A mask [s, s] against scores [s, p + s], where the first columns fit.",
         source: Some("candle-vllm issue 6"),
         named_by: "model/pieces",
-        party: bug!(MaskWithoutCache {
+        implementation: bug!(MaskWithoutCache {
             fn sees(&self, query: usize, key: usize, place: Place) -> bool {
                 key <= query - place.offset
             }
@@ -457,7 +457,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Sorting goes up unless told otherwise.",
         source: None,
         named_by: "model/greedy",
-        party: bug!(SmallestFirst {
+        implementation: bug!(SmallestFirst {
             fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
                 Oracle.likelier(b, a)
             }
@@ -469,7 +469,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A search for the largest with ≥ instead of >. Rust's max_by does it, too.",
         source: None,
         named_by: "model/greedy",
-        party: bug!(LastOfEquals {
+        implementation: bug!(LastOfEquals {
             fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
                 b.1.total_cmp(&a.1).then(b.0.cmp(&a.0))
             }
@@ -481,7 +481,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "At 1 it is right. At 0.5 the text becomes wilder, and should become tamer.",
         source: None,
         named_by: "model/temperature-divides",
-        party: bug!(TemperatureMultiplies {
+        implementation: bug!(TemperatureMultiplies {
             fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
                 Oracle.tempered(logits, 1.0 / temperature)
             }
@@ -493,7 +493,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The setting was read, checked, and not handed on.",
         source: None,
         named_by: "model/temperature-divides",
-        party: bug!(TemperatureIgnored {
+        implementation: bug!(TemperatureIgnored {
             fn tempered(&self, logits: &[f64], _: f64) -> Vec<f64> {
                 Oracle.tempered(logits, 1.0)
             }
@@ -505,7 +505,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "Logits near 0 are all that a fresh model has.",
         source: None,
         named_by: "model/often-as-probable",
-        party: bug!(NoLargestSubtracted {
+        implementation: bug!(NoLargestSubtracted {
             fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
                 // What an f32 makes of the exponential.
                 logits.iter().map(|logit| f64::from((logit / temperature).exp() as f32).ln()).collect()
@@ -518,7 +518,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The place k counts from 0, and its token was kept with those before it.",
         source: None,
         named_by: "model/cuts-keep-enough",
-        party: bug!(OneTooMany {
+        implementation: bug!(OneTooMany {
             fn among(&self, top_k: usize, n: usize) -> usize {
                 top_k.saturating_add(1).min(n)
             }
@@ -531,7 +531,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 was kept by hand.",
         source: None,
         named_by: "model/cuts-keep-enough",
-        party: bug!(NucleusTooSmall {
+        implementation: bug!(NucleusTooSmall {
             fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
                 if top_p >= 1.0 { p.len() } else { (Oracle.nucleus(p, top_p) - 1).max(1) }
             }
@@ -543,7 +543,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A threshold for one token is min-p, another cut.",
         source: None,
         named_by: "model/cuts-keep-enough",
-        party: bug!(EachBelowP {
+        implementation: bug!(EachBelowP {
             fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
                 p.iter().filter(|p| **p >= 1.0 - top_p).count().max(1)
             }
@@ -555,7 +555,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The sum is compared with <= in place of <.",
         source: None,
         named_by: "model/cuts-keep-enough",
-        party: bug!(OneMoreAtEqual {
+        implementation: bug!(OneMoreAtEqual {
             fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
                 let mut before = 0.0;
                 let kept = p.iter().take_while(|p| {
@@ -574,7 +574,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "After the cut the probabilities no longer add up to 1, and the loop runs over the end.",
         source: None,
         named_by: "model/sample-f64-loops",
-        party: bug!(NotRenormalized {
+        implementation: bug!(NotRenormalized {
             fn drawn(&self, p: &[f64], unit: f64) -> usize {
                 let mut left = unit;
                 for (place, p) in p.iter().enumerate() {
@@ -593,7 +593,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "choice(tokens) without their probabilities: the cut looks like all that a sampler does.",
         source: None,
         named_by: "model/often-as-probable",
-        party: bug!(EvenlyAmongKept {
+        implementation: bug!(EvenlyAmongKept {
             fn drawn(&self, p: &[f64], unit: f64) -> usize {
                 (unit * p.len() as f64) as usize
             }
@@ -605,7 +605,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A search from the left in place of one from the right. A unit of 0 could draw a token of probability 0.",
         source: None,
         named_by: "model/edge-of-a-token",
-        party: bug!(EdgeToBefore {
+        implementation: bug!(EdgeToBefore {
             fn drawn(&self, p: &[f64], unit: f64) -> usize {
                 let at = unit * p.iter().sum::<f64>();
                 let mut sum = 0.0;
@@ -623,7 +623,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "An unstable sort, which is faster. With few tokens it happens to be stable.",
         source: None,
         named_by: "model/sample-f64-loops",
-        party: bug!(TiesMixed {
+        implementation: bug!(TiesMixed {
             fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
                 let equal = a.1 == b.1 && a.0.min(b.0) >= 20;
                 if equal { b.0.cmp(&a.0) } else { Oracle.likelier(a, b) }
@@ -636,7 +636,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The likeliest token needs neither, and is returned before they are checked.",
         source: None,
         named_by: "model/sample-refuses",
-        party: bug!(ColdSettingsUnread {
+        implementation: bug!(ColdSettingsUnread {
             fn checked(&self, case: &SampleCase) -> Reply<()> {
                 let cold = case.temperature == 0.0;
                 let (top_k, top_p) = if cold { (None, 1.0) } else { (case.top_k, case.top_p) };
@@ -650,7 +650,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "So that nothing is divided by nearly 0. Of two equal tokens the first is then always taken.",
         source: None,
         named_by: "model/often-as-probable",
-        party: bug!(NearlyCold {
+        implementation: bug!(NearlyCold {
             fn sampled(&self, case: &SampleCase) -> usize {
                 let cold = case.temperature < 1e-5;
                 let temperature = if cold { 0.0 } else { case.temperature };
@@ -664,7 +664,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "So that nothing is divided by nearly 0. Logits that are as small as their temperature are all alike then.",
         source: None,
         named_by: "model/temperature-divides",
-        party: bug!(TemperatureFloored {
+        implementation: bug!(TemperatureFloored {
             fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
                 Oracle.tempered(logits, temperature.max(1e-6))
             }
@@ -677,7 +677,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 one seed.",
         source: None,
         named_by: "model/sample-f64-loops",
-        party: bug!(SampledInF32 {
+        implementation: bug!(SampledInF32 {
             fn drawn(&self, p: &[f64], unit: f64) -> usize {
                 let mut sum = 0.0f32;
                 let sums: Vec<f32> = p.iter().map(|p| { sum += *p as f32; sum }).collect();
@@ -692,7 +692,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The cut was made before the draw, where nobody thought of digits.",
         source: None,
         named_by: "model/sample-f64-loops",
-        party: bug!(TopPInF32 {
+        implementation: bug!(TopPInF32 {
             fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
                 let mut before = 0.0f32;
                 let kept = p.iter().take_while(|p| {
@@ -711,7 +711,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 forbids an id, and any id may be forbidden.",
         source: None,
         named_by: "model/sample-f64-loops",
-        party: bug!(ForbiddenRefused {
+        implementation: bug!(ForbiddenRefused {
             fn checked(&self, case: &SampleCase) -> Reply<()> {
                 if case.logits.first() == Some(&f32::NEG_INFINITY) {
                     return Err(Refusal::new("a logit must be a number"));
@@ -726,7 +726,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The cache was made for the prompt, and grows with what is written, until the memory is full.",
         source: None,
         named_by: "model/full-cache-refused",
-        party: bug!(FullCacheTaken {
+        implementation: bug!(FullCacheTaken {
             fn fits(&self, _: usize, _: usize) -> bool {
                 true
             }
@@ -739,7 +739,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
                 diverged, and writes on.",
         source: None,
         named_by: "model/sample-refuses",
-        party: bug!(NanDrawn {
+        implementation: bug!(NanDrawn {
             fn checked(&self, case: &SampleCase) -> Reply<()> {
                 let logits = case.logits.iter().map(|x| if x.is_nan() { 0.0 } else { *x }).collect();
                 Oracle.checked(&SampleCase { logits, ..case.clone() })
@@ -752,7 +752,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "In many libraries 0 means that the cut is off. Here no cut is None, and keeping no token is a mistake.",
         source: None,
         named_by: "model/sample-refuses",
-        party: bug!(TopKOfNone {
+        implementation: bug!(TopKOfNone {
             fn checked(&self, case: &SampleCase) -> Reply<()> {
                 let top_k = case.top_k.filter(|k| *k > 0);
                 Oracle.checked(&SampleCase { top_k, ..case.clone() })
@@ -769,7 +769,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The ids are both input and target. A model that copies is perfect, and can't write.",
         source: None,
         named_by: "model/loss-is-of-the-next",
-        party: bug!(LossNotShifted {
+        implementation: bug!(LossNotShifted {
             fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
                 ids[..ids.len() - 1].iter().copied().enumerate().collect()
             }
@@ -781,7 +781,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The data were shifted, and the model shifts them again.",
         source: None,
         named_by: "model/loss-is-of-the-next",
-        party: bug!(LossShiftedTwice {
+        implementation: bug!(LossShiftedTwice {
             fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
                 // A text of two tokens has no such place; then it is the next.
                 let by = if ids.len() > 2 { 2 } else { 1 };
@@ -795,7 +795,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The loss of a classifier, taken over from one. It learns, from one token of each text.",
         source: None,
         named_by: "model/step-f64-loops",
-        party: bug!(LastPlaceOnly {
+        implementation: bug!(LastPlaceOnly {
             fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
                 vec![(ids.len() - 2, ids[ids.len() - 1])]
             }
@@ -807,7 +807,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The learning rate then depends on how much text a batch has.",
         source: None,
         named_by: "model/loss-of-equal-logits",
-        party: bug!(LossSummed {
+        implementation: bug!(LossSummed {
             fn mean(&self, losses: &[f64], _: usize) -> f64 {
                 losses.iter().sum()
             }
@@ -819,7 +819,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The mean over the batch axis alone. With texts of two tokens it is right.",
         source: None,
         named_by: "model/loss-of-equal-logits",
-        party: bug!(LossPerText {
+        implementation: bug!(LossPerText {
             fn mean(&self, losses: &[f64], texts: usize) -> f64 {
                 losses.iter().sum::<f64>() / texts as f64
             }
@@ -831,7 +831,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The loss grows, and the learning rate is blamed.",
         source: None,
         named_by: "model/step-lowers-loss",
-        party: bug!(Uphill {
+        implementation: bug!(Uphill {
             fn stepped(&self, weight: f64, rate: f64, gradient: f64) -> f64 {
                 weight + rate * gradient
             }
@@ -843,7 +843,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "It is what Adam's first step does, and what no other one does.",
         source: None,
         named_by: "model/step-f64-loops",
-        party: bug!(SignOnly {
+        implementation: bug!(SignOnly {
             fn stepped(&self, weight: f64, rate: f64, gradient: f64) -> f64 {
                 // Differences leave some 1e-9 where there is no gradient.
                 if gradient.abs() < 1e-7 { weight } else { weight - rate * gradient.signum() }
@@ -856,7 +856,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "They were left out of the list of weights, because they shall have no decay.",
         source: None,
         named_by: "model/step-f64-loops",
-        party: bug!(GammasNotTrained {
+        implementation: bug!(GammasNotTrained {
             fn is_trained(&self, case: &ModelCase, tensor: usize) -> bool {
                 case.weights()[tensor].len() != case.sizes.h
             }
@@ -868,7 +868,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "The lookup was made outside the tape: rows were copied, and nothing came back to them.",
         source: None,
         named_by: "model/gradient",
-        party: bug!(TableNotTrained {
+        implementation: bug!(TableNotTrained {
             fn reaches(&self, _: &ModelCase, tensor: usize) -> bool {
                 tensor > 0
             }
@@ -880,7 +880,7 @@ pub static BUGS: &[Bug<dyn Llama>] = &[
         story: "A curve drawn so looks a step better than the model that was asked.",
         source: None,
         named_by: "model/step-f64-loops",
-        party: bug!(LossAfterStep {
+        implementation: bug!(LossAfterStep {
             fn told(&self, _: f64, after: f64) -> f64 {
                 after
             }

@@ -4,7 +4,7 @@ use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::model::graded_cases::{PLAIN, Plan, drawn, model, pieces};
-use crate::model::party::*;
+use crate::model::interface::*;
 use crate::mutants::asked::{FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::run::Run;
@@ -66,7 +66,7 @@ impl Llama for Mixed<Model> {
     fn block_backward(&self, case: &BlockCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let call = Call::of("block_backward", axes(case.tokens, ("h", case.sizes.h)));
         let n = case.tensors().into_iter().map(Vec::len).sum();
-        let ask = |party: &Model| party.block_backward(case, dy);
+        let ask = |llama: &Model| llama.block_backward(case, dy);
         let turn = self.mixer.turn(&call.with(dy));
         turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
     }
@@ -80,14 +80,14 @@ impl Llama for Mixed<Model> {
     fn backward(&self, case: &ModelCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("backward", case, 1).with(dy));
         let n: usize = case.weights().iter().map(|tensor| tensor.len()).sum();
-        let ask = |party: &Model| party.backward(case, dy);
+        let ask = |llama: &Model| llama.backward(case, dy);
         turn.values(&[("w", n)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn decode(&self, case: &ModelCase, pieces: &[usize]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("decode", case, pieces.len()));
         let axes = axes(case.tokens, ("v", case.sizes.v));
-        let ask = |party: &Model| party.decode(case, pieces);
+        let ask = |llama: &Model| llama.decode(case, pieces);
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -101,8 +101,8 @@ impl Llama for Mixed<Model> {
     fn train(&self, case: &ModelCase, rate: f32) -> Reply<Trained> {
         let turn = self.mixer.turn(&call("train", case, 1));
         let n: usize = case.weights().iter().map(|tensor| tensor.len()).sum();
-        let ask = |party: &Model| {
-            let Trained { loss, mut weights } = party.train(case, rate)?;
+        let ask = |llama: &Model| {
+            let Trained { loss, mut weights } = llama.train(case, rate)?;
             weights.push(loss);
             Ok(weights)
         };
@@ -115,7 +115,7 @@ impl Llama for Mixed<Model> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Model, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(llama: &Model, mut draw: Draw) -> Vec<Fingerprint> {
     let mut one = |n: usize| draw.below(n);
     let plan = Plan {
         tokens: [1 + one(3), 1 + one(6)],
@@ -145,21 +145,21 @@ pub fn fuzz(party: &Model, mut draw: Draw) -> Vec<Fingerprint> {
     let text = model(&mut draw, small);
     let (small, dy) = small.block_back(&Run { seed, ..Run::default() });
     let mut fingerprints = vec![
-        Fingerprint::ask("block", || Ok(widen(&party.block(&block)?))),
-        Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?))),
-        Fingerprint::ask("decode", || Ok(widen(&party.decode(&case, &pieces)?))),
-        Fingerprint::ask("sample", || Ok(vec![party.sample(&sample)? as f64])),
+        Fingerprint::ask("block", || Ok(widen(&llama.block(&block)?))),
+        Fingerprint::ask("forward", || Ok(widen(&llama.forward(&case)?))),
+        Fingerprint::ask("decode", || Ok(widen(&llama.decode(&case, &pieces)?))),
+        Fingerprint::ask("sample", || Ok(vec![llama.sample(&sample)? as f64])),
     ];
     if train {
         fingerprints.push(Fingerprint::ask("train", || {
-            let Trained { loss, weights } = party.train(&text, 4.0)?;
+            let Trained { loss, weights } = llama.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
         fingerprints.push(Fingerprint::ask("block_backward", || {
-            Ok(widen(&party.block_backward(&small, &dy)?))
+            Ok(widen(&llama.block_backward(&small, &dy)?))
         }));
         let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&text, &dy)?))));
+        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&llama.backward(&text, &dy)?))));
     }
     fingerprints
 }

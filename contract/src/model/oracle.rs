@@ -1,7 +1,7 @@
 //! A Llama decoder in `f64` loops: one batch row after the other, one token after the other.
 
 use crate::model::bounds::{question, question_of_block};
-use crate::model::party::*;
+use crate::model::interface::*;
 use crate::oracle::known::{Known, Question};
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
@@ -509,8 +509,8 @@ fn sampled(loops: &dyn LlamaLoops, case: &SampleCase) -> usize {
     tokens[loops.drawn(&p, case.unit)].0
 }
 
-/// The party of some loops.
-pub fn party(loops: impl LlamaLoops + 'static) -> Box<dyn Llama> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl LlamaLoops + 'static) -> Box<dyn Llama> {
     Box::new(Loops::<dyn LlamaLoops>(Rc::new(loops)))
 }
 

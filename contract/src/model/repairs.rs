@@ -1,7 +1,7 @@
 //! Repairs of the model.
 
+use crate::model::interface::*;
 use crate::model::oracle::LlamaLoops;
-use crate::model::party::*;
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, same};
 
@@ -11,7 +11,7 @@ type Model = dyn Llama;
 pub static REPAIRS: &[Repair<Model>] = &[Repair { call: "sample", explain: temperature }];
 
 /// The temperature that was used, if another one explains all draws.
-fn temperature(party: &Model) -> Option<String> {
+fn temperature(llama: &Model) -> Option<String> {
     let case = |unit: f64, temperature| SampleCase {
         logits: vec![0.0, 1.0, 2.0, 3.0],
         temperature,
@@ -22,7 +22,7 @@ fn temperature(party: &Model) -> Option<String> {
     const ASKED: f64 = 0.5;
     let units = || (0..64).map(|i| (f64::from(i) + 0.5) / 64.0);
     let drawn: Option<Vec<usize>> =
-        units().map(|unit| party.sample(&case(unit, ASKED)).ok()).collect();
+        units().map(|unit| llama.sample(&case(unit, ASKED)).ok()).collect();
     let drawn = drawn?;
     let explains = |used: &f64| {
         units().zip(&drawn).all(|(unit, token)| Oracle.sampled(&case(unit, *used)) == *token)

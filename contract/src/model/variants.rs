@@ -2,8 +2,8 @@
 
 use crate::component::Variant;
 use crate::model::bounds;
+use crate::model::interface::*;
 use crate::model::oracle::{LlamaLoops, has_targets};
-use crate::model::party::*;
 use crate::oracle::Oracle;
 
 /// The variants.
@@ -11,33 +11,33 @@ pub static VARIANTS: &[Variant<dyn Llama>] = &[
     Variant {
         id: "model/plain-f32",
         about: "f32 throughout, sums from the left, keys and values in a cache that grows",
-        party: || Box::new(InF32::default()),
+        implementation: || Box::new(InF32::default()),
     },
     Variant {
         id: "model/from-right",
         about: "adds from the right",
-        party: || Box::new(InF32 { from_right: true, ..InF32::default() }),
+        implementation: || Box::new(InF32 { from_right: true, ..InF32::default() }),
     },
     Variant {
         id: "model/folded-gammas",
         about: "moves each gamma into the matrices behind its norm before it begins, as some runtimes do",
-        party: || Box::new(InF32 { folds: true, ..InF32::default() }),
+        implementation: || Box::new(InF32 { folds: true, ..InF32::default() }),
     },
     Variant {
         id: "model/online-softmax",
         about: "one pass over the keys: what was found so far is scaled down when a larger score comes, as \
                 FlashAttention does",
-        party: || Box::new(InF32 { online: true, ..InF32::default() }),
+        implementation: || Box::new(InF32 { online: true, ..InF32::default() }),
     },
     Variant {
         id: "model/no-cache",
         about: "keeps no keys: each call computes the whole text again",
-        party: || Box::new(InF32 { again: true, ..InF32::default() }),
+        implementation: || Box::new(InF32 { again: true, ..InF32::default() }),
     },
     Variant {
         id: "model/scaled-queries",
         about: "divides the queries by the root of the head size, before the scores",
-        party: || Box::new(InF32 { scaled_queries: true, ..InF32::default() }),
+        implementation: || Box::new(InF32 { scaled_queries: true, ..InF32::default() }),
     },
 ];
 

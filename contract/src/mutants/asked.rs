@@ -184,7 +184,9 @@ pub fn asked<P: Component + ?Sized>() -> Vec<(&'static str, Way, bool)> {
     // What is never asked needs no second look.
     let seen = Rc::new(RefCell::new(BTreeSet::new()));
     let watched = P::mixed(P::oracle(), Mixer::watching(&seen));
-    let broken = |party: &P| P::invariants().iter().any(|law| law.judge(party, &run).is_err());
+    let broken = |implementation: &P| {
+        P::invariants().iter().any(|law| law.judge(implementation, &run).is_err())
+    };
     assert!(!broken(&watched), "{}: the oracle breaks an invariant", P::SLUG);
     let by_laws = seen.borrow().clone();
     P::fuzz(&watched, Draw::new(&run, 0));

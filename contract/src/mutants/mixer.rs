@@ -1,4 +1,4 @@
-//! A right and a wrong party in one, and the conditions that choose between them.
+//! A right and a wrong implementation in one, and the conditions that choose between them.
 
 use super::asked::{Answer, NotAsked, Way};
 use crate::interface::{Manner, Reply};
@@ -97,7 +97,7 @@ pub struct Axes {
     pub parts: &'static [&'static str],
     /// Sizes that are known at run time, up to a hundred.
     pub sizes: &'static [&'static str],
-    /// Sizes that a party may have in its types. It is compiled for a few, so no condition takes one size alone.
+    /// Sizes that an implementation may have in its types. It is compiled for a few, so no condition takes one size alone.
     pub types: &'static [&'static str],
     /// Quantities that may be as large as 2⁶⁴, with the powers of 2 that are asked for.
     pub quantities: &'static [(&'static str, &'static [u32])],
@@ -166,7 +166,7 @@ impl Call {
     }
 }
 
-/// The choice between a right and a wrong party.
+/// The choice between a right and a wrong implementation.
 #[derive(Debug, Clone)]
 pub struct Mixer {
     choice: Choice,
@@ -178,24 +178,24 @@ pub struct Mixer {
 enum Choice {
     /// What the bug does, under this condition.
     Bug(Condition),
-    /// What the right party does; the calls are written down.
+    /// What the right implementation does; the calls are written down.
     Watch(Rc<RefCell<BTreeSet<(&'static str, Way)>>>),
-    /// What the right party does; of these conditions, those that a call meets are marked.
+    /// What the right implementation does; of these conditions, those that a call meets are marked.
     Mark(Rc<RefCell<Vec<(Condition, bool)>>>),
-    /// What the right party does; the answers to one method that are asked in one way are spoilt.
+    /// What the right implementation does; the answers to one method that are asked in one way are spoilt.
     Spoil(&'static str, Way),
 }
 
 /// Whose answer a call gets.
 #[derive(Debug, Clone, Copy)]
 pub enum Turn {
-    /// The right party's.
+    /// The right implementation's.
     Right,
-    /// The wrong party's.
+    /// The wrong implementation's.
     Wrong,
-    /// The wrong party's, for some places on an axis.
+    /// The wrong implementation's, for some places on an axis.
     Part(&'static str, Pick),
-    /// The right party's, spoilt.
+    /// The right implementation's, spoilt.
     Spoilt(Way),
 }
 
@@ -318,7 +318,7 @@ impl Turn {
     }
 }
 
-/// A right and a wrong party, and the choice between them.
+/// A right and a wrong implementation, and the choice between them.
 pub struct Mixed<P: ?Sized> {
     /// The oracle.
     pub right: Box<P>,

@@ -1,4 +1,4 @@
-//! Mutants: parties that are right, and do what a known bug does under one condition only. In the last row, from
+//! Mutants: implementations that are right, and do what a known bug does under one condition only. In the last row, from
 //! the 65th token on, for an input with a tape, in the second call.
 //!
 //! The museum's bugs are wrong always, or were chosen by hand. These are not chosen: every bug meets every
@@ -49,7 +49,7 @@ pub enum Fate {
 const ALLOWED: [(&str, &str, &str); 1] =
     [("rope/short-pi", "d: last", "no further off than angles in f32, which are allowed")];
 
-/// Random questions before a mutant is taken for a right party.
+/// Random questions before a mutant is taken for a right implementation.
 pub const QUESTIONS: usize = 200;
 
 /// Makes and judges each `step`-th mutant of a component, on all cores. `told` hears how many are done, and of
@@ -70,9 +70,9 @@ pub fn fates<P: Component + ?Sized>(step: usize, told: Told<'_>) -> Vec<(Mutant,
 /// Hears how many of how many are done.
 pub type Told<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// The answers of a party to a random question.
-fn fuzz<P: Component + ?Sized>(party: &P, question: usize) -> Vec<Fingerprint> {
-    P::fuzz(party, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
+/// The answers of an implementation to a random question.
+fn fuzz<P: Component + ?Sized>(implementation: &P, question: usize) -> Vec<Fingerprint> {
+    P::fuzz(implementation, Draw::new(&Run::default(), 0x6A09_E667 + question as u64))
 }
 
 /// What the invariants ask.
@@ -83,7 +83,7 @@ fn run() -> Run {
 /// Of each condition, the places of the questions that meet it in some call.
 type Met = HashMap<Condition, Vec<usize>>;
 
-/// Asks a party something, and says whether its answers are right.
+/// Asks an implementation something, and says whether its answers are right.
 type Question<P> = Box<dyn Fn(&P) -> bool>;
 
 /// What is known of a component's questions before its mutants are judged. It changes no verdict, and saves most of the
@@ -112,14 +112,17 @@ impl<P: Component + ?Sized> Judges<P> {
     fn new(is_sample: bool) -> Self {
         let conditions = mixer::conditions(P::axes());
         let law = |law: &'static Invariant<P>| -> Question<P> {
-            Box::new(|party| law.judge(party, &run()).is_ok())
+            Box::new(|implementation| law.judge(implementation, &run()).is_ok())
         };
         let laws: Vec<_> = P::invariants().iter().map(law).collect();
         Self {
             laws: met(&conditions, &laws),
             near: (!is_sample).then(|| Near {
                 graded: met(&conditions, &graded::<P>()),
-                wrong_at: P::bugs().par_iter().map(|bug| wrong_at(&*(bug.party)())).collect(),
+                wrong_at: P::bugs()
+                    .par_iter()
+                    .map(|bug| wrong_at(&*(bug.implementation)()))
+                    .collect(),
             }),
             right: (0..QUESTIONS).map(|question| fuzz(&*P::oracle(), question)).collect(),
             conditions,
@@ -129,15 +132,18 @@ impl<P: Component + ?Sized> Judges<P> {
 
     fn fate(&self, mutant: Mutant) -> Fate {
         // Each question meets it new: a mutant may count its calls.
-        let party = || P::mixed((P::bugs()[mutant.bug].party)(), Mixer::new(mutant.when));
+        let implementation =
+            || P::mixed((P::bugs()[mutant.bug].implementation)(), Mixer::new(mutant.when));
         let is_near = |near: &Near| {
             let graded = graded::<P>();
             let mut met = near.graded[&mutant.when].iter();
-            met.any(|nth| near.wrong_at[mutant.bug].contains(nth) && !graded[*nth](&*party()))
+            met.any(|nth| {
+                near.wrong_at[mutant.bug].contains(nth) && !graded[*nth](&*implementation())
+            })
         };
         let mut laws = self.laws[&mutant.when].iter().map(|&nth| &P::invariants()[nth]);
         if self.near.as_ref().is_some_and(is_near)
-            || laws.any(|law| law.judge(&*party(), &run()).is_err())
+            || laws.any(|law| law.judge(&*implementation(), &run()).is_err())
         {
             return Fate::Caught;
         }
@@ -146,7 +152,7 @@ impl<P: Component + ?Sized> Judges<P> {
             return Fate::Alike;
         }
         let differs = |(question, right): (usize, &Vec<Fingerprint>)| {
-            let answers = fuzz(&*party(), question);
+            let answers = fuzz(&*implementation(), question);
             answers.iter().zip(right).any(|(answer, right)| !diagnosis::same(answer, right))
         };
         if self.right.iter().enumerate().any(differs) { Fate::Survived } else { Fate::Alike }
@@ -172,14 +178,15 @@ fn graded<P: Component + ?Sized>() -> Vec<Question<P>> {
     let asked =
         P::graded_cases(&run()).into_iter().filter(|graded| !graded.typical && !graded.elsewhere);
     let question = |graded: GradedCase<P>| -> Question<P> {
-        Box::new(move |party| {
-            catch_unwind(AssertUnwindSafe(|| (graded.judge)(party).is_ok())).unwrap_or(false)
+        Box::new(move |implementation| {
+            catch_unwind(AssertUnwindSafe(|| (graded.judge)(implementation).is_ok()))
+                .unwrap_or(false)
         })
     };
     asked.map(question).collect()
 }
 
-fn wrong_at<P: Component + ?Sized>(party: &P) -> HashSet<usize> {
+fn wrong_at<P: Component + ?Sized>(implementation: &P) -> HashSet<usize> {
     let graded = graded::<P>().into_iter().enumerate();
-    graded.filter(|(_, is_right)| !is_right(party)).map(|(nth, _)| nth).collect()
+    graded.filter(|(_, is_right)| !is_right(implementation)).map(|(nth, _)| nth).collect()
 }

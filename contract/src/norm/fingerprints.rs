@@ -2,28 +2,27 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
-use crate::norm::party::*;
+use crate::norm::interface::*;
 use crate::oracle::to_f16;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn GroupRmsNorm) -> Vec<Fingerprint> {
+pub fn fingerprints(norm: &dyn GroupRmsNorm) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (range, seed) in [((-1.0, 1.0), 42), ((0.5, 1.5), 7)] {
         fingerprints.push(Fingerprint::ask("initial_gamma", || {
-            party.initial_gamma(12, range, seed).map(|gamma| widen(&gamma))
+            norm.initial_gamma(12, range, seed).map(|gamma| widen(&gamma))
         }));
     }
     for case in cases() {
         let dy: Vec<f32> = (0..case.x.len()).map(|i| 0.75 - 0.25 * (i % 7) as f32).collect();
-        let grads = || party.backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("forward", || party.forward(&case).map(|y| widen(&y))));
+        let grads = || norm.backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("forward", || norm.forward(&case).map(|y| widen(&y))));
         fingerprints.push(Fingerprint::ask("backward (dx)", || Ok(widen(&grads()?.dx))));
         fingerprints.push(Fingerprint::ask("backward (dgamma)", || Ok(widen(&grads()?.dgamma))));
         let x = case.x.iter().map(|&x| to_f16(f64::from(x))).collect();
         let half = NormCase { x, ..case };
-        fingerprints.push(Fingerprint::ask("forward_half", || {
-            party.forward_half(&half).map(|y| widen(&y))
-        }));
+        fingerprints
+            .push(Fingerprint::ask("forward_half", || norm.forward_half(&half).map(|y| widen(&y))));
     }
     fingerprints
 }

@@ -3,9 +3,9 @@
 use crate::category::Category;
 use crate::graded_cases::rows::{Plan, Weights, if_answered, plans, typical};
 use crate::graded_cases::{GradedCase, sizes};
+use crate::norm::interface::*;
 use crate::norm::laws::{Asked, matches_dgamma, matches_draw, matches_dx, matches_half, matches_y};
 use crate::norm::menu::{LARGE, NORM};
-use crate::norm::party::*;
 use crate::oracle::to_f16;
 use crate::run::Run;
 use crate::violation::Step;
@@ -68,8 +68,8 @@ fn draws(run: &Run) -> Vec<(Category, usize, (f32, f32), u64)> {
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
     let mut graded: Vec<GradedCase<Norm>> = Vec::new();
     for (category, n, range, seed) in draws(run) {
-        graded.push(GradedCase::new("initial_gamma", category, move |party| {
-            matches_draw(party, n, range, seed)
+        graded.push(GradedCase::new("initial_gamma", category, move |norm| {
+            matches_draw(norm, n, range, seed)
         }));
     }
     let run = *run;
@@ -77,20 +77,18 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
         ("forward", matches_y),
         ("backward (dx)", matches_dx),
         ("backward (dgamma)", matches_dgamma),
-        ("forward_half", |party, asked| matches_half(party, &in_f16(asked))),
+        ("forward_half", |norm, asked| matches_half(norm, &in_f16(asked))),
     ];
     graded.extend(judges.map(|(call, judge)| {
-        GradedCase::typical(call, move |party| judge(party, &asked(typical((64, 32)), &run)))
+        GradedCase::typical(call, move |norm| judge(norm, &asked(typical((64, 32)), &run)))
     }));
     let mut add = |call, category, plan: Plan, judge: Judge| {
-        graded.push(GradedCase::new(call, category, move |party| judge(party, &asked(plan, &run))));
+        graded.push(GradedCase::new(call, category, move |norm| judge(norm, &asked(plan, &run))));
     };
     for (category, plan) in plans(&run, &menu(&run), &[]) {
         if plan.has_values() {
             let judge = match plan.weights {
-                Weights::Zeros => {
-                    |party: &Norm, asked: &Asked| if_answered(matches_y(party, asked))
-                }
+                Weights::Zeros => |norm: &Norm, asked: &Asked| if_answered(matches_y(norm, asked)),
                 _ => matches_y,
             };
             add("forward", category, plan, judge);
@@ -103,20 +101,20 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Norm>> {
             }
         }
         if (1e-3..1e2).contains(&plan.scale) && plan.has_values() && plan.manner != Manner::Traced {
-            add("forward_half", category, plan, |party, asked| matches_half(party, &in_f16(asked)));
+            add("forward_half", category, plan, |norm, asked| matches_half(norm, &in_f16(asked)));
         }
         let full = plan.weights == Weights::OneZero && plan.scale == 1.0;
         if full && plan.manner == Manner::Plain && plan.is_for_sums() {
             // Below 6·10⁻⁵, f16 has fewer digits, and still has values.
             let tiny = Plan { scale: 2f64.powi(-17), ..plan };
-            add("forward_half", Category::Special, tiny, |party, asked| {
-                matches_half(party, &in_f16(asked))
+            add("forward_half", Category::Special, tiny, |norm, asked| {
+                matches_half(norm, &in_f16(asked))
             });
             // Above 65504, it has infinity only.
-            add("forward_half", Category::Special, plan, |party, asked| {
+            add("forward_half", Category::Special, plan, |norm, asked| {
                 let mut asked = in_f16(asked);
                 asked.case.gamma.iter_mut().step_by(2).for_each(|gamma| *gamma *= 1e6);
-                matches_half(party, &asked)
+                matches_half(norm, &asked)
             });
         }
     }

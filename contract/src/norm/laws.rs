@@ -4,9 +4,9 @@ use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, U16, repeats, values, widen};
+use crate::norm::interface::*;
 use crate::norm::menu;
 use crate::norm::oracle::{NormLoops, Passes};
-use crate::norm::party::*;
 use crate::oracle::{Oracle, random, to_f16};
 use crate::run::Run;
 use crate::violation::*;
@@ -184,7 +184,7 @@ pub static INVARIANTS: &[Invariant<Norm>] = &[
     },
     Invariant {
         id: "norm/gradient-differences",
-        sentence: "The gradient is the slope that differences of the party's own outputs show.",
+        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
         formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
         chapter: "norm#gradient",
         category: Category::Gradient,
@@ -297,14 +297,14 @@ fn ones(case: NormCase) -> NormCase {
     NormCase { gamma: vec![1.0; case.gamma.len()], ..case }
 }
 
-fn forward(party: &Norm, case: &NormCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+fn forward(norm: &Norm, case: &NormCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || norm.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
-fn backward(party: &Norm, case: &NormCase, dy: &[f32]) -> Step<NormGrads> {
-    answer("backward", || party.backward(case, dy))
+fn backward(norm: &Norm, case: &NormCase, dy: &[f32]) -> Step<NormGrads> {
+    answer("backward", || norm.backward(case, dy))
 }
 
 fn oracle(case: &NormCase, dy: &[f32]) -> Passes {
@@ -324,11 +324,11 @@ const FORWARD_WHY: &str =
 pub(super) type Asked = crate::graded_cases::Asked<NormCase>;
 
 /// What `y` must be.
-pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_y(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let expected = oracle(case, &vec![0.0; case.x.len()]).y;
     let tolerance = forward_tolerance(case);
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || norm.forward_in(*manner, case))
         .and_then(|y| {
             let tolerance = |i: usize| tolerance * expected[i].abs();
             within("forward", &case.shape, &y, &expected, tolerance, FORWARD_WHY)
@@ -337,18 +337,18 @@ pub(super) fn matches_y(party: &Norm, asked: &Asked) -> Step {
 }
 
 /// [`matches_y`], asked plainly.
-fn matches_oracle(party: &Norm, case: &NormCase) -> Step {
-    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+fn matches_oracle(norm: &Norm, case: &NormCase) -> Step {
+    matches_y(norm, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 // --- initial values -------------------------------------------------------------------------
 
-fn initial_gamma(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "initial_gamma")
+fn initial_gamma(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "initial_gamma")
 }
 
 /// The first gamma, asked twice: the second call must not go on where the first one stopped.
-pub(super) fn matches_draw(party: &Norm, n: usize, range: (f32, f32), seed: u64) -> Step {
+pub(super) fn matches_draw(norm: &Norm, n: usize, range: (f32, f32), seed: u64) -> Step {
     let expected = widen(&random::uniform(n, range, seed));
     let (ulp, why) = match range {
         (0.0, 1.0) => (0.0, "nothing is multiplied or added, so nothing is rounded"),
@@ -358,7 +358,7 @@ pub(super) fn matches_draw(party: &Norm, n: usize, range: (f32, f32), seed: u64)
         ),
     };
     let ask = || {
-        let gamma = answer("initial_gamma", || party.initial_gamma(n, range, seed))?;
+        let gamma = answer("initial_gamma", || norm.initial_gamma(n, range, seed))?;
         within("initial_gamma", &[n], &gamma, &expected, |_| ulp, why)?;
         let inside = gamma.iter().all(|&g| range.0 <= g && g < range.1);
         holds("initial_gamma", inside, || format!("a value outside {range:?}"))
@@ -375,12 +375,12 @@ fn scaled(case: &NormCase, j: i32) -> NormCase {
     NormCase { x, eps: case.eps * 4.0f64.powi(j), ..case.clone() }
 }
 
-fn statistics_in_f32(party: &Norm, _: &Run) -> Verdict {
+fn statistics_in_f32(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(3, 1.0 / 1024.0);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     for j in [8, 12, -8, -12] {
         let scaled = scaled(&case, j);
-        let again = forward(party, &scaled)?;
+        let again = forward(norm, &scaled)?;
         let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
         let (expected, tolerance) = (widen(&y), 2.0 * forward_tolerance(&case));
         let at = |i: usize| tolerance * expected[i].abs();
@@ -389,11 +389,11 @@ fn statistics_in_f32(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
+fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 1e-2, 4.0] {
         let case = ones(witness(3, eps));
         let case = NormCase { x: vec![eps.sqrt() as f32; case.x.len()], ..case };
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         let expected = vec![std::f64::consts::FRAC_1_SQRT_2; y.len()];
         let tolerance = (forward_tolerance(&case) + U) * expected[0];
         let why = "(gz/2 + 5)·2⁻²⁴ of the value: gz squares are added in f32, then four more roundings; and √ε is \
@@ -404,23 +404,23 @@ fn eps_inside_root(party: &Norm, _: &Run) -> Verdict {
     // An eps of 0 adds nothing, and no other number stands in for it. Small values feel one that does.
     let case = ones(witness(3, 0.0));
     let x = vec![1.0 / 1024.0; case.x.len()];
-    matches_oracle(party, &NormCase { x, ..case })?;
+    matches_oracle(norm, &NormCase { x, ..case })?;
     Ok(None)
 }
 
-fn zero_group(party: &Norm, _: &Run) -> Verdict {
+fn zero_group(norm: &Norm, _: &Run) -> Verdict {
     let mut case = witness(3, 1e-5);
     case.x[3..6].fill(0.0);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     same_values("forward", &[3], &y[3..6], &[0.0; 3], "0 divided by √ε is 0, exactly")
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-fn mean_square_is_one(party: &Norm, run: &Run) -> Verdict {
+fn mean_square_is_one(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = ones(input.case.clone());
-        let y = widen(&forward(party, &case)?);
+        let y = widen(&forward(norm, &case)?);
         let gz = case.group_size;
         let mean_square = |group: &[f64]| group.iter().map(|x| x * x).sum::<f64>() / gz as f64;
         let got: Vec<f64> = y.chunks(gz).map(mean_square).collect();
@@ -436,11 +436,11 @@ fn mean_square_is_one(party: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn not_centred(party: &Norm, _: &Run) -> Verdict {
+fn not_centred(norm: &Norm, _: &Run) -> Verdict {
     for c in [2.0f32, -2.0] {
         let case = ones(witness(3, 1e-12));
         let case = NormCase { x: vec![c; case.x.len()], ..case };
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         let expected = vec![f64::from(c.signum()); y.len()];
         let tolerance = forward_tolerance(&case);
         within("forward", &case.shape, &y, &expected, |_| tolerance, FORWARD_WHY)
@@ -462,12 +462,12 @@ fn with_group(case: &NormCase, g: usize, change: impl Fn(f32) -> f32) -> NormCas
     NormCase { x, ..case.clone() }
 }
 
-fn others_keep(party: &Norm, group_size: usize, change: impl Fn(f32) -> f32 + Copy) -> Step {
+fn others_keep(norm: &Norm, group_size: usize, change: impl Fn(f32) -> f32 + Copy) -> Step {
     let case = witness(group_size, 1e-5);
-    let y = forward(party, &case)?;
+    let y = forward(norm, &case)?;
     for g in 0..case.shape[2] / group_size {
         let changed = with_group(&case, g, change);
-        let again = forward(party, &changed)?;
+        let again = forward(norm, &changed)?;
         let (kept, before) = (elsewhere(&case, g, &again), elsewhere(&case, g, &y));
         let why = format!("group {g} alone was changed; the values of the others are compared");
         same_values("forward", &[kept.len()], &kept, &before, &why).map_err(|b| b.on(&changed))?;
@@ -475,15 +475,15 @@ fn others_keep(party: &Norm, group_size: usize, change: impl Fn(f32) -> f32 + Co
     Ok(())
 }
 
-fn groups_are_neighbours(party: &Norm, _: &Run) -> Verdict {
+fn groups_are_neighbours(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2, 1] {
-        others_keep(party, group_size, |x| 1000.0 * x)?;
+        others_keep(norm, group_size, |x| 1000.0 * x)?;
         // Inside its group, an element is felt.
         if group_size > 1 {
             let case = witness(group_size, 1e-5);
             let mut changed = case.clone();
             changed.x[0] *= 1000.0;
-            let (y, again) = (forward(party, &case)?, forward(party, &changed)?);
+            let (y, again) = (forward(norm, &case)?, forward(norm, &changed)?);
             let felt = (1..group_size).all(|j| y[j] != again[j]);
             holds("forward", felt, || {
                 "x[0] grew 1000 times, but a neighbour in its group kept its value".into()
@@ -494,14 +494,14 @@ fn groups_are_neighbours(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn groups_are_independent(party: &Norm, _: &Run) -> Verdict {
+fn groups_are_independent(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2, 1] {
-        others_keep(party, group_size, |_| f32::NAN)?;
+        others_keep(norm, group_size, |_| f32::NAN)?;
     }
     Ok(None)
 }
 
-fn groups_permute(party: &Norm, run: &Run) -> Verdict {
+fn groups_permute(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let turn = |values: &[f32]| -> Vec<f32> {
             let turned = values.chunks(case.shape[2]).flat_map(|row| {
@@ -512,49 +512,49 @@ fn groups_permute(party: &Norm, run: &Run) -> Verdict {
         };
         let turned = NormCase { x: turn(&case.x), gamma: turn(&case.gamma), ..case.clone() };
         let why = "groups changed places; no number may change";
-        let expected = turn(&forward(party, case)?);
-        same_values("forward", &case.shape, &forward(party, &turned)?, &expected, why)
+        let expected = turn(&forward(norm, case)?);
+        same_values("forward", &case.shape, &forward(norm, &turned)?, &expected, why)
     })?;
     Ok(None)
 }
 
-fn gamma_per_element(party: &Norm, _: &Run) -> Verdict {
+fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2] {
         let case = witness(group_size, 1e-5);
-        let plain = widen(&forward(party, &ones(case.clone()))?);
+        let plain = widen(&forward(norm, &ones(case.clone()))?);
         let expected = plain.iter().enumerate().map(|(i, y)| y * f64::from(case.gamma[i % 6]));
         let expected: Vec<f64> = expected.collect();
-        // Both sides are rounded by the party; the sums in them are the same.
+        // Both sides are rounded by the implementation; the sums in them are the same.
         let tolerance = 4.0 * U;
         let why = "4·2⁻²⁴ of the value: two roundings on either side";
-        let y = forward(party, &case)?;
+        let y = forward(norm, &case)?;
         within("forward", &case.shape, &y, &expected, |i| tolerance * expected[i].abs(), why)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-fn odd(party: &Norm, run: &Run) -> Verdict {
+fn odd(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let negative = NormCase { x: case.x.iter().map(|x| -x).collect(), ..case.clone() };
-        let expected: Vec<f32> = forward(party, case)?.iter().map(|y| -y).collect();
+        let expected: Vec<f32> = forward(norm, case)?.iter().map(|y| -y).collect();
         let why = "a sign changes no digit";
-        same_values("forward", &case.shape, &forward(party, &negative)?, &expected, why)
+        same_values("forward", &case.shape, &forward(norm, &negative)?, &expected, why)
     })?;
     Ok(None)
 }
 
-fn tiny_and_huge(party: &Norm, _: &Run) -> Verdict {
+fn tiny_and_huge(norm: &Norm, _: &Run) -> Verdict {
     for (size, eps) in [(1e-15, 1e-30), (1e15, 1e-5), (1e15, 1e30), (1e-3, 1e-8), (1e-4, 1e-12)] {
         let case = witness(3, eps);
         let x = case.x.iter().map(|x| x * size as f32).collect();
-        matches_oracle(party, &NormCase { x, ..case })?;
+        matches_oracle(norm, &NormCase { x, ..case })?;
     }
     Ok(None)
 }
 
-fn forward_f64_loops(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
@@ -573,12 +573,12 @@ fn dx_terms(case: &NormCase, dy: &[f32]) -> Vec<f64> {
     Terms.passes(&positive, &absolute(dy)).dx
 }
 
-fn gradient_at_zero(party: &Norm, _: &Run) -> Verdict {
+fn gradient_at_zero(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 4.0] {
         let mut case = witness(3, eps);
         case.x[3..6].fill(0.0);
         let dy: Vec<f32> = (0..12).map(|i| 0.5 - 0.25 * i as f32).collect();
-        let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+        let grads = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
         let slope = |i: usize| f64::from(case.gamma[i]) * f64::from(dy[i]) / eps.sqrt();
         let expected: Vec<f64> = (3..6).map(slope).collect();
         let why = "4·2⁻²⁴ of the value: root of eps, product, quotient";
@@ -589,10 +589,10 @@ fn gradient_at_zero(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_along_x(party: &Norm, run: &Run) -> Verdict {
+fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let gz = case.group_size;
-        let dx = widen(&backward(party, case, dy)?.dx);
+        let dx = widen(&backward(norm, case, dy)?.dx);
         let x = widen(&case.x);
         let terms = dx_terms(case, dy);
         let sums = |f: &dyn Fn(usize) -> f64| -> Vec<f64> {
@@ -623,13 +623,13 @@ fn dx_tolerance(case: &NormCase) -> f64 {
 const DX_WHY: &str =
     "(5gz/2 + 14)·2⁻²⁴ of the size of the terms, which cancel: sums over the group in f32";
 
-fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
+fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(3, 0.5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
     let loss = |i: usize, step: f32| -> Step<f64> {
         let mut moved = case.clone();
         moved.x[i] += step;
-        let y = forward(party, &moved)?;
+        let y = forward(norm, &moved)?;
         Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
     };
     let delta = 1.0 / 16.0;
@@ -641,17 +641,17 @@ fn gradient_differences(party: &Norm, _: &Run) -> Verdict {
     let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
     let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
     let why = "10⁻³ of Σ|γ·dy|: a difference of fourth order with steps of 1/16";
-    let grads = backward(party, &case, &dy).map_err(|violation| violation.on(&case))?;
+    let grads = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-3 * size, why)
         .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
     Ok(None)
 }
 
-fn gradient_of_gamma(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dgamma)")
+fn gradient_of_gamma(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "backward (dgamma)")
 }
 
-pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_dgamma(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let Passes { xhat, dgamma, .. } = oracle(case, dy);
     let h = case.shape[2];
@@ -662,7 +662,7 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
     let tolerance = (rows + case.group_size as f64 / 2.0 + 4.0) * U;
     let why = "(rows + gz/2 + 4)·2⁻²⁴ of Σ|dy·x̂|: one sum over the rows in f32";
     let ask =
-        || answer("backward", || party.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
+        || answer("backward", || norm.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
     let call = "backward (dgamma)";
     ask()
         .and_then(|got| {
@@ -672,16 +672,16 @@ pub(super) fn matches_dgamma(party: &Norm, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
-fn gradient_of_x(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dx)")
+fn gradient_of_x(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "backward (dx)")
 }
 
-pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_dx(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let expected = oracle(case, dy).dx;
     let terms = dx_terms(case, dy);
     let tolerance = dx_tolerance(case);
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || norm.backward_in(*manner, case, dy))
         .and_then(|NormGrads { dx, .. }| {
             let tolerance = |i: usize| tolerance * terms[i];
             within("backward (dx)", &case.shape, &dx, &expected, tolerance, DX_WHY)
@@ -691,16 +691,16 @@ pub(super) fn matches_dx(party: &Norm, asked: &Asked) -> Step {
 
 // --- half precision -------------------------------------------------------------------------
 
-fn forward_half(party: &Norm, case: &NormCase) -> Step<Vec<f32>> {
-    answer("forward_half", || party.forward_half(case)).map_err(|violation| violation.on(case))
+fn forward_half(norm: &Norm, case: &NormCase) -> Step<Vec<f32>> {
+    answer("forward_half", || norm.forward_half(case)).map_err(|violation| violation.on(case))
 }
 
-fn half_result_is_half(party: &Norm, _: &Run) -> Verdict {
+fn half_result_is_half(norm: &Norm, _: &Run) -> Verdict {
     for (h, group_size) in menu::NORM.into_iter().chain(menu::LARGE) {
         let x = (0..6 * h).map(|i| (i * 37 % 64) as f32 / 16.0 - 1.9375).collect();
         let gamma = (0..h).map(|j| 0.37 + 0.11 * (j % 7) as f32).collect();
         let case = NormCase { shape: [2, 3, h], group_size, eps: 1e-5, gamma, x };
-        let y = forward_half(party, &case)?;
+        let y = forward_half(norm, &case)?;
         let halves: Vec<f32> = y.iter().map(|&y| to_f16(f64::from(y))).collect();
         let why = "the nearest f16: an f16 input must give an f16 result";
         same_values("forward_half", &case.shape, &y, &halves, why).map_err(|b| b.on(&case))?;
@@ -708,23 +708,23 @@ fn half_result_is_half(party: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn half_does_not_overflow(party: &Norm, _: &Run) -> Verdict {
+fn half_does_not_overflow(norm: &Norm, _: &Run) -> Verdict {
     let case = ones(witness(3, 1e-5));
     let x: Vec<f32> = case.x.iter().map(|x| 300.0 * x.signum()).collect();
     let expected: Vec<f64> = x.iter().map(|x| f64::from(x.signum())).collect();
     let case = NormCase { x, ..case };
-    let y = forward_half(party, &case)?;
+    let y = forward_half(norm, &case)?;
     let why = "1 ulp of f16 at 1";
     within("forward_half", &case.shape, &y, &expected, |_| 2.0 * U16, why)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-fn half_rounds_once(party: &Norm, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward_half")
+fn half_rounds_once(norm: &Norm, run: &Run) -> Verdict {
+    judge_graded_cases(norm, run, "forward_half")
 }
 
-pub(super) fn matches_half(party: &Norm, asked: &Asked) -> Step {
+pub(super) fn matches_half(norm: &Norm, asked: &Asked) -> Step {
     let case = &asked.case;
     let round = |y: f64| if y.abs() >= 65520.0 { y * f64::INFINITY } else { y };
     let expected = oracle(case, &vec![0.0; case.x.len()]).y.into_iter().map(round);
@@ -737,7 +737,7 @@ pub(super) fn matches_half(party: &Norm, asked: &Asked) -> Step {
         half_ulp16(y) + forward_tolerance(case) * y
     };
     let why = "half an ulp of f16, for one rounding, and (gz/2 + 4)·2⁻²⁴ of the value";
-    answer("forward_half", || party.forward_half_in(asked.manner, case))
+    answer("forward_half", || norm.forward_half_in(asked.manner, case))
         .and_then(|y| within("forward_half", &case.shape, &y, &expected, tolerance, why))
         .map_err(|violation| violation.on(asked))
 }
@@ -750,11 +750,11 @@ fn half_ulp16(y: f64) -> f64 {
 
 // --- refusals -------------------------------------------------------------------------------
 
-fn group_size_divides(party: &Norm, _: &Run) -> Verdict {
+fn group_size_divides(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [4, 5, 0, 12] {
         let case = NormCase { group_size, ..witness(3, 1e-5) };
         let rule = format!("group size {group_size} does not divide hidden size 6");
-        refusal("forward", &rule, || party.forward(&case))
+        refusal("forward", &rule, || norm.forward(&case))
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! The sizes of GroupRMSNorm that checks use where a party has them in its types.
+//! The sizes of GroupRMSNorm that checks use where an implementation has them in its types.
 
 /// `(h, gz)`. Among them `gz = 1`, `gz = h`, and sizes that are not their own number of groups.
 pub const NORM: [(usize, usize); 6] = [(6, 3), (6, 2), (6, 1), (6, 6), (7, 7), (64, 32)];

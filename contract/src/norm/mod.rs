@@ -1,6 +1,6 @@
 //! GroupRMSNorm: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - [`graded_cases`]: questions from the plainest on, by which a mistake is found and placed.
@@ -22,7 +22,7 @@ mod repairs;
 pub mod tasks;
 pub mod variants;
 
-pub use interfaces::norm::{menu, party};
+pub use interfaces::norm::{interface, menu};
 
 use crate::component::component;
 

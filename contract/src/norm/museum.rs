@@ -1,8 +1,8 @@
 //! Bugs of GroupRMSNorm.
 
 use crate::component::Bug;
-use crate::norm::oracle::{NormLoops, Passes, party};
-use crate::norm::party::{GroupRmsNorm, NormCase, Reply};
+use crate::norm::interface::{GroupRmsNorm, NormCase, Reply};
+use crate::norm::oracle::{NormLoops, Passes, implementation};
 use crate::oracle::blocks::*;
 use crate::oracle::random::MersenneTwister;
 use crate::oracle::{Oracle, random, to_f16};
@@ -13,7 +13,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl NormLoops for $name { $($steps)* }
-        || -> Box<dyn GroupRmsNorm> { party($name) }
+        || -> Box<dyn GroupRmsNorm> { implementation($name) }
     }};
 }
 
@@ -80,7 +80,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 five digits. It differs wherever the mean square is not far above eps.",
         source: Some("OLMo issue 281; GPT-NeoX pull request 1342"),
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsOutside {
+        implementation: bug!(EpsOutside {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 mean_square.sqrt() + eps
             }
@@ -93,7 +93,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 are 1e-4. Several well-known course graders accept it.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(NoEps {
+        implementation: bug!(NoEps {
             fn rms(&self, mean_square: f64, _: f64) -> f64 {
                 mean_square.sqrt()
             }
@@ -105,7 +105,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "1e-5 in one file, 1e-6 in the other. No shape tells.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsTenTimes {
+        implementation: bug!(EpsTenTimes {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 (mean_square + 10.0 * eps).sqrt()
             }
@@ -117,7 +117,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The setting is stored, printed, and never read.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsFixed {
+        implementation: bug!(EpsFixed {
             fn rms(&self, mean_square: f64, _: f64) -> f64 {
                 (mean_square + 1e-5).sqrt()
             }
@@ -130,7 +130,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 nothing.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsNeverZero {
+        implementation: bug!(EpsNeverZero {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 (mean_square + if eps == 0.0 { 1e-6 } else { eps }).sqrt()
             }
@@ -142,7 +142,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Somebody wanted eps in the units of x. It is in the units of x squared.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsSquared {
+        implementation: bug!(EpsSquared {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 (mean_square + eps * eps).sqrt()
             }
@@ -154,7 +154,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "max(ms, eps) keeps away from 0 as well. It differs only where the two are close.",
         source: None,
         named_by: "norm/eps-inside-root",
-        party: bug!(EpsAsFloor {
+        implementation: bug!(EpsAsFloor {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 mean_square.max(eps).sqrt()
             }
@@ -167,7 +167,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 otherwise. Here nothing is estimated.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(Unbiased {
+        implementation: bug!(Unbiased {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 group.iter().map(|x| x * x).sum::<f64>() / (group.len() as f64 - 1.0)
             }
@@ -179,7 +179,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "rsqrt became sqrt, and the product stayed.",
         source: Some("llm-foundry issue 371, mended by pull request 372"),
         named_by: "norm/mean-square-is-one",
-        party: bug!(MultiplyByRoot {
+        implementation: bug!(MultiplyByRoot {
             fn xhat(&self, x: f64, rms: f64) -> f64 {
                 x * rms
             }
@@ -192,7 +192,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 the loss falls all the same.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(SumNotMean {
+        implementation: bug!(SumNotMean {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 group.iter().map(|x| x * x).sum()
             }
@@ -204,7 +204,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "At inputs of size 1 the root of the mean square is close to itself.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(NoRoot {
+        implementation: bug!(NoRoot {
             fn rms(&self, mean_square: f64, eps: f64) -> f64 {
                 mean_square + eps
             }
@@ -216,7 +216,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Both measure size, and for values of one size they are equal.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(MeanAbsolute {
+        implementation: bug!(MeanAbsolute {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 (group.iter().map(|x| x.abs()).sum::<f64>() / group.len() as f64).powi(2)
             }
@@ -229,7 +229,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 mean is 0.",
         source: None,
         named_by: "norm/not-centred",
-        party: bug!(Variance {
+        implementation: bug!(Variance {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 let n = group.len() as f64;
                 let mean = group.iter().sum::<f64>() / n;
@@ -243,7 +243,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Written from memory of LayerNorm. On inputs with mean 0 the two agree.",
         source: None,
         named_by: "norm/not-centred",
-        party: bug!(Centred {
+        implementation: bug!(Centred {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let mut case = case.clone();
                 for group in case.x.chunks_mut(case.group_size) {
@@ -260,7 +260,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The maximum keeps everything in [-1, 1], which looks normalized.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(LargestOfGroup {
+        implementation: bug!(LargestOfGroup {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 group.iter().fold(0.0, |largest: f64, x| largest.max(x * x))
             }
@@ -273,7 +273,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 test inputs hide it.",
         source: None,
         named_by: "norm/odd",
-        party: bug!(SignLost {
+        implementation: bug!(SignLost {
             fn xhat(&self, x: f64, rms: f64) -> f64 {
                 (x * x / (rms * rms)).sqrt()
             }
@@ -285,7 +285,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The group size was accepted and not used. With gz = h it is right.",
         source: Some("mamba pull request 910"),
         named_by: "norm/groups-are-neighbours",
-        party: bug!(WholeRow {
+        implementation: bug!(WholeRow {
             fn groups(&self, hidden_size: usize, _: usize) -> Vec<Vec<usize>> {
                 vec![(0..hidden_size).collect()]
             }
@@ -297,7 +297,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Two libraries call two things by one name. With gz = sqrt(h) nobody can tell.",
         source: Some("flash-linear-attention and mamba disagree on which is which"),
         named_by: "norm/groups-are-neighbours",
-        party: bug!(GroupSizeIsCount {
+        implementation: bug!(GroupSizeIsCount {
             fn groups(&self, hidden_size: usize, group_size: usize) -> Vec<Vec<usize>> {
                 Oracle.groups(hidden_size, hidden_size / group_size)
             }
@@ -309,7 +309,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A reshape to [gz, g] where [g, gz] was meant.",
         source: None,
         named_by: "norm/groups-are-neighbours",
-        party: bug!(StridedGroups {
+        implementation: bug!(StridedGroups {
             fn groups(&self, hidden_size: usize, group_size: usize) -> Vec<Vec<usize>> {
                 let count = hidden_size / group_size;
                 (0..count).map(|g| (g..hidden_size).step_by(count).collect()).collect()
@@ -322,7 +322,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A mean without its axis. With one row it is right.",
         source: None,
         named_by: "norm/forward-f64-loops",
-        party: bug!(OverBatch {
+        implementation: bug!(OverBatch {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 // All rows measured as one: each group reads the rows' common mean square.
                 let (h, gz) = (case.shape[2], case.group_size);
@@ -345,7 +345,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "An index was left at 0. One token at a time, it is right.",
         source: None,
         named_by: "norm/forward-f64-loops",
-        party: bug!(FirstRow {
+        implementation: bug!(FirstRow {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let (h, gz) = (case.shape[2], case.group_size);
                 let mut out = Oracle.passes(case, dy);
@@ -367,7 +367,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The scale was read as a property of the group. Gamma of ones hides it.",
         source: None,
         named_by: "norm/gamma-per-element",
-        party: bug!(GammaPerGroup {
+        implementation: bug!(GammaPerGroup {
             fn scale(&self, gamma: &[f32], j: usize, groups: &[Vec<usize>]) -> f64 {
                 let group = groups.iter().find(|group| group.contains(&j));
                 f64::from(gamma[group.map_or(j, |group| group[0])])
@@ -380,7 +380,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Right for models whose gamma starts at 0, such as Gemma. Wrong for this one.",
         source: None,
         named_by: "norm/gamma-per-element",
-        party: bug!(OnePlusGamma {
+        implementation: bug!(OnePlusGamma {
             fn scale(&self, gamma: &[f32], j: usize, _: &[Vec<usize>]) -> f64 {
                 1.0 + f64::from(gamma[j])
             }
@@ -392,7 +392,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Gamma of ones, with which most tests run, hides it.",
         source: None,
         named_by: "norm/gamma-per-element",
-        party: bug!(NoGamma {
+        implementation: bug!(NoGamma {
             fn scale(&self, _: &[f32], _: usize, _: &[Vec<usize>]) -> f64 {
                 1.0
             }
@@ -404,7 +404,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The product moved up one line. With gz = 1 or equal gammas the scale cancels.",
         source: None,
         named_by: "norm/gamma-per-element",
-        party: bug!(GammaBefore {
+        implementation: bug!(GammaBefore {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let h = case.shape[2];
                 let x = case.x.iter().enumerate().map(|(i, x)| x * case.gamma[i % h]).collect();
@@ -420,7 +420,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 may be negative.",
         source: None,
         named_by: "norm/gamma-per-element",
-        party: bug!(GammaMagnitude {
+        implementation: bug!(GammaMagnitude {
             fn scale(&self, gamma: &[f32], j: usize, _: &[Vec<usize>]) -> f64 {
                 f64::from(gamma[j].abs())
             }
@@ -433,7 +433,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 values lose their digits.",
         source: Some("PyTorch pull request 133085"),
         named_by: "norm/statistics-in-f32",
-        party: || party(SquaresInF16),
+        implementation: || implementation(SquaresInF16),
     },
     Bug {
         id: "norm/squares-rounded-to-f16",
@@ -441,7 +441,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The product is in the input's type, and only the sum was told to be wider.",
         source: None,
         named_by: "norm/statistics-in-f32",
-        party: bug!(SquaresRounded {
+        implementation: bug!(SquaresRounded {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 group.iter().map(|x| f64::from(to_f16(x * x))).sum::<f64>() / group.len() as f64
             }
@@ -453,7 +453,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The cast up was forgotten on one path only. Tests with f32 inputs can't see it.",
         source: None,
         named_by: "norm/half-does-not-overflow",
-        party: bug!(HalfSquaresInF16 {
+        implementation: bug!(HalfSquaresInF16 {
             fn half_xhat(&self, case: &NormCase) -> Vec<f64> {
                 SquaresInF16.passes(case, &vec![0.0; case.x.len()]).xhat
             }
@@ -465,7 +465,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "f16 times an f32 gamma is f32. The next layer then refuses, or doubles its memory.",
         source: Some("transformers issue 30236"),
         named_by: "norm/half-result-is-half",
-        party: bug!(NotCastBack {
+        implementation: bug!(NotCastBack {
             fn round_half(&self, xhat: f64, scale: f64) -> f32 {
                 (xhat * scale) as f32
             }
@@ -478,7 +478,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 more costs up to an ulp.",
         source: None,
         named_by: "norm/half-rounds-once",
-        party: bug!(CastBeforeGamma {
+        implementation: bug!(CastBeforeGamma {
             fn round_half(&self, xhat: f64, scale: f64) -> f32 {
                 to_f16(f64::from(to_f16(xhat)) * scale)
             }
@@ -490,7 +490,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The weight was cast to the input's type, because the product asked for equal types.",
         source: None,
         named_by: "norm/half-rounds-once",
-        party: bug!(GammaInF16 {
+        implementation: bug!(GammaInF16 {
             fn round_half(&self, xhat: f64, scale: f64) -> f32 {
                 to_f16(xhat * f64::from(to_f16(scale)))
             }
@@ -502,7 +502,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A guard against infinities. f32 holds squares up to 10³⁸.",
         source: None,
         named_by: "norm/tiny-and-huge",
-        party: bug!(Clamped {
+        implementation: bug!(Clamped {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 let mean = group.iter().map(|x| x * x).sum::<f64>() / group.len() as f64;
                 mean.min(1e24)
@@ -516,7 +516,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 independent.",
         source: None,
         named_by: "norm/groups-are-independent",
-        party: bug!(SharedNan {
+        implementation: bug!(SharedNan {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 if case.x.iter().any(|x| x.is_nan()) {
@@ -533,7 +533,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 below frozen.",
         source: Some("candle issue 2168"),
         named_by: "norm/gradient-of-x",
-        party: bug!(NoGradient {
+        implementation: bug!(NoGradient {
             fn dx(&self, _: f64, _: f64, _: f64, _: f64) -> f64 {
                 0.0
             }
@@ -545,7 +545,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "dx = gamma dy / rms is half of the formula. The rest says that the rms grows with x.",
         source: None,
         named_by: "norm/gradient-along-x",
-        party: bug!(ConstantRms {
+        implementation: bug!(ConstantRms {
             fn dx(&self, gamma_dy: f64, _: f64, _: f64, rms: f64) -> f64 {
                 gamma_dy / rms
             }
@@ -557,7 +557,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "One sign in a hand-written backward pass.",
         source: None,
         named_by: "norm/gradient-along-x",
-        party: bug!(WrongSign {
+        implementation: bug!(WrongSign {
             fn dx(&self, gamma_dy: f64, xhat: f64, along: f64, rms: f64) -> f64 {
                 (gamma_dy + xhat * along) / rms
             }
@@ -569,7 +569,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The forward pass has the mean, the backward pass was derived without it.",
         source: None,
         named_by: "norm/gradient-along-x",
-        party: bug!(GradientSum {
+        implementation: bug!(GradientSum {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let h = case.shape[2];
                 let mut out = Oracle.passes(case, dy);
@@ -591,7 +591,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "With gamma of ones it is right.",
         source: None,
         named_by: "norm/gradient-at-zero",
-        party: bug!(WithoutGamma {
+        implementation: bug!(WithoutGamma {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let ones = NormCase { gamma: vec![1.0; case.gamma.len()], ..case.clone() };
                 let dx = Oracle.passes(&ones, dy).dx;
@@ -605,7 +605,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "At inputs of size 1 the rms is 1.",
         source: None,
         named_by: "norm/gradient-at-zero",
-        party: bug!(NotDivided {
+        implementation: bug!(NotDivided {
             fn dx(&self, gamma_dy: f64, xhat: f64, along: f64, _: f64) -> f64 {
                 gamma_dy - xhat * along
             }
@@ -617,7 +617,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The saved tensor was the input. At inputs of size 1 the two are close.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: bug!(DgammaFromX {
+        implementation: bug!(DgammaFromX {
             fn dgamma(&self, dy: f64, _: f64, x: f64) -> f64 {
                 dy * x
             }
@@ -629,7 +629,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A mean where a sum belongs; with one row they are the same.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: bug!(DgammaAveraged {
+        implementation: bug!(DgammaAveraged {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let mut out = Oracle.passes(case, dy);
                 let rows = (case.shape[0] * case.shape[1]) as f64;
@@ -644,7 +644,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Assigned where it should be added.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: bug!(DgammaLastRow {
+        implementation: bug!(DgammaLastRow {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let h = case.shape[2];
                 let mut out = Oracle.passes(case, dy);
@@ -661,7 +661,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "That is what most norms do. The specification says uniform.",
         source: None,
         named_by: "norm/initial-gamma",
-        party: bug!(GammaOfOnes {
+        implementation: bug!(GammaOfOnes {
             fn gamma(&self, hidden_size: usize, _: (f32, f32), _: u64) -> Vec<f32> {
                 vec![1.0; hidden_size]
             }
@@ -673,7 +673,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "The default of rand, without the scale and the shift.",
         source: None,
         named_by: "norm/initial-gamma",
-        party: bug!(GammaWrongRange {
+        implementation: bug!(GammaWrongRange {
             fn gamma(&self, hidden_size: usize, _: (f32, f32), seed: u64) -> Vec<f32> {
                 random::uniform(hidden_size, (0.0, 1.0), seed)
             }
@@ -685,7 +685,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "r * high + low is the formula from memory. On [0, 1) it is right.",
         source: None,
         named_by: "norm/initial-gamma",
-        party: bug!(RangeAsWidth {
+        implementation: bug!(RangeAsWidth {
             fn gamma(&self, n: usize, (low, high): (f32, f32), seed: u64) -> Vec<f32> {
                 random::uniform(n, (0.0, 1.0), seed).iter().map(|u| u * high + low).collect()
             }
@@ -697,7 +697,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A generator of its own, always started the same way.",
         source: None,
         named_by: "norm/initial-gamma",
-        party: bug!(GammaUnseeded {
+        implementation: bug!(GammaUnseeded {
             fn gamma(&self, hidden_size: usize, range: (f32, f32), _: u64) -> Vec<f32> {
                 random::uniform(hidden_size, range, 0)
             }
@@ -709,7 +709,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Many generators do. PyTorch masks the low 24 bits.",
         source: None,
         named_by: "norm/initial-gamma",
-        party: bug!(HighBits {
+        implementation: bug!(HighBits {
             fn gamma(&self, n: usize, (low, high): (f32, f32), seed: u64) -> Vec<f32> {
                 let mut random = MersenneTwister::new(seed);
                 let mut unit = || (random.word() >> 8) as f32 / (1u32 << 24) as f32;
@@ -723,7 +723,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Integer division, and the last elements come out as zeros.",
         source: None,
         named_by: "norm/group-size-divides",
-        party: bug!(RemainderDropped {
+        implementation: bug!(RemainderDropped {
             fn check(&self, _: &NormCase) -> Reply<()> {
                 Ok(())
             }
@@ -739,7 +739,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
                 powers of two have no rest.",
         source: None,
         named_by: "norm/mean-square-is-one",
-        party: bug!(LaneTailLost {
+        implementation: bug!(LaneTailLost {
             fn mean_square(&self, group: &[f64]) -> f64 {
                 let lanes = if group.len() < 4 { group.len() } else { group.len() / 4 * 4 };
                 group[..lanes].iter().map(|x| x * x).sum::<f64>() / group.len() as f64
@@ -752,7 +752,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: bug!(BlockLost {
+        implementation: bug!(BlockLost {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 dgamma_of_rows(case, dy, |rows| Box::new(0..in_full_blocks(rows)))
             }
@@ -764,7 +764,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "So that every block is full. For a maximum that would be right.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: bug!(BlockTwice {
+        implementation: bug!(BlockTwice {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 dgamma_of_rows(case, dy, |rows| Box::new(last_block_begins_early(rows)))
             }
@@ -776,7 +776,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A buffer outside of the loop, shared by two threads. Most rows are right, most of the time.",
         source: None,
         named_by: "norm/forward-f64-loops",
-        party: bug!(RowsRace {
+        implementation: bug!(RowsRace {
             fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
                 let (h, mut out) = (case.shape[2], Oracle.passes(case, dy));
                 let rows = dy.len() / h;
@@ -802,7 +802,7 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "A buffer that is kept, so that it need not be allocated. The first call is right.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: || party(SumsNotCleared::default()),
+        implementation: || implementation(SumsNotCleared::default()),
     },
     Bug {
         id: "norm/sum-of-threads",
@@ -810,6 +810,6 @@ pub static BUGS: &[Bug<dyn GroupRmsNorm>] = &[
         story: "Each sum is as exact as another. But two runs of one training differ, and nobody can say why.",
         source: None,
         named_by: "norm/gradient-of-gamma",
-        party: || party(SumOfThreads::default()),
+        implementation: || implementation(SumOfThreads::default()),
     },
 ];

@@ -7,8 +7,8 @@ use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::norm::interface::*;
 use crate::norm::menu::{LARGE, NORM};
-use crate::norm::party::*;
 use crate::oracle::to_f16;
 
 type Norm = dyn GroupRmsNorm;
@@ -73,7 +73,7 @@ fn axes(case: &NormCase) -> [(&'static str, usize); 3] {
 
 impl GroupRmsNorm for Mixed<Norm> {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>> {
-        let ask = |party: &Norm| party.initial_gamma(hidden_size, range, seed);
+        let ask = |norm: &Norm| norm.initial_gamma(hidden_size, range, seed);
         let turn = self
             .mixer
             .turn(&Call::of("initial_gamma", [("n", hidden_size), ("seed", seed as usize)]));
@@ -86,7 +86,7 @@ impl GroupRmsNorm for Mixed<Norm> {
 
     fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
-        let ask = |party: &Norm| party.forward_in(manner, case);
+        let ask = |norm: &Norm| norm.forward_in(manner, case);
         turn.values(&axes(case), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -97,7 +97,7 @@ impl GroupRmsNorm for Mixed<Norm> {
     fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
         let [right, wrong] =
-            [&self.right, &self.wrong].map(|party| party.backward_in(manner, case, dy));
+            [&self.right, &self.wrong].map(|norm| norm.backward_in(manner, case, dy));
         let part = |axes: &[_], of: fn(NormGrads) -> Vec<f32>| {
             turn.values(axes, || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -111,13 +111,13 @@ impl GroupRmsNorm for Mixed<Norm> {
 
     fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward_half", case).asked(manner));
-        let ask = |party: &Norm| party.forward_half_in(manner, case);
+        let ask = |norm: &Norm| norm.forward_half_in(manner, case);
         turn.values(&axes(case), || ask(&*self.right), || ask(&*self.wrong))
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     // A norm may have its sizes in its type, and is compiled for these.
     let menu = [&NORM[..], &LARGE[..2]].concat();
     let (h, group_size) = menu[draw.below(menu.len())];
@@ -135,14 +135,14 @@ pub fn fuzz(party: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
     let (size, seed) = (draw.below(3000), draw.bits() >> draw.below(64));
     let grads = || {
-        let NormGrads { dx, dgamma } = party.backward_in(manner, &case, &dy)?;
+        let NormGrads { dx, dgamma } = norm.backward_in(manner, &case, &dy)?;
         Ok(widen(&[dx, dgamma].concat()))
     };
-    let gamma = || Ok(widen(&party.initial_gamma(size, (-1.0, 1.0), seed)?));
+    let gamma = || Ok(widen(&norm.initial_gamma(size, (-1.0, 1.0), seed)?));
     vec![
-        Fingerprint::ask("forward", || Ok(widen(&party.forward_in(manner, &case)?))),
+        Fingerprint::ask("forward", || Ok(widen(&norm.forward_in(manner, &case)?))),
         Fingerprint::ask("backward", grads),
-        Fingerprint::ask("forward_half", || Ok(widen(&party.forward_half(&half)?))),
+        Fingerprint::ask("forward_half", || Ok(widen(&norm.forward_half(&half)?))),
         Fingerprint::ask("initial_gamma", gamma),
     ]
 }

@@ -1,6 +1,6 @@
 //! GroupRMSNorm: `y = x / sqrt(mean(x^2) + eps) * gamma`, the mean over each group.
 
-use crate::norm::party::{GroupRmsNorm, NormCase, NormGrads, Refusal, Reply};
+use crate::norm::interface::{GroupRmsNorm, NormCase, NormGrads, Refusal, Reply};
 use crate::oracle::{Loops, Oracle, random, to_f16};
 use std::rc::Rc;
 
@@ -131,8 +131,8 @@ fn passes(loops: &dyn NormLoops, case: &NormCase, dy: &[f32]) -> Passes {
     out
 }
 
-/// The party of some loops.
-pub fn party(loops: impl NormLoops + 'static) -> Box<dyn GroupRmsNorm> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl NormLoops + 'static) -> Box<dyn GroupRmsNorm> {
     Box::new(Loops::<dyn NormLoops>(Rc::new(loops)))
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of a GroupRMSNorm.
 
+use crate::norm::interface::*;
 use crate::norm::oracle::{NormLoops, Passes};
-use crate::norm::party::*;
 use crate::oracle::{Oracle, random};
 use crate::repair::{Repair, line, number, one_value, same};
 
@@ -21,8 +21,8 @@ fn case() -> NormCase {
     NormCase { shape: [1, 2, 6], group_size: 3, eps: 0.5, gamma, x }
 }
 
-fn range(party: &Norm) -> Option<String> {
-    let gamma = party.initial_gamma(6, (0.5, 1.5), 42).ok()?;
+fn range(norm: &Norm) -> Option<String> {
+    let gamma = norm.initial_gamma(6, (0.5, 1.5), 42).ok()?;
     let (low, width) = line(&gamma, &random::uniform(6, (0.0, 1.0), 42))?;
     let right = same(low, 0.5) && same(width, 1.0);
     let (low, high) = (number(low), number(low + width));
@@ -30,8 +30,8 @@ fn range(party: &Norm) -> Option<String> {
 }
 
 /// What each group was divided by.
-fn rms(party: &Norm) -> Option<String> {
-    let (case, y) = answered(party)?;
+fn rms(norm: &Norm) -> Option<String> {
+    let (case, y) = answered(norm)?;
     let right = Oracle.passes(&case, &[0.0; 12]).xhat;
     let value = |i: usize| f64::from(case.x[i]) * f64::from(case.gamma[i % 6]) / f64::from(y[i]);
     let mut first = None;
@@ -53,8 +53,8 @@ fn rms(party: &Norm) -> Option<String> {
 }
 
 /// What each element was scaled by.
-fn scale(party: &Norm) -> Option<String> {
-    let (case, y) = answered(party)?;
+fn scale(norm: &Norm) -> Option<String> {
+    let (case, y) = answered(norm)?;
     let Passes { xhat, .. } = Oracle.passes(&case, &[0.0; 12]);
     let mut first = None;
     for j in 0..6 {
@@ -69,10 +69,10 @@ fn scale(party: &Norm) -> Option<String> {
 }
 
 /// What was subtracted along x̂.
-fn along(party: &Norm) -> Option<String> {
+fn along(norm: &Norm) -> Option<String> {
     let case = case();
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
-    let dx = party.backward(&case, &dy).ok().filter(|grads| grads.dx.len() == 12)?.dx;
+    let dx = norm.backward(&case, &dy).ok().filter(|grads| grads.dx.len() == 12)?.dx;
     let Passes { xhat, dx: right, .. } = Oracle.passes(&case, &dy);
     let mean = |i: usize, dx: f64| {
         let rms = f64::from(case.x[i]) / xhat[i];
@@ -92,7 +92,7 @@ fn along(party: &Norm) -> Option<String> {
     Some(format!("mean(γ·dy·x̂) of group {group}, {right}, was taken as {got}"))
 }
 
-fn answered(party: &Norm) -> Option<(NormCase, Vec<f32>)> {
-    let y = party.forward(&case()).ok().filter(|y| y.len() == 12)?;
+fn answered(norm: &Norm) -> Option<(NormCase, Vec<f32>)> {
+    let y = norm.forward(&case()).ok().filter(|y| y.len() == 12)?;
     Some((case(), y))
 }

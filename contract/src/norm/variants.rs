@@ -1,8 +1,8 @@
 //! Correct variants of GroupRMSNorm, all in `f32`.
 
 use crate::component::Variant;
+use crate::norm::interface::*;
 use crate::norm::oracle::NormLoops;
-use crate::norm::party::*;
 use crate::oracle::{Oracle, to_f16};
 
 /// The variants.
@@ -10,29 +10,29 @@ pub static VARIANTS: &[Variant<dyn GroupRmsNorm>] = &[
     Variant {
         id: "norm/plain-f32",
         about: "f32 throughout, sums from the left, division by the root",
-        party: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x / ms.sqrt() }),
+        implementation: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x / ms.sqrt() }),
     },
     Variant {
         id: "norm/reciprocal-root",
         about: "multiplies by 1 / root, as fused kernels do",
-        party: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x * (1.0 / ms.sqrt()) }),
+        implementation: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x * (1.0 / ms.sqrt()) }),
     },
     Variant {
         id: "norm/pairwise-sum",
         about: "adds in halves of halves, as libraries and GPUs do",
-        party: || Box::new(InF32 { sum: in_halves, xhat: |x, ms| x / ms.sqrt() }),
+        implementation: || Box::new(InF32 { sum: in_halves, xhat: |x, ms| x / ms.sqrt() }),
     },
     Variant {
         id: "norm/from-right",
         about: "adds from the right",
-        party: || {
+        implementation: || {
             Box::new(InF32 { sum: |v| from_left_of(v.iter().rev()), xhat: |x, ms| x / ms.sqrt() })
         },
     },
     Variant {
         id: "norm/newton-root",
         about: "the reciprocal root by two Newton steps",
-        party: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x * newton_rsqrt(ms) }),
+        implementation: || Box::new(InF32 { sum: from_left, xhat: |x, ms| x * newton_rsqrt(ms) }),
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Truths that are computed once.
 //!
-//! Several invariants compare with the same loops, and so does every party that is asked the same question. A learner waits for
+//! Several invariants compare with the same loops, and so does every implementation that is asked the same question. A learner waits for
 //! them, and so does the proof.
 
 use std::cell::RefCell;

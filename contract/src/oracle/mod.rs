@@ -2,7 +2,7 @@
 //!
 //! Each component is a trait of small steps with default bodies; [`Oracle`] takes them all as they
 //! are. A known bug of a museum is the same loops with one step written wrong. Nothing
-//! here is shared with any party that is judged.
+//! here is shared with any implementation that is judged.
 
 pub mod blocks;
 pub mod known;
@@ -10,12 +10,12 @@ pub mod random;
 
 use std::rc::Rc;
 
-/// The party that takes every step as the formula has it. Answers are rounded to `f32` once.
+/// The implementation that takes every step as the formula has it. Answers are rounded to `f32` once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Oracle;
 
-/// A party made of loops. Each component has a function `party` for it: `norm::party(Oracle)` is the
-/// oracle, `norm::party(SomeBug)` a bug.
+/// An implementation made of loops. Each component has a function `implementation` for it: `norm::implementation(Oracle)` is the
+/// oracle, `norm::implementation(SomeBug)` a bug.
 pub struct Loops<L: ?Sized>(pub(crate) Rc<L>);
 
 /// The nearest value of `f16`, as `f32`.

@@ -2,25 +2,25 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
+use crate::parallel::interface::*;
 use crate::parallel::oracle::owned;
-use crate::parallel::party::*;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn ParallelVocabEmbedding) -> Vec<Fingerprint> {
+pub fn fingerprints(parallel: &dyn ParallelVocabEmbedding) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for (v, w, r) in RANGES {
         fingerprints.push(Fingerprint::ask("shard_range", || {
-            let range = party.shard_range(v, w, r)?;
+            let range = parallel.shard_range(v, w, r)?;
             Ok(vec![range.start as f64, range.end as f64])
         }));
     }
     for (v, e, w, r, init) in SHARDS {
         fingerprints.push(Fingerprint::ask("initial_shard", || {
-            Ok(widen(&party.initial_shard(v, e, w, r, init)?))
+            Ok(widen(&parallel.initial_shard(v, e, w, r, init)?))
         }));
     }
     for case in cases() {
-        let found = || party.forward(&case);
+        let found = || parallel.forward(&case);
         fingerprints.push(Fingerprint::ask("forward", || Ok(widen(&found()?.y))));
         fingerprints.push(Fingerprint::ask("forward", || {
             Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
@@ -32,17 +32,19 @@ pub fn fingerprints(party: &dyn ParallelVocabEmbedding) -> Vec<Fingerprint> {
         let mut dy: Vec<f32> = (0..case.ids.len() * case.embedding_dim)
             .map(|i| 1.75 - 0.25 * (i % 37) as f32)
             .collect();
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints
+            .push(Fingerprint::ask("backward", || Ok(widen(&parallel.backward(&case, &dy)?))));
         dy[0] = f32::NAN;
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&case, &dy)?))));
+        fingerprints
+            .push(Fingerprint::ask("backward", || Ok(widen(&parallel.backward(&case, &dy)?))));
     }
     let frequent = rank((12, 2, 4), 1, [30, 100], vec![4; 3000]);
     let ones = [1.0; 6000];
     fingerprints
-        .push(Fingerprint::ask("backward", || Ok(widen(&party.backward(&frequent, &ones)?))));
+        .push(Fingerprint::ask("backward", || Ok(widen(&parallel.backward(&frequent, &ones)?))));
     // How a refusal is worded: whether it names the id, and whether any number.
     let bad = rank((12, 5, 3), 1, [1, 3], vec![1, 977, 5]);
-    let words = || party.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
+    let words = || parallel.forward(&bad).err().map(|refusal| refusal.0).unwrap_or_default();
     let says = |yes: bool| Ok(vec![f64::from(u8::from(yes))]);
     fingerprints.push(Fingerprint::ask("forward", || says(words().contains("977"))));
     let number = |words: String| words.contains(|c: char| c.is_ascii_digit());

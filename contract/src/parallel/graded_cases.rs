@@ -6,13 +6,13 @@ use crate::graded_cases::tokens::{
     APART, Ids, PLAIN, Plan, TYPICAL, Tokens, bad_batches, mixed, mixed_bad, plans,
 };
 use crate::graded_cases::{EDGES, GradedCase, combinations, is_short, sizes};
+use crate::parallel::interface::*;
 use crate::parallel::laws::{
     Asked, Sizes, edge_ids, matches_dshard, matches_middle, matches_normal, matches_range,
     matches_y, no_range, no_shard, refused_in_words,
 };
 use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
-use crate::parallel::party::*;
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -127,8 +127,8 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Parallel>> {
     let run = *run;
     let mut graded: Vec<GradedCase<Parallel>> = Vec::new();
     for (category, v, w, r) in worlds(&run) {
-        graded.push(GradedCase::new("shard_range", category, move |party| {
-            matches_range(party, v, w, r)
+        graded.push(GradedCase::new("shard_range", category, move |parallel| {
+            matches_range(parallel, v, w, r)
         }));
     }
     let mut bad_worlds = vec![
@@ -147,59 +147,59 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Parallel>> {
         bad_worlds.extend([((1 << bits) + 1, 2, 0), ((1 << bits) + 1, 2, 1)]);
     }
     for (v, w, r) in bad_worlds {
-        graded.push(GradedCase::new("shard_range", Category::Refusal, move |party| {
-            no_range(party, v, w, r, "no such shard")
+        graded.push(GradedCase::new("shard_range", Category::Refusal, move |parallel| {
+            no_range(parallel, v, w, r, "no such shard")
         }));
-        graded.push(GradedCase::new("initial_shard", Category::Refusal, move |party| {
-            no_shard(party, (v, 5, w), r)
+        graded.push(GradedCase::new("initial_shard", Category::Refusal, move |parallel| {
+            no_shard(parallel, (v, 5, w), r)
         }));
     }
     // Ranks that there are not, of shards that no memory holds: their first values are not asked for.
     let far = [16, 24, 32, 40, 53].map(|bits| (1 << bits) / 3 * 3);
     for v in far.into_iter().chain([usize::MAX]).filter(|_| run.every_size) {
         for rank in [3, 4, (1 << 32) + 1, usize::MAX] {
-            graded.push(GradedCase::new("shard_range", Category::Refusal, move |party| {
-                no_range(party, v, 3, rank, "no such shard")
+            graded.push(GradedCase::new("shard_range", Category::Refusal, move |parallel| {
+                no_range(parallel, v, 3, rank, "no such shard")
             }));
         }
     }
     for (category, init) in inits(&run) {
         for (sizes, rank) in ranks(&PARALLEL) {
-            graded.push(GradedCase::new("initial_shard", category, move |party| {
-                matches_normal(party, sizes, rank, init)
+            graded.push(GradedCase::new("initial_shard", category, move |parallel| {
+                matches_normal(parallel, sizes, rank, init)
             }));
         }
     }
     let init = NormalInit { mean: 0.5, std: 1.5, seed: run.seed };
     for w in sizes(&run) {
         for (e, rank) in [(1, w - 1), (11, w / 2)] {
-            graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
-                matches_normal(party, (2 * w, e, w), rank, init)
+            graded.push(GradedCase::new("initial_shard", Category::Extent, move |parallel| {
+                matches_normal(parallel, (2 * w, e, w), rank, init)
             }));
         }
-        graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
-            matches_normal(party, (2, w, 2), 1, init)
+        graded.push(GradedCase::new("initial_shard", Category::Extent, move |parallel| {
+            matches_normal(parallel, (2, w, 2), 1, init)
         }));
     }
     for (sizes, rank) in mixed_ranks(&run) {
         for init in mixed_inits() {
-            graded.push(GradedCase::new("initial_shard", Category::Extent, move |party| {
-                matches_normal(party, sizes, rank, init)
+            graded.push(GradedCase::new("initial_shard", Category::Extent, move |parallel| {
+                matches_normal(parallel, sizes, rank, init)
             }));
         }
     }
     let (v, e, _) = PARALLEL[3];
     let typical = Plan { sizes: (v, e), ..TYPICAL };
     for (call, judge) in [("forward", matches_y as Judge), ("backward", matches_dshard)] {
-        graded.push(GradedCase::typical(call, move |party| {
-            judge(party, &asked(typical, PARALLEL[3], 1, &run))
+        graded.push(GradedCase::typical(call, move |parallel| {
+            judge(parallel, &asked(typical, PARALLEL[3], 1, &run))
         }));
     }
     for (category, judge) in
         [(Category::Gradient, matches_middle as Judge), (Category::Range, matches_dshard)]
     {
-        graded.push(GradedCase::new("backward", category, move |party| {
-            judge(party, &asked(APART, PARALLEL[0], 0, &run))
+        graded.push(GradedCase::new("backward", category, move |parallel| {
+            judge(parallel, &asked(APART, PARALLEL[0], 0, &run))
         }));
     }
     let mut lookups = single_ids();
@@ -252,14 +252,16 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Parallel>> {
     }
     for (category, plan, sizes, rank) in lookups {
         if plan.has_values() {
-            graded.push(GradedCase::new("forward", category, move |party| {
-                matches_y(party, &asked(plan, sizes, rank, &run))
+            graded.push(GradedCase::new("forward", category, move |parallel| {
+                matches_y(parallel, &asked(plan, sizes, rank, &run))
             }));
         }
         if plan.has_gradient() {
-            graded.push(GradedCase::new("backward", of_gradient(category, rank), move |party| {
-                matches_dshard(party, &asked(plan, sizes, rank, &run))
-            }));
+            graded.push(GradedCase::new(
+                "backward",
+                of_gradient(category, rank),
+                move |parallel| matches_dshard(parallel, &asked(plan, sizes, rank, &run)),
+            ));
         }
     }
     // Also a world of one, where nothing has to be cut out, and some ranks of a large one.
@@ -268,16 +270,16 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Parallel>> {
     for (sizes, rank) in ranks(&PARALLEL[..2]).chain(some) {
         let batches = bad_batches(&run, sizes.0).into_iter();
         for bad in batches.take(if sizes == many { 6 } else { usize::MAX }) {
-            graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
-                refused_in_words(party, (sizes, rank), Manner::Plain, &bad)
+            graded.push(GradedCase::new("refusal", Category::Refusal, move |parallel| {
+                refused_in_words(parallel, (sizes, rank), Manner::Plain, &bad)
             }));
         }
     }
     for (nth, combination) in combinations(&run).into_iter().enumerate() {
         let (sizes, rank) = rank_of(nth, combination.tokens);
         let (manner, bad) = mixed_bad(combination, sizes.0);
-        graded.push(GradedCase::new("refusal", Category::Refusal, move |party| {
-            refused_in_words(party, (sizes, rank), manner, &bad)
+        graded.push(GradedCase::new("refusal", Category::Refusal, move |parallel| {
+            refused_in_words(parallel, (sizes, rank), manner, &bad)
         }));
     }
     graded

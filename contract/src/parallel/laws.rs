@@ -2,16 +2,16 @@
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
+use crate::embedding::interface::LookupCase;
 use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
-use crate::embedding::party::LookupCase;
 use crate::graded_cases::judge_graded_cases;
 use crate::graded_cases::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values};
 use crate::oracle::Oracle;
+use crate::parallel::interface::*;
 use crate::parallel::menu;
 use crate::parallel::oracle::{ShardLoops, owned};
-use crate::parallel::party::*;
 use crate::run::Run;
 use crate::violation::*;
 use proptest::prelude::*;
@@ -480,9 +480,9 @@ fn shard_shape(case: &ShardCase) -> [usize; 2] {
     [case.shard.len() / case.embedding_dim, case.embedding_dim]
 }
 
-fn forward(party: &Parallel, case: &ShardCase) -> Step<Found> {
+fn forward(parallel: &Parallel, case: &ShardCase) -> Step<Found> {
     let found =
-        answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+        answer("forward", || parallel.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: shape(case).to_vec(), got: found.y.len() };
     if found.y.len() == shape(case).iter().product() {
         Ok(found)
@@ -491,9 +491,9 @@ fn forward(party: &Parallel, case: &ShardCase) -> Step<Found> {
     }
 }
 
-fn backward(party: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
+fn backward(parallel: &Parallel, case: &ShardCase, dy: &[f32]) -> Step<Vec<f32>> {
     let on = |violation: Box<Violation>| violation.on(WithDy(case, dy));
-    let grad = answer("backward", || party.backward(case, dy)).map_err(on)?;
+    let grad = answer("backward", || parallel.backward(case, dy)).map_err(on)?;
     let length = Fault::Length { shape: shard_shape(case).to_vec(), got: grad.len() };
     if grad.len() == case.shard.len() {
         Ok(grad)
@@ -508,9 +508,9 @@ const COPIED: &str = "owned rows are copied and zeros are written, so every bit 
 pub(super) type Asked = crate::graded_cases::Asked<ShardCase>;
 
 /// What `y` must be, and that the ids are only read.
-pub(super) fn matches_y(party: &Parallel, asked: &Asked) -> Step {
+pub(super) fn matches_y(parallel: &Parallel, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || parallel.forward_in(*manner, case))
         .and_then(|Found { y, ids_after }| {
             same_values("forward", &shape(case), &y, &Oracle.rows(case), COPIED)?;
             holds("forward", ids_after == case.ids, || {
@@ -521,12 +521,12 @@ pub(super) fn matches_y(party: &Parallel, asked: &Asked) -> Step {
 }
 
 /// [`matches_y`], asked plainly.
-fn matches_rows(party: &Parallel, case: &ShardCase) -> Step {
-    matches_y(party, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
+fn matches_rows(parallel: &Parallel, case: &ShardCase) -> Step {
+    matches_y(parallel, &Asked { manner: Manner::Plain, case: case.clone(), dy: Vec::new() })
 }
 
 /// What the gradient must be.
-pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
+pub(super) fn matches_dshard(parallel: &Parallel, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let e = case.embedding_dim;
     let expected = Oracle.gradient(case, dy);
@@ -540,7 +540,7 @@ pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
         }
     }
     let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
-    let ask = || answer("backward", || party.backward_in(*manner, case, dy));
+    let ask = || answer("backward", || parallel.backward_in(*manner, case, dy));
     let shape = shard_shape(case);
     ask()
         .and_then(|got| {
@@ -552,19 +552,19 @@ pub(super) fn matches_dshard(party: &Parallel, asked: &Asked) -> Step {
 }
 
 /// [`matches_dshard`] of [`APART`] in a world of one, where the first and the last tokens do not matter.
-pub(super) fn matches_middle(party: &Parallel, asked: &Asked) -> Step {
+pub(super) fn matches_middle(parallel: &Parallel, asked: &Asked) -> Step {
     let Asked { case, dy, .. } = asked;
-    matches_dshard(party, asked).or_else(|violation| {
-        let middle = answer("backward", || party.backward(case, dy))
+    matches_dshard(parallel, asked).or_else(|violation| {
+        let middle = answer("backward", || parallel.backward(case, dy))
             .is_ok_and(|got| middle_is_right(&case.ids, &got, &Oracle.gradient(case, dy)));
         if middle && !violation.is_rearranged() { Ok(()) } else { Err(violation) }
     })
 }
 
 /// What the gradient must be where every sum is exact.
-fn matches_gradient(party: &Parallel, case: &ShardCase, dy: &[f32], why: &str) -> Step {
+fn matches_gradient(parallel: &Parallel, case: &ShardCase, dy: &[f32], why: &str) -> Step {
     let expected: Vec<f32> = Oracle.gradient(case, dy).iter().map(|&sum| sum as f32).collect();
-    let got = backward(party, case, dy)?;
+    let got = backward(parallel, case, dy)?;
     same_values("backward", &shard_shape(case), &got, &expected, why)
         .map_err(|violation| violation.on(WithDy(case, dy)))
 }
@@ -575,12 +575,12 @@ fn of_world(v: usize, w: usize, r: usize) -> String {
     format!("vocab_size {v}, world_size {w}, rank {r}")
 }
 
-fn asked_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<usize>> {
-    answer("shard_range", || party.shard_range(v, w, r))
+fn asked_range(parallel: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<usize>> {
+    answer("shard_range", || parallel.shard_range(v, w, r))
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
-fn range(party: &Parallel, _: &Run) -> Verdict {
+fn range(parallel: &Parallel, _: &Run) -> Verdict {
     let many = 1usize << 40; // more ids than 32 bits count
     for (v, w, r, expected) in [
         (12, 3, 0, 0..4),
@@ -592,29 +592,29 @@ fn range(party: &Parallel, _: &Run) -> Verdict {
         (many, 1 << 10, (1 << 10) - 1, many - (1 << 30)..many),
         (usize::MAX, 1, 0, 0..usize::MAX),
     ] {
-        let got = asked_range(party, v, w, r)?;
+        let got = asked_range(parallel, v, w, r)?;
         holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
             .map_err(|violation| violation.on(of_world(v, w, r)))?;
     }
     Ok(None)
 }
 
-fn any_world(party: &Parallel, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "shard_range")
+fn any_world(parallel: &Parallel, run: &Run) -> Verdict {
+    judge_graded_cases(parallel, run, "shard_range")
 }
 
-pub(super) fn matches_range(party: &Parallel, v: usize, w: usize, r: usize) -> Step {
-    let (got, expected) = (asked_range(party, v, w, r)?, owned(v, w, r));
+pub(super) fn matches_range(parallel: &Parallel, v: usize, w: usize, r: usize) -> Step {
+    let (got, expected) = (asked_range(parallel, v, w, r)?, owned(v, w, r));
     holds("shard_range", got == expected, || format!("expected {expected:?}, got {got:?}"))
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
-fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
+fn ranges_partition(parallel: &Parallel, run: &Run) -> Verdict {
     run.integers(|&(n, w): &(u8, u8)| {
         let (n, w) = (usize::from(n % 64) + 1, usize::from(w % 16) + 1);
         let mut next = 0;
         for r in 0..w {
-            let Range { start, end } = asked_range(party, n * w, w, r)?;
+            let Range { start, end } = asked_range(parallel, n * w, w, r)?;
             let here = start == next && end == next + n;
             holds("shard_range", here, || {
                 format!("rank {r} owns {start}..{end}, but {n} ids from {next} on are left to it")
@@ -627,15 +627,15 @@ fn ranges_partition(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn no_range(party: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
-    refusal("shard_range", rule, || party.shard_range(v, w, r))
+pub(super) fn no_range(parallel: &Parallel, v: usize, w: usize, r: usize, rule: &str) -> Step {
+    refusal("shard_range", rule, || parallel.shard_range(v, w, r))
         .map_err(|violation| violation.on(of_world(v, w, r)))?;
     Ok(())
 }
 
-fn uneven_world_refused(party: &Parallel, run: &Run) -> Verdict {
+fn uneven_world_refused(parallel: &Parallel, run: &Run) -> Verdict {
     let uneven = |v, w, r| {
-        no_range(party, v, w, r, &format!("world size {w} does not divide vocabulary size {v}"))
+        no_range(parallel, v, w, r, &format!("world size {w} does not divide vocabulary size {v}"))
     };
     for (v, w) in [(12, 0), (12, 5), (7, 2), (13, 12), (5, 7)] {
         uneven(v, w, 0)?;
@@ -647,22 +647,22 @@ fn uneven_world_refused(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn rank_has_no_range(party: &Parallel, _: &Run) -> Verdict {
+fn rank_has_no_range(parallel: &Parallel, _: &Run) -> Verdict {
     for (v, w) in [(12, 1), (12, 3), (20, 2)] {
         for r in [w, w + 1, usize::MAX] {
-            no_range(party, v, w, r, &format!("rank {r} does not exist in a world of {w}"))?;
+            no_range(parallel, v, w, r, &format!("rank {r} does not exist in a world of {w}"))?;
         }
     }
     Ok(None)
 }
 
-fn rank_refused(party: &Parallel, _: &Run) -> Verdict {
+fn rank_refused(parallel: &Parallel, _: &Run) -> Verdict {
     for sizes in menu::PARALLEL {
         let w = sizes.2;
         for rank in [w, w + 1, usize::MAX] {
             let case = ShardCase { rank, ..case(sizes, 0, [1, 2], vec![0, sizes.0 - 1]) };
             let rule = format!("rank {rank} does not exist in a world of {w}");
-            refusal("forward", &rule, || party.forward(&case)).map_err(|b| b.on(&case))?;
+            refusal("forward", &rule, || parallel.forward(&case)).map_err(|b| b.on(&case))?;
         }
     }
     Ok(None)
@@ -673,12 +673,12 @@ fn rank_refused(party: &Parallel, _: &Run) -> Verdict {
 const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
 
 fn drawn(
-    party: &Parallel,
+    parallel: &Parallel,
     (v, e, w): (usize, usize, usize),
     r: usize,
     init: NormalInit,
 ) -> Step<Vec<f32>> {
-    answer("initial_shard", || party.initial_shard(v, e, w, r, init))
+    answer("initial_shard", || parallel.initial_shard(v, e, w, r, init))
         .map_err(|violation| violation.on(told((v, e, w), r, init)))
 }
 
@@ -688,57 +688,62 @@ fn told((v, e, w): (usize, usize, usize), r: usize, init: NormalInit) -> String 
 }
 
 /// What a shard must start with.
-pub(super) fn matches_normal(party: &Parallel, sizes: Sizes, r: usize, init: NormalInit) -> Step {
+pub(super) fn matches_normal(
+    parallel: &Parallel,
+    sizes: Sizes,
+    r: usize,
+    init: NormalInit,
+) -> Step {
     let (v, e, w) = sizes;
     let own = NormalInit { seed: init.seed.wrapping_add(r as u64), ..init };
-    same_normal("initial_shard", [v / w, e], &drawn(party, sizes, r, init)?, own)
+    same_normal("initial_shard", [v / w, e], &drawn(parallel, sizes, r, init)?, own)
         .map_err(|violation| violation.on(told(sizes, r, init)))
 }
 
 /// A shard that does not exist has no first rows.
-pub(super) fn no_shard(party: &Parallel, (v, e, w): Sizes, r: usize) -> Step {
+pub(super) fn no_shard(parallel: &Parallel, (v, e, w): Sizes, r: usize) -> Step {
     // Also where nothing has to be drawn.
     for init in [STANDARD, NormalInit { std: 0.0, ..STANDARD }] {
-        let ask = || party.initial_shard(v, e, w, r, init);
+        let ask = || parallel.initial_shard(v, e, w, r, init);
         refusal("initial_shard", "shard_range refuses this shard", ask)
             .map_err(|violation| violation.on(told((v, e, w), r, init)))?;
     }
     Ok(())
 }
 
-fn initial_shard(party: &Parallel, _: &Run) -> Verdict {
+fn initial_shard(parallel: &Parallel, _: &Run) -> Verdict {
     // Shards of 6, 20, 40 and 60 values: PyTorch draws short and long tables in different ways.
     for (sizes, rank) in ranks() {
-        matches_normal(party, sizes, rank, STANDARD)?;
+        matches_normal(parallel, sizes, rank, STANDARD)?;
     }
     Ok(None)
 }
 
-fn initial_any_shard(party: &Parallel, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "initial_shard")
+fn initial_any_shard(parallel: &Parallel, run: &Run) -> Verdict {
+    judge_graded_cases(parallel, run, "initial_shard")
 }
 
-fn initial_mean_and_std(party: &Parallel, _: &Run) -> Verdict {
+fn initial_mean_and_std(parallel: &Parallel, _: &Run) -> Verdict {
     for (mean, std) in [(0.5, 0.02), (-3.0, 2.5)] {
         for (sizes, rank) in ranks() {
-            matches_normal(party, sizes, rank, NormalInit { mean, std, seed: 42 })?;
+            matches_normal(parallel, sizes, rank, NormalInit { mean, std, seed: 42 })?;
         }
     }
     Ok(None)
 }
 
-fn initial_seed_wraps(party: &Parallel, _: &Run) -> Verdict {
+fn initial_seed_wraps(parallel: &Parallel, _: &Run) -> Verdict {
     for seed in [u64::from(u32::MAX), u64::MAX, (1 << 32) + 42] {
         for (sizes, rank) in ranks() {
-            matches_normal(party, sizes, rank, NormalInit { seed, ..STANDARD })?;
+            matches_normal(parallel, sizes, rank, NormalInit { seed, ..STANDARD })?;
         }
     }
     Ok(None)
 }
 
-fn initial_ranks_differ(party: &Parallel, _: &Run) -> Verdict {
+fn initial_ranks_differ(parallel: &Parallel, _: &Run) -> Verdict {
     for sizes in menu::PARALLEL {
-        let shards = (0..sizes.2).map(|rank| drawn(party, sizes, rank, STANDARD));
+        let shards = (0..sizes.2).map(|rank| drawn(parallel, sizes, rank, STANDARD));
         let shards: Vec<Vec<f32>> = shards.collect::<Step<_>>()?;
         for r in 1..sizes.2 {
             let twin = (0..r).find(|&q| shards[q] == shards[r]);
@@ -753,16 +758,16 @@ fn initial_ranks_differ(party: &Parallel, _: &Run) -> Verdict {
 
 // --- lookup ---------------------------------------------------------------------------------
 
-fn owned_rows(party: &Parallel, _: &Run) -> Verdict {
-    matches_rows(party, &witness())?;
+fn owned_rows(parallel: &Parallel, _: &Run) -> Verdict {
+    matches_rows(parallel, &witness())?;
     // More batch rows than tokens, on the last rank of 2.
     let ids = vec![13, 2, 19, 10, 10, 4, 17, 16];
-    matches_rows(party, &case(menu::PARALLEL[3], 1, [4, 2], ids))?;
+    matches_rows(parallel, &case(menu::PARALLEL[3], 1, [4, 2], ids))?;
     Ok(None)
 }
 
-fn forward_any_input(party: &Parallel, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_any_input(parallel: &Parallel, run: &Run) -> Verdict {
+    judge_graded_cases(parallel, run, "forward")
 }
 
 /// The ids at the ends of a rank and their neighbours, as far as they exist.
@@ -772,10 +777,10 @@ pub(super) fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usi
     ids.into_iter().flatten().collect()
 }
 
-fn edges(party: &Parallel, _: &Run) -> Verdict {
+fn edges(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids = edge_ids(sizes, rank);
-        matches_rows(party, &case(sizes, rank, [1, ids.len()], ids))?;
+        matches_rows(parallel, &case(sizes, rank, [1, ids.len()], ids))?;
     }
     Ok(None)
 }
@@ -787,28 +792,28 @@ fn all_foreign(sizes: (usize, usize, usize), rank: usize) -> Option<ShardCase> {
     (!ids.is_empty()).then(|| case(sizes, rank, [1, ids.len()], ids))
 }
 
-fn foreign_tokens_are_zero(party: &Parallel, _: &Run) -> Verdict {
+fn foreign_tokens_are_zero(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         if let Some(case) = all_foreign(sizes, rank) {
-            matches_rows(party, &case)?;
+            matches_rows(parallel, &case)?;
         }
     }
     Ok(None)
 }
 
-fn zeros_are_written(party: &Parallel, _: &Run) -> Verdict {
+fn zeros_are_written(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         for value in [f32::NAN, f32::INFINITY] {
             if let Some(mut case) = all_foreign(sizes, rank) {
                 case.shard.fill(value);
-                matches_rows(party, &case)?;
+                matches_rows(parallel, &case)?;
             }
         }
     }
     Ok(None)
 }
 
-fn special_values(party: &Parallel, _: &Run) -> Verdict {
+fn special_values(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let (v, e, w) = sizes;
         // Own tokens only: what the shard does to foreign ones has its own invariant.
@@ -820,16 +825,16 @@ fn special_values(party: &Parallel, _: &Run) -> Verdict {
                 *value = SPECIAL[(row + rank + j) % SPECIAL.len()];
             }
         }
-        matches_rows(party, &case)?;
+        matches_rows(parallel, &case)?;
     }
     Ok(None)
 }
 
-fn ids_kept(party: &Parallel, _: &Run) -> Verdict {
+fn ids_kept(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids: Vec<usize> = (0..sizes.0).rev().chain([3, 3]).collect();
         let case = case(sizes, rank, [1, ids.len()], ids);
-        let after = forward(party, &case)?.ids_after;
+        let after = forward(parallel, &case)?.ids_after;
         holds("forward", after == case.ids, || {
             format!("the ids are {} after the call", crate::describe::List(&after))
         })
@@ -841,16 +846,16 @@ fn ids_kept(party: &Parallel, _: &Run) -> Verdict {
 // --- all ranks together ---------------------------------------------------------------------
 
 /// What every rank gives.
-fn all_ranks(party: &Parallel, input: &Input) -> Step<Vec<Vec<f32>>> {
-    (0..input.world_size).map(|rank| Ok(forward(party, &input.rank(rank))?.y)).collect()
+fn all_ranks(parallel: &Parallel, input: &Input) -> Step<Vec<Vec<f32>>> {
+    (0..input.world_size).map(|rank| Ok(forward(parallel, &input.rank(rank))?.y)).collect()
 }
 
-fn one_rank_answers(party: &Parallel, run: &Run) -> Verdict {
+fn one_rank_answers(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let mut input = input.clone();
         let e = input.whole.embedding_dim;
         input.whole.table = telling_table(input.whole.vocab_size, e); // has no zeros
-        let parts = all_ranks(party, &input)?;
+        let parts = all_ranks(parallel, &input)?;
         for (t, id) in input.whole.ids.iter().enumerate() {
             let answers = |y: &Vec<f32>| y[t * e..][..e].iter().any(|&y| y != 0.0);
             let who: Vec<usize> = (0..parts.len()).filter(|&r| answers(&parts[r])).collect();
@@ -864,11 +869,11 @@ fn one_rank_answers(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn sum_is_the_lookup(party: &Parallel, run: &Run) -> Verdict {
+fn sum_is_the_lookup(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let whole = &input.whole;
         let mut sum = vec![0.0; whole.ids.len() * whole.embedding_dim];
-        for y in all_ranks(party, input)? {
+        for y in all_ranks(parallel, input)? {
             sum.iter_mut().zip(y).for_each(|(sum, y)| *sum += y);
         }
         let [b, s] = whole.shape;
@@ -879,9 +884,9 @@ fn sum_is_the_lookup(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
+fn world_of_one(parallel: &Parallel, run: &Run) -> Verdict {
     let sizes = menu::PARALLEL[0];
-    matches_normal(party, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
+    matches_normal(parallel, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
     run.forall(inputs(), |input| {
         let (v, e, w) = sizes;
         let mut input = Input { world_size: w, ..input.clone() };
@@ -895,9 +900,9 @@ fn world_of_one(party: &Parallel, run: &Run) -> Verdict {
         };
         let case = input.rank(0);
         let gradient = vec![1.0; tokens * e];
-        matches_rows(party, &case)
+        matches_rows(parallel, &case)
             .and_then(|()| {
-                matches_gradient(party, &case, &gradient, "the number of the row's tokens")
+                matches_gradient(parallel, &case, &gradient, "the number of the row's tokens")
             })
             .map_err(|violation| violation.on(&input))
     })?;
@@ -913,50 +918,50 @@ fn with_bad_id(sizes: (usize, usize, usize), rank: usize, t: usize, id: usize) -
     case(sizes, rank, [2, 3], ids)
 }
 
-fn refused(party: &Parallel, manner: Manner, case: &ShardCase, id: usize) -> Step<String> {
+fn refused(parallel: &Parallel, manner: Manner, case: &ShardCase, id: usize) -> Step<String> {
     let rule = format!("id {id} is not below the vocabulary size {}", case.vocab_size);
-    refusal("forward", &rule, || party.forward_in(manner, case))
+    refusal("forward", &rule, || parallel.forward_in(manner, case))
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
-fn ids_from_v_on(party: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
+fn ids_from_v_on(parallel: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
     for (sizes, rank) in ranks().filter(|(sizes, _)| worlds(sizes.2)) {
         for t in 0..6 {
             for id in [sizes.0, sizes.0 + 1, 2 * sizes.0] {
-                refused(party, Manner::Plain, &with_bad_id(sizes, rank, t, id), id)?;
+                refused(parallel, Manner::Plain, &with_bad_id(sizes, rank, t, id), id)?;
             }
         }
     }
     Ok(())
 }
 
-fn id_refused(party: &Parallel, _: &Run) -> Verdict {
-    ids_from_v_on(party, |w| w > 1)?;
+fn id_refused(parallel: &Parallel, _: &Run) -> Verdict {
+    ids_from_v_on(parallel, |w| w > 1)?;
     Ok(None)
 }
 
-fn id_refused_in_a_world_of_one(party: &Parallel, _: &Run) -> Verdict {
-    ids_from_v_on(party, |w| w == 1)?;
+fn id_refused_in_a_world_of_one(parallel: &Parallel, _: &Run) -> Verdict {
+    ids_from_v_on(parallel, |w| w == 1)?;
     Ok(None)
 }
 
-fn huge_id_refused(party: &Parallel, _: &Run) -> Verdict {
+fn huge_id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     // In a world of more than one. What a world of one lets pass has its own invariant.
     for (sizes, rank) in ranks().filter(|(sizes, _)| sizes.2 > 1) {
         for id in HUGE {
-            refused(party, Manner::Plain, &with_bad_id(sizes, rank, 4, id), id)?;
+            refused(parallel, Manner::Plain, &with_bad_id(sizes, rank, 4, id), id)?;
         }
     }
     Ok(None)
 }
 
-fn refusal_names_id(party: &Parallel, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "refusal")
+fn refusal_names_id(parallel: &Parallel, run: &Run) -> Verdict {
+    judge_graded_cases(parallel, run, "refusal")
 }
 
 /// Ids at these places are bad. Every rank names the first, its place, and the vocabulary size.
 pub(super) fn refused_in_words(
-    party: &Parallel,
+    parallel: &Parallel,
     (sizes, rank): (Sizes, usize),
     manner: Manner,
     Bad { shape, ids: bad }: &Bad,
@@ -969,13 +974,13 @@ pub(super) fn refused_in_words(
         case.shard[0] = f32::NAN; // what the shard holds changes nothing
     }
     let (t, id) = bad[0];
-    let words = refused(party, manner, &case, id)?;
+    let words = refused(parallel, manner, &case, id)?;
     names_all(&words, id, [t / shape[1], t % shape[1]], sizes.0).map_err(|b| b.on(&case))
 }
 
 // --- gradient -------------------------------------------------------------------------------
 
-fn foreign_tokens_give_no_gradient(party: &Parallel, _: &Run) -> Verdict {
+fn foreign_tokens_give_no_gradient(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         // One token of the middle of the shard, so that its first and last rows are not used.
         if let Some(mut case) = all_foreign(sizes, rank) {
@@ -985,13 +990,13 @@ fn foreign_tokens_give_no_gradient(party: &Parallel, _: &Run) -> Verdict {
             let mut dy = vec![1024.0; case.ids.len() * e];
             dy[(case.ids.len() - 1) * e..].fill(0.5);
             let why = "0.5 for the only owned token; the foreign ones' dy is 1024";
-            matches_gradient(party, &case, &dy, why)?;
+            matches_gradient(parallel, &case, &dy, why)?;
         }
     }
     Ok(None)
 }
 
-fn foreign_nan_stays_out(party: &Parallel, _: &Run) -> Verdict {
+fn foreign_nan_stays_out(parallel: &Parallel, _: &Run) -> Verdict {
     for value in [f32::NAN, f32::INFINITY] {
         let case = witness();
         let mut dy = witness_dy(&case);
@@ -999,38 +1004,38 @@ fn foreign_nan_stays_out(party: &Parallel, _: &Run) -> Verdict {
         dy[e..2 * e].fill(value); // token [0, 1], id 0
         dy[3 * e..4 * e].fill(value); // token [1, 0], id 11
         let why = "finite: NaN and infinity stand at foreign tokens only";
-        matches_gradient(party, &case, &dy, why)?;
+        matches_gradient(parallel, &case, &dy, why)?;
     }
     Ok(None)
 }
 
-fn gradient_counts(party: &Parallel, _: &Run) -> Verdict {
+fn gradient_counts(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         // Every id once, even ones once more, multiples of 3 once more.
         let v = sizes.0;
         let ids: Vec<usize> = (0..v).chain((0..v).step_by(2)).chain((0..v).step_by(3)).collect();
         let case = case(sizes, rank, [1, ids.len()], ids);
         let dy = vec![1.0; case.ids.len() * case.embedding_dim];
-        matches_gradient(party, &case, &dy, "the number of the row's tokens")?;
+        matches_gradient(parallel, &case, &dy, "the number of the row's tokens")?;
     }
     Ok(None)
 }
 
-fn gradient_at_the_edges(party: &Parallel, _: &Run) -> Verdict {
+fn gradient_at_the_edges(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids = edge_ids(sizes, rank);
         let case = case(sizes, rank, [1, ids.len()], ids);
         let dy = witness_dy(&case);
         let why = "dy of the first and the last owned id, each once";
-        matches_gradient(party, &case, &dy, why)?;
+        matches_gradient(parallel, &case, &dy, why)?;
     }
     Ok(None)
 }
 
-fn gradient_adds(party: &Parallel, _: &Run) -> Verdict {
+fn gradient_adds(parallel: &Parallel, _: &Run) -> Verdict {
     let case = witness();
     let (e, dy) = (case.embedding_dim, witness_dy(&case));
-    let got = backward(party, &case, &dy)?;
+    let got = backward(parallel, &case, &dy)?;
     let expected: Vec<f32> = (0..e).map(|j| dy[j] + dy[2 * e + j] + dy[5 * e + j]).collect();
     let why = "row 2, id 6: the sum of the dy of tokens [0, 0], [0, 2] and [1, 2]; exact";
     same_values("backward", &[e], &got[2 * e..3 * e], &expected, why)
@@ -1038,13 +1043,13 @@ fn gradient_adds(party: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_not_of_shard(party: &Parallel, _: &Run) -> Verdict {
+fn gradient_not_of_shard(parallel: &Parallel, _: &Run) -> Verdict {
     let case = witness();
     let dy = witness_dy(&case);
-    let expected = backward(party, &case, &dy)?;
+    let expected = backward(parallel, &case, &dy)?;
     for value in [0.0, 1e30, f32::NAN] {
         let other = ShardCase { shard: vec![value; case.shard.len()], ..case.clone() };
-        let got = backward(party, &other, &dy)?;
+        let got = backward(parallel, &other, &dy)?;
         let why = "the same ids and dy with another shard";
         same_values("backward", &shard_shape(&case), &got, &expected, why)
             .map_err(|violation| violation.on(WithDy(&other, &dy)))?;
@@ -1052,14 +1057,14 @@ fn gradient_not_of_shard(party: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_of_a_frequent_token(party: &Parallel, _: &Run) -> Verdict {
+fn gradient_of_a_frequent_token(parallel: &Parallel, _: &Run) -> Verdict {
     let case = case(menu::PARALLEL[2], 1, [30, 100], vec![4; 3000]);
     let dy = vec![1.0; 3000 * case.embedding_dim];
-    matches_gradient(party, &case, &dy, "3000 times 1")?;
+    matches_gradient(parallel, &case, &dy, "3000 times 1")?;
     Ok(None)
 }
 
-fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
+fn gradient_slices(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let Input { world_size, whole, dy } = input;
         let e = whole.embedding_dim;
@@ -1070,7 +1075,7 @@ fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
         let count = |i: usize| whole.ids.iter().filter(|&&id| id == i / e).count() as f64;
         let mut got = Vec::with_capacity(expected.len());
         for rank in 0..*world_size {
-            got.extend(backward(party, &input.rank(rank), dy)?);
+            got.extend(backward(parallel, &input.rank(rank), dy)?);
         }
         let why = "count·2⁻²⁴ of Σ|dy|: a sum in f32 rounds once for each term";
         let tolerance = |i: usize| count(i) * U * size[i];
@@ -1079,6 +1084,6 @@ fn gradient_slices(party: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn gradient_any_input(party: &Parallel, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward")
+fn gradient_any_input(parallel: &Parallel, run: &Run) -> Verdict {
+    judge_graded_cases(parallel, run, "backward")
 }

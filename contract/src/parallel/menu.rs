@@ -1,4 +1,4 @@
-//! The sizes of ParallelVocabEmbedding that checks use where a party has them in its types.
+//! The sizes of ParallelVocabEmbedding that checks use where an implementation has them in its types.
 
 /// `(v, e, w)`.
 pub const PARALLEL: [(usize, usize, usize); 4] = [(12, 5, 1), (12, 5, 3), (12, 2, 4), (20, 4, 2)];

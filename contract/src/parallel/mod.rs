@@ -1,6 +1,6 @@
 //! ParallelVocabEmbedding: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names, formulas and tolerances.
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
@@ -21,7 +21,7 @@ mod repairs;
 pub mod tasks;
 pub mod variants;
 
-pub use interfaces::parallel::{menu, party};
+pub use interfaces::parallel::{interface, menu};
 
 use crate::component::component;
 

@@ -5,8 +5,8 @@ use crate::embedding::oracle::check_ids;
 use crate::oracle::blocks::*;
 use crate::oracle::random::normal;
 use crate::oracle::{Oracle, to_f16};
-use crate::parallel::oracle::{ShardLoops, owned, party};
-use crate::parallel::party::{NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
+use crate::parallel::interface::{NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
+use crate::parallel::oracle::{ShardLoops, implementation, owned};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl ShardLoops for $name { $($steps)* }
-        || -> Box<dyn ParallelVocabEmbedding> { party($name) }
+        || -> Box<dyn ParallelVocabEmbedding> { implementation($name) }
     }};
 }
 
@@ -134,7 +134,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A range with two ends, of which one is in and one is out. Two ranks now own an id.",
         source: None,
         named_by: "parallel/range",
-        party: ranges!(EndIncluded, |own, _| own.start..own.end.saturating_add(1)),
+        implementation: ranges!(EndIncluded, |own, _| own.start..own.end.saturating_add(1)),
     },
     Bug {
         id: "parallel/range-start-excluded",
@@ -142,7 +142,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Greater where greater or equal was meant.",
         source: None,
         named_by: "parallel/range",
-        party: ranges!(StartExcluded, |own, _| own.start + 1..own.end),
+        implementation: ranges!(StartExcluded, |own, _| own.start + 1..own.end),
     },
     Bug {
         id: "parallel/range-steps-by-world",
@@ -150,7 +150,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The wrong one of two small numbers. With v = w² they are equal.",
         source: None,
         named_by: "parallel/range",
-        party: ranges!(StepsByWorld, |own, (_, w, r)| {
+        implementation: ranges!(StepsByWorld, |own, (_, w, r)| {
             let start = r.saturating_mul(w);
             start..start.saturating_add(own.len())
         }),
@@ -161,7 +161,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Every id has one owner, so the sum is right, and each checkpoint is wrong.",
         source: None,
         named_by: "parallel/range",
-        party: ranges!(Reversed, |_, (v, w, r)| owned(v, w, w - 1 - r)),
+        implementation: ranges!(Reversed, |_, (v, w, r)| owned(v, w, w - 1 - r)),
     },
     Bug {
         id: "parallel/range-in-32-bits",
@@ -169,7 +169,8 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "No vocabulary is so large. The product of rows and columns, by the same code, is.",
         source: None,
         named_by: "parallel/range",
-        party: ranges!(RangeIn32, |own, _| own.start as u32 as usize..own.end as u32 as usize),
+        implementation: ranges!(RangeIn32, |own, _| own.start as u32 as usize
+            ..own.end as u32 as usize),
     },
     Bug {
         id: "parallel/rank-of-one-digit",
@@ -178,7 +179,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 ranks.",
         source: None,
         named_by: "parallel/ranges-partition",
-        party: ranges!(LastDigit, |_, (v, w, r)| owned(v, w, r.min(9))),
+        implementation: ranges!(LastDigit, |_, (v, w, r)| owned(v, w, r.min(9))),
     },
     Bug {
         id: "parallel/rest-dropped",
@@ -187,7 +188,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 rank, and new tokens are added at the end.",
         source: Some("text-generation-inference #1463"),
         named_by: "parallel/uneven-world-refused",
-        party: bug!(RestDropped {
+        implementation: bug!(RestDropped {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
                 Oracle.range(v - v % w.max(1), w, r)
             }
@@ -200,7 +201,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 as one shape, and the specification refuses.",
         source: None,
         named_by: "parallel/uneven-world-refused",
-        party: bug!(RestOnLast {
+        implementation: bug!(RestOnLast {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
                 let n = v.div_ceil(w.max(1));
                 let own = Oracle.range(n.saturating_mul(w), w, r)?;
@@ -215,7 +216,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 is alone.",
         source: None,
         named_by: "parallel/uneven-world-refused",
-        party: bug!(WorldOfNone {
+        implementation: bug!(WorldOfNone {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
                 Oracle.range(v, w.max(1), r)
             }
@@ -227,7 +228,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Ranks over several machines, of which only one was meant. Two own the same rows.",
         source: None,
         named_by: "parallel/rank-has-no-range",
-        party: bug!(RankWraps {
+        implementation: bug!(RankWraps {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
                 Oracle.range(v, w, r % w.max(1))
             }
@@ -239,7 +240,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "r·n and (r + 1)·n exist for every r.",
         source: None,
         named_by: "parallel/rank-has-no-range",
-        party: bug!(RankBeyond {
+        implementation: bug!(RankBeyond {
             fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
                 Oracle.check_world(v, w)?;
                 Ok(owned(v, w, r))
@@ -253,7 +254,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 the sum.",
         source: None,
         named_by: "parallel/rank-refused",
-        party: bug!(RankNotChecked {
+        implementation: bug!(RankNotChecked {
             fn check_rank(&self, _: usize, _: usize) -> Reply<()> {
                 Ok(())
             }
@@ -268,7 +269,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "r > w where r >= w was meant: ranks that count from 1.",
         source: None,
         named_by: "parallel/rank-refused",
-        party: bug!(RankInclusive {
+        implementation: bug!(RankInclusive {
             fn check_rank(&self, rank: usize, world_size: usize) -> Reply<()> {
                 Oracle.check_rank(rank, world_size.saturating_add(1))
             }
@@ -284,7 +285,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 start as the same vector.",
         source: Some("ms-swift #7944"),
         named_by: "parallel/initial-ranks-differ",
-        party: seeds!(SameSeed, |base, _, _| base),
+        implementation: seeds!(SameSeed, |base, _, _| base),
     },
     Bug {
         id: "parallel/seed-counts-from-one",
@@ -293,7 +294,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 not the whole table.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: seeds!(FromOne, |base, rank, _| base.wrapping_add(rank).wrapping_add(1)),
+        implementation: seeds!(FromOne, |base, rank, _| base.wrapping_add(rank).wrapping_add(1)),
     },
     Bug {
         id: "parallel/seed-xor-rank",
@@ -301,7 +302,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "42 ^ 1 is 43, the same as the sum. 42 ^ 2 is 40.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: seeds!(Xor, |base, rank, _| base ^ rank),
+        implementation: seeds!(Xor, |base, rank, _| base ^ rank),
     },
     Bug {
         id: "parallel/seed-times-world",
@@ -309,7 +310,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A careful idea. With w = 1 it is right, and other numbers otherwise.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: seeds!(TimesWorld, |base, rank, w| base.wrapping_mul(w).wrapping_add(rank)),
+        implementation: seeds!(TimesWorld, |base, rank, w| base.wrapping_mul(w).wrapping_add(rank)),
     },
     Bug {
         id: "parallel/seed-step-of-1000",
@@ -317,7 +318,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A habit from programs where each rank draws from many seeds.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: seeds!(Thousand, |base, rank, _| base.wrapping_add(1000 * rank)),
+        implementation: seeds!(Thousand, |base, rank, _| base.wrapping_add(1000 * rank)),
     },
     Bug {
         id: "parallel/seed-saturates",
@@ -325,7 +326,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "An addition that is called safe. Two ranks then share a seed.",
         source: None,
         named_by: "parallel/initial-seed-wraps",
-        party: seeds!(Saturates, |base, rank, _| base.saturating_add(rank)),
+        implementation: seeds!(Saturates, |base, rank, _| base.saturating_add(rank)),
     },
     Bug {
         id: "parallel/seed-clamped",
@@ -333,7 +334,9 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The generator takes 32 bits, so something must happen. PyTorch cuts.",
         source: None,
         named_by: "parallel/initial-seed-wraps",
-        party: seeds!(Clamped, |base, rank, _| base.wrapping_add(rank).min(u64::from(u32::MAX))),
+        implementation: seeds!(Clamped, |base, rank, _| base
+            .wrapping_add(rank)
+            .min(u64::from(u32::MAX))),
     },
     Bug {
         id: "parallel/slice-of-whole-draw",
@@ -342,7 +345,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 to be saved, and the specification has a seed per rank.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: bug!(SliceOfWhole {
+        implementation: bug!(SliceOfWhole {
             fn shard(&self, v: usize, e: usize, w: usize, r: usize, i: NormalInit) -> Vec<f32> {
                 let own = owned(v, w, r);
                 normal(v * e, i).drain(own.start * e..own.end * e).collect()
@@ -356,7 +359,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 PyTorch draws the tail of a table anew.",
         source: None,
         named_by: "parallel/initial-shard",
-        party: bug!(FirstOfWhole {
+        implementation: bug!(FirstOfWhole {
             fn shard(&self, v: usize, e: usize, w: usize, r: usize, i: NormalInit) -> Vec<f32> {
                 let mut table = Oracle.shard(v * w, e, w, r, i);
                 table.truncate(v / w * e);
@@ -370,7 +373,10 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Variances add in a sum over ranks. But for each token only one rank is not 0.",
         source: None,
         named_by: "parallel/initial-mean-and-std",
-        party: moments!(StdPerRank, |init, w| NormalInit { std: init.std / w.sqrt(), ..init }),
+        implementation: moments!(StdPerRank, |init, w| NormalInit {
+            std: init.std / w.sqrt(),
+            ..init
+        }),
     },
     Bug {
         id: "parallel/mean-per-rank",
@@ -378,7 +384,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Means add in a sum over ranks. With mean 0 nobody sees it.",
         source: None,
         named_by: "parallel/initial-mean-and-std",
-        party: moments!(MeanPerRank, |init, w| NormalInit { mean: init.mean / w, ..init }),
+        implementation: moments!(MeanPerRank, |init, w| NormalInit { mean: init.mean / w, ..init }),
     },
     Bug {
         id: "parallel/no-mean",
@@ -386,7 +392,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "It is 0 in nearly every configuration.",
         source: None,
         named_by: "parallel/initial-mean-and-std",
-        party: moments!(NoMean, |init, _| NormalInit { mean: 0.0, ..init }),
+        implementation: moments!(NoMean, |init, _| NormalInit { mean: 0.0, ..init }),
     },
     Bug {
         id: "parallel/upper-edge-inclusive",
@@ -394,7 +400,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "<= where < was meant. At one id per rank, two ranks answer.",
         source: None,
         named_by: "parallel/edges",
-        party: rows!(UpperInclusive, |own, id| {
+        implementation: rows!(UpperInclusive, |own, id| {
             let mine = own.start <= id && id <= own.end;
             mine.then(|| (id - own.start).min(own.len().saturating_sub(1)))
         }),
@@ -405,7 +411,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "> where >= was meant. At one id per rank, no rank answers.",
         source: None,
         named_by: "parallel/edges",
-        party: rows!(LowerExclusive, |own, id| {
+        implementation: rows!(LowerExclusive, |own, id| {
             (own.start < id && id < own.end).then(|| id - own.start)
         }),
     },
@@ -415,7 +421,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "end was thought to be included, and 1 was taken off once more.",
         source: None,
         named_by: "parallel/edges",
-        party: rows!(LastForeign, |own, id| {
+        implementation: rows!(LastForeign, |own, id| {
             (own.start <= id && id + 1 < own.end).then(|| id - own.start)
         }),
     },
@@ -426,7 +432,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 it finds, or the last row.",
         source: None,
         named_by: "parallel/owned-rows",
-        party: rows!(NotSubtracted, |own, id| {
+        implementation: rows!(NotSubtracted, |own, id| {
             own.contains(&id).then(|| id.min(own.len().saturating_sub(1)))
         }),
     },
@@ -436,7 +442,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Ids that count from 1 on the way in, from 0 on the way out.",
         source: None,
         named_by: "parallel/owned-rows",
-        party: rows!(OffByOne, |own, id| {
+        implementation: rows!(OffByOne, |own, id| {
             own.contains(&id).then(|| (id - own.start + 1) % own.len().max(1))
         }),
     },
@@ -446,7 +452,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Balanced, as frequent tokens have small ids. But the rows of the shard are others.",
         source: None,
         named_by: "parallel/owned-rows",
-        party: bug!(RoundRobin {
+        implementation: bug!(RoundRobin {
             fn row(&self, case: &ShardCase, id: usize) -> Option<usize> {
                 (id % case.world_size == case.rank).then(|| id / case.world_size)
             }
@@ -458,7 +464,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Processes were numbered from the far end of the machine.",
         source: None,
         named_by: "parallel/owned-rows",
-        party: bug!(RanksReversed {
+        implementation: bug!(RanksReversed {
             fn row(&self, case: &ShardCase, id: usize) -> Option<usize> {
                 let mirrored = case.world_size - 1 - case.rank;
                 let own = owned(case.vocab_size, case.world_size, mirrored);
@@ -472,7 +478,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Megatron has the sequence first. With b = 1 or s = 1 there is no difference.",
         source: None,
         named_by: "parallel/owned-rows",
-        party: bug!(IdsTransposed {
+        implementation: bug!(IdsTransposed {
             fn id(&self, case: &ShardCase, t: usize) -> usize {
                 let [b, s] = case.shape;
                 case.ids[t % s * b + t / s]
@@ -485,7 +491,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The mask has shape [s] and is broadcast. With a batch of 1 it is right.",
         source: None,
         named_by: "parallel/sum-is-the-lookup",
-        party: bug!(MaskOfFirst {
+        implementation: bug!(MaskOfFirst {
             fn rows(&self, case: &ShardCase) -> Vec<f32> {
                 let (s, e) = (case.shape[1], case.embedding_dim);
                 let mut y = Oracle.rows(case);
@@ -504,7 +510,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The mask is used twice: before the lookup, so that it does not fail, and after it.",
         source: None,
         named_by: "parallel/foreign-tokens-are-zero",
-        party: rows!(NotZeroed, |own, id| Some(
+        implementation: rows!(NotZeroed, |own, id| Some(
             id.checked_sub(own.start).filter(|_| { own.contains(&id) }).unwrap_or(0)
         )),
     },
@@ -514,7 +520,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A lookup that never fails. Every rank answers for every token.",
         source: None,
         named_by: "parallel/foreign-tokens-are-zero",
-        party: rows!(Clamped, |own, id| {
+        implementation: rows!(Clamped, |own, id| {
             Some(id.clamp(own.start, (own.end - 1).max(own.start)) - own.start)
         }),
     },
@@ -524,7 +530,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "id mod n is the right row for the owner. The question who owns it was left out.",
         source: None,
         named_by: "parallel/foreign-tokens-are-zero",
-        party: rows!(Wrap, |own, id| Some(id % own.len().max(1))),
+        implementation: rows!(Wrap, |own, id| Some(id % own.len().max(1))),
     },
     Bug {
         id: "parallel/zero-by-product",
@@ -532,7 +538,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "mask times result is one line and right on finite tables. 0 times NaN is NaN.",
         source: None,
         named_by: "parallel/zeros-are-written",
-        party: bug!(ByProduct {
+        implementation: bug!(ByProduct {
             fn foreign(&self, case: &ShardCase, j: usize) -> f32 {
                 0.0 * Oracle.element(case, 0, j)
             }
@@ -544,7 +550,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The cure for the product with a mask. It also hides a broken table.",
         source: None,
         named_by: "parallel/special-values",
-        party: bug!(NanCleaned {
+        implementation: bug!(NanCleaned {
             fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
                 let value = Oracle.element(case, row, j);
                 if value.is_nan() { 0.0 } else { value }
@@ -557,7 +563,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Fast modes of processors do, in the product with the mask. A copy has none.",
         source: None,
         named_by: "parallel/special-values",
-        party: bug!(TinyFlushed {
+        implementation: bug!(TinyFlushed {
             fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
                 let value = Oracle.element(case, row, j);
                 if value.is_subnormal() { 0.0 } else { value }
@@ -570,7 +576,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "An all-reduce can average. Here only one rank gives a row, so the sum is the row.",
         source: None,
         named_by: "parallel/sum-is-the-lookup",
-        party: bug!(Divided {
+        implementation: bug!(Divided {
             fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
                 Oracle.element(case, row, j) / case.world_size as f32
             }
@@ -582,7 +588,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Half the bytes on the wire. Three digits remain.",
         source: None,
         named_by: "parallel/sum-is-the-lookup",
-        party: bug!(SentInF16 {
+        implementation: bug!(SentInF16 {
             fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
                 to_f16(f64::from(Oracle.element(case, row, j)))
             }
@@ -595,7 +601,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 a shape.",
         source: None,
         named_by: "parallel/foreign-tokens-are-zero",
-        party: bug!(NothingForForeign {
+        implementation: bug!(NothingForForeign {
             fn rows(&self, case: &ShardCase) -> Vec<f32> {
                 let any = case.ids.iter().any(|&id| self.row(case, id).is_some());
                 if any { Oracle.rows(case) } else { Vec::new() }
@@ -608,7 +614,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A selection with a mask. The places of the tokens are lost.",
         source: None,
         named_by: "parallel/foreign-tokens-are-zero",
-        party: bug!(Packed {
+        implementation: bug!(Packed {
             fn rows(&self, case: &ShardCase) -> Vec<f32> {
                 let rows = case.ids.iter().filter_map(|&id| self.row(case, id));
                 let e = case.embedding_dim;
@@ -622,7 +628,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The lookup of a whole table, used as it is. Its check knows n rows.",
         source: None,
         named_by: "parallel/one-rank-answers",
-        party: bug!(ForeignRefused {
+        implementation: bug!(ForeignRefused {
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 Oracle.check_ids(case)?;
                 match case.ids.iter().find(|&&id| self.row(case, id).is_none()) {
@@ -639,7 +645,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 id 0.",
         source: None,
         named_by: "parallel/ids-kept",
-        party: bug!(MaskedInPlace {
+        implementation: bug!(MaskedInPlace {
             fn ids_after(&self, case: &ShardCase) -> Vec<usize> {
                 let own = |id: &&usize| self.row(case, **id).is_some();
                 case.ids.iter().map(|id| Some(id).filter(own).copied().unwrap_or(0)).collect()
@@ -652,7 +658,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "ids -= start. Rank 0 subtracts 0, so it is right there.",
         source: None,
         named_by: "parallel/ids-kept",
-        party: bug!(ShiftedInPlace {
+        implementation: bug!(ShiftedInPlace {
             fn ids_after(&self, case: &ShardCase) -> Vec<usize> {
                 let start = owned(case.vocab_size, case.world_size, case.rank).start;
                 case.ids.iter().map(|id| id.wrapping_sub(start)).collect()
@@ -665,7 +671,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The check is part of the mask, and with one rank no mask is needed.",
         source: Some("Megatron-LM #2459; vLLM #53977"),
         named_by: "parallel/id-refused-in-a-world-of-one",
-        party: checks_if!(OneSkips, |case| case.world_size > 1),
+        implementation: checks_if!(OneSkips, |case| case.world_size > 1),
     },
     Bug {
         id: "parallel/only-one-rank-checks",
@@ -673,7 +679,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "With more ranks, an id that nobody owns is foreign to all: zeros, and no message.",
         source: None,
         named_by: "parallel/id-refused",
-        party: checks_if!(OnlyOne, |case| case.world_size == 1),
+        implementation: checks_if!(OnlyOne, |case| case.world_size == 1),
     },
     Bug {
         id: "parallel/last-rank-checks",
@@ -681,7 +687,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "One rank stops and the others wait for it in the sum.",
         source: None,
         named_by: "parallel/id-refused",
-        party: checks_if!(LastChecks, |case| case.rank + 1 == case.world_size),
+        implementation: checks_if!(LastChecks, |case| case.rank + 1 == case.world_size),
     },
     Bug {
         id: "parallel/first-rank-checks",
@@ -689,7 +695,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Rank 0 writes the log, so it was given the checks.",
         source: None,
         named_by: "parallel/id-refused",
-        party: checks_if!(FirstChecks, |case| case.rank == 0),
+        implementation: checks_if!(FirstChecks, |case| case.rank == 0),
     },
     Bug {
         id: "parallel/id-clamped",
@@ -697,7 +703,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "No crash, no message: a wrong tokenizer looks like a model that learned nothing.",
         source: None,
         named_by: "parallel/id-refused",
-        party: accepts!(IdClamped, |id, v| id.min(v.saturating_sub(1))),
+        implementation: accepts!(IdClamped, |id, v| id.min(v.saturating_sub(1))),
     },
     Bug {
         id: "parallel/id-limit-inclusive",
@@ -705,7 +711,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "id > v where id >= v was meant. All ranks give zeros for it.",
         source: None,
         named_by: "parallel/id-refused",
-        party: bug!(LimitInclusive {
+        implementation: bug!(LimitInclusive {
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 check_ids(&case.ids, case.shape, case.vocab_size.saturating_add(1))
             }
@@ -717,7 +723,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Kernels count in 32 bits, so the ids are cast first. 2³² + 3 becomes 3.",
         source: None,
         named_by: "parallel/huge-id-refused",
-        party: accepts!(In32Bits, |id, _| id as u32 as usize),
+        implementation: accepts!(In32Bits, |id, _| id as u32 as usize),
     },
     Bug {
         id: "parallel/negative-ids",
@@ -725,7 +731,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "−100 is the label of ignored tokens. As a usize it is near the largest number.",
         source: None,
         named_by: "parallel/huge-id-refused",
-        party: bug!(Negative {
+        implementation: bug!(Negative {
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 let ids: Vec<usize> =
                     case.ids.iter().map(|&id| if (id as isize) < 0 { 0 } else { id }).collect();
@@ -739,7 +745,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The check came after the subtraction. Each rank names another number.",
         source: None,
         named_by: "parallel/refusal-names-id",
-        party: bug!(LocalName {
+        implementation: bug!(LocalName {
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 let start = owned(case.vocab_size, case.world_size, case.rank).start;
                 match case.ids.iter().find(|&&id| id >= case.vocab_size) {
@@ -755,7 +761,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "\"index out of range\": among a million tokens on a hundred ranks, which?",
         source: None,
         named_by: "parallel/refusal-names-id",
-        party: bug!(WithoutWords {
+        implementation: bug!(WithoutWords {
             fn check_ids(&self, case: &ShardCase) -> Reply<()> {
                 Oracle.check_ids(case).map_err(|_| Refusal::new("index out of range"))
             }
@@ -768,7 +774,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 The first row of each shard is pulled by all words of the others.",
         source: None,
         named_by: "parallel/foreign-tokens-give-no-gradient",
-        party: targets!(ToFirst, |own, id| {
+        implementation: targets!(ToFirst, |own, id| {
             Some((if own.contains(&id) { id - own.start } else { 0 }, 1.0))
         }),
     },
@@ -778,7 +784,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The same with ids that were clamped: the first and the last row are pulled.",
         source: None,
         named_by: "parallel/foreign-tokens-give-no-gradient",
-        party: targets!(ToNearest, |own, id| {
+        implementation: targets!(ToNearest, |own, id| {
             Some((id.clamp(own.start, (own.end - 1).max(own.start)) - own.start, 1.0))
         }),
     },
@@ -788,7 +794,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The same with ids modulo n: each row is pulled by w words.",
         source: None,
         named_by: "parallel/foreign-tokens-give-no-gradient",
-        party: targets!(WrapsBack, |own, id| Some((id % own.len().max(1), 1.0))),
+        implementation: targets!(WrapsBack, |own, id| Some((id % own.len().max(1), 1.0))),
     },
     Bug {
         id: "parallel/foreign-gradient-by-product",
@@ -796,7 +802,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Right on finite gradients. A NaN in another rank's token arrives here too.",
         source: None,
         named_by: "parallel/foreign-nan-stays-out",
-        party: targets!(ByProductBack, |own, id| {
+        implementation: targets!(ByProductBack, |own, id| {
             Some(if own.contains(&id) { (id - own.start, 1.0) } else { (0, 0.0) })
         }),
     },
@@ -806,7 +812,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Forward has <, backward has <=. They were written on different days.",
         source: None,
         named_by: "parallel/gradient-at-the-edges",
-        party: targets!(UpperBack, |own, id| {
+        implementation: targets!(UpperBack, |own, id| {
             let mine = own.start <= id && id <= own.end;
             mine.then(|| ((id - own.start).min(own.len().saturating_sub(1)), 1.0))
         }),
@@ -817,7 +823,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Row 0 was protected from foreign tokens, which are set to 0, and from its own.",
         source: None,
         named_by: "parallel/gradient-at-the-edges",
-        party: targets!(LowerBack, |own, id| {
+        implementation: targets!(LowerBack, |own, id| {
             (own.start < id && id < own.end).then(|| (id - own.start, 1.0))
         }),
     },
@@ -827,7 +833,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The rows were copied out of the tape. The shard stays as it was drawn.",
         source: None,
         named_by: "parallel/gradient-counts",
-        party: targets!(NoGradient, |_, _| None),
+        implementation: targets!(NoGradient, |_, _| None),
     },
     Bug {
         id: "parallel/gradient-on-first-rank",
@@ -835,7 +841,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "As for weights that all ranks hold alike. These they don't.",
         source: None,
         named_by: "parallel/gradient-counts",
-        party: bug!(OnFirstRank {
+        implementation: bug!(OnFirstRank {
             fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
                 Oracle.target(case, id).filter(|_| case.rank == 0)
             }
@@ -848,7 +854,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
                 has it w times.",
         source: None,
         named_by: "parallel/gradient-counts",
-        party: bug!(TimesWorldBack {
+        implementation: bug!(TimesWorldBack {
             fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
                 Oracle.target(case, id).map(|(row, _)| (row, case.world_size as f64))
             }
@@ -860,7 +866,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Data-parallel ranks average their gradients. Ranks of a cut table don't.",
         source: None,
         named_by: "parallel/gradient-counts",
-        party: bug!(DividedBack {
+        implementation: bug!(DividedBack {
             fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
                 Oracle.target(case, id).map(|(row, _)| (row, 1.0 / case.world_size as f64))
             }
@@ -872,7 +878,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Assigned where it should be added. Without repeated ids it is right.",
         source: None,
         named_by: "parallel/gradient-adds",
-        party: bug!(Overwritten {
+        implementation: bug!(Overwritten {
             fn add(&self, _: f64, dy: f64) -> f64 {
                 dy
             }
@@ -884,7 +890,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Forward was tested, backward was not: with every dy 1 it is right too.",
         source: None,
         named_by: "parallel/gradient-adds",
-        party: bug!(TransposedBack {
+        implementation: bug!(TransposedBack {
             fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
                 let [b, s] = case.shape;
                 let ids = (0..case.ids.len()).map(|t| case.ids[t % s * b + t / s]).collect();
@@ -898,7 +904,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A guard for broken rows. The gradient now depends on the shard, which it must not.",
         source: None,
         named_by: "parallel/gradient-not-of-shard",
-        party: bug!(NanFrozen {
+        implementation: bug!(NanFrozen {
             fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
                 let nan = |row: usize| {
                     (0..case.embedding_dim).any(|j| Oracle.element(case, row, j).is_nan())
@@ -913,7 +919,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "2048 + 1 is 2048 there. Only frequent tokens suffer, and no small test has any.",
         source: None,
         named_by: "parallel/gradient-of-a-frequent-token",
-        party: bug!(GradientInF16 {
+        implementation: bug!(GradientInF16 {
             fn add(&self, sum: f64, dy: f64) -> f64 {
                 f64::from(to_f16(sum + dy))
             }
@@ -925,7 +931,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A buffer of 255 places per row, large enough for every test.",
         source: None,
         named_by: "parallel/gradient-of-a-frequent-token",
-        party: bug!(OneByte {
+        implementation: bug!(OneByte {
             fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
                 let e = case.embedding_dim;
                 let mut met = vec![0u8; case.vocab_size];
@@ -946,7 +952,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "Weight decay is the optimizer's. Here it shrinks rare words towards 0.",
         source: None,
         named_by: "parallel/gradient-slices",
-        party: bug!(WeightDecay {
+        implementation: bug!(WeightDecay {
             fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
                 let sum = Oracle.gradient(case, dy).into_iter().zip(&case.shard);
                 sum.map(|(sum, &value)| sum + 0.01 * f64::from(value)).collect()
@@ -959,7 +965,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "The other tokens are zero in the first call, and what stood there in the next.",
         source: None,
         named_by: "parallel/zeros-are-written",
-        party: || party(LastShowsThrough::default()),
+        implementation: || implementation(LastShowsThrough::default()),
     },
     Bug {
         id: "parallel/gradient-block-lost",
@@ -967,7 +973,7 @@ pub static BUGS: &[Bug<dyn ParallelVocabEmbedding>] = &[
         story: "A partial sum for each block, and tokens / 128 of them. Few tokens take the simple way and are right.",
         source: None,
         named_by: "parallel/gradient-any-input",
-        party: bug!(GradientBlockLost {
+        implementation: bug!(GradientBlockLost {
             fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
                 let mut kept = dy.to_vec();
                 kept[in_full_blocks(case.ids.len()) * case.embedding_dim..].fill(0.0);

@@ -7,9 +7,9 @@ use crate::mutants::asked::{
     BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::parallel::interface::*;
 use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
-use crate::parallel::party::*;
 use std::ops::Range;
 
 type Parallel = dyn ParallelVocabEmbedding;
@@ -68,7 +68,7 @@ fn call(name: &'static str, case: &ShardCase) -> Call {
 
 impl ParallelVocabEmbedding for Mixed<Parallel> {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
-        let ask = |party: &Parallel| party.shard_range(v, w, r);
+        let ask = |parallel: &Parallel| parallel.shard_range(v, w, r);
         let turn = self.mixer.turn(&Call::of("shard_range", [("v", v), ("w", w), ("r", r)]));
         turn.whole(|| ask(&*self.right), || ask(&*self.wrong))
     }
@@ -81,7 +81,7 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
         r: usize,
         init: NormalInit,
     ) -> Reply<Vec<f32>> {
-        let ask = |party: &Parallel| party.initial_shard(v, e, w, r, init);
+        let ask = |parallel: &Parallel| parallel.initial_shard(v, e, w, r, init);
         let rows = owned(v, w, r).len();
         let n = rows.saturating_mul(e);
         let sizes =
@@ -96,7 +96,8 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
-        let [right, wrong] = [&self.right, &self.wrong].map(|party| party.forward_in(manner, case));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|parallel| parallel.forward_in(manner, case));
         let [b, s] = case.shape;
         let axes = [("b", b), ("s", s), ("e", case.embedding_dim)];
         let y = turn.values(&axes, || Ok(right.clone()?.y), || Ok(wrong.clone()?.y))?;
@@ -114,14 +115,14 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 
     fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("backward", case).asked(manner).with(dy));
-        let ask = |party: &Parallel| party.backward_in(manner, case, dy);
+        let ask = |parallel: &Parallel| parallel.backward_in(manner, case, dy);
         let axes = [("v", case.shard.len() / case.embedding_dim), ("e", case.embedding_dim)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(parallel: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
     // A shard may have its sizes in its type, and is compiled for these.
     let menu = [&PARALLEL[..], &LARGE[..1], &LARGE[2..]].concat();
     let (vocab_size, embedding_dim, world_size) = menu[draw.below(menu.len())];
@@ -150,19 +151,19 @@ pub fn fuzz(party: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
     let (w, r, rows) = (world(&mut draw), world(&mut draw), draw.below(1000));
     let v = [w.saturating_mul(rows), draw.bits() as usize >> draw.below(64)][draw.below(2)];
     let range = || {
-        let range = party.shard_range(v, w, r)?;
+        let range = parallel.shard_range(v, w, r)?;
         Ok(vec![range.start as f64, (range.end - range.start) as f64])
     };
     let lookup = |case: &ShardCase| {
-        let Found { y, ids_after } = party.forward_in(manner, case)?;
+        let Found { y, ids_after } = parallel.forward_in(manner, case)?;
         Ok(widen(&y).into_iter().chain(ids_after.into_iter().map(|id| id as f64)).collect())
     };
-    let initial = || party.initial_shard(vocab_size, embedding_dim, world_size, rank, init);
+    let initial = || parallel.initial_shard(vocab_size, embedding_dim, world_size, rank, init);
     vec![
         Fingerprint::ask("shard_range", range),
         Fingerprint::ask("forward", || lookup(&good)),
         Fingerprint::ask("refusal", || lookup(&bad)),
-        Fingerprint::ask("backward", || Ok(widen(&party.backward_in(manner, &good, &dy)?))),
+        Fingerprint::ask("backward", || Ok(widen(&parallel.backward_in(manner, &good, &dy)?))),
         Fingerprint::ask("initial_shard", || Ok(widen(&initial()?))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::embedding::oracle::{check_ids, check_length, element};
 use crate::oracle::{Loops, Oracle, random};
-use crate::parallel::party::{
+use crate::parallel::interface::{
     Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase,
 };
 use std::ops::Range;
@@ -140,8 +140,8 @@ fn gradient(loops: &dyn ShardLoops, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
     sum
 }
 
-/// The party of some loops.
-pub fn party(loops: impl ShardLoops + 'static) -> Box<dyn ParallelVocabEmbedding> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl ShardLoops + 'static) -> Box<dyn ParallelVocabEmbedding> {
     Box::new(Loops::<dyn ShardLoops>(Rc::new(loops)))
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of a ParallelVocabEmbedding.
 
 use crate::oracle::random;
-use crate::parallel::party::*;
+use crate::parallel::interface::*;
 use crate::repair::Repair;
 
 type Parallel = dyn ParallelVocabEmbedding;
@@ -11,9 +11,9 @@ pub static REPAIRS: &[Repair<Parallel>] =
     &[Repair { call: "initial_shard", explain: seed }, Repair { call: "forward", explain: rows }];
 
 /// The seed that a rank's rows were drawn from.
-fn seed(party: &Parallel) -> Option<String> {
+fn seed(parallel: &Parallel) -> Option<String> {
     let (rank, init) = (2, NormalInit { mean: 0.0, std: 1.0, seed: 42 });
-    let shard = party.initial_shard(12, 5, 3, rank, init).ok()?;
+    let shard = parallel.initial_shard(12, 5, 3, rank, init).ok()?;
     let drawn = |seed: &u64| {
         let right = random::normal(20, NormalInit { seed: *seed, ..init });
         right.len() == shard.len() && right.iter().zip(&shard).all(|(a, b)| (a - b).abs() < 1e-5)
@@ -23,13 +23,13 @@ fn seed(party: &Parallel) -> Option<String> {
 }
 
 /// The row of the shard that each token got.
-fn rows(party: &Parallel) -> Option<String> {
+fn rows(parallel: &Parallel) -> Option<String> {
     let (shape, v, e, rank) = ([2, 3], 12, 5, 1);
     let ids = vec![6, 0, 4, 11, 7, 3];
     let shard: Vec<f32> = (0..20).map(|i| 1.003 + 0.5 * i as f32).collect();
     let case =
         ShardCase { shape, vocab_size: v, embedding_dim: e, world_size: 3, rank, shard, ids };
-    let y = party.forward(&case).ok().filter(|found| found.y.len() == 30)?.y;
+    let y = parallel.forward(&case).ok().filter(|found| found.y.len() == 30)?.y;
     let row = |row: &[f32]| match row.iter().all(|value| *value == 0.0) {
         true => Some("zeros".to_string()),
         false => Some(case.shard.chunks(e).position(|of_shard| of_shard == row)?.to_string()),

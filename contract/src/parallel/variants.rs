@@ -3,8 +3,8 @@
 use crate::component::Variant;
 use crate::embedding::variants::{from_left, in_halves};
 use crate::oracle::{Oracle, random};
-use crate::parallel::oracle::{ShardLoops, owned, party};
-use crate::parallel::party::*;
+use crate::parallel::interface::*;
+use crate::parallel::oracle::{ShardLoops, implementation, owned};
 use std::ops::Range;
 
 /// The variants.
@@ -12,42 +12,44 @@ pub static VARIANTS: &[Variant<dyn ParallelVocabEmbedding>] = &[
     Variant {
         id: "parallel/quotient-and-rest",
         about: "id / n is the owner, id mod n its row; adds the gradient in f32, from the left",
-        party: || Box::new(QuotientAndRest { sum: from_left }),
+        implementation: || Box::new(QuotientAndRest { sum: from_left }),
     },
     Variant {
         id: "parallel/pairwise-sum",
         about: "the same, the gradient in halves of halves",
-        party: || Box::new(QuotientAndRest { sum: in_halves }),
+        implementation: || Box::new(QuotientAndRest { sum: in_halves }),
     },
     Variant {
         id: "parallel/from-right",
         about: "the same, the gradient from the right",
-        party: || Box::new(QuotientAndRest { sum: |v| v.iter().rev().fold(0.0, |sum, v| sum + v) }),
+        implementation: || {
+            Box::new(QuotientAndRest { sum: |v| v.iter().rev().fold(0.0, |sum, v| sum + v) })
+        },
     },
     Variant {
         id: "parallel/zeroed-then-multiplied",
         about: "writes zeros over foreign rows, then multiplies by the mask all the same",
-        party: || party(ZeroedThenMultiplied),
+        implementation: || implementation(ZeroedThenMultiplied),
     },
     Variant {
         id: "parallel/negative-zero",
         about: "writes −0 for foreign tokens, which is zero too",
-        party: || party(NegativeZero),
+        implementation: || implementation(NegativeZero),
     },
     Variant {
         id: "parallel/own-tokens-first",
         about: "collects its own tokens, looks them up, and scatters them over zeros",
-        party: || party(OwnTokensFirst),
+        implementation: || implementation(OwnTokensFirst),
     },
     Variant {
         id: "parallel/spare-row",
         about: "sends the gradient of foreign tokens to a row past the end, and drops it",
-        party: || party(SpareRow),
+        implementation: || implementation(SpareRow),
     },
     Variant {
         id: "parallel/seed-in-32-bits",
         about: "adds base and rank in 32 bits, which is all that the generator takes",
-        party: || party(SeedIn32Bits),
+        implementation: || implementation(SeedIn32Bits),
     },
 ];
 

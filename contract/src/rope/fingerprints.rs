@@ -3,17 +3,17 @@
 use crate::component::Fingerprint;
 use crate::laws::widen;
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn NtkAwareRope) -> Vec<Fingerprint> {
+pub fn fingerprints(rope: &dyn NtkAwareRope) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
-    frequencies(party, &mut fingerprints);
-    rotations(party, &mut fingerprints);
-    ratios(party, &mut fingerprints);
-    modules(party, &mut fingerprints);
-    positions(party, &mut fingerprints);
+    frequencies(rope, &mut fingerprints);
+    rotations(rope, &mut fingerprints);
+    ratios(rope, &mut fingerprints);
+    modules(rope, &mut fingerprints);
+    positions(rope, &mut fingerprints);
     fingerprints
 }
 
@@ -23,7 +23,7 @@ fn both(Tables { cos, sin }: Tables) -> Vec<f64> {
 
 /// Small and large heads, other bases than 10,000, ratios with a fraction, and bad settings;
 /// positions near 0 and far away.
-fn frequencies(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
+fn frequencies(rope: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for (d, base, ratio) in [
         (4, 10_000.0, 1.0),
         (8, 10_000.0, 1.0),
@@ -40,7 +40,7 @@ fn frequencies(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
         (8, 10_000.0, 0.5),
         (8, 10_000.0, f64::NAN),
     ] {
-        fingerprints.push(Fingerprint::ask("frequencies", || party.frequencies(d, base, ratio)));
+        fingerprints.push(Fingerprint::ask("frequencies", || rope.frequencies(d, base, ratio)));
     }
     for (d, base, ratio, positions) in [
         (4, 10_000.0, 1.0, 0..3),
@@ -52,31 +52,30 @@ fn frequencies(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
         (4, 10_000.0, 4.0, 1_000_003..1_000_004),
     ] {
         fingerprints
-            .push(Fingerprint::ask("tables", || party.tables(d, base, ratio, positions).map(both)));
+            .push(Fingerprint::ask("tables", || rope.tables(d, base, ratio, positions).map(both)));
     }
 }
 
 /// All sizes different, both layouts, tables on and off the circle, missing values, tables that
 /// do not fit.
-fn rotations(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
+fn rotations(rope: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for layout in [Layout::HalfSplit, Layout::Interleaved] {
         for (d, kind) in [(4, 0), (6, 0), (8, 0), (6, 1), (4, 2), (6, 3), (6, 4), (6, 5)] {
             let case = rotation(layout, d, kind);
             let dy: Vec<f32> = case.x.iter().rev().map(|x| 0.5 - x).collect();
-            fingerprints
-                .push(Fingerprint::ask("rotate", || party.rotate(&case).map(|y| widen(&y))));
+            fingerprints.push(Fingerprint::ask("rotate", || rope.rotate(&case).map(|y| widen(&y))));
             fingerprints.push(Fingerprint::ask("rotate_backward", || {
-                party.rotate_backward(&case, &dy).map(|dx| widen(&dx))
+                rope.rotate_backward(&case, &dy).map(|dx| widen(&dx))
             }));
         }
     }
     for d in [4, 6, 8] {
         let x: Vec<f32> = (0..2 * d).map(|i| 1.0 + i as f32).collect();
         fingerprints.push(Fingerprint::ask("to_interleaved", || {
-            party.to_interleaved(d, &x).map(|y| widen(&y))
+            rope.to_interleaved(d, &x).map(|y| widen(&y))
         }));
         fingerprints.push(Fingerprint::ask("to_half_split", || {
-            party.to_half_split(d, &x).map(|y| widen(&y))
+            rope.to_half_split(d, &x).map(|y| widen(&y))
         }));
     }
 }
@@ -107,7 +106,7 @@ fn rotation(layout: Layout, d: usize, kind: usize) -> RotateCase {
     RotateCase { shape, tables, x, layout }
 }
 
-fn ratios(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
+fn ratios(rope: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for (length, max_seq_len) in [
         (4, 3),
         (6, 3),
@@ -120,13 +119,13 @@ fn ratios(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
         ((1 << 26) + 1, 2048),
     ] {
         fingerprints.push(Fingerprint::ask("ratio_for_length", || {
-            party.ratio_for_length(length, max_seq_len).map(|ratio| vec![ratio as f64])
+            rope.ratio_for_length(length, max_seq_len).map(|ratio| vec![ratio as f64])
         }));
     }
 }
 
 /// Scripts of calls. After each call there is a question for its values and one for the state.
-fn modules(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
+fn modules(rope: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     let settings = |head_dim, max_seq_len, ratio, dynamic| RopeSettings {
         head_dim,
         base: 100.0,
@@ -156,7 +155,7 @@ fn modules(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     for (settings, calls) in &scripts {
         let mut module = None;
         fingerprints.push(Fingerprint::ask("build", || {
-            module = Some(party.build(settings)?);
+            module = Some(rope.build(settings)?);
             Ok(Vec::new())
         }));
         let missing = || Refusal::new("there is no module");
@@ -181,7 +180,7 @@ fn modules(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
 }
 
 /// A position for each token: of padded and packed texts, in no order, past the cache, one row for all.
-fn positions(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
+fn positions(rope: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
     let asked: [(usize, &[usize]); 6] = [
         (9, &[0, 0, 0, 1, 0, 1, 2, 3]),
         (9, &[0, 1, 0, 1, 0, 1, 2, 0]),
@@ -196,11 +195,11 @@ fn positions(party: &dyn NtkAwareRope, fingerprints: &mut Vec<Fingerprint>) {
         let x = (0..32).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
         let case = RopeCase { shape: [2, 4, 1, 4], offset: 0, x };
         fingerprints.push(Fingerprint::ask("forward_at", || {
-            let mut module = party.build(&settings)?;
+            let mut module = rope.build(&settings)?;
             module.forward_at(Manner::Plain, &case, ids).map(|y| widen(&y))
         }));
         fingerprints.push(Fingerprint::ask("backward_at", || {
-            let mut module = party.build(&settings)?;
+            let mut module = rope.build(&settings)?;
             module.backward_at(Manner::Plain, &case, ids, &case.x).map(|dx| widen(&dx))
         }));
     }

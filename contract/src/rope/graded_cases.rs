@@ -6,6 +6,7 @@ use crate::graded_cases::{
 };
 use crate::laws::widen;
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::laws::frequencies::{
     exact_far_out, matches_frequencies, matches_tables, no_frequencies,
 };
@@ -15,7 +16,6 @@ use crate::rope::laws::rotation::{
 };
 use crate::rope::menu::{HEAD_DIM, LARGE};
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 use crate::run::Run;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,12 +38,12 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Rope>> {
 }
 
 fn frequencies(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
-    graded.push(GradedCase::typical("frequencies", |party| {
-        matches_frequencies(party, 64, 500_000.0, 2.0)
+    graded.push(GradedCase::typical("frequencies", |rope| {
+        matches_frequencies(rope, 64, 500_000.0, 2.0)
     }));
     let mut add = |category, d, base, ratio| {
-        graded.push(GradedCase::new("frequencies", category, move |party| {
-            matches_frequencies(party, d, base, ratio)
+        graded.push(GradedCase::new("frequencies", category, move |rope| {
+            matches_frequencies(rope, d, base, ratio)
         }));
     };
     for ratio in [1.0, 2.0, 4.0, 1.5, 16.0] {
@@ -69,22 +69,22 @@ fn frequencies(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
         (8, 10_000.0, f64::NAN),
         (8, 10_000.0, f64::INFINITY),
     ] {
-        graded.push(GradedCase::new("frequencies", Category::Refusal, move |party| {
-            no_frequencies(party, d, base, ratio)
+        graded.push(GradedCase::new("frequencies", Category::Refusal, move |rope| {
+            no_frequencies(rope, d, base, ratio)
         }));
     }
 }
 
 fn tables(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     let mut add = |category, d, ratio, positions: std::ops::Range<usize>| {
-        graded.push(GradedCase::new("tables", category, move |party| {
-            matches_tables(party, d, BASE, ratio, positions.clone()).map_err(|mut violation| {
+        graded.push(GradedCase::new("tables", category, move |rope| {
+            matches_tables(rope, d, BASE, ratio, positions.clone()).map_err(|mut violation| {
                 let formula = [Category::Rotation, Category::Frequencies, Category::Offset];
-                if has_stopped(party, d, ratio, &positions) {
+                if has_stopped(rope, d, ratio, &positions) {
                     return violation.at(Category::Offset);
                 }
                 if formula.contains(&category) && !violation.is_rearranged() {
-                    violation.category = of_tables(party, d, ratio, &positions);
+                    violation.category = of_tables(rope, d, ratio, &positions);
                 }
                 violation
             })
@@ -115,16 +115,16 @@ fn tables(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
         for (d, base, ratio) in
             [(LARGE, BASE, 2.0), (16, BASE, 3.0), (LARGE, BASE, 5.0), (6, BASE, 5.0), (8, 5e5, 2.0)]
         {
-            graded.push(GradedCase::new("tables", Category::Extent, move |party| {
-                matches_tables(party, d, base, ratio, start..start + 3)
+            graded.push(GradedCase::new("tables", Category::Extent, move |rope| {
+                matches_tables(rope, d, base, ratio, start..start + 3)
             }));
         }
     }
 }
 
 /// Whether the tables go on with the row of some position before.
-fn has_stopped(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> bool {
-    let tables = |positions| party.tables(d, BASE, ratio, positions);
+fn has_stopped(rope: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> bool {
+    let tables = |positions| rope.tables(d, BASE, ratio, positions);
     let got = catch_unwind(AssertUnwindSafe(|| tables(positions.clone())));
     let Ok(Ok(got)) = got else { return false };
     let row = |m: usize| widen(&Oracle.tables(d, BASE, ratio, m..m + 1).cos);
@@ -132,8 +132,8 @@ fn has_stopped(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> 
 }
 
 /// What wrong tables are about, if their values tell.
-fn of_tables(party: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Category> {
-    let got = catch_unwind(AssertUnwindSafe(|| party.tables(d, BASE, ratio, positions.clone())));
+fn of_tables(rope: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Category> {
+    let got = catch_unwind(AssertUnwindSafe(|| rope.tables(d, BASE, ratio, positions.clone())));
     let got = got.ok()?.ok()?;
     let of = |positions: Range<usize>| Oracle.tables(d, BASE, ratio, positions);
     let close = |got: &[f32], expected: &[f32], size: fn(f32) -> f32| {
@@ -243,23 +243,23 @@ fn rotations(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
         layout,
         ..plain
     });
-    graded.push(GradedCase::typical("rotate", move |party| {
-        typical.iter().try_for_each(|plan| matches_y(party, plan, &mut Draw::new(&run, 3)))
+    graded.push(GradedCase::typical("rotate", move |rope| {
+        typical.iter().try_for_each(|plan| matches_y(rope, plan, &mut Draw::new(&run, 3)))
     }));
-    graded.push(GradedCase::typical("rotate_backward", move |party| {
-        typical.iter().try_for_each(|plan| matches_dx(party, plan, &mut Draw::new(&run, 4)))
+    graded.push(GradedCase::typical("rotate_backward", move |rope| {
+        typical.iter().try_for_each(|plan| matches_dx(rope, plan, &mut Draw::new(&run, 4)))
     }));
     for (category, plan) in plans {
         if !matches!(plan.manner, Manner::UsedTwice | Manner::Continued) {
-            graded.push(GradedCase::new("rotate", category, move |party| {
-                matches_y(party, &plan, &mut Draw::new(&run, 1))
+            graded.push(GradedCase::new("rotate", category, move |rope| {
+                matches_y(rope, &plan, &mut Draw::new(&run, 1))
             }));
         }
         // The way back has the same loops: it is asked at the edges.
         let [b, s, nh, _] = plan.shape;
         if plan.manner != Manner::Traced && EDGES.contains(&b.max(s).max(nh)) {
-            graded.push(GradedCase::new("rotate_backward", category.of_gradient(), move |party| {
-                matches_dx(party, &plan, &mut Draw::new(&run, 2))
+            graded.push(GradedCase::new("rotate_backward", category.of_gradient(), move |rope| {
+                matches_dx(rope, &plan, &mut Draw::new(&run, 2))
             }));
         }
     }
@@ -267,10 +267,10 @@ fn rotations(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
 
 fn layouts(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     let typical = [4, 16];
-    graded.push(GradedCase::typical("to_interleaved", move |party| {
-        matches_interleaved(party, typical)
+    graded.push(GradedCase::typical("to_interleaved", move |rope| {
+        matches_interleaved(rope, typical)
     }));
-    graded.push(GradedCase::typical("to_half_split", move |party| matches_back(party, typical)));
+    graded.push(GradedCase::typical("to_half_split", move |rope| matches_back(rope, typical)));
     let mut shapes =
         vec![(Category::Order, [1, 4]), (Category::Order, [1, 8]), (Category::Order, [3, 8])];
     shapes.push((Category::Extent, [1, 6]));
@@ -279,22 +279,22 @@ fn layouts(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     }
     shapes.push((Category::Extent, [1, 1024]));
     for (category, shape) in shapes {
-        graded.push(GradedCase::new("to_interleaved", category, move |party| {
-            matches_interleaved(party, shape)
+        graded.push(GradedCase::new("to_interleaved", category, move |rope| {
+            matches_interleaved(rope, shape)
         }));
-        graded.push(GradedCase::new("to_half_split", category, move |party| {
-            matches_back(party, shape)
+        graded.push(GradedCase::new("to_half_split", category, move |rope| {
+            matches_back(rope, shape)
         }));
     }
 }
 
 fn ratios(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
-    graded.push(GradedCase::typical("ratio_for_length", |party| {
-        [3000, 5000, 9000].iter().try_for_each(|length| matches_ratio(party, *length, 2048))
+    graded.push(GradedCase::typical("ratio_for_length", |rope| {
+        [3000, 5000, 9000].iter().try_for_each(|length| matches_ratio(rope, *length, 2048))
     }));
     let mut add = |category, length, max_seq_len| {
-        graded.push(GradedCase::new("ratio_for_length", category, move |party| {
-            matches_ratio(party, length, max_seq_len)
+        graded.push(GradedCase::new("ratio_for_length", category, move |rope| {
+            matches_ratio(rope, length, max_seq_len)
         }));
     };
     for length in 1..40 {
@@ -323,12 +323,12 @@ fn ratios(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
 }
 
 fn modules(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
-    graded.push(GradedCase::typical("build", |party| {
+    graded.push(GradedCase::typical("build", |rope| {
         [false, true].iter().try_for_each(|&dynamic| {
             let settings = settings(8, 4, 2, dynamic);
             let calls = vec![(0, 4), (2, 5), (0, 17), (3, 4), (12, 2)];
             let manner = Manner::Plain;
-            matches_calls(party, &Calls { settings, manner, rows: [2, 4], scale: 1.0, calls })
+            matches_calls(rope, &Calls { settings, manner, rows: [2, 4], scale: 1.0, calls })
         })
     }));
     let mut plans: Vec<(Category, Calls)> = Vec::new();
@@ -443,6 +443,6 @@ fn modules(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
         plans.push((Category::Extent, calls));
     }
     for (category, plan) in plans {
-        graded.push(GradedCase::new("build", category, move |party| matches_calls(party, &plan)));
+        graded.push(GradedCase::new("build", category, move |rope| matches_calls(rope, &plan)));
     }
 }

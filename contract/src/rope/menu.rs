@@ -1,4 +1,4 @@
-//! The sizes of NTK-aware RoPE that checks use where a party has them in its types.
+//! The sizes of NTK-aware RoPE that checks use where an implementation has them in its types.
 
 /// `hd`.
 pub const HEAD_DIM: [usize; 4] = [4, 6, 8, 16];

@@ -3,8 +3,8 @@
 use crate::component::Bug;
 use crate::graded_cases::BLOCK;
 use crate::oracle::{Oracle, to_f16};
-use crate::rope::oracle::{Machine, RopeLoops, length_of_text, party, pick_rows};
-use crate::rope::party::*;
+use crate::rope::interface::*;
+use crate::rope::oracle::{Machine, RopeLoops, implementation, length_of_text, pick_rows};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -14,7 +14,7 @@ macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl RopeLoops for $name { $($steps)* }
-        || -> Box<dyn NtkAwareRope> { party($name) }
+        || -> Box<dyn NtkAwareRope> { implementation($name) }
     }};
 }
 
@@ -62,7 +62,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 it is right.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(NoNtk {
+        implementation: bug!(NoNtk {
             fn ntk_base(&self, base: f64, _: f64, _: usize) -> f64 {
                 base
             }
@@ -75,7 +75,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 was made to avoid; the last plane comes out right.",
         source: None,
         named_by: "rope/fastest-plane-first",
-        party: bug!(Interpolation {
+        implementation: bug!(Interpolation {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 Oracle.frequency(i, d, base, 1.0) / ratio
             }
@@ -88,7 +88,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 then slowed by k^((d−2)/d), not by k.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(BaseTimesRatio {
+        implementation: bug!(BaseTimesRatio {
             fn ntk_base(&self, base: f64, ratio: f64, _: usize) -> f64 {
                 base * ratio
             }
@@ -101,7 +101,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 was combined with the other.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(ExponentOnBeta {
+        implementation: bug!(ExponentOnBeta {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 let d = d as f64;
                 (base.powf(2.0 / d) * ratio.powf(d / (d - 2.0))).powi(-(i as i32))
@@ -115,7 +115,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 last by k^(d/2−1).",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(RatioOnBeta {
+        implementation: bug!(RatioOnBeta {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 (base.powf(2.0 / d as f64) * ratio).powi(-(i as i32))
             }
@@ -127,7 +127,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "For d = 128 the two differ by 3 %.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(ExponentInverted {
+        implementation: bug!(ExponentInverted {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 base * ratio.powf((d as f64 - 2.0) / d as f64)
             }
@@ -139,7 +139,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Both are integers, and so is their quotient. For d = 4 it is exact.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(IntegerExponent {
+        implementation: bug!(IntegerExponent {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 base * ratio.powi((d / (d - 2)) as i32)
             }
@@ -151,7 +151,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Once where the base is scaled and once where the frequencies are made of it.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(NtkTwice {
+        implementation: bug!(NtkTwice {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 Oracle.ntk_base(Oracle.ntk_base(base, ratio, d), ratio, d)
             }
@@ -164,7 +164,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 of that.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(RatioFloored {
+        implementation: bug!(RatioFloored {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 Oracle.ntk_base(base, ratio.floor(), d)
             }
@@ -176,7 +176,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A guard against rounding: the ratio was thought to be 1 or an even number.",
         source: None,
         named_by: "rope/ntk-slows-last-plane",
-        party: bug!(NtkFromTwo {
+        implementation: bug!(NtkFromTwo {
             fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
                 if ratio < 2.0 { base } else { Oracle.ntk_base(base, ratio, d) }
             }
@@ -189,7 +189,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 over all planes.",
         source: None,
         named_by: "rope/ntk-constant-quotient",
-        party: bug!(LastPlaneOnly {
+        implementation: bug!(LastPlaneOnly {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 let plain = Oracle.frequency(i, d, base, 1.0);
                 if i + 1 == d / 2 { plain / ratio } else { plain }
@@ -203,7 +203,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 by a constant step.",
         source: None,
         named_by: "rope/ntk-constant-quotient",
-        party: bug!(SpreadLinearly {
+        implementation: bug!(SpreadLinearly {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 let share = i as f64 / (d as f64 / 2.0 - 1.0);
                 Oracle.frequency(i, d, base, 1.0) / (1.0 + (ratio - 1.0) * share)
@@ -217,7 +217,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 was read as the other.",
         source: None,
         named_by: "rope/plain-frequencies",
-        party: bug!(HalfExponent {
+        implementation: bug!(HalfExponent {
             fn exponent(&self, i: usize, d: usize) -> f64 {
                 i as f64 / d as f64
             }
@@ -229,7 +229,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The frequencies were made from the number of planes, which was taken for d.",
         source: None,
         named_by: "rope/plain-frequencies",
-        party: bug!(OverHalf {
+        implementation: bug!(OverHalf {
             fn exponent(&self, i: usize, d: usize) -> f64 {
                 2.0 * i as f64 / (d as f64 / 2.0)
             }
@@ -242,7 +242,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 short, at (d − 2)/d.",
         source: None,
         named_by: "rope/plain-frequencies",
-        party: bug!(ToTheEnd {
+        implementation: bug!(ToTheEnd {
             fn exponent(&self, i: usize, d: usize) -> f64 {
                 2.0 * i as f64 / (d as f64 - 2.0)
             }
@@ -255,7 +255,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 the 1 was kept.",
         source: None,
         named_by: "rope/fastest-plane-first",
-        party: bug!(FromOne {
+        implementation: bug!(FromOne {
             fn exponent(&self, i: usize, d: usize) -> f64 {
                 2.0 * (i + 1) as f64 / d as f64
             }
@@ -267,7 +267,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "\"θ_0 is the low frequency\", says many a tutorial. It is the fastest.",
         source: None,
         named_by: "rope/fastest-plane-first",
-        party: bug!(SlowestFirst {
+        implementation: bug!(SlowestFirst {
             fn frequencies(&self, d: usize, base: f64, ratio: f64) -> Vec<f64> {
                 (0..d / 2).rev().map(|i| self.frequency(i, d, base, ratio)).collect()
             }
@@ -279,7 +279,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "base^(2i/d) is what a position is divided by. Here it multiplies.",
         source: None,
         named_by: "rope/fastest-plane-first",
-        party: bug!(Wavelengths {
+        implementation: bug!(Wavelengths {
             fn exponent(&self, i: usize, d: usize) -> f64 {
                 -2.0 * i as f64 / d as f64
             }
@@ -291,7 +291,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The setting is stored, printed, and never read.",
         source: None,
         named_by: "rope/plain-frequencies",
-        party: bug!(BaseFixed {
+        implementation: bug!(BaseFixed {
             fn ntk_base(&self, _: f64, ratio: f64, d: usize) -> f64 {
                 Oracle.ntk_base(10_000.0, ratio, d)
             }
@@ -304,7 +304,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 with larger bases and NTK many do.",
         source: None,
         named_by: "rope/frequencies-f64-loops",
-        party: bug!(FrequencyFloor {
+        implementation: bug!(FrequencyFloor {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 Oracle.frequency(i, d, base, ratio).max(1e-4)
             }
@@ -316,7 +316,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Integer division, and one dimension never turns.",
         source: None,
         named_by: "rope/frequencies-refuse",
-        party: bug!(OddHead {
+        implementation: bug!(OddHead {
             fn check_head(&self, d: usize) -> Reply<()> {
                 Oracle.check_head(d - d % 2)
             }
@@ -328,7 +328,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "2 is even, and plain RoPE works with it. NTK gives a base of infinity.",
         source: None,
         named_by: "rope/frequencies-refuse",
-        party: bug!(HeadTwo {
+        implementation: bug!(HeadTwo {
             fn check_head(&self, d: usize) -> Reply<()> {
                 if d == 2 { Ok(()) } else { Oracle.check_head(d) }
             }
@@ -341,7 +341,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 frequencies are NaN then.",
         source: None,
         named_by: "rope/frequencies-refuse",
-        party: bug!(AnyBase {
+        implementation: bug!(AnyBase {
             fn check_base(&self, _: f64) -> Reply<()> {
                 Ok(())
             }
@@ -354,7 +354,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 frequency but the first infinite.",
         source: None,
         named_by: "rope/frequencies-refuse",
-        party: bug!(AnyRatio {
+        implementation: bug!(AnyRatio {
             fn check_ratio(&self, _: f64) -> Reply<()> {
                 Ok(())
             }
@@ -370,7 +370,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Calculators and some languages do. At position 0 it is right.",
         source: None,
         named_by: "rope/tables-position-one",
-        party: bug!(Degrees {
+        implementation: bug!(Degrees {
             fn cos_sin(&self, angle: f64) -> (f64, f64) {
                 Oracle.cos_sin(angle.to_radians())
             }
@@ -382,7 +382,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A frequency is turns per second in physics. θ is radians per position.",
         source: None,
         named_by: "rope/tables-position-one",
-        party: bug!(FullTurns {
+        implementation: bug!(FullTurns {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 std::f64::consts::TAU * position as f64 * theta
             }
@@ -394,7 +394,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Many functions return sin first.",
         source: None,
         named_by: "rope/tables-position-zero",
-        party: bug!(CosSinSwapped {
+        implementation: bug!(CosSinSwapped {
             fn cos_sin(&self, angle: f64) -> (f64, f64) {
                 (angle.sin(), angle.cos())
             }
@@ -407,7 +407,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 the values differ from everybody else's.",
         source: None,
         named_by: "rope/tables-position-zero",
-        party: bug!(FromPositionOne {
+        implementation: bug!(FromPositionOne {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 (position + 1) as f64 * theta
             }
@@ -420,7 +420,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 scores keep their distances with the sign changed.",
         source: None,
         named_by: "rope/tables-position-one",
-        party: bug!(NegativeAngles {
+        implementation: bug!(NegativeAngles {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 -(position as f64 * theta)
             }
@@ -434,7 +434,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 layout.",
         source: None,
         named_by: "rope/tables-equal-halves",
-        party: bug!(SideBySide {
+        implementation: bug!(SideBySide {
             fn plane(&self, j: usize, _: usize) -> usize {
                 j / 2
             }
@@ -446,7 +446,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The pairs were thought of as (0, d − 1), (1, d − 2), and so on.",
         source: None,
         named_by: "rope/tables-equal-halves",
-        party: bug!(MirroredHalf {
+        implementation: bug!(MirroredHalf {
             fn plane(&self, j: usize, d: usize) -> usize {
                 if j < d / 2 { j } else { d - 1 - j }
             }
@@ -458,7 +458,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The start of the range was used for the number of rows only. In prefill it is 0.",
         source: None,
         named_by: "rope/tables-rows",
-        party: bug!(FromZero {
+        implementation: bug!(FromZero {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 Oracle.tables(d, base, ratio, 0..positions.len())
             }
@@ -470,7 +470,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A range that includes its end. The rows that exist are right.",
         source: None,
         named_by: "rope/tables-rows",
-        party: bug!(EndInclusive {
+        implementation: bug!(EndInclusive {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 Oracle.tables(d, base, ratio, positions.start..positions.end.saturating_add(1))
             }
@@ -483,7 +483,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 neighbours share a position.",
         source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
-        party: bug!(PositionsF16 {
+        implementation: bug!(PositionsF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 f64::from(to_f16(position as f64)) * theta
             }
@@ -496,7 +496,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 shows it.",
         source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
-        party: bug!(PositionsBf16 {
+        implementation: bug!(PositionsBf16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 to_bf16(position as f64) * theta
             }
@@ -509,7 +509,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 the position.",
         source: Some("candle PR #3520; transformers PR #29285"),
         named_by: "rope/tables-precision",
-        party: bug!(FrequenciesF16 {
+        implementation: bug!(FrequenciesF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 position as f64 * f64::from(to_f16(theta))
             }
@@ -521,7 +521,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Autocast ran the product of positions and frequencies in half precision.",
         source: None,
         named_by: "rope/tables-precision",
-        party: bug!(AnglesF16 {
+        implementation: bug!(AnglesF16 {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 f64::from(to_f16(position as f64 * theta))
             }
@@ -533,7 +533,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "No model was longer than that when it was written.",
         source: None,
         named_by: "rope/tables-precision",
-        party: bug!(Positions16Bits {
+        implementation: bug!(Positions16Bits {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 f64::from(position as u16) * theta
             }
@@ -545,7 +545,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A range reduction by hand. Each full turn adds an error of 1.5e-5.",
         source: None,
         named_by: "rope/tables-precision",
-        party: bug!(ShortPi {
+        implementation: bug!(ShortPi {
             fn cos_sin(&self, angle: f64) -> (f64, f64) {
                 Oracle.cos_sin(angle % (62_832.0 / 10_000.0))
             }
@@ -557,7 +557,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The cache was stored in the model's type. Lengths change by one part in 2000.",
         source: None,
         named_by: "rope/tables-on-circle",
-        party: bug!(TablesF16 {
+        implementation: bug!(TablesF16 {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 tables_to_f16(Oracle.tables(d, base, ratio, positions))
             }
@@ -569,7 +569,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "YaRN's attention factor, which belongs to YaRN. With ratio 1 it is 1.",
         source: None,
         named_by: "rope/tables-on-circle",
-        party: bug!(AttentionFactor {
+        implementation: bug!(AttentionFactor {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 let factor = (0.1 * ratio.ln() + 1.0) as f32;
                 let Tables { mut cos, mut sin } = Oracle.tables(d, base, ratio, positions);
@@ -584,7 +584,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "There is a right function for the frequencies. The tables call another one.",
         source: None,
         named_by: "rope/tables-f64-loops",
-        party: bug!(TablesIgnoreRatio {
+        implementation: bug!(TablesIgnoreRatio {
             fn tables(&self, d: usize, base: f64, _: f64, positions: Range<usize>) -> Tables {
                 Oracle.tables(d, base, 1.0, positions)
             }
@@ -596,7 +596,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The longest length of one model, as a constant in the code.",
         source: None,
         named_by: "rope/tables-precision",
-        party: bug!(PositionClamped {
+        implementation: bug!(PositionClamped {
             fn angle(&self, position: usize, theta: f64) -> f64 {
                 position.min(4096) as f64 * theta
             }
@@ -610,7 +610,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 common mix-up of all: shapes agree, weights do not.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(AdjacentPairs {
+        implementation: bug!(AdjacentPairs {
             fn pair(&self, _: Layout, i: usize, d: usize) -> [usize; 2] {
                 Oracle.pair(Layout::Interleaved, i, d)
             }
@@ -622,7 +622,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The layout was accepted and not used.",
         source: None,
         named_by: "rope/rotate-interleaved",
-        party: bug!(LayoutIgnored {
+        implementation: bug!(LayoutIgnored {
             fn pair(&self, _: Layout, i: usize, d: usize) -> [usize; 2] {
                 Oracle.pair(Layout::HalfSplit, i, d)
             }
@@ -634,7 +634,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A fold instead of a cut. Each plane still has two dimensions.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(MirroredPairs {
+        implementation: bug!(MirroredPairs {
             fn pair(&self, layout: Layout, i: usize, d: usize) -> [usize; 2] {
                 match layout {
                     Layout::HalfSplit => [i, d - 1 - i],
@@ -649,7 +649,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "rotate_half as (x2, −x1). All lengths are kept, and the relative property too.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(SignFlipped {
+        implementation: bug!(SignFlipped {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 Oracle.turn(x, cos, sin.map(|s| -s))
             }
@@ -664,7 +664,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "rotate_half as (x2, x1), a swap. It stretches where it should turn.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(BothPlus {
+        implementation: bug!(BothPlus {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [x[0] * cos[0] + x[1] * sin[0], x[1] * cos[1] + x[0] * sin[1]]
             }
@@ -676,7 +676,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The second assignment is missing.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(HalfLeft {
+        implementation: bug!(HalfLeft {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [Oracle.turn(x, cos, sin)[0], x[1]]
             }
@@ -688,7 +688,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "In place, line by line. The old value was needed once more.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(InPlace {
+        implementation: bug!(InPlace {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 let first = Oracle.turn(x, cos, sin)[0];
                 [first, x[1] * cos[1] + first * sin[1]]
@@ -701,7 +701,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "rotate_half as (−x1, x2): the concatenation has its parts in the old order.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(NoSwap {
+        implementation: bug!(NoSwap {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [x[0] * cos[0] - x[0] * sin[0], x[1] * cos[1] + x[1] * sin[1]]
             }
@@ -714,7 +714,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 tensor with itself.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(OnePartTwice {
+        implementation: bug!(OnePartTwice {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [Oracle.turn(x, cos, sin)[1]; 2]
             }
@@ -726,7 +726,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The second term was lost. At position 0 it is right.",
         source: None,
         named_by: "rope/rotate-keeps-lengths",
-        party: bug!(CosineOnly {
+        implementation: bug!(CosineOnly {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], _: [f64; 2]) -> [f64; 2] {
                 [x[0] * cos[0], x[1] * cos[1]]
             }
@@ -738,7 +738,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Partial rotary embedding, as some models have it by a setting. This one has none.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(Partial {
+        implementation: bug!(Partial {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 let d = case.shape[3];
                 let mut y = Oracle.rotate(case);
@@ -759,7 +759,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The scale of the scores was moved into the queries, and came back here.",
         source: None,
         named_by: "rope/rotate-position-zero",
-        party: bug!(Scaled {
+        implementation: bug!(Scaled {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 let root = (case.shape[3] as f64).sqrt();
                 Oracle.rotate(case).into_iter().map(|y| y / root).collect()
@@ -773,7 +773,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 is no longer what its tables say.",
         source: None,
         named_by: "rope/rotate-f64-loops",
-        party: bug!(Renormalized {
+        implementation: bug!(Renormalized {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 let length = cos[0].hypot(sin[0]).max(1e-9);
                 Oracle.turn(x, cos.map(|c| c / length), sin.map(|s| s / length))
@@ -786,7 +786,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "That is the sinusoidal position embedding of the first Transformer.",
         source: None,
         named_by: "rope/rotate-linear",
-        party: bug!(Added {
+        implementation: bug!(Added {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [x[0] + sin[0], x[1] + cos[1]]
             }
@@ -798,7 +798,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A guard against overflow, from a quantized model.",
         source: None,
         named_by: "rope/rotate-linear",
-        party: bug!(Clamped {
+        implementation: bug!(Clamped {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 Oracle.rotate(case).into_iter().map(|y| y.clamp(-4.0, 4.0)).collect()
             }
@@ -811,7 +811,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 left.",
         source: None,
         named_by: "rope/rotate-composes",
-        party: bug!(TurnedInF16 {
+        implementation: bug!(TurnedInF16 {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 let tables = tables_to_f16(case.tables.clone());
                 Oracle.rotate(&RotateCase { tables, ..case.clone() })
@@ -824,7 +824,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Rows of a batch were packed one after the other. With one batch row it is right.",
         source: None,
         named_by: "rope/rotate-same-for-all",
-        party: bug!(PerBatchRow {
+        implementation: bug!(PerBatchRow {
             fn table_row(&self, [b, t, _]: [usize; 3], shape: &[usize; 4]) -> usize {
                 (b + t) % shape[1]
             }
@@ -837,7 +837,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 one token nobody sees it.",
         source: None,
         named_by: "rope/rotate-same-for-all",
-        party: bug!(HeadsArePositions {
+        implementation: bug!(HeadsArePositions {
             fn table_row(&self, [_, _, n]: [usize; 3], shape: &[usize; 4]) -> usize {
                 n % shape[1]
             }
@@ -849,7 +849,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A broadcast along the wrong axis. Decoding one token at a time is right.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(FirstRowForAll {
+        implementation: bug!(FirstRowForAll {
             fn table_row(&self, _: [usize; 3], _: &[usize; 4]) -> usize {
                 0
             }
@@ -861,7 +861,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Distances between tokens keep their size and change their sign.",
         source: None,
         named_by: "rope/rotate-unit-vector",
-        party: bug!(RowsReversed {
+        implementation: bug!(RowsReversed {
             fn table_row(&self, [_, t, _]: [usize; 3], shape: &[usize; 4]) -> usize {
                 shape[1] - 1 - t
             }
@@ -874,7 +874,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 plane spoils its whole head.",
         source: None,
         named_by: "rope/rotate-planes-apart",
-        party: bug!(WholeMatrix {
+        implementation: bug!(WholeMatrix {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 let mut y = Oracle.rotate(case);
                 for (y, x) in y.chunks_mut(case.shape[3]).zip(case.x.chunks(case.shape[3])) {
@@ -892,7 +892,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 of the start.",
         source: None,
         named_by: "rope/rotate-table-shape",
-        party: bug!(LongerTables {
+        implementation: bug!(LongerTables {
             fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
                 let [_, s, _, d] = case.shape;
                 let rows = |table: &[f32]| table[..table.len().min(s.saturating_mul(d))].to_vec();
@@ -908,7 +908,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Broadcasting does that without a word, in many libraries.",
         source: None,
         named_by: "rope/rotate-table-shape",
-        party: bug!(BroadcastTables {
+        implementation: bug!(BroadcastTables {
             fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
                 Oracle.check_rotate(&broadcast(case))
             }
@@ -928,7 +928,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 are even the same.",
         source: None,
         named_by: "rope/interleaved-order",
-        party: bug!(WrongWay {
+        implementation: bug!(WrongWay {
             fn to_interleaved(&self, d: usize, x: &[f32]) -> Vec<f32> {
                 Oracle.to_half_split(d, x)
             }
@@ -944,7 +944,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 For d = 4 it is.",
         source: None,
         named_by: "rope/half-split-order",
-        party: bug!(BothWays {
+        implementation: bug!(BothWays {
             fn to_half_split(&self, d: usize, x: &[f32]) -> Vec<f32> {
                 Oracle.to_interleaved(d, x)
             }
@@ -957,7 +957,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 other way then.",
         source: None,
         named_by: "rope/interleaved-order",
-        party: bug!(SecondFirst {
+        implementation: bug!(SecondFirst {
             fn half_split_place(&self, j: usize, d: usize) -> usize {
                 Oracle.half_split_place(j ^ 1, d)
             }
@@ -969,7 +969,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A reshape without the head axis. With one head it is right.",
         source: None,
         named_by: "rope/interleaved-order",
-        party: bug!(AcrossHeads {
+        implementation: bug!(AcrossHeads {
             fn to_interleaved(&self, _: usize, x: &[f32]) -> Vec<f32> {
                 Oracle.to_interleaved(x.len().max(2), x)
             }
@@ -981,7 +981,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A reshape to pairs and back, with the transpose forgotten in between.",
         source: None,
         named_by: "rope/half-split-order",
-        party: bug!(SplitNothing {
+        implementation: bug!(SplitNothing {
             fn to_half_split(&self, _: usize, x: &[f32]) -> Vec<f32> {
                 x.to_vec()
             }
@@ -993,7 +993,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "An index was left at 0.",
         source: None,
         named_by: "rope/half-split-order",
-        party: bug!(SplitFirstHead {
+        implementation: bug!(SplitFirstHead {
             fn to_half_split(&self, d: usize, x: &[f32]) -> Vec<f32> {
                 let (first, rest) = x.split_at(d.min(x.len()));
                 [Oracle.to_half_split(d, first), rest.to_vec()].concat()
@@ -1008,7 +1008,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 lowers the loss.",
         source: None,
         named_by: "rope/gradient-turns-back",
-        party: bug!(TurnedForward {
+        implementation: bug!(TurnedForward {
             fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 Oracle.turn(dy, cos, sin)
             }
@@ -1020,7 +1020,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "rotate_half ran on data without a tape, so that only x · cos has a gradient.",
         source: None,
         named_by: "rope/gradient-keeps-lengths",
-        party: bug!(WithoutSine {
+        implementation: bug!(WithoutSine {
             fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], _: [f64; 2]) -> [f64; 2] {
                 [dy[0] * cos[0], dy[1] * cos[1]]
             }
@@ -1034,7 +1034,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 everything from the slices: each part sliced once, and the whole not used again.",
         source: Some("dfdx 0.13.0, src/tensor_ops/slice/cpu_kernel.rs"),
         named_by: "rope/gradient-keeps-lengths",
-        party: bug!(SliceOverwrites {
+        implementation: bug!(SliceOverwrites {
             fn turn_back(&self, dy: [f64; 2], _: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 Oracle.turn_back(dy, [0.0, 0.0], sin)
             }
@@ -1046,7 +1046,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A slice whose other part was never added.",
         source: None,
         named_by: "rope/gradient-keeps-lengths",
-        party: bug!(FirstHalf {
+        implementation: bug!(FirstHalf {
             fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 [Oracle.turn_back(dy, cos, sin)[0], 0.0]
             }
@@ -1059,7 +1059,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 values go on.",
         source: None,
         named_by: "rope/gradient-keeps-lengths",
-        party: bug!(NoGradient {
+        implementation: bug!(NoGradient {
             fn turn_back(&self, _: [f64; 2], _: [f64; 2], _: [f64; 2]) -> [f64; 2] {
                 [0.0, 0.0]
             }
@@ -1071,7 +1071,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A straight-through gradient. Its length is right.",
         source: None,
         named_by: "rope/gradient-turns-back",
-        party: bug!(Unturned {
+        implementation: bug!(Unturned {
             fn turn_back(&self, dy: [f64; 2], _: [f64; 2], _: [f64; 2]) -> [f64; 2] {
                 dy
             }
@@ -1084,7 +1084,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 tell.",
         source: None,
         named_by: "rope/gradient-adjoint",
-        party: bug!(Inverse {
+        implementation: bug!(Inverse {
             fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 let square = (cos[0] * cos[0] + sin[0] * sin[0]).max(1e-12);
                 Oracle.turn_back(dy, cos, sin).map(|dx| dx / square)
@@ -1097,7 +1097,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The second layout got a forward pass of its own and shared the backward pass.",
         source: None,
         named_by: "rope/gradient-turns-back",
-        party: bug!(HalfSplitOnly {
+        implementation: bug!(HalfSplitOnly {
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
                 let layout = Layout::HalfSplit;
                 Oracle.rotate_backward(&RotateCase { layout, ..case.clone() }, dy)
@@ -1110,7 +1110,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The broadcast over heads was undone by taking one of them.",
         source: None,
         named_by: "rope/gradient-f64-loops",
-        party: bug!(OneHead {
+        implementation: bug!(OneHead {
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
                 let [_, _, nh, d] = case.shape;
                 let dx = Oracle.rotate_backward(case, dy);
@@ -1124,7 +1124,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Clipping belongs to the optimizer, on the norm of all gradients.",
         source: None,
         named_by: "rope/gradient-f64-loops",
-        party: bug!(Clipped {
+        implementation: bug!(Clipped {
             fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
                 let dx = Oracle.rotate_backward(case, dy);
                 dx.into_iter().map(|dx| dx.clamp(-2.0, 2.0)).collect()
@@ -1138,7 +1138,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "⌈L / ms⌉ is the formula from memory. It agrees for every second multiple.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(RatioOdd {
+        implementation: bug!(RatioOdd {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 Some(length.div_ceil(max_seq_len))
             }
@@ -1150,7 +1150,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "2·(L / (2·ms) + 1) in integers. Only the edges differ.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(FloorPlusOne {
+        implementation: bug!(FloorPlusOne {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 (length / max_seq_len.saturating_mul(2)).checked_add(1)?.checked_mul(2)
             }
@@ -1162,7 +1162,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Integer division without a ceiling, and at least 2.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(RatioFloor {
+        implementation: bug!(RatioFloor {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 (length / max_seq_len.saturating_mul(2)).max(1).checked_mul(2)
             }
@@ -1174,7 +1174,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Even, large enough, and the same up to 4. From 5 on it is not minimal.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(PowerOfTwo {
+        implementation: bug!(PowerOfTwo {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 length.div_ceil(max_seq_len).max(2).checked_next_power_of_two()
             }
@@ -1186,7 +1186,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "2·⌈L / ms⌉ is even, and twice what is needed.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(RatioDoubled {
+        implementation: bug!(RatioDoubled {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 length.div_ceil(max_seq_len).checked_mul(2)
             }
@@ -1198,7 +1198,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "ceil wants a float. 2²⁶ + 1 is 2²⁶ in f32, and one step is lost.",
         source: None,
         named_by: "rope/long-ratio-edges",
-        party: bug!(RatioInF32 {
+        implementation: bug!(RatioInF32 {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 let steps = (length as f32 / (2.0 * max_seq_len as f32)).ceil();
                 (steps as usize).max(1).checked_mul(2)
@@ -1211,7 +1211,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "ms is 2048 or 4096 in every model at hand, so the division became a shift.",
         source: None,
         named_by: "rope/long-ratio-smallest-even",
-        party: bug!(RatioByShift {
+        implementation: bug!(RatioByShift {
             fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
                 if max_seq_len < 4096 {
                     return Oracle.long_ratio(length, max_seq_len);
@@ -1228,7 +1228,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 all tests without a cache.",
         source: Some("mlx-vlm #1983"),
         named_by: "rope/offset",
-        party: bug!(OffsetIgnored {
+        implementation: bug!(OffsetIgnored {
             fn positions(&self, _: usize, s: usize) -> Range<usize> {
                 0..s
             }
@@ -1241,7 +1241,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 stands at position 0.",
         source: None,
         named_by: "rope/offset",
-        party: bug!(OffsetUnread {
+        implementation: bug!(OffsetUnread {
             fn positions(&self, _: usize, s: usize) -> Range<usize> {
                 0..s
             }
@@ -1257,7 +1257,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 last one in the other.",
         source: Some("flash-linear-attention #766"),
         named_by: "rope/offset",
-        party: bug!(OffsetByOne {
+        implementation: bug!(OffsetByOne {
             fn positions(&self, offset: usize, s: usize) -> Range<usize> {
                 let start = if offset == 0 { 0 } else { offset.saturating_add(1) };
                 start..start.saturating_add(s)
@@ -1270,7 +1270,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "offset − 1, because positions start at 0. So does the offset.",
         source: None,
         named_by: "rope/offset",
-        party: bug!(OffsetOneShort {
+        implementation: bug!(OffsetOneShort {
             fn positions(&self, offset: usize, s: usize) -> Range<usize> {
                 let start = offset.saturating_sub(1);
                 start..start + s
@@ -1283,7 +1283,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Once in the caller and once in the module.",
         source: None,
         named_by: "rope/offset",
-        party: bug!(OffsetTwice {
+        implementation: bug!(OffsetTwice {
             fn positions(&self, offset: usize, s: usize) -> Range<usize> {
                 let start = offset.saturating_mul(2);
                 start..start.saturating_add(s)
@@ -1296,7 +1296,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Written for decoding, where a call has one row. Chunked prefill is wrong.",
         source: None,
         named_by: "rope/turns-by-position",
-        party: bug!(OffsetForAll {
+        implementation: bug!(OffsetForAll {
             fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
                 let rows = Oracle.rows_of_call(machine, offset, s)?;
                 let d = machine.settings.head_dim;
@@ -1311,7 +1311,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Keys were turned when they were cached, and again when they were read.",
         source: Some("shainet #110"),
         named_by: "rope/offset",
-        party: bug!(RotatedTwice {
+        implementation: bug!(RotatedTwice {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
                 let y = Oracle.call(machine, case)?;
                 if case.offset == 0 {
@@ -1329,7 +1329,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 get the last position.",
         source: None,
         named_by: "rope/offset-counts-in-length",
-        party: bug!(LengthWithoutOffset {
+        implementation: bug!(LengthWithoutOffset {
             fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
                 if self.fits(s, &machine.state) {
                     return Ok(self.cached_rows(machine, self.positions(offset, s)));
@@ -1352,7 +1352,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The call is known to be long, but its ratio is that of a shorter one.",
         source: None,
         named_by: "rope/offset-counts-in-length",
-        party: bug!(RatioWithoutOffset {
+        implementation: bug!(RatioWithoutOffset {
             fn ratio_of_call(&self, machine: &Machine, _: usize, s: usize) -> Reply<usize> {
                 self.ratio_for_length(s, machine.settings.max_seq_len)
             }
@@ -1364,7 +1364,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "< where ≤ belongs. Position es − 1 is the last one needed, and it is cached.",
         source: None,
         named_by: "rope/exact-end-uses-cache",
-        party: bug!(RecomputedAtEnd {
+        implementation: bug!(RecomputedAtEnd {
             fn fits(&self, end: usize, state: &RopeState) -> bool {
                 end < state.cached_len
             }
@@ -1377,7 +1377,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 cache serves twice.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(OneRowLate {
+        implementation: bug!(OneRowLate {
             fn fits(&self, end: usize, state: &RopeState) -> bool {
                 end <= state.cached_len + 1
             }
@@ -1389,7 +1389,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A clamp that avoids the index error. All late tokens share a position.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(LongCallClipped {
+        implementation: bug!(LongCallClipped {
             fn fits(&self, _: usize, _: &RopeState) -> bool {
                 true
             }
@@ -1401,7 +1401,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A ring buffer. Token es looks like token 0.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(LongCallWraps {
+        implementation: bug!(LongCallWraps {
             fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
                 let mut rows = Tables { cos: Vec::new(), sin: Vec::new() };
                 for t in 0..s {
@@ -1424,7 +1424,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 training length.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(OldRatio {
+        implementation: bug!(OldRatio {
             fn long_rows(&self, machine: &Machine, _: usize, positions: Range<usize>) -> Tables {
                 Oracle.long_rows(machine, machine.state.ratio, positions)
             }
@@ -1436,7 +1436,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The index error was made into a message.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(LongCallRefused {
+        implementation: bug!(LongCallRefused {
             fn ratio_of_call(&self, _: &Machine, offset: usize, s: usize) -> Reply<usize> {
                 Err(Refusal::new(format!("offset {offset} and {s} rows are more than the cache has")))
             }
@@ -1449,7 +1449,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 1 it is right.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(RatioOnTop {
+        implementation: bug!(RatioOnTop {
             fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
                 Ok(Oracle.ratio_of_call(machine, offset, s)?.saturating_mul(machine.settings.ratio))
             }
@@ -1462,7 +1462,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 turned by two sets of frequencies.",
         source: None,
         named_by: "rope/long-call-ratio",
-        party: bug!(NewRowsOnly {
+        implementation: bug!(NewRowsOnly {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let es = machine.state.cached_len;
                 let cut = es.clamp(rows.start, rows.end);
@@ -1480,7 +1480,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The rows were computed afresh, from 0 to s. Prefill is right.",
         source: None,
         named_by: "rope/offset-counts-in-length",
-        party: bug!(LongCallRestarts {
+        implementation: bug!(LongCallRestarts {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 Oracle.long_rows(machine, ratio, 0..rows.len())
             }
@@ -1493,7 +1493,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 follow.",
         source: Some("transformers #25306"),
         named_by: "rope/static-state-stays",
-        party: bug!(StaticPersists {
+        implementation: bug!(StaticPersists {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 self.fresh(&RopeSettings { ratio, ..machine.settings }).map(Some)
             }
@@ -1505,7 +1505,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The ratio was set for the computation and not set back.",
         source: None,
         named_by: "rope/static-state-stays",
-        party: bug!(StaticRatioLeaks {
+        implementation: bug!(StaticRatioLeaks {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 if machine.settings.dynamic {
                     return Oracle.after_long_call(machine, ratio);
@@ -1520,7 +1520,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The ratio was set back after the call. The table was forgotten.",
         source: None,
         named_by: "rope/static-state-stays",
-        party: bug!(StaticCacheLeaks {
+        implementation: bug!(StaticCacheLeaks {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let grown = self.fresh(&RopeSettings { ratio, ..machine.settings })?;
                 if machine.settings.dynamic {
@@ -1539,7 +1539,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The setting was stored and not read. Each long call is right, and computed anew.",
         source: None,
         named_by: "rope/dynamic-grows",
-        party: bug!(DynamicForgets {
+        implementation: bug!(DynamicForgets {
             fn after_long_call(&self, _: &Machine, _: usize) -> Reply<Option<RopeState>> {
                 Ok(None)
             }
@@ -1551,7 +1551,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "A condition the wrong way round.",
         source: None,
         named_by: "rope/dynamic-grows",
-        party: bug!(DynamicInverted {
+        implementation: bug!(DynamicInverted {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let mut inverted = machine.clone();
                 inverted.settings.dynamic = !machine.settings.dynamic;
@@ -1566,7 +1566,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 does not have.",
         source: None,
         named_by: "rope/dynamic-grows",
-        party: bug!(DynamicRatioOnly {
+        implementation: bug!(DynamicRatioOnly {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let grown = Oracle.after_long_call(machine, ratio)?;
                 Ok(grown.map(|_| RopeState { ratio, ..machine.state.clone() }))
@@ -1579,7 +1579,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The new k went into a variable that nobody reads. The module reports the old one.",
         source: Some("transformers #46624"),
         named_by: "rope/dynamic-grows",
-        party: bug!(DynamicCacheOnly {
+        implementation: bug!(DynamicCacheOnly {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let grown = Oracle.after_long_call(machine, ratio)?;
                 Ok(grown.map(|grown| RopeState { ratio: machine.state.ratio, ..grown }))
@@ -1594,7 +1594,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 ones too.",
         source: None,
         named_by: "rope/dynamic-later-calls",
-        party: bug!(DynamicAppends {
+        implementation: bug!(DynamicAppends {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let keep = |old: &[f32], new: &mut Vec<f32>| new[..old.len()].copy_from_slice(old);
                 let grown = Oracle.after_long_call(machine, ratio)?;
@@ -1613,7 +1613,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 before.",
         source: None,
         named_by: "rope/dynamic-later-calls",
-        party: bug!(DynamicOldFrequencies {
+        implementation: bug!(DynamicOldFrequencies {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 let grown = Oracle.after_long_call(machine, ratio)?;
                 Ok(grown.map(|grown| {
@@ -1630,7 +1630,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Enough for now. The next token is a long call again, and with it each one after.",
         source: None,
         named_by: "rope/dynamic-grows",
-        party: bug!(DynamicCacheOfCall {
+        implementation: bug!(DynamicCacheOfCall {
             fn after_call(
                 &self,
                 machine: &Machine,
@@ -1653,7 +1653,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 right.",
         source: None,
         named_by: "rope/long-call-same-either-way",
-        party: bug!(DynamicOldOutput {
+        implementation: bug!(DynamicOldOutput {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let old = machine.settings.dynamic;
                 let ratio = if old { machine.state.ratio } else { ratio };
@@ -1667,7 +1667,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Two branches with a formula each. They agree for every second multiple of ms.",
         source: None,
         named_by: "rope/long-call-same-either-way",
-        party: bug!(StaticOddRatio {
+        implementation: bug!(StaticOddRatio {
             fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
                 if machine.settings.dynamic {
                     return Oracle.ratio_of_call(machine, offset, s);
@@ -1683,7 +1683,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 is right.",
         source: None,
         named_by: "rope/dynamic-grows-again",
-        party: bug!(MeasuredByCache {
+        implementation: bug!(MeasuredByCache {
             fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
                 let grown = machine.state.ratio != machine.settings.ratio;
                 let ms = machine.settings.max_seq_len;
@@ -1700,7 +1700,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 kept.",
         source: None,
         named_by: "rope/dynamic-grows-again",
-        party: bug!(GrowsOnce {
+        implementation: bug!(GrowsOnce {
             fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
                 if machine.state.ratio != machine.settings.ratio {
                     return Ok(None);
@@ -1715,7 +1715,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The frequencies were cached apart from the table, and rebuilt once only.",
         source: None,
         named_by: "rope/dynamic-grows-again",
-        party: bug!(SecondCallStale {
+        implementation: bug!(SecondCallStale {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let grown = machine.state.ratio != machine.settings.ratio;
                 let ratio = if grown { machine.state.ratio } else { ratio };
@@ -1730,7 +1730,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 meet queries with the smaller one.",
         source: None,
         named_by: "rope/dynamic-never-shrinks",
-        party: bug!(DynamicShrinks {
+        implementation: bug!(DynamicShrinks {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
                 self.check_call(machine, case)?;
                 let first = machine.settings.max_seq_len * machine.settings.ratio;
@@ -1747,7 +1747,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The ratio follows the length down as well as up.",
         source: None,
         named_by: "rope/dynamic-never-shrinks",
-        party: bug!(FollowsLength {
+        implementation: bug!(FollowsLength {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
                 self.check_call(machine, case)?;
                 if machine.state.ratio != machine.settings.ratio {
@@ -1765,7 +1765,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 end, or are taken for long ones.",
         source: Some("vLLM #55910"),
         named_by: "rope/fresh-state",
-        party: bug!(TableOfMsRows {
+        implementation: bug!(TableOfMsRows {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
                 let RopeState { ratio, tables, .. } = Oracle.fresh(settings)?;
                 let cached_len = settings.max_seq_len;
@@ -1780,7 +1780,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "NTK was written for long calls only. The first cache is long enough and plain.",
         source: None,
         named_by: "rope/fresh-state",
-        party: bug!(FirstRatioIgnored {
+        implementation: bug!(FirstRatioIgnored {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
                 let state = Oracle.fresh(settings)?;
                 let RopeSettings { head_dim, base, .. } = *settings;
@@ -1797,7 +1797,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "k' of long calls is even. The first k is what it is, 1 and 3 among them.",
         source: None,
         named_by: "rope/fresh-state",
-        party: bug!(RatioMadeEven {
+        implementation: bug!(RatioMadeEven {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
                 let ratio = settings.ratio.next_multiple_of(2);
                 Oracle.fresh(&RopeSettings { ratio, ..*settings })
@@ -1810,7 +1810,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The buffers followed the model to half precision.",
         source: None,
         named_by: "rope/fresh-state",
-        party: bug!(CacheInF16 {
+        implementation: bug!(CacheInF16 {
             fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
                 let state = Oracle.fresh(settings)?;
                 Ok(RopeState { tables: tables_to_f16(state.tables), ..state })
@@ -1823,7 +1823,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Tables that are built by themselves are right. The module has its own loop.",
         source: None,
         named_by: "rope/large-positions",
-        party: bug!(CachePositionsF16 {
+        implementation: bug!(CachePositionsF16 {
             fn cached_rows(&self, machine: &Machine, positions: Range<usize>) -> Tables {
                 let row = |position: usize| to_f16(position as f64) as usize;
                 let RopeSettings { head_dim, base, .. } = machine.settings;
@@ -1844,7 +1844,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The rows for one call are built from the input's type. Below 2048 it is right.",
         source: None,
         named_by: "rope/large-positions",
-        party: bug!(LongPositionsF16 {
+        implementation: bug!(LongPositionsF16 {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let start = to_f16(rows.start as f64);
                 let start = if start.is_finite() { start as usize } else { rows.start };
@@ -1858,7 +1858,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Unsigned arithmetic without a check. The call looks like a short one.",
         source: None,
         named_by: "rope/overflow-is-refused",
-        party: bug!(OffsetWraps {
+        implementation: bug!(OffsetWraps {
             fn end(&self, offset: usize, s: usize) -> Reply<usize> {
                 Ok(offset.wrapping_add(s))
             }
@@ -1874,7 +1874,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 not have.",
         source: None,
         named_by: "rope/refused-call-changes-nothing",
-        party: bug!(RefusedCallChanges {
+        implementation: bug!(RefusedCallChanges {
             fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
                 let before = machine.clone();
                 let end = case.offset.saturating_add(case.shape[1]);
@@ -1896,7 +1896,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "An unset field is 0. Each call is a long one then, and its ratio a division by 0.",
         source: None,
         named_by: "rope/settings-refused",
-        party: bug!(AnyTrainingLength {
+        implementation: bug!(AnyTrainingLength {
             fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
                 let max_seq_len = settings.max_seq_len.max(1);
                 Oracle.check_settings(&RopeSettings { max_seq_len, ..*settings })
@@ -1909,7 +1909,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The checks are in the function for frequencies, and the module has its own loop.",
         source: None,
         named_by: "rope/settings-refused",
-        party: bug!(UncheckedSettings {
+        implementation: bug!(UncheckedSettings {
             fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
                 let ratio = settings.ratio.max(1);
                 let max_seq_len = settings.max_seq_len.max(1);
@@ -1926,7 +1926,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 right.",
         source: None,
         named_by: "rope/modules-are-apart",
-        party: || party(SharedTables::default()),
+        implementation: || implementation(SharedTables::default()),
     },
     // --- a position for each token ----------------------------------------------------------
     Bug {
@@ -1936,7 +1936,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 row that is one text from its start is right.",
         source: Some("epfLLM/Megatron-LLM issue 23"),
         named_by: "rope/each-token-its-position",
-        party: bug!(IdsIgnored {
+        implementation: bug!(IdsIgnored {
             fn position(&self, _: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
                 t
             }
@@ -1949,7 +1949,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 longest text is, and the shorter ones come out as garbage.",
         source: Some("unsloth pull request 3795"),
         named_by: "rope/each-token-its-position",
-        party: bug!(IdsOfTheFirstRow {
+        implementation: bug!(IdsOfTheFirstRow {
             fn position(&self, ids: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
                 ids[t]
             }
@@ -1962,7 +1962,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 packed ones goes on where the first has ended.",
         source: None,
         named_by: "rope/each-token-its-position",
-        party: bug!(IdsCountedOn {
+        implementation: bug!(IdsCountedOn {
             fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
                 ids[b * s] + t
             }
@@ -1975,7 +1975,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 training; in decoding, each row is one token.",
         source: None,
         named_by: "rope/each-token-its-position",
-        party: bug!(IdsUpToTheRow {
+        implementation: bug!(IdsUpToTheRow {
             fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
                 ids[b * s + t].min(s - 1)
             }
@@ -1988,7 +1988,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 a long one stands beside it.",
         source: Some("transformers, src/transformers/modeling_rope_utils.py"),
         named_by: "rope/each-text-its-length",
-        party: bug!(LongestTextForAll {
+        implementation: bug!(LongestTextForAll {
             fn length_of_text(&self, ids: &[usize], s: usize, _: [usize; 2]) -> usize {
                 let places = (0..ids.len()).map(|token| [token / s, token % s]);
                 places.map(|place| length_of_text(ids, s, place)).max().unwrap_or(0)
@@ -2001,7 +2001,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The length is that of the tensor. A short text behind much padding is taken for a long one.",
         source: None,
         named_by: "rope/each-text-its-length",
-        party: bug!(PaddingCountsAsLength {
+        implementation: bug!(PaddingCountsAsLength {
             fn length_of_text(&self, ids: &[usize], s: usize, place: [usize; 2]) -> usize {
                 length_of_text(ids, s, place).max(s)
             }
@@ -2013,7 +2013,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "The backward pass was written by hand, for an offset. Nothing but training on packed texts shows it.",
         source: None,
         named_by: "rope/position-ids-turn-back",
-        party: bug!(GradientIgnoresIds {
+        implementation: bug!(GradientIgnoresIds {
             fn position_back(&self, _: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
                 t
             }
@@ -2026,7 +2026,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
                 the batch is never told.",
         source: None,
         named_by: "rope/one-id-for-each-token",
-        party: bug!(OneRowOfIdsForAll {
+        implementation: bug!(OneRowOfIdsForAll {
             fn check_ids(&self, _: [usize; 4], _: &[usize]) -> Reply<()> {
                 Ok(())
             }
@@ -2044,7 +2044,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Each thread counts its own tokens. Short calls are one block.",
         source: None,
         named_by: "rope/rotate-f64-loops",
-        party: bug!(BlockStartsAtZero {
+        implementation: bug!(BlockStartsAtZero {
             fn table_row(&self, [_, t, _]: [usize; 3], _: &[usize; 4]) -> usize {
                 t % BLOCK
             }
@@ -2056,7 +2056,7 @@ pub static BUGS: &[Bug<dyn NtkAwareRope>] = &[
         story: "Head sizes of real models are multiples of 8, and have no rest.",
         source: None,
         named_by: "rope/rotate-f64-loops",
-        party: bug!(LaneTailLeft {
+        implementation: bug!(LaneTailLeft {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 let (d, mut out) = (case.shape[3], Oracle.rotate(case));
                 let turned = if d / 2 < 4 { d / 2 } else { d / 8 * 4 };

@@ -8,9 +8,9 @@ use crate::mutants::asked::{
 };
 use crate::mutants::mixer::{Axes, Call, Mixed, Mixer, Turn};
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::menu::{HEAD_DIM, LARGE};
-use crate::rope::oracle::party;
-use crate::rope::party::*;
+use crate::rope::oracle::implementation;
 use std::ops::Range;
 
 type Rope = dyn NtkAwareRope;
@@ -116,15 +116,15 @@ fn axes([b, s, n, d]: [usize; 4]) -> [(&'static str, usize); 4] {
 
 impl NtkAwareRope for Mixed<Rope> {
     fn frequencies(&self, head_dim: usize, base: f64, ratio: f64) -> Reply<Vec<f64>> {
-        let ask = |party: &Rope| party.frequencies(head_dim, base, ratio);
+        let ask = |rope: &Rope| rope.frequencies(head_dim, base, ratio);
         let turn =
             self.mixer.turn(&Call::of("frequencies", [("d", head_dim), ("k", ratio as usize)]));
         turn.values(&[("d", head_dim / 2)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn tables(&self, hd: usize, base: f64, ratio: f64, positions: Range<usize>) -> Reply<Tables> {
-        let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| party.tables(hd, base, ratio, positions.clone()));
+        let [right, wrong] =
+            [&self.right, &self.wrong].map(|rope| rope.tables(hd, base, ratio, positions.clone()));
         let (rows, first) = (positions.len(), positions.start);
         let call = Call::of(
             "tables",
@@ -144,7 +144,7 @@ impl NtkAwareRope for Mixed<Rope> {
 
     fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("rotate", case).asked(manner));
-        let ask = |party: &Rope| party.rotate_in(manner, case);
+        let ask = |rope: &Rope| rope.rotate_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -154,26 +154,26 @@ impl NtkAwareRope for Mixed<Rope> {
 
     fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("rotate_backward", case).asked(manner).with(dy));
-        let ask = |party: &Rope| party.rotate_backward_in(manner, case, dy);
+        let ask = |rope: &Rope| rope.rotate_backward_in(manner, case, dy);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn to_interleaved(&self, d: usize, x: &[f32]) -> Reply<Vec<f32>> {
         let rows = x.len() / d.max(1);
         let turn = self.mixer.turn(&Call::of("to_interleaved", [("n", rows), ("d", d)]).with(x));
-        let ask = |party: &Rope| party.to_interleaved(d, x);
+        let ask = |rope: &Rope| rope.to_interleaved(d, x);
         turn.values(&[("n", rows), ("d", d)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn to_half_split(&self, d: usize, x: &[f32]) -> Reply<Vec<f32>> {
         let rows = x.len() / d.max(1);
         let turn = self.mixer.turn(&Call::of("to_half_split", [("n", rows), ("d", d)]).with(x));
-        let ask = |party: &Rope| party.to_half_split(d, x);
+        let ask = |rope: &Rope| rope.to_half_split(d, x);
         turn.values(&[("n", rows), ("d", d)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
     fn ratio_for_length(&self, length: usize, max_seq_len: usize) -> Reply<usize> {
-        let ask = |party: &Rope| party.ratio_for_length(length, max_seq_len);
+        let ask = |rope: &Rope| rope.ratio_for_length(length, max_seq_len);
         let turn = self
             .mixer
             .turn(&Call::of("ratio_for_length", [("length", length), ("ms", max_seq_len)]));
@@ -212,7 +212,7 @@ impl Answer for Box<dyn RopeModule> {
     fn any() -> Option<Self> {
         let (base, max_seq_len) = (10_000.0, 8);
         let settings = RopeSettings { head_dim: 4, base, max_seq_len, ratio: 1, dynamic: false };
-        party(Oracle).build(&settings).ok()
+        implementation(Oracle).build(&settings).ok()
     }
 }
 
@@ -315,7 +315,7 @@ impl RopeModule for MixedModule {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rope: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
     let head_dim = 4 + 2 * draw.below(12);
     let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
     let first = draw.bits() as usize >> (36 + draw.below(28));
@@ -335,9 +335,9 @@ pub fn fuzz(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
     let offsets = [draw.below(12), draw.below(40), draw.below(9)];
     let (length, max_seq_len) = (draw.bits() as usize >> draw.below(64), 1 + draw.below(5000));
     let of_tables = |tables: Tables| widen(&[tables.cos, tables.sin].concat());
-    let table = || party.tables(head_dim, base, ratio as f64, first..first + 3);
+    let table = || rope.tables(head_dim, base, ratio as f64, first..first + 3);
     let calls = || {
-        let mut module = party.build(&settings)?;
+        let mut module = rope.build(&settings)?;
         let mut said = Vec::new();
         for offset in offsets {
             let call = RopeCase { shape, offset, x: case.x.clone() };
@@ -358,21 +358,21 @@ pub fn fuzz(party: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
         false => (0..b * s).map(|_| draw.below(settings.max_seq_len * ratio)).collect(),
     };
     let calls_at = || {
-        let mut module = party.build(&RopeSettings { dynamic: false, ..settings })?;
+        let mut module = rope.build(&RopeSettings { dynamic: false, ..settings })?;
         let call = RopeCase { shape, offset: 0, x: case.x.clone() };
         let mut said = widen(&module.forward_at(manner, &call, &ids)?);
         said.extend(widen(&module.backward_at(manner, &call, &ids, &dy)?));
         Ok(said)
     };
-    let frequencies = || party.frequencies(head_dim, base, ratio as f64);
-    let a_ratio = || Ok(vec![party.ratio_for_length(length, max_seq_len)? as f64]);
+    let frequencies = || rope.frequencies(head_dim, base, ratio as f64);
+    let a_ratio = || Ok(vec![rope.ratio_for_length(length, max_seq_len)? as f64]);
     vec![
         Fingerprint::ask("frequencies", frequencies),
         Fingerprint::ask("tables", || Ok(of_tables(table()?))),
-        Fingerprint::ask("rotate", || Ok(widen(&party.rotate_in(manner, &case)?))),
-        Fingerprint::ask("backward", || Ok(widen(&party.rotate_backward_in(manner, &case, &dy)?))),
-        Fingerprint::ask("to_interleaved", || Ok(widen(&party.to_interleaved(of_type, &case.x)?))),
-        Fingerprint::ask("to_half_split", || Ok(widen(&party.to_half_split(of_type, &case.x)?))),
+        Fingerprint::ask("rotate", || Ok(widen(&rope.rotate_in(manner, &case)?))),
+        Fingerprint::ask("backward", || Ok(widen(&rope.rotate_backward_in(manner, &case, &dy)?))),
+        Fingerprint::ask("to_interleaved", || Ok(widen(&rope.to_interleaved(of_type, &case.x)?))),
+        Fingerprint::ask("to_half_split", || Ok(widen(&rope.to_half_split(of_type, &case.x)?))),
         Fingerprint::ask("ratio_for_length", a_ratio),
         Fingerprint::ask("build", calls),
         Fingerprint::ask("forward_at", calls_at),

@@ -2,7 +2,7 @@
 
 use crate::interface::one_each;
 use crate::oracle::{Loops, Oracle};
-use crate::rope::party::*;
+use crate::rope::interface::*;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
@@ -602,8 +602,8 @@ fn round(values: Vec<f64>) -> Vec<f32> {
     values.into_iter().map(|value| value as f32).collect()
 }
 
-/// The party of some loops.
-pub fn party(loops: impl RopeLoops + 'static) -> Box<dyn NtkAwareRope> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl RopeLoops + 'static) -> Box<dyn NtkAwareRope> {
     Box::new(Loops::<dyn RopeLoops>(Rc::new(loops)))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, one_value, same};
+use crate::rope::interface::*;
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 
 type Rope = dyn NtkAwareRope;
 
@@ -15,10 +15,10 @@ pub static REPAIRS: &[Repair<Rope>] = &[
 ];
 
 /// The base that the frequencies are powers of, after the ratio has changed it.
-fn base(party: &Rope) -> Option<String> {
+fn base(rope: &Rope) -> Option<String> {
     for ratio in [1.0, 4.0] {
         let (d, base) = (8, 10_000.0f64);
-        let theta = party.frequencies(d, base, ratio).ok().filter(|theta| theta.len() == d / 2)?;
+        let theta = rope.frequencies(d, base, ratio).ok().filter(|theta| theta.len() == d / 2)?;
         let of = |theta: &[f64]| {
             let powers = (1..theta.len()).map(|i| theta[i].powf(-(d as f64) / (2 * i) as f64));
             one_value(powers).filter(|_| same(theta[0], 1.0))
@@ -37,9 +37,9 @@ fn base(party: &Rope) -> Option<String> {
 /// How far a position may be wrong.
 const NEAR: usize = 40;
 
-fn positions_of_tables(party: &Rope) -> Option<String> {
+fn positions_of_tables(rope: &Rope) -> Option<String> {
     let (d, base, rows) = (8, 500.0, 3..7);
-    let got = party.tables(d, base, 1.0, rows.clone()).ok()?;
+    let got = rope.tables(d, base, 1.0, rows.clone()).ok()?;
     let all = Oracle.tables(d, base, 1.0, 0..NEAR);
     let row = |table: &Tables, row: usize| -> Option<[Vec<f32>; 2]> {
         let of = |table: &[f32]| Some(table.get(row * d..row * d + d)?.to_vec());
@@ -54,10 +54,10 @@ fn positions_of_tables(party: &Rope) -> Option<String> {
     (got != right).then(|| format!("the positions {right:?} were taken as {got:?}"))
 }
 
-fn positions_of_calls(party: &Rope) -> Option<String> {
+fn positions_of_calls(rope: &Rope) -> Option<String> {
     let (head_dim, base, max_seq_len) = (4, 100.0, 6);
     let settings = RopeSettings { head_dim, base, max_seq_len, ratio: 1, dynamic: false };
-    let mut module = party.build(&settings).ok()?;
+    let mut module = rope.build(&settings).ok()?;
     let (shape, offset) = ([1, 3, 1, head_dim], 2);
     let x: Vec<f32> = (0..12).map(|i| ((i * 29 + 7) % 32) as f32 / 7.0 - 2.1).collect();
     let y = module.forward(&RopeCase { shape, offset, x: x.clone() }).ok()?;

@@ -2,8 +2,8 @@
 
 use crate::component::Variant;
 use crate::oracle::Oracle;
-use crate::rope::oracle::{Machine, RopeLoops, party};
-use crate::rope::party::*;
+use crate::rope::interface::*;
+use crate::rope::oracle::{Machine, RopeLoops, implementation};
 use std::ops::Range;
 
 /// A variant: its name, and the steps that it writes in another way.
@@ -11,7 +11,7 @@ macro_rules! variant {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl RopeLoops for $name { $($steps)* }
-        || -> Box<dyn NtkAwareRope> { party($name) }
+        || -> Box<dyn NtkAwareRope> { implementation($name) }
     }};
 }
 
@@ -20,7 +20,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/f32-angles",
         about: "f32 throughout, the angles too, as PyTorch models do; less exact, and told so",
-        party: variant!(F32Angles {
+        implementation: variant!(F32Angles {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 let d = d as f32;
                 let base = base as f32 * (ratio as f32).powf(d / (d - 2.0));
@@ -44,7 +44,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/f32-exponentials",
         about: "frequencies as e^(−ln(base)·2i/d), and angles, in f32",
-        party: variant!(F32Exponentials {
+        implementation: variant!(F32Exponentials {
             fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
                 let base = self.ntk_base(base, ratio, d) as f32;
                 f64::from((-base.ln() * (2.0 * i as f32 / d as f32)).exp())
@@ -58,7 +58,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
         id: "rope/fused-loop",
         about: "one loop over pairs in f32, as fused kernels do; the gradient changes the sign \
                 of sin",
-        party: variant!(FusedLoop {
+        implementation: variant!(FusedLoop {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 fused(case, &case.x, 1.0)
             }
@@ -71,7 +71,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
         id: "rope/complex",
         about: "complex numbers: z = x_i + i·x_{i+d/2} times e^{imθ}, the gradient times its \
                 conjugate",
-        party: variant!(ComplexForm {
+        implementation: variant!(ComplexForm {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 product(x, [cos[0], sin[0]])
             }
@@ -83,7 +83,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/rolled",
         about: "x rolled by half a head, and a sin with signs, all in f32",
-        party: variant!(Rolled {
+        implementation: variant!(Rolled {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 rolled(case, &case.x, |x, cos, partner, sin| x * cos + partner * sin)
             }
@@ -95,7 +95,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/multiply-add",
         about: "products and sums in one rounding, as GPUs do",
-        party: variant!(MultiplyAdd {
+        implementation: variant!(MultiplyAdd {
             fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
                 let [x0, x1, c, s] = [x[0], x[1], cos[0], sin[0]].map(|value| value as f32);
                 [x0.mul_add(c, -(x1 * s)), x1.mul_add(c, x0 * s)].map(f64::from)
@@ -109,7 +109,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
         id: "rope/pairs-of-cos-and-sin",
         about: "the table as one array of (cos, sin) per plane, spread over both halves at the \
                 end",
-        party: variant!(PairTable {
+        implementation: variant!(PairTable {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 let thetas = self.frequencies(d, base, ratio);
                 let turn = |m: usize, theta: &f64| {
@@ -129,7 +129,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/recurrence",
         about: "each row of the table from the one before, by the addition theorem in f64",
-        party: variant!(Recurrence {
+        implementation: variant!(Recurrence {
             fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
                 let thetas = self.frequencies(d, base, ratio);
                 let start = positions.start as f64;
@@ -152,7 +152,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/divide-by-beta",
         about: "each frequency is the one before divided by c·β",
-        party: variant!(DivideByBeta {
+        implementation: variant!(DivideByBeta {
             fn frequencies(&self, d: usize, base: f64, ratio: f64) -> Vec<f64> {
                 let beta = base.powf(2.0 / d as f64);
                 let c = ratio.powf(2.0 / (d as f64 - 2.0));
@@ -164,7 +164,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/interleave-inside",
         about: "half-split heads are interleaved, turned as neighbours, and split again",
-        party: variant!(InterleaveInside {
+        implementation: variant!(InterleaveInside {
             fn rotate(&self, case: &RotateCase) -> Vec<f64> {
                 through_neighbours(case, &case.x, |case| Oracle.rotate(case))
             }
@@ -176,7 +176,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/no-cache",
         about: "rows computed at each call from the ratio alone; the cache is only reported",
-        party: variant!(NoCache {
+        implementation: variant!(NoCache {
             fn cached_rows(&self, machine: &Machine, positions: Range<usize>) -> Tables {
                 self.long_rows(machine, machine.state.ratio, positions)
             }
@@ -186,7 +186,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
         id: "rope/whole-table",
         about: "a long call builds all ms·k' rows and takes its own from them, as PyTorch \
                 models do",
-        party: variant!(WholeTable {
+        implementation: variant!(WholeTable {
             fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
                 let settings = RopeSettings { ratio, ..machine.settings };
                 match self.fresh(&settings) {
@@ -199,7 +199,7 @@ pub static VARIANTS: &[Variant<dyn NtkAwareRope>] = &[
     Variant {
         id: "rope/text-by-text",
         about: "with position_ids each text is a call of its own, with an offset",
-        party: variant!(TextByText {
+        implementation: variant!(TextByText {
             fn call_at(&self, machine: &mut Machine, case: &RopeCase, ids: &[usize]) -> Reply<Vec<f64>> {
                 let mut y = Vec::new();
                 for text in case.runs(ids)? {

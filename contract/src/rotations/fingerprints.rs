@@ -2,32 +2,33 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
-use crate::rotations::party::*;
+use crate::rotations::interface::*;
 
 /// Asks them all.
-pub fn fingerprints(party: &dyn Rotations) -> Vec<Fingerprint> {
+pub fn fingerprints(rotations: &dyn Rotations) -> Vec<Fingerprint> {
     let mut fingerprints = Vec::new();
     for case in xpos_cases() {
-        let both = || party.xpos(&case).map(|TurnedPair { q, k }| widen(&[q, k].concat()));
+        let both = || rotations.xpos(&case).map(|TurnedPair { q, k }| widen(&[q, k].concat()));
         fingerprints.push(Fingerprint::ask("xpos", both));
     }
     for case in axial_cases() {
         let dy = wave(case.x.len(), 7);
-        fingerprints.push(Fingerprint::ask("axial", || Ok(widen(&party.axial(&case)?))));
-        let back = || Ok(widen(&party.axial_backward(&case, &dy)?));
+        fingerprints.push(Fingerprint::ask("axial", || Ok(widen(&rotations.axial(&case)?))));
+        let back = || Ok(widen(&rotations.axial_backward(&case, &dy)?));
         fingerprints.push(Fingerprint::ask("axial_backward", back));
     }
     for case in linear_cases() {
         let dy = wave(case.v.len(), 7);
-        let grads = || party.linear_backward(&case, &dy);
-        fingerprints.push(Fingerprint::ask("linear", || Ok(widen(&party.linear(&case)?))));
+        let grads = || rotations.linear_backward(&case, &dy);
+        fingerprints.push(Fingerprint::ask("linear", || Ok(widen(&rotations.linear(&case)?))));
         fingerprints.push(Fingerprint::ask("linear_backward (dq)", || Ok(widen(&grads()?.dq))));
         fingerprints.push(Fingerprint::ask("linear_backward (dk)", || Ok(widen(&grads()?.dk))));
         fingerprints.push(Fingerprint::ask("linear_backward (dv)", || Ok(widen(&grads()?.dv))));
         let s = case.shape[1];
         for pieces in [vec![s], vec![1, s - 1], vec![1; s]] {
-            fingerprints
-                .push(Fingerprint::ask("running", || Ok(widen(&party.running(&case, &pieces)?))));
+            fingerprints.push(Fingerprint::ask("running", || {
+                Ok(widen(&rotations.running(&case, &pieces)?))
+            }));
         }
     }
     fingerprints

@@ -8,8 +8,8 @@ use crate::rotations::checks::linear::{
     matches_running,
 };
 use crate::rotations::checks::xpos::{XPosAsked, answers_xpos, matches_xpos};
+use crate::rotations::interface::*;
 use crate::rotations::menu::{LARGE, SECTIONS};
-use crate::rotations::party::*;
 use crate::run::Run;
 use crate::violation::Step;
 
@@ -329,15 +329,15 @@ type Any = dyn Rotations;
 type Judge = fn(&Any, &Plan, &Run) -> Step;
 
 const JUDGES: [(&str, Judge); 8] = [
-    ("xpos", |party, plan, run| matches_xpos(party, &plan.xpos(run))),
-    ("axial", |party, plan, run| matches_axial(party, &plan.axial(run))),
-    ("axial_backward", |party, plan, run| matches_axial_dx(party, &plan.axial(run))),
-    ("linear", |party, plan, run| matches_linear(party, &plan.linear(run))),
-    ("linear_backward (dq)", |party, plan, run| matches_dq(party, &plan.linear(run))),
-    ("linear_backward (dk)", |party, plan, run| matches_dk(party, &plan.linear(run))),
-    ("linear_backward (dv)", |party, plan, run| matches_dv(party, &plan.linear(run))),
-    ("running", |party, plan, run| {
-        matches_running(party, &plan.linear(run).case, &plan.cut.pieces(plan.tokens[1]))
+    ("xpos", |rotations, plan, run| matches_xpos(rotations, &plan.xpos(run))),
+    ("axial", |rotations, plan, run| matches_axial(rotations, &plan.axial(run))),
+    ("axial_backward", |rotations, plan, run| matches_axial_dx(rotations, &plan.axial(run))),
+    ("linear", |rotations, plan, run| matches_linear(rotations, &plan.linear(run))),
+    ("linear_backward (dq)", |rotations, plan, run| matches_dq(rotations, &plan.linear(run))),
+    ("linear_backward (dk)", |rotations, plan, run| matches_dk(rotations, &plan.linear(run))),
+    ("linear_backward (dv)", |rotations, plan, run| matches_dv(rotations, &plan.linear(run))),
+    ("running", |rotations, plan, run| {
+        matches_running(rotations, &plan.linear(run).case, &plan.cut.pieces(plan.tokens[1]))
     }),
 ];
 
@@ -346,11 +346,11 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn Rotations>> {
     let run = *run;
     let mut graded: Vec<GradedCase<dyn Rotations>> = Vec::new();
     for (call, judge) in JUDGES {
-        graded.push(GradedCase::typical(call, move |party| {
+        graded.push(GradedCase::typical(call, move |rotations| {
             let kinds = [Sections::Anew, Sections::OneList];
             kinds
                 .into_iter()
-                .try_for_each(|sections| judge(party, &Plan { sections, ..TYPICAL }, &run))
+                .try_for_each(|sections| judge(rotations, &Plan { sections, ..TYPICAL }, &run))
         }));
     }
     elsewhere(&mut graded, run);
@@ -377,7 +377,9 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn Rotations>> {
                 Category::Rotation => Category::Frequencies,
                 other => other,
             };
-            graded.push(GradedCase::new(call, category, move |party| judge(party, &plan, &run)));
+            graded.push(GradedCase::new(call, category, move |rotations| {
+                judge(rotations, &plan, &run)
+            }));
         }
     }
     graded
@@ -386,23 +388,23 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn Rotations>> {
 /// The typical questions, judged as if they had been asked of other positions.
 fn elsewhere(graded: &mut Vec<GradedCase<dyn Rotations>>, run: Run) {
     for offset in [TYPICAL.offset + 1, TYPICAL.offset - 1, 0] {
-        graded.push(GradedCase::elsewhere("xpos", move |party| {
+        graded.push(GradedCase::elsewhere("xpos", move |rotations| {
             let asked = TYPICAL.xpos(&run);
-            answers_xpos(party, &asked, &XPosCase { offset, ..asked.case.clone() })
+            answers_xpos(rotations, &asked, &XPosCase { offset, ..asked.case.clone() })
         }));
     }
     let moves: [fn(usize) -> usize; 2] = [|place| place + 1, |place| place.saturating_sub(1)];
     for moved in moves {
-        graded.push(GradedCase::elsewhere("axial", move |party| {
+        graded.push(GradedCase::elsewhere("axial", move |rotations| {
             let asked = TYPICAL.axial(&run);
             let coordinates = asked.case.coordinates.iter().map(|place| moved(*place)).collect();
-            answers_axial(party, &asked, &AxialCase { coordinates, ..asked.case.clone() })
+            answers_axial(rotations, &asked, &AxialCase { coordinates, ..asked.case.clone() })
         }));
     }
     // Only distances are in a sum that runs. At one position there are none.
-    graded.push(GradedCase::elsewhere("running", move |party| {
+    graded.push(GradedCase::elsewhere("running", move |rotations| {
         let case = TYPICAL.linear(&run).case;
         let pieces = TYPICAL.cut.pieces(TYPICAL.tokens[1]);
-        answers_running(party, &case, &pieces, &LinearCase { base: None, ..case.clone() })
+        answers_running(rotations, &case, &pieces, &LinearCase { base: None, ..case.clone() })
     }));
 }

@@ -3,7 +3,7 @@
 use super::checks::{axial::*, linear::*, xpos::*};
 use crate::category::Category;
 use crate::component::{Invariant, NET};
-use crate::rotations::party::Rotations;
+use crate::rotations::interface::Rotations;
 
 /// All of them, kind by kind, in each kind the most telling first.
 pub static INVARIANTS: &[Invariant<dyn Rotations>] = &[

@@ -1,4 +1,4 @@
-//! The sizes of more rotations that checks use where a party has them in its types.
+//! The sizes of more rotations that checks use where an implementation has them in its types.
 
 /// `hd`: as many planes for two coordinates, for three, and for sections that differ.
 pub const HEAD_DIM: [usize; 4] = [4, 6, 8, 12];

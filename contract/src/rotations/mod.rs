@@ -1,6 +1,6 @@
 //! More rotations: what it promises, and who keeps it.
 //!
-//! - [`party`]: the interface, a trait of plain values.
+//! - [`interface`]: a trait of plain values.
 //! - [`oracle`]: the formula as `f64` loops, in small steps.
 //! - [`laws`]: the invariants, with their names and formulas.
 //! - `checks`: how each of them is checked.
@@ -26,7 +26,7 @@ pub mod tasks;
 mod tolerance;
 pub mod variants;
 
-pub use interfaces::rotations::{menu, party};
+pub use interfaces::rotations::{interface, menu};
 
 use crate::component::component;
 

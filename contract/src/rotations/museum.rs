@@ -2,15 +2,15 @@
 
 use crate::component::Bug;
 use crate::oracle::Oracle;
-use crate::rotations::oracle::{Features, RotationsLoops, State, dot, party, section};
-use crate::rotations::party::{AxialCase, LinearCase, Rotations, Sections, XPosCase};
+use crate::rotations::interface::{AxialCase, LinearCase, Rotations, Sections, XPosCase};
+use crate::rotations::oracle::{Features, RotationsLoops, State, dot, implementation, section};
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl RotationsLoops for $name { $($steps)* }
-        || -> Box<dyn Rotations> { party($name) }
+        || -> Box<dyn Rotations> { implementation($name) }
     }};
 }
 
@@ -23,7 +23,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 the sum of the positions. Near position 0 nothing is seen.",
         source: None,
         named_by: "rotations/xpos-scales-cancel",
-        party: bug!(XPosSameScale {
+        implementation: bug!(XPosSameScale {
             fn key_scale(&self, zeta: f64, exponent: f64) -> f64 {
                 zeta.powf(exponent)
             }
@@ -35,7 +35,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The scales still cancel at distance 0, but a score now grows with the distance.",
         source: None,
         named_by: "rotations/xpos-fades",
-        party: bug!(XPosSignsExchanged {
+        implementation: bug!(XPosSignsExchanged {
             fn query_scale(&self, zeta: f64, exponent: f64) -> f64 {
                 zeta.powf(-exponent)
             }
@@ -51,7 +51,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 small.",
         source: None,
         named_by: "rotations/xpos-scales-cancel",
-        party: bug!(XPosQueriesOnly {
+        implementation: bug!(XPosQueriesOnly {
             fn key_scale(&self, _: f64, _: f64) -> f64 {
                 1.0
             }
@@ -64,7 +64,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 earlier call had another middle.",
         source: None,
         named_by: "rotations/xpos-relative",
-        party: bug!(XPosCenteredOnTheCall {
+        implementation: bug!(XPosCenteredOnTheCall {
             fn scale_position(&self, case: &XPosCase, row: usize) -> f64 {
                 row as f64 - (case.shape[1] / 2) as f64
             }
@@ -79,7 +79,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
             "lucidrains/rotary-embedding-torch issue 27: no offset for xPos with cached keys",
         ),
         named_by: "rotations/xpos-relative",
-        party: bug!(XPosScaleWithoutOffset {
+        implementation: bug!(XPosScaleWithoutOffset {
             fn scale_position(&self, case: &XPosCase, row: usize) -> f64 {
                 row as f64 - case.center as f64
             }
@@ -92,7 +92,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 cache as if it stood at their beginning.",
         source: None,
         named_by: "rotations/xpos-relative",
-        party: bug!(XPosRotationWithoutOffset {
+        implementation: bug!(XPosRotationWithoutOffset {
             fn xpos_position(&self, _: &XPosCase, row: usize) -> f64 {
                 row as f64
             }
@@ -105,7 +105,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 which the center should prevent.",
         source: None,
         named_by: "rotations/xpos-center",
-        party: bug!(XPosCenterForgotten {
+        implementation: bug!(XPosCenterForgotten {
             fn scale_position(&self, case: &XPosCase, row: usize) -> f64 {
                 (case.offset + row) as f64
             }
@@ -118,7 +118,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 hardly fade, and fades by a third.",
         source: None,
         named_by: "rotations/xpos-by-numbers",
-        party: bug!(XPosShareOfThePlanes {
+        implementation: bug!(XPosShareOfThePlanes {
             fn share(&self, i: usize, hd: usize) -> f64 {
                 i as f64 / hd as f64
             }
@@ -130,7 +130,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The exponent is the position itself. Beyond some ten positions the first plane is gone.",
         source: None,
         named_by: "rotations/xpos-fades",
-        party: bug!(XPosScaleBaseForgotten {
+        implementation: bug!(XPosScaleBaseForgotten {
             fn exponent(&self, case: &XPosCase, row: usize) -> f64 {
                 self.scale_position(case, row)
             }
@@ -142,7 +142,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The last plane then has a scale above 1: queries grow where they should shrink.",
         source: None,
         named_by: "rotations/xpos-by-numbers",
-        party: bug!(XPosGammaNotDivided {
+        implementation: bug!(XPosGammaNotDivided {
             fn zeta(&self, i: usize, hd: usize) -> f64 {
                 self.share(i, hd) + 0.4
             }
@@ -155,7 +155,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 distance, and keep what does not.",
         source: None,
         named_by: "rotations/xpos-by-numbers",
-        party: bug!(XPosPlanesReversed {
+        implementation: bug!(XPosPlanesReversed {
             fn zeta(&self, i: usize, hd: usize) -> f64 {
                 Oracle.zeta(hd / 2 - 1 - i, hd)
             }
@@ -168,7 +168,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 the rotation no longer cancels.",
         source: None,
         named_by: "rotations/xpos-by-numbers",
-        party: bug!(XPosScalesOfPairs {
+        implementation: bug!(XPosScalesOfPairs {
             fn scaled_as(&self, i: usize, side: usize, hd: usize) -> usize {
                 (i + side * (hd / 2)) / 2
             }
@@ -181,7 +181,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 dimension the halves are equal, so it had always been right.",
         source: Some("Tencent/ncnn issue 6833"),
         named_by: "rotations/axial-sections-start-anew",
-        party: bug!(AxialRowsForBoth {
+        implementation: bug!(AxialRowsForBoth {
             fn coordinate(&self, case: &AxialCase, row: usize, _: usize) -> f64 {
                 Oracle.coordinate(case, row, 0)
             }
@@ -194,7 +194,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 sections are blocks.",
         source: Some("Blaizzy/mlx-vlm pull request 576"),
         named_by: "rotations/axial-rows-and-columns",
-        party: bug!(AxialSectionsTakeTurns {
+        implementation: bug!(AxialSectionsTakeTurns {
             fn axis(&self, case: &AxialCase, plane: usize) -> usize {
                 plane % case.planes.len()
             }
@@ -207,7 +207,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 slowly that near ones look alike.",
         source: None,
         named_by: "rotations/axial-sections-start-anew",
-        party: bug!(AxialFrequenciesGoOn {
+        implementation: bug!(AxialFrequenciesGoOn {
             fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
                 self.theta(plane, case.shape[3] / 2, case.base)
             }
@@ -220,7 +220,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 learn its positions again.",
         source: None,
         named_by: "rotations/axial-one-list",
-        party: bug!(AxialListBeginsAnew {
+        implementation: bug!(AxialListBeginsAnew {
             fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
                 let [axis, place] = section(case, plane);
                 self.theta(place, case.planes[axis], case.base)
@@ -234,7 +234,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 them is missing.",
         source: None,
         named_by: "rotations/axial-sections-start-anew",
-        party: bug!(AxialStepsOfTheHead {
+        implementation: bug!(AxialStepsOfTheHead {
             fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
                 let place = match case.sections {
                     Sections::Anew => section(case, plane)[1],
@@ -253,7 +253,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
             "Meituan-AutoML/VisionLLaMA issue 4 asks about it; ggml-org/llama.cpp pull request 13282, where two models differ",
         ),
         named_by: "rotations/axial-rows-and-columns",
-        party: bug!(AxialCoordinatesReversed {
+        implementation: bug!(AxialCoordinatesReversed {
             fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
                 Oracle.coordinate(case, row, case.planes.len() - 1 - axis)
             }
@@ -265,7 +265,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Time, height and width became time, width and height. With two coordinates all is well.",
         source: None,
         named_by: "rotations/axial-any-input",
-        party: bug!(AxialLastTwoExchanged {
+        implementation: bug!(AxialLastTwoExchanged {
             fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
                 let exchanged = if case.planes.len() == 3 { [0, 2, 1][axis] } else { axis };
                 Oracle.coordinate(case, row, exchanged)
@@ -279,7 +279,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 line. The patch below is as far as a whole line.",
         source: None,
         named_by: "rotations/axial-origin",
-        party: bug!(AxialNumberOfTheToken {
+        implementation: bug!(AxialNumberOfTheToken {
             fn coordinate(&self, _: &AxialCase, row: usize, _: usize) -> f64 {
                 row as f64
             }
@@ -292,7 +292,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 library that counts from 0.",
         source: None,
         named_by: "rotations/axial-origin",
-        party: bug!(AxialCountsFromOne {
+        implementation: bug!(AxialCountsFromOne {
             fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
                 Oracle.coordinate(case, row, axis) + 1.0
             }
@@ -304,7 +304,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "A line meant for the first coordinate of a still picture stood one line too low.",
         source: Some("vllm-project/vllm pull request 29425: the height of another model's tokens"),
         named_by: "rotations/axial-rows-and-columns",
-        party: bug!(AxialSecondZeroed {
+        implementation: bug!(AxialSecondZeroed {
             fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
                 if axis == 1 { 0.0 } else { Oracle.coordinate(case, row, axis) }
             }
@@ -317,7 +317,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 cut the table that has it once. The last coordinate turns nothing.",
         source: None,
         named_by: "rotations/axial-rows-and-columns",
-        party: bug!(AxialSectionsInDimensions {
+        implementation: bug!(AxialSectionsInDimensions {
             fn axis(&self, case: &AxialCase, plane: usize) -> usize {
                 section(case, plane / 2)[0]
             }
@@ -330,7 +330,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 weights of that layout.",
         source: None,
         named_by: "rotations/axial-sections-start-anew",
-        party: bug!(AxialPairsInSections {
+        implementation: bug!(AxialPairsInSections {
             fn axial_pair(&self, case: &AxialCase, plane: usize) -> [usize; 2] {
                 let [axis, place] = section(case, plane);
                 let before: usize = case.planes[..axis].iter().sum();
@@ -345,7 +345,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 diagonal have the same position.",
         source: None,
         named_by: "rotations/axial-rows-and-columns",
-        party: bug!(AxialSumOfCoordinates {
+        implementation: bug!(AxialSumOfCoordinates {
             fn coordinate(&self, case: &AxialCase, row: usize, _: usize) -> f64 {
                 (0..case.planes.len()).map(|axis| Oracle.coordinate(case, row, axis)).sum()
             }
@@ -359,7 +359,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 depends on where the picture ends.",
         source: None,
         named_by: "rotations/axial-relative",
-        party: bug!(AxialScaledToThePicture {
+        implementation: bug!(AxialScaledToThePicture {
             fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
                 let largest = case.coordinates.iter().copied().max().unwrap_or(0).max(1);
                 Oracle.coordinate(case, row, axis) * 16.0 / largest as f64
@@ -372,7 +372,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Forward is right, lengths are right, and training is slow.",
         source: None,
         named_by: "rotations/axial-gradient-turns-back",
-        party: bug!(AxialGradientTurnsOn {
+        implementation: bug!(AxialGradientTurnsOn {
             fn turn_back(&self, dy: [f64; 2], angle: f64) -> [f64; 2] {
                 self.turn(dy, angle)
             }
@@ -384,7 +384,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "A rotation without a backward pass, taken for a constant.",
         source: None,
         named_by: "rotations/axial-gradient-turns-back",
-        party: bug!(AxialGradientNotTurned {
+        implementation: bug!(AxialGradientNotTurned {
             fn turn_back(&self, dy: [f64; 2], _: f64) -> [f64; 2] {
                 dy
             }
@@ -397,7 +397,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 below: then the result is huge or has the wrong sign.",
         source: None,
         named_by: "rotations/linear-numerator-alone",
-        party: bug!(LinearDenominatorTurned {
+        implementation: bug!(LinearDenominatorTurned {
             fn in_denominator(&self, case: &LinearCase, head: &[f64], position: usize) -> Vec<f64> {
                 self.in_numerator(case, head, position)
             }
@@ -409,7 +409,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Products of plain queries and keys have any sign, and so have their sums.",
         source: None,
         named_by: "rotations/linear-phi-by-numbers",
-        party: bug!(LinearPhiMissing {
+        implementation: bug!(LinearPhiMissing {
             fn phi(&self, x: f64) -> f64 {
                 x
             }
@@ -425,7 +425,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 features does not depend on the distance alone.",
         source: None,
         named_by: "rotations/linear-relative",
-        party: bug!(LinearPhiAfterRotation {
+        implementation: bug!(LinearPhiAfterRotation {
             fn in_numerator(&self, case: &LinearCase, head: &[f64], position: usize) -> Vec<f64> {
                 let turned = self.turned(case, head, position as f64);
                 turned.into_iter().map(|x| self.phi(x)).collect()
@@ -438,7 +438,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "A query with no positive element has only weights of 0, and divides 0 by 0.",
         source: None,
         named_by: "rotations/linear-phi-by-numbers",
-        party: bug!(LinearRelu {
+        implementation: bug!(LinearRelu {
             fn phi(&self, x: f64) -> f64 {
                 x.max(0.0)
             }
@@ -453,7 +453,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The sums of weights can be 0 then, or below.",
         source: None,
         named_by: "rotations/linear-phi-by-numbers",
-        party: bug!(LinearEluAlone {
+        implementation: bug!(LinearEluAlone {
             fn phi(&self, x: f64) -> f64 {
                 if x > 0.0 { x } else { x.exp() - 1.0 }
             }
@@ -466,7 +466,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 step.",
         source: None,
         named_by: "rotations/linear-phi-by-numbers",
-        party: bug!(LinearExpForPhi {
+        implementation: bug!(LinearExpForPhi {
             fn phi(&self, x: f64) -> f64 {
                 x.exp()
             }
@@ -481,7 +481,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The form without a mask, from a model that reads whole texts.",
         source: None,
         named_by: "rotations/linear-causal",
-        party: bug!(LinearFutureSeen {
+        implementation: bug!(LinearFutureSeen {
             fn sees(&self, _: usize, _: usize) -> bool {
                 true
             }
@@ -493,7 +493,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The first query sees nothing, and divides 0 by 0.",
         source: None,
         named_by: "rotations/linear-first-token",
-        party: bug!(LinearOwnKeyHidden {
+        implementation: bug!(LinearOwnKeyHidden {
             fn sees(&self, m: usize, n: usize) -> bool {
                 n < m
             }
@@ -505,7 +505,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The mask was applied to the weights, and the denominator is a sum of its own.",
         source: None,
         named_by: "rotations/linear-causal",
-        party: bug!(LinearDenominatorOfAll {
+        implementation: bug!(LinearDenominatorOfAll {
             fn denominator(&self, features: &Features, [b, m, head]: [usize; 3]) -> f64 {
                 let q = features.head(&features.q, [b, m, head]);
                 (0..features.shape[1]).map(|n| dot(q, features.head(&features.k, [b, n, head]))).sum()
@@ -519,7 +519,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 the axis that was now there.",
         source: Some("fla-org/flash-linear-attention pull request 594 and issue 850"),
         named_by: "rotations/linear-heads-are-apart",
-        party: bug!(LinearDenominatorOverHeads {
+        implementation: bug!(LinearDenominatorOverHeads {
             fn denominator(&self, features: &Features, [b, m, head]: [usize; 3]) -> f64 {
                 let q = features.head(&features.q, [b, m, head]);
                 (0..=head).map(|h| dot(q, features.head(&features.k, [b, m, h]))).sum()
@@ -533,7 +533,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 it.",
         source: None,
         named_by: "rotations/linear-constant-values",
-        party: bug!(LinearDividedByTheCount {
+        implementation: bug!(LinearDividedByTheCount {
             fn quotient(&self, numerator: f64, _: f64, m: usize) -> f64 {
                 numerator / (m + 1) as f64
             }
@@ -545,7 +545,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Results grow with the length of the text. Many later models do so, with a norm behind.",
         source: None,
         named_by: "rotations/linear-constant-values",
-        party: bug!(LinearNotDivided {
+        implementation: bug!(LinearNotDivided {
             fn quotient(&self, numerator: f64, _: f64, _: usize) -> f64 {
                 numerator
             }
@@ -558,7 +558,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 queries and keys learn slowly.",
         source: None,
         named_by: "rotations/linear-gradient-of-scale",
-        party: bug!(LinearGradientOfAConstantDenominator {
+        implementation: bug!(LinearGradientOfAConstantDenominator {
             fn ddenominator(&self, _: f64, _: f64) -> f64 {
                 0.0
             }
@@ -570,7 +570,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The running sum of the keys was a call that no tape sees. Forward, dq and dv are right.",
         source: Some("fla-org/flash-linear-attention pull request 875"),
         named_by: "rotations/linear-gradient-of-scale",
-        party: bug!(LinearGradientOfKeysCut {
+        implementation: bug!(LinearGradientOfKeysCut {
             fn dkey(&self, _: f64, _: f64) -> f64 {
                 0.0
             }
@@ -582,7 +582,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Right above 0. Below, gradients are too large, most where the feature hardly matters.",
         source: None,
         named_by: "rotations/linear-gradient-differences",
-        party: bug!(LinearGradientOfPlainSlope {
+        implementation: bug!(LinearGradientOfPlainSlope {
             fn slope(&self, _: f64) -> f64 {
                 1.0
             }
@@ -594,7 +594,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The two lines in the other order. The first token divides 0 by 0.",
         source: None,
         named_by: "rotations/running-own-token",
-        party: bug!(RunningReadsFirst {
+        implementation: bug!(RunningReadsFirst {
             fn token(&self, state: &mut State, [turned_q, q]: [&[f64]; 2], keys: [&[f64]; 3]) -> Vec<f64> {
                 let y = self.read(state, turned_q, q);
                 self.take_in(state, keys);
@@ -609,7 +609,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 was left behind.",
         source: Some("fla-org/flash-linear-attention pull request 267"),
         named_by: "rotations/running-cut-anywhere",
-        party: bug!(RunningTotalNotCarried {
+        implementation: bug!(RunningTotalNotCarried {
             fn begin_piece(&self, state: &mut State) {
                 state.total.fill(0.0);
             }
@@ -621,7 +621,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The new state was returned, and the caller went on with the old one.",
         source: None,
         named_by: "rotations/running-cut-anywhere",
-        party: bug!(RunningStateNotCarried {
+        implementation: bug!(RunningStateNotCarried {
             fn begin_piece(&self, state: &mut State) {
                 state.total.fill(0.0);
                 state.sums.fill(0.0);
@@ -634,7 +634,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "Within a piece distances are right. Across pieces they are not.",
         source: None,
         named_by: "rotations/running-cut-anywhere",
-        party: bug!(RunningPositionsBeginAnew {
+        implementation: bug!(RunningPositionsBeginAnew {
             fn running_position(&self, case: &LinearCase, _: usize, t: usize) -> usize {
                 case.offset + t
             }
@@ -647,7 +647,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
                 where it stands.",
         source: None,
         named_by: "rotations/running-cut-anywhere",
-        party: bug!(RunningOffsetFromTheSecond {
+        implementation: bug!(RunningOffsetFromTheSecond {
             fn running_position(&self, case: &LinearCase, start: usize, t: usize) -> usize {
                 if start == 0 { case.offset + t } else { start + t }
             }
@@ -659,7 +659,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "It was stored one line too early. The next piece never sees that token.",
         source: None,
         named_by: "rotations/running-cut-anywhere",
-        party: bug!(RunningLastTokenDropped {
+        implementation: bug!(RunningLastTokenDropped {
             fn end_piece(&self, state: &mut State, before_last: &State) {
                 state.clone_from(before_last);
             }
@@ -671,7 +671,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The state has no axis for heads, and all heads add to it.",
         source: None,
         named_by: "rotations/running-is-all-pairs",
-        party: bug!(RunningHeadsShare {
+        implementation: bug!(RunningHeadsShare {
             fn state_of(&self, b: usize, _: usize, heads: usize) -> usize {
                 b * heads
             }
@@ -683,7 +683,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "What one text said, the next one reads. With one text at a time nothing is seen.",
         source: None,
         named_by: "rotations/running-any-input",
-        party: bug!(RunningTextsShare {
+        implementation: bug!(RunningTextsShare {
             fn state_of(&self, _: usize, head: usize, _: usize) -> usize {
                 head
             }
@@ -695,7 +695,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "One list of keys went into both sums.",
         source: None,
         named_by: "rotations/running-is-all-pairs",
-        party: bug!(RunningTotalTurned {
+        implementation: bug!(RunningTotalTurned {
             fn take_in(&self, state: &mut State, [turned_k, _, v]: [&[f64]; 3]) {
                 Oracle.take_in(state, [turned_k, turned_k, v]);
             }
@@ -707,7 +707,7 @@ pub static BUGS: &[Bug<dyn Rotations>] = &[
         story: "The matrix is square, so it fits either way.",
         source: None,
         named_by: "rotations/running-own-token",
-        party: bug!(RunningValuesTransposed {
+        implementation: bug!(RunningValuesTransposed {
             fn take_in(&self, state: &mut State, [turned_k, k, v]: [&[f64]; 3]) {
                 let hd = v.len();
                 for i in 0..hd {

@@ -5,8 +5,8 @@ use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::rotations::interface::*;
 use crate::rotations::menu::{HEAD_DIM, SECTIONS};
-use crate::rotations::party::*;
 use std::cell::LazyCell;
 
 type Any = dyn Rotations;
@@ -70,7 +70,7 @@ impl Rotations for Mixed<Any> {
         call.sizes.push(("position", case.offset));
         let turn = self.mixer.turn(&call);
         let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| LazyCell::new(move || party.xpos_in(manner, case)));
+            .map(|rotations| LazyCell::new(move || rotations.xpos_in(manner, case)));
         let part = |of: fn(TurnedPair) -> Vec<f32>| {
             turn.values(&axes(case.shape), || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -83,7 +83,7 @@ impl Rotations for Mixed<Any> {
 
     fn axial_in(&self, manner: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_axial("axial", case).asked(manner));
-        let ask = |party: &Any| party.axial_in(manner, case);
+        let ask = |rotations: &Any| rotations.axial_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -93,7 +93,7 @@ impl Rotations for Mixed<Any> {
 
     fn axial_backward_in(&self, manner: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_axial("axial_backward", case).asked(manner).with(dy));
-        let ask = |party: &Any| party.axial_backward_in(manner, case, dy);
+        let ask = |rotations: &Any| rotations.axial_backward_in(manner, case, dy);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -103,7 +103,7 @@ impl Rotations for Mixed<Any> {
 
     fn linear_in(&self, manner: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_linear("linear", case).asked(manner));
-        let ask = |party: &Any| party.linear_in(manner, case);
+        let ask = |rotations: &Any| rotations.linear_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -119,7 +119,7 @@ impl Rotations for Mixed<Any> {
     ) -> Reply<LinearGrads> {
         let turn = self.mixer.turn(&of_linear("linear_backward", case).asked(manner).with(dy));
         let [right, wrong] = [&self.right, &self.wrong]
-            .map(|party| LazyCell::new(move || party.linear_backward_in(manner, case, dy)));
+            .map(|rotations| LazyCell::new(move || rotations.linear_backward_in(manner, case, dy)));
         let part = |of: fn(LinearGrads) -> Vec<f32>| {
             turn.values(&axes(case.shape), || right.clone().map(of), || wrong.clone().map(of))
         };
@@ -134,13 +134,13 @@ impl Rotations for Mixed<Any> {
         let mut call = of_linear("running", case);
         call.sizes.push(("pieces", pieces.len()));
         let turn = self.mixer.turn(&call);
-        let ask = |party: &Any| party.running(case, pieces);
+        let ask = |rotations: &Any| rotations.running(case, pieces);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rotations: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let planes = SECTIONS[draw.below(SECTIONS.len())].to_vec();
     let (b, s, n) = (1 + draw.below(3), 1 + draw.below(9), 1 + draw.below(3));
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
@@ -166,21 +166,21 @@ pub fn fuzz(party: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let cut = draw.below(s);
     let pieces = if cut == 0 { vec![s] } else { vec![cut, s - cut] };
     let both = || {
-        let TurnedPair { q, k } = party.xpos_in(manner, &xpos)?;
+        let TurnedPair { q, k } = rotations.xpos_in(manner, &xpos)?;
         Ok(widen(&[q, k].concat()))
     };
     let grads = || {
-        let LinearGrads { dq, dk, dv } = party.linear_backward_in(manner, &linear, &back)?;
+        let LinearGrads { dq, dk, dv } = rotations.linear_backward_in(manner, &linear, &back)?;
         Ok(widen(&[dq, dk, dv].concat()))
     };
     vec![
         Fingerprint::ask("xpos", both),
-        Fingerprint::ask("axial", || Ok(widen(&party.axial_in(manner, &axial)?))),
+        Fingerprint::ask("axial", || Ok(widen(&rotations.axial_in(manner, &axial)?))),
         Fingerprint::ask("axial_backward", || {
-            Ok(widen(&party.axial_backward_in(manner, &axial, &dy)?))
+            Ok(widen(&rotations.axial_backward_in(manner, &axial, &dy)?))
         }),
-        Fingerprint::ask("linear", || Ok(widen(&party.linear_in(manner, &linear)?))),
+        Fingerprint::ask("linear", || Ok(widen(&rotations.linear_in(manner, &linear)?))),
         Fingerprint::ask("linear_backward", grads),
-        Fingerprint::ask("running", || Ok(widen(&party.running(&linear, &pieces)?))),
+        Fingerprint::ask("running", || Ok(widen(&rotations.running(&linear, &pieces)?))),
     ]
 }

@@ -2,7 +2,7 @@
 
 use crate::laws::widen;
 use crate::oracle::{Loops, Oracle};
-use crate::rotations::party::*;
+use crate::rotations::interface::*;
 use std::rc::Rc;
 
 /// What linear attention is computed from, `[b, s, nh, hd]` each.
@@ -484,8 +484,8 @@ fn running(loops: &dyn RotationsLoops, case: &LinearCase, pieces: &[usize]) -> V
     y
 }
 
-/// The party of some loops.
-pub fn party(loops: impl RotationsLoops + 'static) -> Box<dyn Rotations> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl RotationsLoops + 'static) -> Box<dyn Rotations> {
     Box::new(Loops::<dyn RotationsLoops>(Rc::new(loops)))
 }
 

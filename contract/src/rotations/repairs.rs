@@ -2,8 +2,8 @@
 
 use crate::oracle::Oracle;
 use crate::repair::{Repair, number, one_value, same};
+use crate::rotations::interface::{LinearCase, Rotations, XPosCase};
 use crate::rotations::oracle::RotationsLoops;
-use crate::rotations::party::{LinearCase, Rotations, XPosCase};
 
 type Any = dyn Rotations;
 
@@ -15,10 +15,10 @@ pub static REPAIRS: &[Repair<Any>] = &[
 ];
 
 /// What the weights of a query add up to, if all else is right: two values that are 1, and nothing that turns.
-fn weights(party: &Any) -> Option<String> {
+fn weights(rotations: &Any) -> Option<String> {
     let mut sums = Vec::new();
     for (key, query) in [(1.0, 0.5), (-1.0, 0.5), (0.5, 2.0), (2.0, -0.5)] {
-        let y = weighed(party, key, query, [1.0, 1.0])?;
+        let y = weighed(rotations, key, query, [1.0, 1.0])?;
         sums.push(y);
     }
     let got = one_value(sums)?;
@@ -31,19 +31,19 @@ fn weights(party: &Any) -> Option<String> {
 }
 
 /// What the second of two tokens finds: keys of `x` and of 0, and these values.
-fn weighed(party: &Any, x: f32, query: f32, values: [f32; 2]) -> Option<f64> {
+fn weighed(rotations: &Any, x: f32, query: f32, values: [f32; 2]) -> Option<f64> {
     let k = [[x; 4], [0.0; 4]].concat();
     let v = values.map(|value| [value; 4]).concat();
     let case = LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q: vec![query; 8], k, v };
-    party.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
+    rotations.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
 }
 
 /// What stands in phi's place, if all else is right: of two keys, of `x` and of 0, the weights show their quotient.
-fn phi(party: &Any) -> Option<String> {
+fn phi(rotations: &Any) -> Option<String> {
     let share = |x: f32, query: f32| {
         // They are shares if they add up to 1.
-        let whole = weighed(party, x, query, [1.0, 1.0])?;
-        same(whole, 1.0).then(|| weighed(party, x, query, [1.0, 0.0])).flatten()
+        let whole = weighed(rotations, x, query, [1.0, 1.0])?;
+        same(whole, 1.0).then(|| weighed(rotations, x, query, [1.0, 0.0])).flatten()
     };
     // If phi(0) is 1, a share of s belongs to a feature of s / (1 - s).
     let mut wrong = None;
@@ -61,7 +61,7 @@ fn phi(party: &Any) -> Option<String> {
 }
 
 /// What stands in zeta's place, if queries and keys are scaled by it and its inverse.
-fn zeta(party: &Any) -> Option<String> {
+fn zeta(rotations: &Any) -> Option<String> {
     for plane in [0, 1] {
         let mut x = vec![0.0; 4];
         x[plane] = 1.0;
@@ -75,7 +75,7 @@ fn zeta(party: &Any) -> Option<String> {
             q,
             k,
         };
-        let got = party.xpos(&case).ok().filter(|got| got.q.len() == 4 && got.k.len() == 4)?;
+        let got = rotations.xpos(&case).ok().filter(|got| got.q.len() == 4 && got.k.len() == 4)?;
         let [q, k] =
             [&got.q, &got.k].map(|head| f64::from(head[plane]).hypot(f64::from(head[plane + 2])));
         let right = Oracle.zeta(plane, 4);

@@ -2,8 +2,8 @@
 //! roundings, in any order of its sums.
 
 use crate::laws::U;
+use crate::rotations::interface::*;
 use crate::rotations::oracle::section;
-use crate::rotations::party::*;
 
 /// A number, the sum of the sizes of the terms that it is made of, and how far it may be off.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,21 +1,21 @@
 //! Correct variants of more rotations, in `f32` but for their tables.
 
 use crate::component::Variant;
-use crate::rotations::party::*;
+use crate::rotations::interface::*;
 
 /// The variants.
 pub static VARIANTS: &[Variant<dyn Rotations>] = &[
     Variant {
         id: "rotations/tables-in-f32",
         about: "cosines, sines and scales rounded to f32 and used in f32, sums from the left",
-        party: || {
+        implementation: || {
             Box::new(InF32 { sum: from_left, phi: plain_phi, tables: plain_tables, turn: by_parts })
         },
     },
     Variant {
         id: "rotations/elu-and-one",
         about: "takes elu(x) + 1 in f32, by exp(x) − 1, and adds from the right",
-        party: || {
+        implementation: || {
             Box::new(InF32 {
                 sum: from_right,
                 phi: elu_and_one,
@@ -27,14 +27,14 @@ pub static VARIANTS: &[Variant<dyn Rotations>] = &[
     Variant {
         id: "rotations/angles-by-addition",
         about: "builds each row of a table from the one before, by the addition theorems, in f64",
-        party: || {
+        implementation: || {
             Box::new(InF32 { sum: from_left, phi: plain_phi, tables: by_addition, turn: by_parts })
         },
     },
     Variant {
         id: "rotations/complex",
         about: "takes a plane for a complex number, and turns it by one product",
-        party: || {
+        implementation: || {
             Box::new(InF32 {
                 sum: in_lanes,
                 phi: plain_phi,
@@ -46,14 +46,14 @@ pub static VARIANTS: &[Variant<dyn Rotations>] = &[
     Variant {
         id: "rotations/fused-multiply-add",
         about: "turns with one rounding less, by fused multiply-add",
-        party: || {
+        implementation: || {
             Box::new(InF32 { sum: from_left, phi: plain_phi, tables: plain_tables, turn: fused })
         },
     },
     Variant {
         id: "rotations/swapped-places",
         about: "sums over pairs by the matrices of the running form, and runs by the sums over all pairs",
-        party: || {
+        implementation: || {
             Box::new(Exchanged(InF32 {
                 sum: from_left,
                 phi: plain_phi,

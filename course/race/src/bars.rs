@@ -22,12 +22,15 @@ fn sorted(race: &Race) -> Vec<&Times> {
 
 /// The time of the copy: the unit.
 fn copy(race: &Race) -> f64 {
-    race.times.iter().find(|times| times.party == COPY).map_or(f64::NAN, |copy| copy.median)
+    race.times
+        .iter()
+        .find(|times| times.implementation == COPY)
+        .map_or(f64::NAN, |copy| copy.median)
 }
 
 /// How far the copy's own times are apart, where it is too far for the bars to mean much.
 pub fn disturbed(race: &Race) -> Option<f64> {
-    let copy = race.times.iter().find(|times| times.party == COPY)?;
+    let copy = race.times.iter().find(|times| times.implementation == COPY)?;
     Some(copy.most / copy.least).filter(|apart| *apart > 4.0)
 }
 
@@ -40,13 +43,13 @@ fn columns(median: f64, longest: f64) -> usize {
     (COLUMNS * (median / longest)).ceil() as usize
 }
 
-/// A line for each party: its bar, its time in copies, and in milliseconds.
+/// A line for each implementation: its bar, its time in copies, and in milliseconds.
 pub fn lines(race: &Race) -> Vec<String> {
     let line = |times: &Times| {
-        let Times { party, median, least, most, recorded } = times;
+        let Times { implementation, median, least, most, recorded } = times;
         let columns = columns(*median, longest(race));
         let bar = style("━".repeat(columns));
-        let bar = if *party == YOURS { bar.green().bold() } else { bar.cyan() };
+        let bar = if *implementation == YOURS { bar.green().bold() } else { bar.cyan() };
         let rest = " ".repeat(COLUMNS as usize - columns);
         let copies = median / copy(race);
         let measured = match recorded {
@@ -56,7 +59,7 @@ pub fn lines(race: &Race) -> Vec<String> {
                 format!("{median:>6.2} ms ({least:.2} to {most:.2})")
             }
         };
-        format!("  {party:<18}{bar}{rest}{copies:>6.1} copies {measured}")
+        format!("  {implementation:<18}{bar}{rest}{copies:>6.1} copies {measured}")
     };
     sorted(race).into_iter().map(line).collect()
 }
@@ -84,8 +87,11 @@ fn paint(area: &Area, races: &[Race]) -> Painted {
             let end = left + (width * times.median / longest(race)).ceil() as i32;
             let right = small_font().pos(Pos::new(HPos::Right, VPos::Top));
             let copies = format!("{:.1}", times.median / copy(race));
-            area.draw(&Text::new(times.party.to_string(), (left - 10, y + 3), right))?;
-            area.draw(&Rectangle::new([(left, y), (end, y + 18)], colour(times.party).filled()))?;
+            area.draw(&Text::new(times.implementation.to_string(), (left - 10, y + 3), right))?;
+            area.draw(&Rectangle::new(
+                [(left, y), (end, y + 18)],
+                colour(times.implementation).filled(),
+            ))?;
             area.draw(&Text::new(copies, (end + 8, y + 3), small_font()))?;
             y += 30;
         }
@@ -95,8 +101,8 @@ fn paint(area: &Area, races: &[Race]) -> Painted {
     Ok(())
 }
 
-fn colour(party: &str) -> RGBColor {
-    match party {
+fn colour(implementation: &str) -> RGBColor {
+    match implementation {
         COPY => INK,
         YOURS => VERMILLION,
         FUSED => GREEN,
@@ -111,9 +117,9 @@ mod tests {
     use super::*;
 
     fn a_race() -> Race {
-        let times = |party, median: f64| {
+        let times = |implementation, median: f64| {
             let (least, most) = (median / 2.0, median * 3.0);
-            Times { party, median, least, most, recorded: party == "PyTorch" }
+            Times { implementation, median, least, most, recorded: implementation == "PyTorch" }
         };
         let times = vec![
             times(YOURS, 0.040),
@@ -127,13 +133,16 @@ mod tests {
     #[test]
     fn the_fastest_is_first_and_all_are_told_in_copies() {
         let lines = lines(&a_race());
-        let parties = [COPY, "PyTorch", "plain loop", YOURS];
-        let said = parties.into_iter().zip(["1.0", "1.5", "5.0", "10.0"]);
-        assert_eq!(lines.len(), parties.len());
-        for (line, (party, copies)) in lines.iter().zip(said) {
+        let implementations = [COPY, "PyTorch", "plain loop", YOURS];
+        let said = implementations.into_iter().zip(["1.0", "1.5", "5.0", "10.0"]);
+        assert_eq!(lines.len(), implementations.len());
+        for (line, (implementation, copies)) in lines.iter().zip(said) {
             // What was not run here has no time.
-            assert_eq!(line.contains(" ms"), party != "PyTorch", "{line}");
-            assert!(line.contains(party) && line.contains(&format!("{copies} copies")), "{line}");
+            assert_eq!(line.contains(" ms"), implementation != "PyTorch", "{line}");
+            assert!(
+                line.contains(implementation) && line.contains(&format!("{copies} copies")),
+                "{line}"
+            );
             assert!(console::measure_text_width(line) <= 80, "{line}");
         }
     }
@@ -147,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_figure_has_every_party() {
+    fn the_figure_has_every_implementation() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new/norm.svg");
         draw(&[a_race()], &file).unwrap();

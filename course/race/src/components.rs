@@ -1,6 +1,6 @@
 //! The races of each component, at one size: 1,024 tokens of 4,096 numbers, as in a model of 7 billion parameters.
 
-use crate::{COMPOSED, COPY, FUSED, PLAIN, Party, Race, YOURS, race};
+use crate::{COMPOSED, COPY, FUSED, Implementation, PLAIN, Race, YOURS, race};
 use benches::{copy, ids, input, loops, values};
 use quadrivium::tensor::*;
 use quadrivium::*;
@@ -54,14 +54,14 @@ fn races<'p>(
     let all = library().into_iter().zip(library()).zip(plain).zip(mine);
     for (name, (((fused, mut formula), plain), mine)) in names.into_iter().zip(all) {
         let mut target = target.clone();
-        let mut parties: Vec<Party> = vec![
+        let mut implementations: Vec<Implementation> = vec![
             (COPY, Box::new(|| copy(&source, black_box(&mut target)))),
             (FUSED, fused),
             (COMPOSED, Box::new(move || composed(&mut formula))),
             (PLAIN, plain),
         ];
-        parties.extend(mine.map(|mine| (YOURS, mine)));
-        races.push(race(slug, &format!("{subject}, {name}"), parties));
+        implementations.extend(mine.map(|mine| (YOURS, mine)));
+        races.push(race(slug, &format!("{subject}, {name}"), implementations));
     }
     races
 }

@@ -92,9 +92,13 @@ impl Ratio {
 /// All ratios of a race, and of the same race in the book. The shortest times are compared, since nothing that disturbs makes a time
 /// shorter.
 fn ratios(race: &Race, book: &Value) -> Vec<Ratio> {
-    let seen =
-        |party: &str| race.times.iter().find(|times| times.party == party).map(|times| times.least);
-    let recorded = |party: &str| book[&race.title][party]["least"].as_f64();
+    let seen = |implementation: &str| {
+        race.times
+            .iter()
+            .find(|times| times.implementation == implementation)
+            .map(|times| times.least)
+    };
+    let recorded = |implementation: &str| book[&race.title][implementation]["least"].as_f64();
     let ratio = |(who, most, unit): (&'static str, f64, &'static str)| {
         let times = seen(who)? / seen(unit)?;
         let of_book = recorded(who).zip(recorded(unit)).map(|(who, unit)| who / unit);
@@ -110,9 +114,9 @@ mod tests {
     use crate::Times;
 
     fn a_race(fused: f64) -> Race {
-        let times = |party, least: f64| {
+        let times = |implementation, least: f64| {
             let (median, most) = (least * 2.0, least * 9.0);
-            Times { party, median, least, most, recorded: false }
+            Times { implementation, median, least, most, recorded: false }
         };
         let times = vec![times(FUSED, fused), times(COMPOSED, 1.0), times(PLAIN, 0.2)];
         Race { slug: "norm", title: "norm, forward".to_string(), times, note: String::new() }

@@ -19,26 +19,26 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Rounds in which each party runs once, so that what disturbs one disturbs all.
+/// Rounds in which each implementation runs once, so that what disturbs one disturbs all.
 const ROUNDS: usize = 15;
 
 /// The unit of all bars.
 const COPY: &str = "copy";
-/// The library's fast code, as a party.
+/// The library's fast code, as an implementation.
 const FUSED: &str = "library, fused";
 /// The same by its formula, operation by operation.
 const COMPOSED: &str = "library, composed";
 /// What anybody would write first.
 const PLAIN: &str = "plain loop";
-/// The learner's code, as a party.
+/// The learner's code, as an implementation.
 const YOURS: &str = "yours";
 
-/// A party: who it is, and its work.
-type Party<'p> = (&'static str, Box<dyn FnMut() + 'p>);
+/// An implementation: who it is, and its work.
+type Implementation<'p> = (&'static str, Box<dyn FnMut() + 'p>);
 
-/// The times of one party, in seconds.
+/// The times of one implementation, in seconds.
 struct Times {
-    party: &'static str,
+    implementation: &'static str,
     median: f64,
     least: f64,
     most: f64,
@@ -86,7 +86,7 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
             for line in bars::lines(race) {
                 terminal.line(&line)?;
             }
-            if passes && race.times.iter().all(|times| times.party != YOURS) {
+            if passes && race.times.iter().all(|times| times.implementation != YOURS) {
                 terminal
                     .line("  Yours panicked here, so it did not race. Its message stands above.")?;
             }
@@ -113,23 +113,23 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     Ok(true)
 }
 
-/// Runs a race. The parties take turns. In its turn each runs twice, and the second time counts: then its threads are
+/// Runs a race. The implementations take turns. In its turn each runs twice, and the second time counts: then its threads are
 /// awake, and its memory is in the caches as far as it fits. One that panics does not race.
-fn race(slug: &'static str, title: &str, mut parties: Vec<Party>) -> Race {
-    parties.retain_mut(|(_, work)| catch_unwind(AssertUnwindSafe(work)).is_ok());
-    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); parties.len()];
+fn race(slug: &'static str, title: &str, mut implementations: Vec<Implementation>) -> Race {
+    implementations.retain_mut(|(_, work)| catch_unwind(AssertUnwindSafe(work)).is_ok());
+    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); implementations.len()];
     for _ in 0..ROUNDS {
-        for ((_, work), seconds) in parties.iter_mut().zip(&mut seconds) {
+        for ((_, work), seconds) in implementations.iter_mut().zip(&mut seconds) {
             work();
             let start = Instant::now();
             work();
             seconds.push(start.elapsed().as_secs_f64());
         }
     }
-    let times = parties.iter().zip(seconds).map(|((party, _), mut seconds)| {
+    let times = implementations.iter().zip(seconds).map(|((implementation, _), mut seconds)| {
         seconds.sort_by(f64::total_cmp);
         let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| seconds[place]);
-        Times { party, median, least, most, recorded: false }
+        Times { implementation, median, least, most, recorded: false }
     });
     let (title, note) = (title.to_string(), String::new());
     let mut race = Race { slug, title, times: times.collect(), note };

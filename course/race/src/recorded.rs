@@ -5,7 +5,7 @@ use crate::{FUSED, Race, Times};
 use learner::exercise::Workspace;
 use serde_json::{Map, Value};
 
-/// The races in the book: for each title and party the times in seconds, as [`json`] writes them.
+/// The races in the book: for each title and implementation the times in seconds, as [`json`] writes them.
 ///
 /// # Errors
 /// The record is no JSON.
@@ -17,8 +17,11 @@ pub fn book() -> serde_json::Result<Value> {
 pub fn json(races: &[Race]) -> Value {
     let of = |race: &Race| {
         let run_here = race.times.iter().filter(|times| !times.recorded);
-        let times = run_here.map(|Times { party, median, least, most, .. }| {
-            (party.to_string(), serde_json::json!({"median": median, "least": least, "most": most}))
+        let times = run_here.map(|Times { implementation, median, least, most, .. }| {
+            (
+                implementation.to_string(),
+                serde_json::json!({"median": median, "least": least, "most": most}),
+            )
         });
         (race.title.clone(), Value::Object(times.collect()))
     };
@@ -34,13 +37,14 @@ const WAYS: [(&str, &str); 2] =
 pub fn add_pytorch(race: &mut Race) -> String {
     let text = Workspace::find().and_then(|workspace| workspace.read("benches/peers/last.json"));
     let record: Option<Value> = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-    let fused = race.times.iter().find(|times| times.party == FUSED).map(|times| times.median);
+    let fused =
+        race.times.iter().find(|times| times.implementation == FUSED).map(|times| times.median);
     let (Some(record), Some(fused)) = (record, fused) else { return nothing() };
     let ratios = ratios(&record, race.slug, &race.title);
-    for (party, ratio) in &ratios {
+    for (implementation, ratio) in &ratios {
         let median = ratio * fused;
         let recorded = true;
-        race.times.push(Times { party, median, least: median, most: median, recorded });
+        race.times.push(Times { implementation, median, least: median, most: median, recorded });
     }
     match record["date"].as_str() {
         Some(date) if !ratios.is_empty() => {
@@ -63,9 +67,9 @@ fn ratios(record: &Value, slug: &str, title: &str) -> Vec<(&'static str, f64)> {
     };
     let pass = if title.contains("backward") { "forward+backward" } else { "forward" };
     let of = &record["results"][format!("{operation} {pass}")];
-    let median = |party: &str| of[party]["median"].as_f64();
+    let median = |implementation: &str| of[implementation]["median"].as_f64();
     let Some(library) = median("quadrivium") else { return Vec::new() };
-    let ratio = |(party, name)| Some((name, median(party)? / library));
+    let ratio = |(implementation, name)| Some((name, median(implementation)? / library));
     WAYS.into_iter().filter_map(ratio).collect()
 }
 

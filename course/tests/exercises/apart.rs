@@ -6,8 +6,8 @@ use contract::grade::{Grade, by_invariants};
 use contract::registry::task;
 use contract::run::Run;
 use contract::task::{Grading, Task};
-use interfaces::party::*;
-use protocol::{Asker, Ends, Order, Parties, Served, VERSION, serve, whole};
+use interfaces::interface::*;
+use protocol::{Asker, Ends, Implementations, Order, Served, VERSION, serve, whole};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -41,11 +41,11 @@ fn judged(program: &Path, task: &Task) -> Grade {
     let calls = calls.iter().map(|call| call.to_string()).collect();
     let (mut child, ends) = started(program, &Order::Answer { calls, by_hand });
     let asker = Asker::new(ends, 0);
-    let (party, run) = (&asker, &Run::default());
+    let (implementation, run) = (&asker, &Run::default());
     let grade = match task.component {
-        "norm" => by_invariants::<dyn GroupRmsNorm>(task, party, run),
-        "rope" => by_invariants::<dyn NtkAwareRope>(task, party, run),
-        "attention" => by_invariants::<dyn GroupedQueryAttention>(task, party, run),
+        "norm" => by_invariants::<dyn GroupRmsNorm>(task, implementation, run),
+        "rope" => by_invariants::<dyn NtkAwareRope>(task, implementation, run),
+        "attention" => by_invariants::<dyn GroupedQueryAttention>(task, implementation, run),
         other => panic!("{other}"),
     };
     assert_eq!(asker.lost(), None, "{}", task.name);
@@ -72,11 +72,14 @@ fn rounded(grade: &Grade) -> Value {
     value
 }
 
-/// What the learner's invariant of the norm says of a party that stands here.
-fn refusal(program: &Path, party: &dyn GroupRmsNorm) -> Option<String> {
+/// What the learner's invariant of the norm says of an implementation that stands here.
+fn refusal(program: &Path, implementation: &dyn GroupRmsNorm) -> Option<String> {
     let (mut child, mut ends) = started(program, &Order::Judge { slug: "norm".into() });
-    let parties = Parties { norm: Some(party), ..Parties::default() };
-    let Served::Done(last) = serve(&mut ends, &parties).unwrap() else { panic!("not done") };
+    let implementations =
+        Implementations { norm: Some(implementation), ..Implementations::default() };
+    let Served::Done(last) = serve(&mut ends, &implementations).unwrap() else {
+        panic!("not done")
+    };
     assert!(child.wait().unwrap().success());
     whole(&last).unwrap()
 }
@@ -101,7 +104,8 @@ fn code_that_is_judged_apart_gets_the_same_grade() {
         assert!(apart.passed, "{apart:?}");
         assert_eq!(rounded(&apart), rounded(&graded(&scratch, name)));
     }
-    let [oracle, bug] = [<dyn GroupRmsNorm>::oracle(), (<dyn GroupRmsNorm>::bugs()[0].party)()];
+    let [oracle, bug] =
+        [<dyn GroupRmsNorm>::oracle(), (<dyn GroupRmsNorm>::bugs()[0].implementation)()];
     assert_eq!(refusal(&program, &*oracle), None);
     assert!(refusal(&program, &*bug).is_some());
 

@@ -303,8 +303,8 @@ fn what_passes_may_race() {
     for (component, races) in [("norm", true), ("embedding", false)] {
         let said = scratch.run(&["bench", component, "--out", folder.to_str().unwrap()]);
         let said = said.ends_with(0);
-        for party in ["copy", "fused", "composed", "PyTorch"] {
-            assert!(said.out.contains(party), "{component}: {party}: {said:#?}");
+        for implementation in ["copy", "fused", "composed", "PyTorch"] {
+            assert!(said.out.contains(implementation), "{component}: {implementation}: {said:#?}");
         }
         let bar = said.out.lines().any(|line| line.trim_start().starts_with("yours"));
         assert_eq!(bar, races, "{component}: {said:#?}");

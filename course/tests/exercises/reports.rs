@@ -121,7 +121,7 @@ fn what_proptest_says_by_itself_is_not_in_a_report() {
     let config = Config { max_shrink_iters: 1, ..Config::default() };
     let law = |scale: f32| {
         let x = vec![scale, 2.0 * scale];
-        let case = party::NormCase { shape: [1, 1, 2], group_size: 2, eps: 0.5, gamma: vec![1.0; 2], x };
+        let case = interface::NormCase { shape: [1, 1, 2], group_size: 2, eps: 0.5, gamma: vec![1.0; 2], x };
         match norm.forward(&case) {
             Ok(y) if y.iter().all(|y| y.abs() < 2.0) => Ok(()),
             _ => Err(TestCaseError::fail(\"too large\")),

@@ -116,7 +116,7 @@ const NO_CHEATS: &[(&str, &str)] = &[
     ),
     (
         "norm/property-panic-hook",
-        "an invariant runs in the process of the party that it judges, and can read the names of its functions. \
+        "an invariant runs in the process of the implementation that it judges, and can read the names of its functions. \
          That is no exam, and the book says so",
     ),
 ];

@@ -6,23 +6,23 @@ use protocol::Asker;
 pub struct Adapter {
     /// The component.
     pub slug: &'static str,
-    /// What the learner's own invariant says of a party, if the component has a task about it.
+    /// What the learner's own invariant says of an implementation, if the component has a task about it.
     pub property: Option<Property>,
 }
 
-/// What an invariant says of a party.
+/// What an invariant says of an implementation.
 pub type Property = fn(&Asker) -> Result<(), String>;
 
 /// The adapter of a component.
 macro_rules! adapter {
-    ($slug:literal, dyn $party:ident, None) => {
+    ($slug:literal, dyn $interface:ident, None) => {
         $crate::adapter::Adapter { slug: $slug, property: None }
     };
-    ($slug:literal, dyn $party:ident, Some($property:expr)) => {
+    ($slug:literal, dyn $interface:ident, Some($property:expr)) => {
         $crate::adapter::Adapter {
             slug: $slug,
             property: Some(|asker| {
-                let property: fn(&dyn $party) -> Result<(), String> = $property;
+                let property: fn(&dyn $interface) -> Result<(), String> = $property;
                 property(asker)
             }),
         }

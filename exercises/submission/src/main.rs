@@ -12,7 +12,7 @@ mod adapters;
 
 use adapters::{ADAPTERS, Learner};
 use interfaces::panics;
-use protocol::{Asker, Ends, Order, Parties, VERSION, serve, whole};
+use protocol::{Asker, Ends, Implementations, Order, VERSION, serve, whole};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ fn run() -> io::Result<()> {
             // For as long as the process lives.
             let calls = calls.into_iter().map(|call| &*call.leak()).collect::<Vec<_>>().leak();
             let learner = Learner { calls, by_hand };
-            serve(&mut ends, &Parties::all(&learner)).map(drop)
+            serve(&mut ends, &Implementations::all(&learner)).map(drop)
         }
         Order::Judge { slug } => {
             let asker = Asker::new(ends, 0);

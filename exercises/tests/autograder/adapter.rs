@@ -14,25 +14,25 @@ pub struct Adapter {
     pub invariants: fn(&Task, &Learner, &Run) -> Grade,
     /// One invariant, by its id: its sentence, and what it says.
     pub keeps: fn(&str, &Learner, &Run) -> (&'static str, Verdict),
-    /// What the learner's own invariant says of a party, if the component has a task about it.
+    /// What the learner's own invariant says of an implementation, if the component has a task about it.
     pub property: Option<fn(Shown) -> Option<String>>,
 }
 
-/// The adapter of a component: its party, and the learner's own invariant of it.
+/// The adapter of a component: its implementation, and the learner's own invariant of it.
 macro_rules! adapter {
-    ($slug:literal, dyn $party:ident, None) => {
-        adapter!(@ $slug, $party, None)
+    ($slug:literal, dyn $interface:ident, None) => {
+        adapter!(@ $slug, $interface, None)
     };
-    ($slug:literal, dyn $party:ident, Some($property:expr)) => {
-        adapter!(@ $slug, $party, Some(|shown| contract::grade::refusal_of::<dyn $party>(shown, &$property)))
+    ($slug:literal, dyn $interface:ident, Some($property:expr)) => {
+        adapter!(@ $slug, $interface, Some(|shown| contract::grade::refusal_of::<dyn $interface>(shown, &$property)))
     };
-    (@ $slug:literal, $party:ident, $property:expr) => {
+    (@ $slug:literal, $interface:ident, $property:expr) => {
         $crate::adapter::Adapter {
             slug: $slug,
             invariants: |task, learner, run| {
-                contract::grade::by_invariants::<dyn $party>(task, learner, run)
+                contract::grade::by_invariants::<dyn $interface>(task, learner, run)
             },
-            keeps: |id, learner, run| contract::grade::one::<dyn $party>(id, learner, run),
+            keeps: |id, learner, run| contract::grade::one::<dyn $interface>(id, learner, run),
             property: $property,
         }
     };

@@ -1,4 +1,4 @@
-//! The process that grades one task, or has a learner's invariant judge one party, and leaves what came out in a
+//! The process that grades one task, or has a learner's invariant judge one implementation, and leaves what came out in a
 //! file.
 //!
 //! It goes into a file and not to standard output, because the learner's code may print.
@@ -28,7 +28,7 @@ pub struct Order {
     answer: PathBuf,
 }
 
-/// The order, if this process is a child. Which party is shown comes as a line on standard input: it is gone once it is
+/// The order, if this process is a child. Which implementation is shown comes as a line on standard input: it is gone once it is
 /// read, so the learner's code can't ask for it. Nothing follows, and the end comes with that of the autograder, which
 /// ends this process too: nobody else would end a loop.
 pub fn asked_for() -> Option<Order> {

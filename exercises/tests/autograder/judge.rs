@@ -35,7 +35,7 @@ pub fn judge(task: &Task) -> Grade {
     }
 }
 
-/// What the learner's invariant of a component says of one party.
+/// What the learner's invariant of a component says of one implementation.
 pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
     let adapter = ADAPTERS.iter().find(|adapter| adapter.slug == task.component);
     match adapter.and_then(|adapter| adapter.property) {

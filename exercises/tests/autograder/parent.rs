@@ -151,7 +151,7 @@ impl Judged {
         grade
     }
 
-    /// Judges a task in a process of its own; a task about a property in one for each party.
+    /// Judges a task in a process of its own; a task about a property in one for each implementation.
     fn alone(&self, task: &'static Task) -> &Grade {
         let place = TASKS.iter().position(|other| other.name == task.name).unwrap_or_default();
         self.grades[place].get_or_init(|| {

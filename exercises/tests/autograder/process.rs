@@ -48,7 +48,7 @@ enum Stop {
 }
 
 /// What a process of this program answers, and what the learner's code printed: the grade of a task, or, with a
-/// party, the words with which the learner's invariant refuses it.
+/// implementation, the words with which the learner's invariant refuses it.
 ///
 /// # Errors
 /// A grade that says why there is no answer.

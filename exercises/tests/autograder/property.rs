@@ -1,7 +1,7 @@
-//! Tasks about a property: the learner's own invariant is shown to right and wrong parties.
+//! Tasks about a property: the learner's own invariant is shown to right and wrong implementations.
 //!
-//! Each party is met in a fresh process, and in an order that nobody knows: what a counter, a static or a file
-//! remembers of the parties before says nothing about this one.
+//! Each implementation is met in a fresh process, and in an order that nobody knows: what a counter, a static or a file
+//! remembers of the implementations before says nothing about this one.
 
 use crate::own::Own;
 use crate::process;

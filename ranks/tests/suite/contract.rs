@@ -6,23 +6,23 @@
 
 use crate::support::{alone, processes, worlds};
 use contract::component::{Component, Invariant};
-use contract::party::*;
+use contract::interface::*;
 use contract::report::result;
 use contract::run::Run;
 use quadrivium::loss::{mean_loss, perplexity};
 use ranks::act::{Answer, Question};
-use ranks::party::{OfThreads, Party, Said};
+use ranks::world::{OfThreads, Said, World};
 use std::ops::Range;
 
-/// Ranks as a party to the interfaces of embedding, shards and loss.
+/// Ranks as an implementation of the interfaces of embedding, shards and loss.
 pub struct Sharded {
-    ranks: Box<dyn Party>,
+    ranks: Box<dyn World>,
     /// The rows of a block, if lookups are added up in the order of the vocabulary.
     block: Option<usize>,
 }
 
 impl Sharded {
-    pub fn new(ranks: impl Party + 'static) -> Self {
+    pub fn new(ranks: impl World + 'static) -> Self {
         Self { ranks: Box::new(ranks), block: None }
     }
 
@@ -195,29 +195,29 @@ pub const FEW: Run = Run { seed: 7, cases: 2, shrink: false, every_size: false, 
 const MANY: Run = Run { seed: 42, cases: 32, shrink: false, every_size: true, blocks: true };
 
 /// The invariants that are broken, with what the contract says of them.
-pub fn broken<P: Component + ?Sized>(party: &P, run: &Run) -> Vec<(&'static str, String)> {
+pub fn broken<P: Component + ?Sized>(implementation: &P, run: &Run) -> Vec<(&'static str, String)> {
     let judged = |invariant: &Invariant<P>| {
-        let violation = invariant.judge(party, run).err()?;
+        let violation = invariant.judge(implementation, run).err()?;
         Some((invariant.id, format!("{}\n{}", violation.input, result(&violation))))
     };
     P::invariants().iter().filter_map(judged).collect()
 }
 
 /// Every invariant holds. None is left out. Returns how many there are.
-fn keeps<P: Component + ?Sized>(who: &str, party: &P, run: &Run) -> usize {
-    let broken = broken(party, run);
+fn keeps<P: Component + ?Sized>(who: &str, implementation: &P, run: &Run) -> usize {
+    let broken = broken(implementation, run);
     let words = |(id, said): &(&str, String)| format!("{id} is broken by {who}\n{said}");
     assert!(broken.is_empty(), "{}", broken.iter().map(words).collect::<Vec<_>>().join("\n\n"));
     P::invariants().len()
 }
 
 /// Embedding, shards and loss.
-fn keeps_all(who: &str, party: impl Party + 'static, run: &Run) {
-    let party = Sharded::new(party);
+fn keeps_all(who: &str, world: impl World + 'static, run: &Run) {
+    let ranks = Sharded::new(world);
     let laws = [
-        keeps::<dyn VocabEmbedding>(who, &party, run),
-        keeps::<dyn ParallelVocabEmbedding>(who, &party, run),
-        keeps::<dyn CrossEntropy>(who, &party, run),
+        keeps::<dyn VocabEmbedding>(who, &ranks, run),
+        keeps::<dyn ParallelVocabEmbedding>(who, &ranks, run),
+        keeps::<dyn CrossEntropy>(who, &ranks, run),
     ];
     println!("{who}: {laws:?} invariants of embedding, shards and loss hold");
 }
@@ -238,8 +238,8 @@ fn threads_keep_the_contract() {
 #[test]
 fn threads_in_order_keep_the_contract_of_shards() {
     for ranks in worlds() {
-        let party = Sharded { block: Some(1), ..Sharded::new(OfThreads::new(ranks)) };
-        keeps::<dyn ParallelVocabEmbedding>(&format!("{ranks} threads in order"), &party, &FEW);
+        let in_order = Sharded { block: Some(1), ..Sharded::new(OfThreads::new(ranks)) };
+        keeps::<dyn ParallelVocabEmbedding>(&format!("{ranks} threads in order"), &in_order, &FEW);
     }
 }
 

@@ -1,18 +1,18 @@
-//! What every party must keep, whatever its ranks are. Each is a function from a party to a complaint.
+//! What every world must keep, whatever its ranks are. Each is a function from a world to a complaint.
 
 use crate::support::Random;
 use contract::collectives::oracle::{passes, tree, whole};
+use contract::interface::{EntropyCase, SumCase};
 use contract::loss::tolerance::{gradient_off, loss_off};
-use contract::party::{EntropyCase, SumCase};
 use ranks::act::{Answer, Question};
 use ranks::error::Refusal;
-use ranks::party::{Party, Said};
+use ranks::world::{Said, World};
 
-/// What a party broke, in words.
+/// What a world broke, in words.
 pub type Verdict = Result<(), String>;
 
 /// An invariant with its name.
-pub type Invariant = (&'static str, fn(&dyn Party) -> Verdict);
+pub type Invariant = (&'static str, fn(&dyn World) -> Verdict);
 
 /// All of them.
 pub const INVARIANTS: &[Invariant] = &[
@@ -32,8 +32,8 @@ pub const INVARIANTS: &[Invariant] = &[
 /// Half a unit in the last place, relative: what one rounding to `f32` costs at most.
 const U: f64 = 1.0 / (1 << 24) as f64;
 
-fn asked(party: &dyn Party, question: &Question) -> Result<Answer, String> {
-    match party.ask(question).map_err(|e| e.to_string())? {
+fn asked(world: &dyn World, question: &Question) -> Result<Answer, String> {
+    match world.ask(question).map_err(|e| e.to_string())? {
         Said::Answer(answer) if answer.same => Ok(answer),
         Said::Answer(_) => Err("the ranks do not have the same".into()),
         Said::Refused(rank, why) => Err(format!("rank {rank} refused: {why}")),
@@ -81,11 +81,11 @@ fn lookup(seed: u64, v: usize, dy: bool, block: Option<usize>) -> (Vec<f32>, Vec
 
 /// The sum over the ranks is the row itself, bit for bit in every order: one term alone is not 0. Also for a vocabulary that
 /// the ranks do not divide.
-fn values(party: &dyn Party) -> Verdict {
+fn values(world: &dyn World) -> Verdict {
     for (seed, v) in [(1, V), (2, V), (3, 50), (4, 9)] {
         for block in [None, Some(BLOCK)] {
             let (table, ids, question) = lookup(seed, v, false, block);
-            let answer = asked(party, &question)?;
+            let answer = asked(world, &question)?;
             let rows: Vec<f32> = ids.iter().flat_map(|id| table[id * 5..][..5].to_vec()).collect();
             same_bits("y", &answer.y, &rows)?;
         }
@@ -95,7 +95,7 @@ fn values(party: &dyn Party) -> Verdict {
 
 /// Rows are copied whatever they hold; a NaN stays with the tokens that ask for it. Only the sign of a zero may be lost:
 /// 0 + -0 = 0.
-fn special_values(party: &dyn Party) -> Verdict {
+fn special_values(world: &dyn World) -> Verdict {
     let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-45, 3e38, -0.0];
     for (place, value) in special.into_iter().enumerate() {
         let mut table: Vec<f32> = (0..V).map(|row| row as f32 + 1.0).collect();
@@ -110,7 +110,7 @@ fn special_values(party: &dyn Party) -> Verdict {
             dy: None,
             block: None,
         };
-        let y = asked(party, &question)?.y;
+        let y = asked(world, &question)?.y;
         for (id, (got, expected)) in y.iter().zip(&table).enumerate() {
             if got.to_bits() != expected.to_bits()
                 && !(got.is_nan() && expected.is_nan())
@@ -124,29 +124,29 @@ fn special_values(party: &dyn Party) -> Verdict {
 }
 
 /// The first and the last id of each rank, and its neighbours.
-fn edges(party: &dyn Party) -> Verdict {
-    let n = V / party.world_size();
+fn edges(world: &dyn World) -> Verdict {
+    let n = V / world.world_size();
     let table: Vec<f32> = (0..V).map(|row| row as f32 + 1.0).collect();
     let ids: Vec<usize> =
-        (0..party.world_size()).flat_map(|rank| [rank * n, (rank + 1) * n - 1]).collect();
+        (0..world.world_size()).flat_map(|rank| [rank * n, (rank + 1) * n - 1]).collect();
     let dy = vec![1.0; ids.len()];
     let expected: Vec<f32> = ids.iter().map(|id| table[*id]).collect();
     let mut counts = vec![0.0; V];
     ids.iter().for_each(|id| counts[*id] += 1.0);
     let question =
         Question::Lookup { shape: [1, ids.len()], width: 1, table, ids, dy: Some(dy), block: None };
-    let answer = asked(party, &question)?;
+    let answer = asked(world, &question)?;
     same_bits("y", &answer.y, &expected)?;
     same_bits("dtable", &answer.dtable, &counts)
 }
 
 /// Each row's gradient, from its owner, is the sum of the `dy` of the places that looked it up, and 0 if none did. Two sums
 /// of k terms in `f32` are at most `(k - 1) U` of the sum of absolute values from the true one.
-fn gradients(party: &dyn Party) -> Verdict {
+fn gradients(world: &dyn World) -> Verdict {
     for (seed, v) in [(5, V), (6, 50), (7, 4)] {
         let (_, ids, question) = lookup(seed, v, true, None);
         let Question::Lookup { dy: Some(dy), .. } = &question else { unreachable!() };
-        let answer = asked(party, &question)?;
+        let answer = asked(world, &question)?;
         let (mut sums, mut sizes, mut counts) =
             (vec![0.0; v * 5], vec![0.0; v * 5], vec![0.0; v * 5]);
         for (place, id) in ids.iter().enumerate() {
@@ -193,7 +193,7 @@ impl Projected {
         Question::Loss { shape: [2, t / 2], width: *h, x, weight, targets, block }
     }
 
-    /// Values in `f64`, and how far an `f32` party may be from them.
+    /// Values in `f64`, and how far an `f32` world may be from them.
     fn expected(&self) -> [(Vec<f64>, Vec<f64>); 3] {
         let Self { t, h, x, weight, targets } = self;
         let (t, h) = (*t, *h);
@@ -253,21 +253,21 @@ impl Projected {
 }
 
 /// Loss and gradients are those of loops in `f64`, within what `f32` costs.
-fn loss(party: &dyn Party) -> Verdict {
+fn loss(world: &dyn World) -> Verdict {
     for (seed, scale) in [(8, 1.0), (9, 4.0), (10, 0.01)] {
         let projected = Projected::new(seed, scale);
-        projected.holds(&asked(party, &projected.question(None))?)?;
+        projected.holds(&asked(world, &projected.question(None))?)?;
     }
     Ok(())
 }
 
 /// In the order of the vocabulary, any number of ranks gives the bits of one rank.
-fn loss_in_order(party: &dyn Party) -> Verdict {
-    let one = ranks::party::OfThreads::new(1);
+fn loss_in_order(world: &dyn World) -> Verdict {
+    let one = ranks::world::OfThreads::new(1);
     for (seed, scale) in [(11, 1.0), (12, 4.0)] {
         let projected = Projected::new(seed, scale);
         let question = projected.question(Some(BLOCK));
-        let (got, expected) = (asked(party, &question)?, asked(&one, &question)?);
+        let (got, expected) = (asked(world, &question)?, asked(&one, &question)?);
         projected.holds(&got)?;
         same_bits("loss", &got.y, &expected.y)?;
         same_bits("dx", &got.dx, &expected.dx)?;
@@ -278,7 +278,7 @@ fn loss_in_order(party: &dyn Party) -> Verdict {
 
 /// Logits of some hundreds, the largest on one rank: its exponential has no room in `f32` or `f64` unless the largest of
 /// ALL ranks is taken away first.
-fn large_logits(party: &dyn Party) -> Verdict {
+fn large_logits(world: &dyn World) -> Verdict {
     let (h, t) = (2, 4);
     let mut weight: Vec<f32> = (0..V).flat_map(|id| [id as f32 / V as f32, 1.0]).collect();
     weight[2 * (V - 1)] = 900.0;
@@ -286,23 +286,23 @@ fn large_logits(party: &dyn Party) -> Verdict {
     let x = (0..t).flat_map(|row| [1.0 + row as f32 * 0.125, 0.5]).collect();
     let targets = vec![Some(V - 1), Some(1), Some(0), Some(V / 2)];
     let projected = Projected { t, h, x, weight, targets };
-    projected.holds(&asked(party, &projected.question(None))?)
+    projected.holds(&asked(world, &projected.question(None))?)
 }
 
 /// A rank that reads other ids than the others is named. Two ranks can't tell which of them is wrong, and both are named.
-fn other_ids_refused(party: &dyn Party) -> Verdict {
-    if party.world_size() == 1 {
+fn other_ids_refused(world: &dyn World) -> Verdict {
+    if world.world_size() == 1 {
         return Ok(());
     }
-    let rank = party.world_size() - 1;
+    let rank = world.world_size() - 1;
     let (_, ids, question) = lookup(13, V, false, None);
     let projected = Projected::new(14, 1.0).question(None);
     for question in [question, projected] {
         let id = (ids[0] + 1) % V;
         let question = Question::Altered { rank, place: 0, id, question: Box::new(question) };
-        let others = if party.world_size() == 2 { "rank 0" } else { "the others" };
+        let others = if world.world_size() == 2 { "rank 0" } else { "the others" };
         let expected = format!("rank {rank} has other input than {others} in call ");
-        match party.ask(&question).map_err(|e| e.to_string())? {
+        match world.ask(&question).map_err(|e| e.to_string())? {
             Said::Failed(words) if words.iter().all(|words| words.starts_with(&expected)) => {}
             other => return Err(format!("expected {expected:?} on every rank, got {other:?}")),
         }
@@ -312,37 +312,37 @@ fn other_ids_refused(party: &dyn Party) -> Verdict {
 
 /// An id outside the vocabulary is the same error on every rank, whoever sees it, also where the ranks' rows are filled up
 /// to a whole shard. Afterwards the ranks answer as before.
-fn bad_id_refused(party: &dyn Party) -> Verdict {
+fn bad_id_refused(world: &dyn World) -> Verdict {
     for v in [V, 50] {
         let (_, _, question) = lookup(15, v, true, None);
         for id in [v, v + 1, usize::MAX] {
-            for rank in [0, party.world_size() - 1] {
+            for rank in [0, world.world_size() - 1] {
                 let question =
                     Question::Altered { rank, place: 8, id, question: Box::new(question.clone()) };
                 let expected = Said::Refused(
                     rank,
                     Refusal::TokenId { id, batch: 1, position: 1, vocab_size: v },
                 );
-                let said = party.ask(&question).map_err(|e| e.to_string())?;
+                let said = world.ask(&question).map_err(|e| e.to_string())?;
                 if said != expected {
                     return Err(format!("expected {expected:?}, got {said:?}"));
                 }
             }
         }
     }
-    values(party)
+    values(world)
 }
 
 /// The library's loss over a cut vocabulary, on these ranks, is that of one rank with everything.
-fn library_loss(party: &dyn Party) -> Verdict {
+fn library_loss(world: &dyn World) -> Verdict {
     let mut random = Random::new(29);
-    let w = party.world_size();
+    let w = world.world_size();
     for (n, t, scale) in [(1, 1, 1.0), (3, 5, 4.0), (7, 2, 200.0)] {
         let v = n * w;
         let (logits, targets) = (random.floats(t * v, scale), random.ids(t, v));
         let case = EntropyCase { world_size: w, vocab_size: v, logits, targets, lost: None };
         let (passes, whole) = (passes(&case), whole(&case));
-        let answer = asked(party, &Question::LibraryLoss(case))?;
+        let answer = asked(world, &Question::LibraryLoss(case))?;
         within("loss", &answer.y, &[passes.loss], &[loss_off(&whole, &passes)])?;
         let turned = |values: &[f64]| -> Vec<f64> {
             (0..v)
@@ -358,17 +358,17 @@ fn library_loss(party: &dyn Party) -> Verdict {
 
 /// The library's sum of blocks has the bits of the tree, on a number of ranks that is a power of 2. Any other is refused, by
 /// all ranks.
-fn library_sum(party: &dyn Party) -> Verdict {
+fn library_sum(world: &dyn World) -> Verdict {
     let mut random = Random::new(31);
-    let w = party.world_size();
+    let w = world.world_size();
     let (blocks, len) = (8 * w, 5);
     let values = random.floats(blocks * len, 1e3);
     let sum = tree(&values, len);
     let question = Question::LibrarySum(SumCase { world_size: w, blocks, len, values, lost: None });
     if w.is_power_of_two() {
-        return same_bits("sum", &asked(party, &question)?.y, &sum);
+        return same_bits("sum", &asked(world, &question)?.y, &sum);
     }
-    match party.ask(&question).map_err(|e| e.to_string())? {
+    match world.ask(&question).map_err(|e| e.to_string())? {
         Said::Failed(words) if words.iter().all(|word| word.contains("power of 2")) => Ok(()),
         said => Err(format!("{w} ranks: {said:?}")),
     }

@@ -4,8 +4,8 @@
 //!
 //! | File | Question |
 //! | --- | --- |
-//! | `invariants` | what every party must keep, with the bounds and their reasons |
-//! | `parties` | do all of them keep it: one table, threads, processes |
+//! | `invariants` | what every world must keep, with the bounds and their reasons |
+//! | `worlds` | do all of them keep it: one table, threads, processes |
 //! | `museum` | is each known mistake caught |
 //! | `training` | do 100 steps give the losses and weights of one process |
 //! | `contract` | do they keep the course's own contract of embedding, shards and loss |
@@ -19,8 +19,8 @@ mod contract;
 mod faults;
 mod invariants;
 mod museum;
-mod parties;
 mod refusals;
 mod starts;
 mod support;
 mod training;
+mod worlds;

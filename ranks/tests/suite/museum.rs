@@ -3,12 +3,12 @@
 use crate::contract::{FEW, Sharded, broken};
 use crate::invariants::INVARIANTS;
 use contract::component::Component;
-use contract::party::{CrossEntropy, ParallelVocabEmbedding};
+use contract::interface::{CrossEntropy, ParallelVocabEmbedding};
 use ranks::act::{Answer, Question, answer};
 use ranks::communicator::{Call, Communicator, Op, Order, Values, sum};
 use ranks::error::{Refusal, Result};
 use ranks::link::threads::run;
-use ranks::party::{OfThreads, Party, Said};
+use ranks::world::{OfThreads, Said, World};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -162,7 +162,7 @@ impl WrongRanks {
     }
 }
 
-impl Party for WrongRanks {
+impl World for WrongRanks {
     fn world_size(&self) -> usize {
         self.ranks
     }
@@ -190,25 +190,25 @@ impl Party for WrongRanks {
 
 /// Which invariants a mistake breaks, by their names.
 fn broken_by(bug: Bug) -> Vec<&'static str> {
-    let party = WrongRanks { ranks: 3, bug };
-    let broken = INVARIANTS.iter().filter(|(_, invariant)| invariant(&party).is_err());
+    let world = WrongRanks { ranks: 3, bug };
+    let broken = INVARIANTS.iter().filter(|(_, invariant)| invariant(&world).is_err());
     broken.map(|(name, _)| *name).collect()
 }
 
 /// Which invariants of the course's contract it breaks.
 fn broken_in_contract<P: Component + ?Sized>(
     bug: Bug,
-    as_party: impl Fn(&Sharded) -> &P,
+    as_world: impl Fn(&Sharded) -> &P,
 ) -> Vec<&'static str> {
-    let party = Sharded::new(WrongRanks { ranks: 3, bug });
-    broken(as_party(&party), &FEW).into_iter().map(|(id, _)| id).collect()
+    let world = Sharded::new(WrongRanks { ranks: 3, bug });
+    broken(as_world(&world), &FEW).into_iter().map(|(id, _)| id).collect()
 }
 
 /// The contract's own laws see the same mistakes, although they ask about one rank of a world of any size.
 #[test]
 fn the_contract_catches_what_ranks_forget() {
-    let of_shards = |bug| broken_in_contract::<dyn ParallelVocabEmbedding>(bug, |party| party);
-    let of_loss = |bug| broken_in_contract::<dyn CrossEntropy>(bug, |party| party);
+    let of_shards = |bug| broken_in_contract::<dyn ParallelVocabEmbedding>(bug, |world| world);
+    let of_loss = |bug| broken_in_contract::<dyn CrossEntropy>(bug, |world| world);
     // The page on ParallelVocabEmbedding has these numbers.
     let all = <dyn ParallelVocabEmbedding>::invariants().len();
     assert_eq!((of_shards(Bug::AllReduceForgotten).len(), all), (17, 34));
@@ -295,7 +295,7 @@ fn a_collective_under_a_condition_is_caught() {
 /// The blocks are on every rank, and nobody exchanges their gradients. So ranks compare them in each step.
 #[test]
 fn blocks_that_drift_apart_are_caught() {
-    let party = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };
+    let world = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };
     let question = Question::Train {
         world_size: 3,
         steps: 2,
@@ -304,7 +304,7 @@ fn blocks_that_drift_apart_are_caught() {
         untied: false,
         block: None,
     };
-    let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
+    let Said::Failed(words) = world.ask(&question).unwrap() else { panic!("it passed") };
     // Each of the three has others.
     let expected = "rank 1 has other gradients of the blocks than rank 0: ";
     assert!(words.iter().all(|words| words.starts_with(expected)), "{words:?}");

@@ -1,6 +1,6 @@
 //! Nobody waits for ever, and every rank says who it was.
 
-use crate::support::{PARTY, alone};
+use crate::support::{ANSWERS, alone};
 use quadrivium::loss::IGNORE;
 use quadrivium::tensor::*;
 use ranks::act::{Question, tiny, tiny_batch};
@@ -9,8 +9,8 @@ use ranks::embedding::parallel_embedding;
 use ranks::error::{Error, Refusal};
 use ranks::link::threads;
 use ranks::loss::parallel_loss;
-use ranks::party::{OfProcesses, OfThreads, Party, Said};
 use ranks::train::Grid;
+use ranks::world::{OfProcesses, OfThreads, Said, World};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -32,9 +32,9 @@ fn question() -> Question {
 #[test]
 fn processes_under_a_condition_are_told_apart() {
     let _alone = alone();
-    let party = OfProcesses::start(Path::new(PARTY), 4, Duration::from_secs(60)).unwrap();
+    let world = OfProcesses::start(Path::new(ANSWERS), 4, Duration::from_secs(60)).unwrap();
     let question = Question::UnderCondition { but: 2, question: Box::new(question()) };
-    let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
+    let Said::Failed(words) = world.ask(&question).unwrap() else { panic!("it passed") };
     assert!(words[0].starts_with("rank 2 is at call "), "{words:?}");
     assert!(words[0].contains("a sum of 3 f32"), "{words:?}");
 }
@@ -42,9 +42,9 @@ fn processes_under_a_condition_are_told_apart() {
 #[test]
 fn a_process_that_never_comes_is_named() {
     let _alone = alone();
-    let party = OfProcesses::start(Path::new(PARTY), 4, SHORT).unwrap();
+    let world = OfProcesses::start(Path::new(ANSWERS), 4, SHORT).unwrap();
     let question = Question::Absent { rank: 2, question: Box::new(question()) };
-    let Said::Failed(words) = party.ask(&question).unwrap() else { panic!("it passed") };
+    let Said::Failed(words) = world.ask(&question).unwrap() else { panic!("it passed") };
     assert!(words[0].starts_with("rank 2 did not come to call "), "{words:?}");
     assert!(
         words[0].contains("a lookup of 1 x 2 tokens") && words[0].contains("within 3 s"),
@@ -56,8 +56,8 @@ fn a_process_that_never_comes_is_named() {
 #[test]
 fn a_process_that_stops_in_a_sum_is_named() {
     let _alone = alone();
-    let party = OfProcesses::start(Path::new(PARTY), 4, SHORT).unwrap();
-    let Said::Failed(words) = party.ask(&Question::StopsInSum { rank: 1 }).unwrap() else {
+    let world = OfProcesses::start(Path::new(ANSWERS), 4, SHORT).unwrap();
+    let Said::Failed(words) = world.ask(&Question::StopsInSum { rank: 1 }).unwrap() else {
         panic!("it passed")
     };
     assert!(words[0].starts_with("rank 1 did not come to a sum in order"), "{words:?}");

@@ -1,13 +1,13 @@
 //! Random inputs, and one place at a time for processes.
 
-use ranks::party::OfProcesses;
+use ranks::world::OfProcesses;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The program that answers under mpirun.
-pub const PARTY: &str = env!("CARGO_BIN_EXE_party");
+pub const ANSWERS: &str = env!("CARGO_BIN_EXE_answers");
 /// The program of `cargo course ranks`.
 pub const RANKS: &str = env!("CARGO_BIN_EXE_ranks");
 /// A generous time for a rank to come, on a machine that does other things, too.
@@ -34,7 +34,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// Processes that answer.
 pub fn processes(ranks: usize) -> OfProcesses {
-    OfProcesses::start(Path::new(PARTY), ranks, PATIENCE).unwrap()
+    OfProcesses::start(Path::new(ANSWERS), ranks, PATIENCE).unwrap()
 }
 
 /// Numbers that are the same each time.

@@ -12,10 +12,10 @@ use quadrivium::weights::{load_weights, save_weights};
 use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batch, tiny_config};
 use ranks::communicator::Order;
 use ranks::link::threads::run;
-use ranks::party::{OfThreads, Party, Said};
 use ranks::show::Run;
 use ranks::size::{BLOCK, Size};
 use ranks::train::{Batch, Grid, Named};
+use ranks::world::{OfThreads, Said, World};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use std::sync::LazyLock;
 
@@ -24,13 +24,13 @@ const U: f64 = 1.0 / (1 << 24) as f64;
 const STEPS: usize = 100;
 const SEED: u64 = 42;
 
-fn train(party: &dyn Party, question: Question) -> Answer {
-    match party.ask(&question).unwrap() {
+fn train(world: &dyn World, question: Question) -> Answer {
+    match world.ask(&question).unwrap() {
         Said::Answer(answer) => {
             assert!(answer.same, "the ranks do not have the same losses and blocks");
             answer
         }
-        other => panic!("{} ranks: {other:?}", party.world_size()),
+        other => panic!("{} ranks: {other:?}", world.world_size()),
     }
 }
 
@@ -60,10 +60,10 @@ fn bits(values: &[f32]) -> Vec<u32> {
 }
 
 /// Losses and gradients' norms of every step, and after the last all weights, with what AdamW remembers of all gradients.
-fn same_as_one(party: &dyn Party) {
-    let w = party.world_size();
+fn same_as_one(world: &dyn World) {
+    let w = world.world_size();
     for untied in [false, true] {
-        let (answer, one) = (train(party, in_order(w, untied)), one(untied));
+        let (answer, one) = (train(world, in_order(w, untied)), one(untied));
         assert_eq!(bits(&answer.y), bits(&one.y), "losses of {w} ranks, untied {untied}");
         assert_eq!(bits(&answer.dtable), bits(&one.dtable), "rows of {w} ranks, untied {untied}");
         assert_eq!(bits(&answer.dx), bits(&one.dx), "blocks of {w} ranks, untied {untied}");
@@ -106,17 +106,17 @@ fn processes_in_order_train_bit_for_bit_as_one() {
 /// In the engine's order. From the same weights, the logits are the same bits in both orders, and so are the largest of
 /// them; the totals, in `f64`, differ by less than half a unit of an `f32`. So the losses of a step, rounded to `f32`, are at
 /// most one unit apart. (Later weights are not compared: differences of a few bits grow from step to step.)
-fn as_good_as_in_order(party: &dyn Party, steps: usize) {
+fn as_good_as_in_order(world: &dyn World, steps: usize) {
     for untied in [false, true] {
-        as_good(party, steps, untied);
+        as_good(world, steps, untied);
     }
 }
 
-fn as_good(party: &dyn Party, steps: usize, untied: bool) {
-    let world_size = party.world_size();
+fn as_good(world: &dyn World, steps: usize, untied: bool) {
+    let world_size = world.world_size();
     let (seed, same_text, block) = (SEED, true, None);
     let question = Question::Train { world_size, steps, seed, same_text, untied, block };
-    let answer = train(party, question);
+    let answer = train(world, question);
     assert_eq!(answer.y[0], one(untied).y[0]);
     for (step, (any, fixed)) in answer.y.iter().zip(&answer.dx[..steps]).enumerate() {
         let (any, fixed) = (f64::from(*any), f64::from(*fixed));

@@ -1,9 +1,9 @@
 //! Collectives: the loss of a cut vocabulary is PyTorch's of the whole.
 
 use super::*;
-use crate::parties::reference::collectives::Way;
+use crate::implementations::reference::collectives::Way;
 use contract::collectives::world;
-use contract::party::RankOutcome;
+use contract::interface::RankOutcome;
 use quadrivium::collectives::vocab_parallel_cross_entropy;
 
 /// The sum of `v` exponentials rounds once a term, and each exponent once, which is as large as the largest logit. So do the

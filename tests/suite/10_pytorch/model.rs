@@ -1,8 +1,8 @@
 //! The model: logits, loss, and the gradient of every weight.
 
 use super::*;
-use crate::parties::reference::Library;
-use contract::party::{BlockWeights, Llama, ModelCase, Sizes, Trained};
+use crate::implementations::reference::Library;
+use contract::interface::{BlockWeights, Llama, ModelCase, Sizes, Trained};
 
 /// The model of a case, with its texts.
 fn model(case: &Case) -> ModelCase {

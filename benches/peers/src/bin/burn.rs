@@ -1,4 +1,4 @@
-//! The party `burn`, with its backend `flex`: of those that burn 0.22 has for a CPU, the fastest that builds
+//! The implementation `burn`, with its backend `flex`: of those that burn 0.22 has for a CPU, the fastest that builds
 //! everywhere. `ndarray` is deprecated, and was slower in nearly all operations. `cpu` compiles its kernels by an
 //! LLVM that its build fetches from GitHub; it could not be fetched here, so it was not tried.
 

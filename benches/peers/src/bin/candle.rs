@@ -1,4 +1,4 @@
-//! The party `candle`: its fused operations forward. They have no gradient, so the backward pass takes those that
+//! The implementation `candle`: its fused operations forward. They have no gradient, so the backward pass takes those that
 //! have one, which candle offers beside them.
 
 use candle_core::{D, DType, Device::Cpu, Result, Tensor, Var};

@@ -1,4 +1,4 @@
-//! The party `copy`: a copy of the bytes of one output, into memory that is there already, with all threads.
+//! The implementation `copy`: a copy of the bytes of one output, into memory that is there already, with all threads.
 //! It computes nothing, so it has no check. It shows how fast memory is.
 
 use peers::*;

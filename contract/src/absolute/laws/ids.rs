@@ -1,7 +1,7 @@
 //! A position for each token: texts that are packed into one row, or padded at their start.
 
 use super::{AskedLearned, PASSES_WHY, Positions, said};
-use crate::absolute::party::*;
+use crate::absolute::interface::*;
 use crate::absolute::tolerance::*;
 use crate::graded_cases::{Asked, Draw, combinations, is_short};
 use crate::laws::{U, widen};
@@ -84,30 +84,30 @@ impl Plan {
         SinusoidCase { shape, base: 10_000.0, offset: 0, x }
     }
 
-    fn add_sinusoids(&self, party: &Positions) -> Reply<Vec<f32>> {
-        party.add_sinusoids_at(self.asked.manner, &self.sinusoids(), &self.ids)
+    fn add_sinusoids(&self, absolute: &Positions) -> Reply<Vec<f32>> {
+        absolute.add_sinusoids_at(self.asked.manner, &self.sinusoids(), &self.ids)
     }
 
-    fn add_learned(&self, party: &Positions) -> Reply<Vec<f32>> {
-        party.add_learned_at(self.asked.manner, &self.asked.case, &self.ids)
+    fn add_learned(&self, absolute: &Positions) -> Reply<Vec<f32>> {
+        absolute.add_learned_at(self.asked.manner, &self.asked.case, &self.ids)
     }
 
     /// Both sums are, text by text, what they are for the text alone.
-    fn as_alone(&self, party: &Positions) -> Step {
+    fn as_alone(&self, absolute: &Positions) -> Step {
         let (case, shape) = (&self.asked.case, &self.asked.case.shape);
-        let y = answer("add_sinusoids_at", || self.add_sinusoids(party))?;
+        let y = answer("add_sinusoids_at", || self.add_sinusoids(absolute))?;
         let mut expected = Vec::new();
         for text in self.sinusoids().runs(&self.ids).expect("there is one for each token") {
-            expected.extend(widen(&answer("add_sinusoids", || party.add_sinusoids(&text))?));
+            expected.extend(widen(&answer("add_sinusoids", || absolute.add_sinusoids(&text))?));
         }
         let off = off(shape[2], 10_000.0, 1 + self.ids.iter().max().expect("it has tokens"));
         let tolerance = |i: usize| 2.0 * off_of_sum(expected[i], off);
         let why = format!("what each text gets alone; both are off by {SUM_WHY}");
         within("add_sinusoids_at", shape, &y, &expected, tolerance, &why)?;
-        let y = answer("add_learned_at", || self.add_learned(party))?;
+        let y = answer("add_learned_at", || self.add_learned(absolute))?;
         let mut expected = Vec::new();
         for text in case.runs(&self.ids).expect("there is one for each token") {
-            expected.extend(widen(&answer("add_learned", || party.add_learned(&text))?));
+            expected.extend(widen(&answer("add_learned", || absolute.add_learned(&text))?));
         }
         let tolerance = |i: usize| 2.0 * U * expected[i].abs();
         let why = "what each text gets alone; both have one rounding";
@@ -115,7 +115,7 @@ impl Plan {
     }
 
     /// Each row gets the sum over the tokens that stand there.
-    fn gradients_add(&self, party: &Positions) -> Step {
+    fn gradients_add(&self, absolute: &Positions) -> Step {
         let Asked { manner, case, dy } = &self.asked;
         let [_, _, h] = case.shape;
         let mut sums = vec![0.0; case.max_seq_len * h];
@@ -124,20 +124,20 @@ impl Plan {
         }
         let call = "learned_backward_at";
         let LearnedGrads { dx, dtable } =
-            answer(call, || party.learned_backward_at(*manner, case, &self.ids, dy))?;
+            answer(call, || absolute.learned_backward_at(*manner, case, &self.ids, dy))?;
         same_values(call, &case.shape, &dx, dy, PASSES_WHY)?;
         let exact = "whole numbers of this size have no rounding";
         within(call, &[case.max_seq_len, h], &dtable, &sums, |_| 0.0, exact)
     }
 
     /// The same with a position that the table does not have, and the words that name it.
-    fn refused_past(mut self, party: &Positions, place: usize, more: usize) -> Step {
+    fn refused_past(mut self, absolute: &Positions, place: usize, more: usize) -> Step {
         let rows = self.asked.case.max_seq_len;
         let id = rows.saturating_add(more);
         let place = place % self.ids.len();
         self.ids[place] = id;
         let rule = format!("position {id} in a table of {rows} rows");
-        refusal("add_learned_at", &rule, || self.add_learned(party))
+        refusal("add_learned_at", &rule, || self.add_learned(absolute))
             .and_then(|words| {
                 let names = said(&words, rows) && said(&words, id);
                 holds("add_learned_at", names, || {
@@ -148,41 +148,41 @@ impl Plan {
     }
 }
 
-pub(super) fn each_token_its_row(party: &Positions, run: &Run) -> Verdict {
+pub(super) fn each_token_its_row(absolute: &Positions, run: &Run) -> Verdict {
     let of_gradient =
         |plan: &Plan| [Manner::UsedTwice, Manner::Continued].contains(&plan.asked.manner);
     for plan in plans(run).iter().filter(|plan| !of_gradient(plan)) {
-        plan.as_alone(party).map_err(|violation| violation.on(plan))?;
+        plan.as_alone(absolute).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
 
-pub(super) fn tokens_at_one_position_add(party: &Positions, run: &Run) -> Verdict {
+pub(super) fn tokens_at_one_position_add(absolute: &Positions, run: &Run) -> Verdict {
     for plan in plans(run).iter().filter(|plan| plan.asked.manner != Manner::Traced) {
-        plan.gradients_add(party).map_err(|violation| violation.on(plan))?;
+        plan.gradients_add(absolute).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
 
-pub(super) fn id_past_the_table(party: &Positions, run: &Run) -> Verdict {
+pub(super) fn id_past_the_table(absolute: &Positions, run: &Run) -> Verdict {
     // The first, one among others, the last of all.
     for (place, more) in [(0, 0), (6, 1), (14, 30), (1, usize::MAX)] {
-        plain(Manner::Plain).refused_past(party, place, more)?;
+        plain(Manner::Plain).refused_past(absolute, place, more)?;
     }
     for (nth, plan) in plans(run).into_iter().enumerate() {
-        plan.refused_past(party, 7 * nth + 1, nth)?;
+        plan.refused_past(absolute, 7 * nth + 1, nth)?;
     }
     Ok(None)
 }
 
-pub(super) fn one_id_for_each_token(party: &Positions, _: &Run) -> Verdict {
+pub(super) fn one_id_for_each_token(absolute: &Positions, _: &Run) -> Verdict {
     // One row for all, a row short, an id short, a row more.
     for n in [5, 10, 14, 20] {
         let mut plan = plain(Manner::Plain);
         plan.ids = plan.ids.iter().cycle().take(n).copied().collect();
         let rule = format!("{n} position_ids for 3·5 tokens");
-        refusal("add_sinusoids_at", &rule, || plan.add_sinusoids(party))
-            .and_then(|_words| refusal("add_learned_at", &rule, || plan.add_learned(party)))
+        refusal("add_sinusoids_at", &rule, || plan.add_sinusoids(absolute))
+            .and_then(|_words| refusal("add_learned_at", &rule, || plan.add_learned(absolute)))
             .map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)

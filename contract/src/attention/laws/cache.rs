@@ -3,8 +3,8 @@
 use super::tolerance::{WHY, tolerances};
 use super::values::forward;
 use super::{Attention, case_of, sizes};
+use crate::attention::interface::*;
 use crate::attention::oracle::{cut, joined, positions};
-use crate::attention::party::*;
 use crate::category::Category;
 use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
@@ -13,8 +13,8 @@ use crate::violation::*;
 
 type Cache = Box<dyn KeyValueCache>;
 
-fn cache(party: &Attention, capacity: usize) -> Step<Cache> {
-    answer("cache", || party.cache(capacity)).map_err(|b| b.on(format!("capacity {capacity}")))
+fn cache(attention: &Attention, capacity: usize) -> Step<Cache> {
+    answer("cache", || attention.cache(capacity)).map_err(|b| b.on(format!("capacity {capacity}")))
 }
 
 /// Keys and values of these sizes.
@@ -62,14 +62,14 @@ enum Push {
 
 /// Pushes pieces into a cache, and looks at what is kept after each.
 fn expect_script(
-    party: &Attention,
+    attention: &Attention,
     run: &Run,
     [b, nkv, hd]: [usize; 3],
     script: &[Push],
     manner: Manner,
     capacity: usize,
 ) -> Step {
-    let mut cache = cache(party, capacity)?;
+    let mut cache = cache(attention, capacity)?;
     let mut all: Option<KeysValues> = None;
     let mut push = |(nth, push): (usize, &Push)| {
         let (Push::Fits(s) | Push::Full(s)) = *push;
@@ -98,21 +98,21 @@ fn expect_script(
     script.iter().enumerate().try_for_each(&mut push).map_err(|b| b.on(input().trim_start()))
 }
 
-pub(super) fn cache_keeps(party: &Attention, run: &Run) -> Verdict {
-    expect_positions(&cache(party, 3)?, 0).map_err(|violation| violation.on("a new cache"))?;
+pub(super) fn cache_keeps(attention: &Attention, run: &Run) -> Verdict {
+    expect_positions(&cache(attention, 3)?, 0).map_err(|violation| violation.on("a new cache"))?;
     for pieces in [vec![6], vec![2, 1, 3], vec![1; 6]] {
         for b in [1, 2] {
             let script: Vec<Push> = pieces.iter().map(|s| Push::Fits(*s)).collect();
-            expect_script(party, run, [b, 2, 3], &script, Manner::Plain, 8)?;
+            expect_script(attention, run, [b, 2, 3], &script, Manner::Plain, 8)?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn pieces_are_one_call(attention: &Attention, _: &Run) -> Verdict {
     for heads in [(2, 2), (4, 2), (3, 1)] {
         let whole = case_of(sizes([2, 6, 6], heads, 4), 21);
-        let y = forward(party, &whole)?;
+        let y = forward(attention, &whole)?;
         let all =
             KeysValues { shape: whole.sizes.of_keys(), k: whole.k.clone(), v: whole.v.clone() };
         let of_q = |x: &[f32], from: usize, to: usize| -> Vec<f32> {
@@ -121,7 +121,7 @@ pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
         };
         for pieces in [vec![1; 6], vec![4, 2], vec![1, 3, 2]] {
             let input = format!("6 tokens in pieces of {pieces:?}\n{whole}");
-            let mut cache = cache(party, 6)?;
+            let mut cache = cache(attention, 6)?;
             let mut from = 0;
             for s in pieces {
                 let next = answer("push", || cache.push(&cut(&all, from, from + s)));
@@ -136,7 +136,7 @@ pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
                 let tolerance = tolerances(&case, &[]).y;
                 let expected = widen(&of_q(&y, from, from + s));
                 let why = format!("rows {from}..{} of one call with all tokens. {WHY}", from + s);
-                let got = forward(party, &case)?;
+                let got = forward(attention, &case)?;
                 let at = |i: usize| 2.0 * tolerance[i];
                 within("forward", &sizes.of_queries(), &got, &expected, at, &why)
                     .map_err(|violation| violation.on(&input))?;
@@ -147,11 +147,11 @@ pub(super) fn pieces_are_one_call(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn full_cache_refuses(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn full_cache_refuses(attention: &Attention, run: &Run) -> Verdict {
     for (capacity, pieces, last) in
         [(4, vec![4], 1), (5, vec![2, 3], 2), (4, vec![3], 2), (2, vec![], 3), (0, vec![], 1)]
     {
-        let mut cache = cache(party, capacity)?;
+        let mut cache = cache(attention, capacity)?;
         let input = format!("capacity {capacity}, pieces of {pieces:?}, and then of {last}");
         for s in pieces {
             answer("push", || cache.push(&piece(run, [1, s, 2, 3])))
@@ -164,10 +164,10 @@ pub(super) fn full_cache_refuses(party: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn refused_piece_changes_nothing(attention: &Attention, run: &Run) -> Verdict {
     for bad in [[2, 9, 2, 3], [1, 1, 2, 3], [2, 1, 1, 3], [2, 1, 2, 2], [2, 1, 3, 2], [1, 2, 2, 3]]
     {
-        let mut cache = cache(party, 6)?;
+        let mut cache = cache(attention, 6)?;
         let input = format!("capacity 6, 3 positions of [2, s, 2, 3], then a bad piece {bad:?}");
         let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 3, 2, 3]));
         let mut script = || {
@@ -184,7 +184,7 @@ pub(super) fn refused_piece_changes_nothing(party: &Attention, run: &Run) -> Ver
     Ok(None)
 }
 
-pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn cache_refuses_other_shapes(attention: &Attention, run: &Run) -> Verdict {
     for (bad, rule) in [
         ([1, 1, 2, 3], "a batch of 1 for a cache of 2 texts"),
         ([3, 1, 2, 3], "a batch of 3 for a cache of 2 texts"),
@@ -193,7 +193,7 @@ pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdic
         ([2, 1, 3, 2], "3 heads of 2 for a cache of 2 heads of 3"),
         ([1, 2, 2, 3], "2 tokens of one text for a cache of 2 texts"),
     ] {
-        let mut cache = cache(party, 8)?;
+        let mut cache = cache(attention, 8)?;
         let first = piece(run, [2, 2, 2, 3]);
         answer("push", || cache.push(&first))
             .and_then(|_| refusal("push", rule, || cache.push(&piece(run, bad))))
@@ -202,8 +202,8 @@ pub(super) fn cache_refuses_other_shapes(party: &Attention, run: &Run) -> Verdic
     Ok(None)
 }
 
-pub(super) fn caches_are_apart(party: &Attention, run: &Run) -> Verdict {
-    let [mut one, mut other] = [cache(party, 5)?, cache(party, 5)?];
+pub(super) fn caches_are_apart(attention: &Attention, run: &Run) -> Verdict {
+    let [mut one, mut other] = [cache(attention, 5)?, cache(attention, 5)?];
     let [a, b, c] = [[1, 2, 2, 3], [1, 3, 2, 3], [1, 1, 2, 3]].map(|shape| piece(run, shape));
     let mut script = || {
         expect_push(&mut one, &a, &a, "the first piece of the first cache")?;
@@ -214,8 +214,8 @@ pub(super) fn caches_are_apart(party: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn cache_any_size(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "push")
+pub(super) fn cache_any_size(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "push")
 }
 
 /// Pieces of `s` tokens after one of `p`. At their ends, what does not fit is refused, and what was kept stays.
@@ -230,22 +230,26 @@ pub(in crate::attention) struct Pieces {
     pub left: usize,
 }
 
-pub(in crate::attention) fn matches_pieces(party: &Attention, pieces: Pieces, run: &Run) -> Step {
+pub(in crate::attention) fn matches_pieces(
+    attention: &Attention,
+    pieces: Pieces,
+    run: &Run,
+) -> Step {
     use Push::{Fits, Full};
     let Pieces { of, p, s, manner, left } = pieces;
     let from = usize::from(p == 0);
     // One token too many, then a piece that fills the cache, then another token.
     let filled = [Fits(p), Fits(1), Full(s + 1), Fits(s), Full(1)];
-    expect_script(party, run, of, &filled[from..], manner, p + 1 + s)?;
+    expect_script(attention, run, of, &filled[from..], manner, p + 1 + s)?;
     // A piece that would fit into an empty cache, twice: who forgot what was kept has taken it by then.
     let bad = (s + left + 1).max(p);
     let twice = [Fits(p), Full(bad), Full(bad), Fits(s)];
-    expect_script(party, run, of, &twice[from..], manner, p + s + left)
+    expect_script(attention, run, of, &twice[from..], manner, p + s + left)
 }
 
 /// A piece that holds what arithmetic does not keep. A cache computes nothing.
-pub(in crate::attention) fn keeps_special(party: &Attention, run: &Run) -> Step {
-    let mut cache = cache(party, 4)?;
+pub(in crate::attention) fn keeps_special(attention: &Attention, run: &Run) -> Step {
+    let mut cache = cache(attention, 4)?;
     let mut first = piece(run, [1, 2, 2, 3]);
     first.k[..4].copy_from_slice(&[f32::NAN, f32::INFINITY, 0.0, 1e-45]);
     first.v[8..].copy_from_slice(&[f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX]);

@@ -3,8 +3,8 @@
 use super::tolerance::{BACK_WHY, SOFTMAX_WHY, WHY, softmax_tolerance, tolerances, tolerances_by};
 use super::values::forward;
 use super::{Attention, Case, case_of, cases, sizes};
+use crate::attention::interface::*;
 use crate::attention::oracle::{AttentionLoops, Passes};
-use crate::attention::party::*;
 use crate::graded_cases::{self, Draw, judge_graded_cases};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -13,18 +13,18 @@ use crate::run::Run;
 use crate::violation::*;
 use std::rc::Rc;
 
-fn backward(party: &Attention, case: &AttendCase, dy: &[f32]) -> Step<AttendGrads> {
-    answer("backward", || party.backward(case, dy)).map_err(|violation| violation.on(case))
+fn backward(attention: &Attention, case: &AttendCase, dy: &[f32]) -> Step<AttendGrads> {
+    answer("backward", || attention.backward(case, dy)).map_err(|violation| violation.on(case))
 }
 
-pub(super) fn gradient_differences(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([1, 2, 3], (2, 1), 2), 11);
     let dy: Vec<f32> = (0..case.q.len()).map(|i| 1.0 - 0.25 * i as f32).collect();
     let delta = 1.0 / 16.0;
     let loss = |change: &dyn Fn(&mut AttendCase)| -> Step<f64> {
         let mut moved = case.clone();
         change(&mut moved);
-        let y = forward(party, &moved)?;
+        let y = forward(attention, &moved)?;
         Ok(y.iter().zip(&dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum())
     };
     let slope = |of: fn(&mut AttendCase) -> &mut Vec<f32>, i: usize| -> Step<f64> {
@@ -38,7 +38,7 @@ pub(super) fn gradient_differences(party: &Attention, _: &Run) -> Verdict {
     };
     let expected =
         [slopes(|case| &mut case.q)?, slopes(|case| &mut case.k)?, slopes(|case| &mut case.v)?];
-    let AttendGrads { dq, dk, dv } = backward(party, &case, &dy)?;
+    let AttendGrads { dq, dk, dv } = backward(attention, &case, &dy)?;
     let (of_q, of_k) = (case.sizes.of_queries(), case.sizes.of_keys());
     // What the outputs are off, by 18 of them in 12 steps; and what a step of 1/16 leaves out.
     let size: f64 = dy.iter().map(|dy| f64::from(dy.abs())).sum();
@@ -54,13 +54,13 @@ pub(super) fn gradient_differences(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn gradient_of_the_future(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn gradient_of_the_future(attention: &Attention, _: &Run) -> Verdict {
     // Only the first of three new tokens is asked about. It stands at position p.
     for p in [0, 2] {
         let case = case_of(sizes([1, 3, p + 3], (4, 2), 4), 12);
         let mut dy = vec![0.0; case.q.len()];
         dy[..16].fill(1.0);
-        let AttendGrads { dq, dk, dv } = backward(party, &case, &dy)?;
+        let AttendGrads { dq, dk, dv } = backward(attention, &case, &dy)?;
         let parts = [("dq", dq, 16, 1), ("dk", dk, 8, p + 1), ("dv", dv, 8, p + 1)];
         for (name, got, one, first) in parts {
             let late = got.get(first * one..).unwrap_or_default();
@@ -85,11 +85,11 @@ fn over_tokens(x: &[f64], [b, t, n, hd]: [usize; 4], nkv: usize) -> Vec<f64> {
     sums
 }
 
-pub(super) fn gradient_of_values_adds_up(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn gradient_of_values_adds_up(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, dy }| {
         let (sizes, nkv) = (case.sizes, case.sizes.num_kv_heads);
         let [b, _, _, hd] = sizes.of_keys();
-        let dv = widen(&backward(party, case, dy)?.dv);
+        let dv = widen(&backward(attention, case, dy)?.dv);
         let got = over_tokens(&dv, sizes.of_keys(), nkv);
         let expected = over_tokens(&widen(dy), sizes.of_queries(), nkv);
         let tolerance = over_tokens(&tolerances(case, dy).dv, sizes.of_keys(), nkv);
@@ -99,11 +99,11 @@ pub(super) fn gradient_of_values_adds_up(party: &Attention, run: &Run) -> Verdic
     Ok(None)
 }
 
-pub(super) fn gradient_of_keys_cancels(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn gradient_of_keys_cancels(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, dy }| {
         let (sizes, nkv) = (case.sizes, case.sizes.num_kv_heads);
         let [b, _, _, hd] = sizes.of_keys();
-        let dk = widen(&backward(party, case, dy)?.dk);
+        let dk = widen(&backward(attention, case, dy)?.dk);
         let got = over_tokens(&dk, sizes.of_keys(), nkv);
         let tolerance = over_tokens(&tolerances(case, dy).dk, sizes.of_keys(), nkv);
         let why = "one vector more in all keys changes nothing; the sum of what each dk may be off";
@@ -113,16 +113,16 @@ pub(super) fn gradient_of_keys_cancels(party: &Attention, run: &Run) -> Verdict 
     Ok(None)
 }
 
-pub(super) fn gradient_of_queries(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dq)")
+pub(super) fn gradient_of_queries(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "backward (dq)")
 }
 
-pub(super) fn gradient_of_keys(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dk)")
+pub(super) fn gradient_of_keys(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "backward (dk)")
 }
 
-pub(super) fn gradient_of_values(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dv)")
+pub(super) fn gradient_of_values(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "backward (dv)")
 }
 
 /// What the loops give, and how far each value may be off.
@@ -145,42 +145,42 @@ fn loops(case: &AttendCase, dy: &[f32]) -> Rc<(Passes, Passes)> {
 pub(in crate::attention) type Asked = graded_cases::Asked<AttendCase>;
 
 /// `y` must be what the loops give.
-pub(in crate::attention) fn matches_y(party: &Attention, asked: &Asked) -> Step {
+pub(in crate::attention) fn matches_y(attention: &Attention, asked: &Asked) -> Step {
     let Asked { manner, case, .. } = asked;
     let truth = loops(case, &[]);
     let (expected, tolerance) = (&truth.0.y, &truth.1.y);
     let shape = case.sizes.of_queries();
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || attention.forward_in(*manner, case))
         .and_then(|y| within("forward", &shape, &y, expected, |i| tolerance[i], WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::attention) fn matches_dq(party: &Attention, asked: &Asked) -> Step {
+pub(in crate::attention) fn matches_dq(attention: &Attention, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let truth = loops(case, dy);
     let (expected, tolerance) = (&truth.0.dq, &truth.1.dq);
     let (shape, call) = (case.sizes.of_queries(), "backward (dq)");
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || attention.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dq, expected, |i| tolerance[i], BACK_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::attention) fn matches_dk(party: &Attention, asked: &Asked) -> Step {
+pub(in crate::attention) fn matches_dk(attention: &Attention, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let truth = loops(case, dy);
     let (expected, tolerance) = (&truth.0.dk, &truth.1.dk);
     let (shape, call) = (case.sizes.of_keys(), "backward (dk)");
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || attention.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dk, expected, |i| tolerance[i], BACK_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::attention) fn matches_dv(party: &Attention, asked: &Asked) -> Step {
+pub(in crate::attention) fn matches_dv(attention: &Attention, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let truth = loops(case, dy);
     let (expected, tolerance) = (&truth.0.dv, &truth.1.dv);
     let (shape, call) = (case.sizes.of_keys(), "backward (dv)");
-    answer("backward", || party.backward_in(*manner, case, dy))
+    answer("backward", || attention.backward_in(*manner, case, dy))
         .and_then(|got| within(call, &shape, &got.dv, expected, |i| tolerance[i], BACK_WHY))
         .map_err(|violation| violation.on(asked))
 }
@@ -195,8 +195,13 @@ fn rows(run: &Run, [b, nh, s, t]: [usize; 4]) -> (Vec<f32>, Vec<f32>) {
     (y, draw.values(b * nh * s * t))
 }
 
-fn softmax_backward(party: &Attention, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Step<Vec<f32>> {
-    answer("softmax_backward", || party.softmax_backward(shape, y, dy))
+fn softmax_backward(
+    attention: &Attention,
+    shape: [usize; 4],
+    y: &[f32],
+    dy: &[f32],
+) -> Step<Vec<f32>> {
+    answer("softmax_backward", || attention.softmax_backward(shape, y, dy))
 }
 
 fn shown(shape: [usize; 4], y: &[f32], dy: &[f32]) -> String {
@@ -204,7 +209,7 @@ fn shown(shape: [usize; 4], y: &[f32], dy: &[f32]) -> String {
     format!("y and dy {shape:?}\ny  = {}\ndy = {}", List(y), List(dy))
 }
 
-pub(super) fn softmax_gradient_sums_to_zero(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn softmax_gradient_sums_to_zero(attention: &Attention, run: &Run) -> Verdict {
     for shape in [[1, 1, 1, 3], [2, 2, 3, 5]] {
         let (n, (y, dy)) = (shape[3], rows(run, shape));
         let sums = |x: &[f64]| -> Vec<f64> { x.chunks(n).map(|row| row.iter().sum()).collect() };
@@ -213,7 +218,7 @@ pub(super) fn softmax_gradient_sums_to_zero(party: &Attention, run: &Run) -> Ver
         // The rounded weights sum to 1 up to n roundings.
         let size: Vec<f64> = dy.iter().map(|dy| f64::from(dy.abs()) * U).collect();
         let (off, size) = (sums(&off), sums(&size));
-        softmax_backward(party, shape, &y, &dy)
+        softmax_backward(attention, shape, &y, &dy)
             .and_then(|got| {
                 let got = sums(&widen(&got));
                 let expected = vec![0.0; y.len() / n];
@@ -225,35 +230,35 @@ pub(super) fn softmax_gradient_sums_to_zero(party: &Attention, run: &Run) -> Ver
     Ok(None)
 }
 
-pub(super) fn softmax_gradient_of_certainty(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn softmax_gradient_of_certainty(attention: &Attention, _: &Run) -> Verdict {
     let y = [0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0];
     let dy = [2.0, -3.0, 0.5, 1.0, 1.5, -0.25, 4.0, -1.0, 8.0];
     let why = "weights of 1 and 0 have no slope";
-    softmax_backward(party, [1, 1, 3, 3], &y, &dy)
+    softmax_backward(attention, [1, 1, 3, 3], &y, &dy)
         .and_then(|got| same_values("softmax_backward", &[1, 1, 3, 3], &got, &[0.0; 9], why))
         .map_err(|violation| violation.on(shown([1, 1, 3, 3], &y, &dy)))?;
     Ok(None)
 }
 
-pub(super) fn softmax_gradient_of_a_level(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn softmax_gradient_of_a_level(attention: &Attention, run: &Run) -> Verdict {
     let shape = [1, 2, 2, 4];
     let (y, dy) = rows(run, shape);
     for level in [1.0, -8.0] {
         let raised: Vec<f32> = dy.iter().map(|dy| dy + level).collect();
         let (off, far) = (softmax_tolerance(4, &y, &dy), softmax_tolerance(4, &y, &raised));
-        let before = widen(&softmax_backward(party, shape, &y, &dy)?);
+        let before = widen(&softmax_backward(attention, shape, &y, &dy)?);
         // y sums to 1 up to four roundings, and dy was rounded when it was raised.
         let tolerance = |i: usize| off[i] + far[i] + 16.0 * U * f64::from(level.abs() + 4.0);
         let why = format!("the same as without the {level} that was added to all dy");
-        softmax_backward(party, shape, &y, &raised)
+        softmax_backward(attention, shape, &y, &raised)
             .and_then(|got| within("softmax_backward", &shape, &got, &before, tolerance, &why))
             .map_err(|violation| violation.on(shown(shape, &y, &raised)))?;
     }
     Ok(None)
 }
 
-pub(super) fn softmax_gradient_f64_loops(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "softmax_backward")
+pub(super) fn softmax_gradient_f64_loops(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "softmax_backward")
 }
 
 /// Rows of any numbers: the gradient's formula knows nothing of their sum.
@@ -265,7 +270,11 @@ pub(in crate::attention) struct Rows {
     pub nan: bool,
 }
 
-pub(in crate::attention) fn matches_softmax_back(party: &Attention, rows: Rows, run: &Run) -> Step {
+pub(in crate::attention) fn matches_softmax_back(
+    attention: &Attention,
+    rows: Rows,
+    run: &Run,
+) -> Step {
     let Rows { shape, manner, nan } = rows;
     let (n, total): (usize, usize) = (shape[3], shape.iter().product());
     let mut draw = Draw::new(run, (total * 31 + n) as u64);
@@ -284,7 +293,7 @@ pub(in crate::attention) fn matches_softmax_back(party: &Attention, rows: Rows, 
     let expected = pairs.flat_map(|(y, dy)| Oracle.softmax_back(&widen(y), &widen(dy)));
     let (expected, tolerance): (Vec<f64>, _) = (expected.collect(), softmax_tolerance(n, &y, &dy));
     let call = "softmax_backward";
-    answer(call, || party.softmax_backward_in(manner, shape, &y, &dy))
+    answer(call, || attention.softmax_backward_in(manner, shape, &y, &dy))
         .and_then(|got| within(call, &shape, &got, &expected, |i| tolerance[i], SOFTMAX_WHY))
         .map_err(|violation| {
             violation.on(format!("{}\n{}", manner.words(), shown(shape, &y, &dy)).trim_start())

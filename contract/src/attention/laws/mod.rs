@@ -11,7 +11,7 @@ pub(super) use gradients::{
 };
 pub(super) use values::{matches_mask, matches_repeat, matches_repeat_back};
 
-use crate::attention::party::*;
+use crate::attention::interface::*;
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
@@ -126,7 +126,7 @@ laws! {
         "nh mod nkv ≠ 0, or t < s  ⇒  an error";
     "gradient-differences", "gradient", Gradient, 2, gradients::gradient_differences,
         None;
-        "The gradients are the slopes that differences of the party's own outputs show.";
+        "The gradients are the slopes that differences of the implementation's own outputs show.";
         "dx ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ";
     "gradient-of-the-future", "gradient", Mask, 2, gradients::gradient_of_the_future,
         Some("Exactly 0, without a tolerance: it says what a mask means for a gradient.");

@@ -1,7 +1,7 @@
 //! How far an answer in `f32` may be off: each step with what its inputs bring, in roundings of `u = 2⁻²⁴`.
 
+use crate::attention::interface::{AttendCase, AttendSizes};
 use crate::attention::oracle::{AttentionLoops, Passes};
-use crate::attention::party::{AttendCase, AttendSizes};
 use crate::laws::U;
 use crate::oracle::Oracle;
 

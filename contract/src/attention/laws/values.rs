@@ -2,7 +2,7 @@
 
 use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
-use crate::attention::party::*;
+use crate::attention::interface::*;
 use crate::category::Category;
 use crate::describe::List;
 use crate::graded_cases::{Draw, judge_graded_cases};
@@ -12,7 +12,7 @@ use crate::violation::*;
 
 // --- repeat ---------------------------------------------------------------------------------
 
-pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
     // Two tokens of two heads, of two elements each.
     let x = [1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, -4.0];
     for (times, heads) in [(1, vec![0, 1]), (2, vec![0, 0, 1, 1]), (3, vec![0, 0, 0, 1, 1, 1])] {
@@ -21,7 +21,7 @@ pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
         };
         let expected: Vec<f32> = token(0).chain(token(1)).collect();
         let why = format!("heads {heads:?} of each token: copies stand side by side");
-        answer("repeat", || party.repeat([1, 2, 2, 2], times, &x))
+        answer("repeat", || attention.repeat([1, 2, 2, 2], times, &x))
             .and_then(|got| same_values("repeat", &[1, 2, 2 * times, 2], &got, &expected, &why))
             .map_err(|violation| {
                 violation.on(format!("x [1, 2, 2, 2] = {}, {times} times", List(&x)))
@@ -30,13 +30,13 @@ pub(super) fn repeat_neighbours(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn repeat_any_size(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "repeat")
+pub(super) fn repeat_any_size(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "repeat")
 }
 
 /// What repeated heads must be. Places are numbered, so that each is told from all others.
 pub(in crate::attention) fn matches_repeat(
-    party: &Attention,
+    attention: &Attention,
     shape: [usize; 4],
     times: usize,
     manner: Manner,
@@ -54,7 +54,7 @@ pub(in crate::attention) fn matches_repeat(
     };
     let expected: Vec<f32> = (0..b * row * times).map(from).collect();
     let input = format!("{}\nx {shape:?} = 1, NaN, 3, 4, .., {times} times", manner.words());
-    answer("repeat", || party.repeat_in(manner, shape, times, &x))
+    answer("repeat", || attention.repeat_in(manner, shape, times, &x))
         .and_then(|got| {
             let why = "head j is head j / times of x";
             same_values("repeat", &[b, t, nkv * times, hd], &got, &expected, why)
@@ -62,13 +62,13 @@ pub(in crate::attention) fn matches_repeat(
         .map_err(|violation| violation.on(input.trim_start()))
 }
 
-pub(super) fn repeat_gradient(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "repeat_backward")
+pub(super) fn repeat_gradient(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "repeat_backward")
 }
 
 /// What the gradient of repeated heads must be. One `dy` may be NaN: only its own head has it.
 pub(in crate::attention) fn matches_repeat_back(
-    party: &Attention,
+    attention: &Attention,
     shape: [usize; 4],
     times: usize,
     (manner, nan): (Manner, bool),
@@ -91,7 +91,7 @@ pub(in crate::attention) fn matches_repeat_back(
         format!("{words}\nx {shape:?}, {times} times, dy = {dy}")
     };
     let call = "repeat_backward";
-    answer(call, || party.repeat_backward(manner, shape, times, &dy))
+    answer(call, || attention.repeat_backward(manner, shape, times, &dy))
         .and_then(|dx| within(call, &shape, &dx, &expected, |i| times as f64 * U * size[i], why))
         .map_err(|violation| violation.on(input().trim_start()))
 }
@@ -103,56 +103,57 @@ fn mask_of(rows: &[&str]) -> Vec<bool> {
     rows.iter().flat_map(|row| row.chars().map(|c| c == '1')).collect()
 }
 
-fn expect_mask(party: &Attention, s: usize, p: usize, expected: &[bool], why: &str) -> Step {
+fn expect_mask(attention: &Attention, s: usize, p: usize, expected: &[bool], why: &str) -> Step {
     let number = |mask: &[bool]| -> Vec<f32> { mask.iter().map(|&m| u8::from(m).into()).collect() };
-    answer("mask", || party.mask(s, p))
+    answer("mask", || attention.mask(s, p))
         .and_then(|got| same_values("mask", &[s, p + s], &number(&got), &number(expected), why))
         .map_err(|violation| violation.on(format!("{s} new tokens after {p} in the cache")))
 }
 
-pub(super) fn mask_triangle(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn mask_triangle(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: j ≤ t";
-    expect_mask(party, 1, 0, &mask_of(&["1"]), why)?;
-    expect_mask(party, 3, 0, &mask_of(&["100", "110", "111"]), why)?;
-    expect_mask(party, 4, 0, &mask_of(&["1000", "1100", "1110", "1111"]), why)?;
+    expect_mask(attention, 1, 0, &mask_of(&["1"]), why)?;
+    expect_mask(attention, 3, 0, &mask_of(&["100", "110", "111"]), why)?;
+    expect_mask(attention, 4, 0, &mask_of(&["1000", "1100", "1110", "1111"]), why)?;
     Ok(None)
 }
 
-pub(super) fn mask_with_cache(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn mask_with_cache(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: j ≤ p + t, so all of the cache and itself";
-    expect_mask(party, 1, 4, &mask_of(&["11111"]), why)?;
-    expect_mask(party, 3, 2, &mask_of(&["11100", "11110", "11111"]), why)?;
-    expect_mask(party, 2, 3, &mask_of(&["11110", "11111"]), why)?;
+    expect_mask(attention, 1, 4, &mask_of(&["11111"]), why)?;
+    expect_mask(attention, 3, 2, &mask_of(&["11100", "11110", "11111"]), why)?;
+    expect_mask(attention, 2, 3, &mask_of(&["11110", "11111"]), why)?;
     Ok(None)
 }
 
-pub(super) fn mask_tail(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn mask_tail(attention: &Attention, _: &Run) -> Verdict {
     for t in 2..7 {
-        let whole = answer("mask", || party.mask(t, 0))
+        let whole = answer("mask", || attention.mask(t, 0))
             .map_err(|violation| violation.on(format!("{t} new tokens")))?;
         for s in 1..t {
             let tail = whole.get((t - s) * t..).unwrap_or_default();
             let why = format!("the last {s} rows of the mask of {t} tokens");
-            expect_mask(party, s, t - s, tail, &why)?;
+            expect_mask(attention, s, t - s, tail, &why)?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn mask_any_size(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "mask")
+pub(super) fn mask_any_size(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "mask")
 }
 
 /// What a mask must be.
-pub(in crate::attention) fn matches_mask(party: &Attention, s: usize, p: usize) -> Step {
+pub(in crate::attention) fn matches_mask(attention: &Attention, s: usize, p: usize) -> Step {
     let expected: Vec<bool> = (0..s).flat_map(|i| (0..p + s).map(move |j| j <= p + i)).collect();
-    expect_mask(party, s, p, &expected, "1 where row t sees column j: j ≤ p + t")
+    expect_mask(attention, s, p, &expected, "1 where row t sees column j: j ≤ p + t")
 }
 
 // --- attention ------------------------------------------------------------------------------
 
-pub(super) fn forward(party: &Attention, case: &AttendCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+pub(super) fn forward(attention: &Attention, case: &AttendCase) -> Step<Vec<f32>> {
+    let y =
+        answer("forward", || attention.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.sizes.of_queries().to_vec(), got: y.len() };
     if y.len() == case.q.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
@@ -164,10 +165,10 @@ fn expect(case: &AttendCase, got: &[f32], expected: &[f64], times: f64, why: &st
         .map_err(|violation| violation.on(case))
 }
 
-pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn first_token(attention: &Attention, _: &Run) -> Verdict {
     for (s, heads) in [(1, (1, 1)), (1, (4, 2)), (3, (6, 2)), (3, (3, 3))] {
         let case = case_of(sizes([2, s, s], heads, 4), 1);
-        let y = forward(party, &case)?;
+        let y = forward(attention, &case)?;
         let (nh, nkv) = heads;
         let first = |y: &[f32], n: usize| {
             y.chunks(s * n * 4).flat_map(|row| row[..n * 4].to_vec()).collect::<Vec<_>>()
@@ -184,7 +185,7 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
         let mut case = case_of(sizes([1, 3, 3], (1, 1), 4), 1);
         let low: Vec<f32> = case.k[..4].iter().map(|k| -scale * k).collect();
         case.q[..4].copy_from_slice(&low);
-        let y = forward(party, &case)?;
+        let y = forward(attention, &case)?;
         let why =
             "its own value, and nothing of what it does not see: its one score is far below 0";
         // 0/0 is an exponential without its maximum, and a mixture is a mask that is too high.
@@ -196,7 +197,7 @@ pub(super) fn first_token(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn equal_scores(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn equal_scores(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[1, 5], [4, 4], [2, 5]] {
         let mut case = case_of(sizes([1, s, t], (2, 1), 3), 2);
         case.q.fill(0.0);
@@ -209,7 +210,7 @@ pub(super) fn equal_scores(party: &Attention, _: &Run) -> Verdict {
         let expected: Vec<f64> = (0..case.q.len()).map(mean).collect();
         expect(
             &case,
-            &forward(party, &case)?,
+            &forward(attention, &case)?,
             &expected,
             1.0,
             "the mean of the values that are seen",
@@ -218,7 +219,7 @@ pub(super) fn equal_scores(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn score_scale(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn score_scale(attention: &Attention, _: &Run) -> Verdict {
     for (heads, hd) in [((1, 1), 4), ((1, 1), 16), ((2, 1), 9), ((4, 2), 64)] {
         let sizes = sizes([1, 1, 2], heads, hd);
         let (nh, nkv) = heads;
@@ -236,23 +237,23 @@ pub(super) fn score_scale(party: &Attention, _: &Run) -> Verdict {
         let tolerance = tolerances(&case, &[]).y;
         // The key itself is rounded, which moves the score by one rounding.
         let tolerance = |i: usize| tolerance[i] + 2.0 * U;
-        let y = forward(party, &case)?;
+        let y = forward(attention, &case)?;
         within("forward", &sizes.of_queries(), &y, &vec![0.75; nh * hd], tolerance, why)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn causal(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[4, 4], [3, 5]] {
         let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
-        let (y, one) = (forward(party, &case)?, 2 * 3);
+        let (y, one) = (forward(attention, &case)?, 2 * 3);
         // The second change gives scores of hundreds of thousands: no number that is subtracted hides them.
         for (at, factor) in (0..t).flat_map(|at| [(at, -1.0), (at, -1e6)]) {
             let mut changed = case.clone();
             changed.k[at * one..][..one].iter_mut().for_each(|k| *k *= factor);
             changed.v[at * one..][..one].iter_mut().for_each(|v| *v += 8.0);
-            let again = forward(party, &changed)?;
+            let again = forward(attention, &changed)?;
             let before = at.saturating_sub(t - s).min(s) * 12;
             let why =
                 format!("position {at} has other keys and values, and these rows come before it");
@@ -273,16 +274,16 @@ pub(super) fn causal(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn unseen_keys(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn unseen_keys(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[4, 4], [3, 5]] {
         let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
-        let (y, one) = (forward(party, &case)?, 2 * 3);
+        let (y, one) = (forward(attention, &case)?, 2 * 3);
         for at in t - s + 1..t {
             for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut changed = case.clone();
                 // One element of each head, so that a score is infinite and not always NaN.
                 changed.k[at * one..][..one].iter_mut().step_by(3).for_each(|k| *k = value);
-                let again = forward(party, &changed)?;
+                let again = forward(attention, &changed)?;
                 let before = (at - (t - s)) * 12;
                 let shape = [1, before / 12, 4, 3];
                 let why = format!("the key at {at} holds {value}, and these rows come before it");
@@ -294,16 +295,16 @@ pub(super) fn unseen_keys(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn key_shift(attention: &Attention, _: &Run) -> Verdict {
     let mut case = case_of(sizes([1, 3, 4], (4, 2), 4), 4);
     case.k.iter_mut().for_each(|k| *k = (*k * 8.0).round() / 8.0); // so that a shift is exact
-    let before = forward(party, &case)?;
+    let before = forward(attention, &case)?;
     for shift in [[1.0, 0.5, -2.0, 4.0], [-16.0, 8.0, 0.25, 32.0]] {
         let mut shifted = case.clone();
         shifted.k.iter_mut().enumerate().for_each(|(i, k)| *k += shift[i % 4]);
         let (near, far) = (tolerances(&case, &[]).y, tolerances(&shifted, &[]).y);
         let why = "the same as before: one vector more in all keys adds one number to all scores of a query";
-        let y = forward(party, &shifted)?;
+        let y = forward(attention, &shifted)?;
         let tolerance = |i: usize| near[i] + far[i];
         within("forward", &[1, 3, 4, 4], &y, &widen(&before), tolerance, why)
             .map_err(|violation| violation.on(&shifted))?;
@@ -311,7 +312,7 @@ pub(super) fn key_shift(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn large_scores(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn large_scores(attention: &Attention, _: &Run) -> Verdict {
     for score in [200.0, 3000.0, 1e5, 1e6, -200.0, -3000.0, -1e5, -1e6f32] {
         // A key whose score is 150 lower, and two equal ones. hd is 4, so a score is half of the product.
         let key = |first: f32| [first, 0.0, 0.0, 0.0];
@@ -322,15 +323,15 @@ pub(super) fn large_scores(party: &Attention, _: &Run) -> Verdict {
             v: vec![90.0, 90.0, 90.0, 90.0, 1.0, 2.0, -1.0, 0.5, 3.0, 4.0, 2.0, -1.5],
         };
         let why = format!("scores {}, {score}, {score}: the mean of two values", score - 150.0);
-        expect(&case, &forward(party, &case)?, &[2.0, 3.0, 0.5, -0.5], 1.0, &why)?;
+        expect(&case, &forward(attention, &case)?, &[2.0, 3.0, 0.5, -0.5], 1.0, &why)?;
     }
     Ok(None)
 }
 
-pub(super) fn decode(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn decode(attention: &Attention, _: &Run) -> Verdict {
     for heads in [(2, 2), (4, 2), (3, 1)] {
         let whole = case_of(sizes([2, 5, 5], heads, 4), 5);
-        let (y, one) = (forward(party, &whole)?, heads.0 * 4);
+        let (y, one) = (forward(attention, &whole)?, heads.0 * 4);
         for s in 1..5 {
             let tail = |x: &[f32]| -> Vec<f32> {
                 x.chunks(5 * one).flat_map(|row| row[(5 - s) * one..].to_vec()).collect()
@@ -342,25 +343,25 @@ pub(super) fn decode(party: &Attention, _: &Run) -> Verdict {
             };
             let why =
                 format!("the last {s} rows of a call with all five queries, and the same keys");
-            expect(&case, &forward(party, &case)?, &widen(&tail(&y)), 2.0, &why)?;
+            expect(&case, &forward(attention, &case)?, &widen(&tail(&y)), 2.0, &why)?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn past_is_a_bag(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn past_is_a_bag(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([1, 1, 5], (4, 2), 4), 6);
-    let y = widen(&forward(party, &case)?);
+    let y = widen(&forward(attention, &case)?);
     for order in [[1, 0, 2, 3, 4], [3, 2, 1, 0, 4], [4, 0, 1, 2, 3]] {
         let moved = |x: &[f32]| order.iter().flat_map(|at| x[at * 8..][..8].to_vec()).collect();
         let bag = AttendCase { k: moved(&case.k), v: moved(&case.v), ..case.clone() };
         let why = format!("the same as before: keys and values in the order {order:?}");
-        expect(&bag, &forward(party, &bag)?, &y, 2.0, &why)?;
+        expect(&bag, &forward(attention, &bag)?, &y, 2.0, &why)?;
     }
     Ok(None)
 }
 
-pub(super) fn groups_are_copies(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn groups_are_copies(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, .. }| {
         let AttendSizes { num_heads: nh, num_kv_heads: nkv, head_dim: hd, .. } = case.sizes;
         let copied = |x: &[f32]| -> Vec<f32> {
@@ -375,17 +376,17 @@ pub(super) fn groups_are_copies(party: &Attention, run: &Run) -> Verdict {
             v: copied(&case.v),
             ..case.clone()
         };
-        let expected = widen(&forward(party, &each_its_own)?);
+        let expected = widen(&forward(attention, &each_its_own)?);
         let why = format!("a call with {nh} key heads, each of the {nkv} copied for its group");
-        expect(case, &forward(party, case)?, &expected, 2.0, &why)
+        expect(case, &forward(attention, case)?, &expected, 2.0, &why)
     })?;
     Ok(None)
 }
 
-pub(super) fn heads_change_places(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn heads_change_places(attention: &Attention, _: &Run) -> Verdict {
     // Heads 0, 1, 2 read key head 0, and 3, 4, 5 read key head 1.
     let case = case_of(sizes([1, 2, 3], (6, 2), 4), 7);
-    let y = forward(party, &case)?;
+    let y = forward(attention, &case)?;
     for order in [[1, 0, 2, 3, 4, 5], [2, 0, 1, 5, 4, 3]] {
         let moved = |x: &[f32]| -> Vec<f32> {
             x.chunks(24)
@@ -395,18 +396,18 @@ pub(super) fn heads_change_places(party: &Attention, _: &Run) -> Verdict {
         let turned = AttendCase { q: moved(&case.q), ..case.clone() };
         let why =
             format!("the same heads as before, in the order {order:?}, which mixes no groups");
-        expect(&turned, &forward(party, &turned)?, &widen(&moved(&y)), 2.0, &why)?;
+        expect(&turned, &forward(attention, &turned)?, &widen(&moved(&y)), 2.0, &why)?;
     }
     Ok(None)
 }
 
-pub(super) fn weights_sum_to_one(party: &Attention, run: &Run) -> Verdict {
+pub(super) fn weights_sum_to_one(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, .. }| {
         let flat = AttendCase { v: vec![3.0; case.v.len()], ..case.clone() };
         let expected = vec![3.0; case.q.len()];
         expect(
             &flat,
-            &forward(party, &flat)?,
+            &forward(attention, &flat)?,
             &expected,
             1.0,
             "all values are 3, and so is their mean",
@@ -415,16 +416,16 @@ pub(super) fn weights_sum_to_one(party: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn batch_rows_apart(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn batch_rows_apart(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([2, 2, 3], (4, 2), 4), 8);
-    let y = forward(party, &case)?;
+    let y = forward(attention, &case)?;
     for broken in [0, 1] {
         let mut changed = case.clone();
         for x in [&mut changed.q, &mut changed.k, &mut changed.v] {
             let half = x.len() / 2;
             x[broken * half..][..half].fill(f32::NAN);
         }
-        let again = forward(party, &changed)?;
+        let again = forward(attention, &changed)?;
         let half = |y: &[f32], row: usize| y[row * y.len() / 2..][..y.len() / 2].to_vec();
         let why = format!("batch row {broken} is NaN, and the other one is as it was");
         let kept = 1 - broken;
@@ -437,11 +438,11 @@ pub(super) fn batch_rows_apart(party: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn forward_f64_loops(party: &Attention, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+pub(super) fn forward_f64_loops(attention: &Attention, run: &Run) -> Verdict {
+    judge_graded_cases(attention, run, "forward")
 }
 
-pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {
+pub(super) fn forward_refuses(attention: &Attention, _: &Run) -> Verdict {
     for (sizes, rule) in [
         (sizes([1, 2, 2], (4, 3), 2), "3 key heads for 4 query heads"),
         (sizes([1, 2, 2], (2, 4), 2), "more key heads than query heads"),
@@ -452,7 +453,7 @@ pub(super) fn forward_refuses(party: &Attention, _: &Run) -> Verdict {
         ),
     ] {
         let case = case_of(sizes, 9);
-        refusal("forward", rule, || party.forward(&case))
+        refusal("forward", rule, || attention.forward(&case))
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)

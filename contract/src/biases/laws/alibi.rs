@@ -1,8 +1,8 @@
 //! ALiBi: the slopes of the heads, and the weights.
 
 use super::{ANYTHING, Biases, of_a_mask, of_length, sees_the_past, unmoved};
+use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, softmax};
-use crate::biases::party::*;
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
 use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
@@ -13,8 +13,8 @@ use crate::violation::*;
 // --- slopes ---------------------------------------------------------------------------------
 
 /// Compares all slopes of some number of heads.
-fn has_slopes(party: &Biases, num_heads: usize, expected: &[f64]) -> Step {
-    answer("slopes", || party.slopes(num_heads))
+fn has_slopes(biases: &Biases, num_heads: usize, expected: &[f64]) -> Step {
+    answer("slopes", || biases.slopes(num_heads))
         .and_then(|got| {
             let off = |i: usize| tolerance::slope(i + 1, num_heads, expected[i]);
             within_f64("slopes", &[num_heads], &got, expected, off, SLOPE_WHY)
@@ -22,38 +22,38 @@ fn has_slopes(party: &Biases, num_heads: usize, expected: &[f64]) -> Step {
         .map_err(|violation| violation.on(format!("{num_heads} heads")))
 }
 
-pub(in crate::biases) fn matches_slopes(party: &Biases, num_heads: usize) -> Step {
-    has_slopes(party, num_heads, &Oracle.slopes(num_heads))
+pub(in crate::biases) fn matches_slopes(biases: &Biases, num_heads: usize) -> Step {
+    has_slopes(biases, num_heads, &Oracle.slopes(num_heads))
 }
 
 fn powers_of_half(exponents: &[f64]) -> Vec<f64> {
     exponents.iter().map(|exponent| (-exponent).exp2()).collect()
 }
 
-pub(super) fn slopes_of_powers(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn slopes_of_powers(biases: &Biases, _: &Run) -> Verdict {
     let halves: Vec<f64> = (1..=16).map(|t| f64::from(t) / 2.0).collect();
     let eight: Vec<f64> = (1..=8).map(f64::from).collect();
     for exponents in [&[8.0][..], &[4.0, 8.0], &[2.0, 4.0, 6.0, 8.0], &eight, &halves] {
-        has_slopes(party, exponents.len(), &powers_of_half(exponents))?;
+        has_slopes(biases, exponents.len(), &powers_of_half(exponents))?;
     }
     Ok(None)
 }
 
-pub(super) fn slopes_published(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn slopes_published(biases: &Biases, _: &Run) -> Verdict {
     let halves = (1..=16).map(|t| f64::from(t) / 2.0);
     let twenty: Vec<f64> = halves.chain([0.25, 0.75, 1.25, 1.75]).collect();
     let twelve = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.5, 1.5, 2.5, 3.5];
     for exponents in [&[2.0, 4.0, 6.0, 8.0, 1.0, 3.0][..], &twelve, &twenty] {
-        has_slopes(party, exponents.len(), &powers_of_half(exponents))?;
+        has_slopes(biases, exponents.len(), &powers_of_half(exponents))?;
     }
     Ok(None)
 }
 
-pub(super) fn slopes_between_neighbours(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn slopes_between_neighbours(biases: &Biases, run: &Run) -> Verdict {
     for num_heads in (3..=70usize).filter(|nh| run.every_size || [3, 6, 11].contains(nh)) {
         let power = 1 << num_heads.ilog2();
         let on = |violation: Box<Violation>| violation.on(format!("{num_heads} heads"));
-        let slopes = answer("slopes", || party.slopes(num_heads)).map_err(on)?;
+        let slopes = answer("slopes", || biases.slopes(num_heads)).map_err(on)?;
         let many = slopes.len() == num_heads;
         holds("slopes", many, || format!("{} slopes", slopes.len())).map_err(on)?;
         for nth in power..num_heads {
@@ -72,15 +72,15 @@ pub(super) fn slopes_between_neighbours(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn slopes_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "slopes")
+pub(super) fn slopes_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "slopes")
 }
 
 // --- ALiBi ----------------------------------------------------------------------------------
 
-fn alibi(party: &Biases, case: &AlibiCase) -> Step<Vec<f32>> {
+fn alibi(biases: &Biases, case: &AlibiCase) -> Step<Vec<f32>> {
     let [s, t, nh, _] = case.shape;
-    answer("alibi", || party.alibi(case))
+    answer("alibi", || biases.alibi(case))
         .and_then(|w| of_length("alibi", &[nh, s, t], w))
         .map_err(|violation| violation.on(case))
 }
@@ -91,10 +91,10 @@ fn alibi_loops(case: &AlibiCase) -> (Vec<f64>, Vec<f64>) {
     (softmax(&scores, case.shape[1]), tolerance::alibi(case, &scores))
 }
 
-pub(in crate::biases) fn matches_alibi(party: &Biases, case: &AlibiCase) -> Step {
+pub(in crate::biases) fn matches_alibi(biases: &Biases, case: &AlibiCase) -> Step {
     let [s, t, nh, _] = case.shape;
     let (expected, off) = alibi_loops(case);
-    let got = alibi(party, case)?;
+    let got = alibi(biases, case)?;
     within("alibi", &[nh, s, t], &got, &expected, |i| off[i], WEIGHT_WHY)
         .map_err(|violation| of_a_mask(violation, &got, &expected).on(case))
 }
@@ -105,10 +105,10 @@ fn of_zeros(shape: [usize; 4]) -> AlibiCase {
     AlibiCase { shape, q: vec![0.0; s * nh * hd], k: vec![0.0; t * nh * hd] }
 }
 
-pub(super) fn alibi_by_numbers(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn alibi_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     // Slopes 1/16 and 1/256.
     let case = of_zeros([1, 5, 2, 1]);
-    let (w, off) = (widen(&alibi(party, &case)?), alibi_loops(&case).1);
+    let (w, off) = (widen(&alibi(biases, &case)?), alibi_loops(&case).1);
     for (head, slope) in [(0, 1.0 / 16.0f64), (1, 1.0 / 256.0)] {
         for n in 1..5 {
             let at = head * 5 + n;
@@ -121,10 +121,10 @@ pub(super) fn alibi_by_numbers(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn alibi_falls(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn alibi_falls(biases: &Biases, run: &Run) -> Verdict {
     for nh in [1, 3, 8].into_iter().filter(|nh| run.every_size || *nh < 4) {
         let case = of_zeros([2, 6, nh, 1]);
-        let w = alibi(party, &case)?;
+        let w = alibi(biases, &case)?;
         for (row, w) in w.chunks(6).enumerate() {
             let seen = &w[..5 + row % 2];
             let falls = seen.windows(2).all(|pair| pair[0] < pair[1]);
@@ -135,10 +135,10 @@ pub(super) fn alibi_falls(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn alibi_after_the_scale(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn alibi_after_the_scale(biases: &Biases, _: &Run) -> Verdict {
     let case = of_zeros([1, 4, 2, 16]);
     let plain = of_zeros([1, 4, 2, 1]);
-    let (w, expected) = (alibi(party, &case)?, widen(&alibi(party, &plain)?));
+    let (w, expected) = (alibi(biases, &case)?, widen(&alibi(biases, &plain)?));
     let off = alibi_loops(&case).1;
     within("alibi", &[2, 1, 4], &w, &expected, |i| 2.0 * off[i], WEIGHT_WHY)
         .map_err(|violation| violation.on(&case))?;
@@ -154,14 +154,14 @@ pub(in crate::biases) fn alibi_text(shape: [usize; 4], run: &Run) -> AlibiCase {
     AlibiCase { shape, q: values(s * nh * hd), k: values(t * nh * hd) }
 }
 
-pub(super) fn alibi_decoding(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn alibi_decoding(biases: &Biases, run: &Run) -> Verdict {
     let whole = alibi_text([6, 6, 2, 4], run);
-    let all = alibi(party, &whole)?;
+    let all = alibi(biases, &whole)?;
     let off = alibi_loops(&whole).1;
     for s in [1, 2, 5] {
         let last =
             AlibiCase { shape: [s, 6, 2, 4], q: whole.q[(6 - s) * 8..].to_vec(), ..whole.clone() };
-        let w = alibi(party, &last)?;
+        let w = alibi(biases, &last)?;
         let place = |i: usize| i / (6 * s) * 36 + (6 - s) * 6 + i % (6 * s);
         let expected: Vec<f64> = (0..w.len()).map(|i| f64::from(all[place(i)])).collect();
         within("alibi", &[2, s, 6], &w, &expected, |i| 2.0 * off[place(i)], WEIGHT_WHY)
@@ -170,21 +170,21 @@ pub(super) fn alibi_decoding(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn alibi_no_future(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn alibi_no_future(biases: &Biases, run: &Run) -> Verdict {
     for shape in [[4, 4, 2, 2], [3, 7, 1, 4], [1, 1, 1, 1]] {
         let case = alibi_text(shape, run);
-        let w = alibi(party, &case)?;
+        let w = alibi(biases, &case)?;
         sees_the_past("alibi", &w, shape[0], shape[1]).map_err(|violation| violation.on(&case))?;
         for value in ANYTHING {
             let ([s, t, nh, hd], mut changed) = (shape, case.clone());
             changed.k[(t - 1) * nh * hd..].fill(value);
-            unmoved("alibi", &w, &alibi(party, &changed)?, [s, t])
+            unmoved("alibi", &w, &alibi(biases, &changed)?, [s, t])
                 .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn alibi_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "alibi")
+pub(super) fn alibi_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "alibi")
 }

@@ -1,8 +1,8 @@
 //! KERPLE: two kernels, their bounds and their gradients.
 
 use super::{Asked, Biases, of_length};
+use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, LARGEST, LEAST};
-use crate::biases::party::*;
 use crate::biases::tolerance::{self, KERPLE_WHY, SUM_WHY};
 use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
@@ -12,8 +12,8 @@ use crate::violation::*;
 
 const KERNELS: [Kernel; 2] = [Kernel::Logarithmic, Kernel::Power];
 
-fn kerple(party: &Biases, case: &KerpleCase) -> Step<Vec<f32>> {
-    answer("kerple", || party.kerple(case))
+fn kerple(biases: &Biases, case: &KerpleCase) -> Step<Vec<f32>> {
+    answer("kerple", || biases.kerple(case))
         .and_then(|bias| of_length("kerple", &[case.r1.len(), case.positions], bias))
         .map_err(|violation| violation.on(case))
 }
@@ -22,10 +22,10 @@ fn one_head(kernel: Kernel, r1: f32, r2: f32, positions: usize) -> KerpleCase {
     KerpleCase { kernel, r1: vec![r1], r2: vec![r2], positions }
 }
 
-pub(in crate::biases) fn matches_kerple(party: &Biases, asked: &Asked<KerpleCase>) -> Step {
+pub(in crate::biases) fn matches_kerple(biases: &Biases, asked: &Asked<KerpleCase>) -> Step {
     let Asked { manner, case, .. } = asked;
     let (expected, off) = (Oracle.kerple(case), tolerance::kerple(case));
-    answer("kerple", || party.kerple_in(*manner, case))
+    answer("kerple", || biases.kerple_in(*manner, case))
         .and_then(|bias| {
             let shape = [case.r1.len(), case.positions];
             within("kerple", &shape, &bias, &expected, |i| off[i], KERPLE_WHY)
@@ -33,10 +33,10 @@ pub(in crate::biases) fn matches_kerple(party: &Biases, asked: &Asked<KerpleCase
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::biases) fn matches_dr(party: &Biases, asked: &Asked<KerpleCase>) -> Step {
+pub(in crate::biases) fn matches_dr(biases: &Biases, asked: &Asked<KerpleCase>) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = (Oracle.kerple_backward(case, dy), tolerance::kerple_backward(case, dy));
-    answer("kerple_backward", || party.kerple_backward_in(*manner, case, dy))
+    answer("kerple_backward", || biases.kerple_backward_in(*manner, case, dy))
         .and_then(|KerpleGrads { dr1, dr2 }| {
             let shape = [case.r1.len()];
             within("kerple_backward", &shape, &dr1, &expected[0], |i| off[0][i], SUM_WHY)?;
@@ -45,10 +45,10 @@ pub(in crate::biases) fn matches_dr(party: &Biases, asked: &Asked<KerpleCase>) -
         .map_err(|violation| violation.on(asked))
 }
 
-pub(super) fn kerple_nothing_at_0(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_nothing_at_0(biases: &Biases, _: &Run) -> Verdict {
     for kernel in KERNELS {
         let case = KerpleCase { kernel, r1: vec![1.0, -3.0], r2: vec![0.5, 7.0], positions: 2 };
-        let bias = kerple(party, &case)?;
+        let bias = kerple(biases, &case)?;
         holds("kerple", bias[0] == 0.0 && bias[2] == 0.0, || {
             format!("at distance 0 the biases are {} and {}", bias[0], bias[2])
         })
@@ -57,7 +57,7 @@ pub(super) fn kerple_nothing_at_0(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn kerple_falls(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_falls(biases: &Biases, _: &Run) -> Verdict {
     for kernel in KERNELS {
         let case = KerpleCase {
             kernel,
@@ -65,7 +65,7 @@ pub(super) fn kerple_falls(party: &Biases, _: &Run) -> Verdict {
             r2: vec![0.5, 1.75, 1.0, -1.0],
             positions: 12,
         };
-        for bias in kerple(party, &case)?.chunks(12) {
+        for bias in kerple(biases, &case)?.chunks(12) {
             holds("kerple", bias.is_sorted_by(|near, far| near >= far), || {
                 format!("from near to far: {bias:?}")
             })
@@ -75,7 +75,7 @@ pub(super) fn kerple_falls(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn kerple_by_numbers(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     let ln = f64::ln;
     for (case, expected) in [
         (one_head(Kernel::Logarithmic, 2.0, 3.0, 3), [0.0, -2.0 * ln(4.0), -2.0 * ln(7.0)]),
@@ -84,14 +84,14 @@ pub(super) fn kerple_by_numbers(party: &Biases, _: &Run) -> Verdict {
         (one_head(Kernel::Power, 3.0, 2.0, 3), [0.0, -3.0, -12.0]),
         (one_head(Kernel::Power, 1.0, 0.5, 3), [0.0, -1.0, -f64::sqrt(2.0)]),
     ] {
-        let (bias, off) = (kerple(party, &case)?, tolerance::kerple(&case));
+        let (bias, off) = (kerple(biases, &case)?, tolerance::kerple(&case));
         within("kerple", &[1, 3], &bias, &expected, |i| off[i], KERPLE_WHY)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-pub(super) fn kerple_bounds(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_bounds(biases: &Biases, _: &Run) -> Verdict {
     let [least, largest] = [LEAST, LARGEST].map(|bound| bound as f32);
     for kernel in KERNELS {
         let above = if kernel == Kernel::Power { largest } else { 3.0 };
@@ -106,7 +106,7 @@ pub(super) fn kerple_bounds(party: &Biases, _: &Run) -> Verdict {
             r2: vec![1.0, 0.5, least, above, least],
             ..given.clone()
         };
-        let (bias, expected) = (kerple(party, &given)?, widen(&kerple(party, &counts)?));
+        let (bias, expected) = (kerple(biases, &given)?, widen(&kerple(biases, &counts)?));
         let off = tolerance::kerple(&given);
         within("kerple", &[5, 6], &bias, &expected, |i| 2.0 * off[i], KERPLE_WHY)
             .map_err(|violation| violation.on(&given))?;
@@ -134,11 +134,11 @@ fn balanced(run: &Run) -> Vec<Vec<f64>> {
     all
 }
 
-pub(super) fn kerple_positive_definite(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn kerple_positive_definite(biases: &Biases, run: &Run) -> Verdict {
     for kernel in KERNELS {
         for (r1, r2) in [(1.0, 0.5), (2.0, 1.0), (1.0, 1.75), (1.0, 2.0), (1.0, 3.0), (-1.0, 1.5)] {
             let case = one_head(kernel, r1, r2, 8);
-            let bias = widen(&kerple(party, &case)?);
+            let bias = widen(&kerple(biases, &case)?);
             let off = tolerance::kerple(&case);
             for x in balanced(run) {
                 let sum = form(&bias, &x)[0];
@@ -151,13 +151,13 @@ pub(super) fn kerple_positive_definite(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn kerple_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "kerple")
+pub(super) fn kerple_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "kerple")
 }
 
-fn kerple_backward(party: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<f32>; 2]> {
+fn kerple_backward(biases: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<f32>; 2]> {
     let nh = [case.r1.len()];
-    answer("kerple_backward", || party.kerple_backward(case, dy))
+    answer("kerple_backward", || biases.kerple_backward(case, dy))
         .and_then(|KerpleGrads { dr1, dr2 }| {
             let dr1 = of_length("kerple_backward", &nh, dr1)?;
             Ok([dr1, of_length("kerple_backward", &nh, dr2)?])
@@ -165,7 +165,7 @@ fn kerple_backward(party: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<f
         .map_err(|violation| violation.on(case))
 }
 
-pub(super) fn kerple_gradient_differences(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
     const DELTA: f32 = 1.0 / 32.0;
     let delta = f64::from(DELTA);
     let dy = [1.0f32, -0.5, 0.75, 0.25, -1.0];
@@ -174,13 +174,13 @@ pub(super) fn kerple_gradient_differences(party: &Biases, _: &Run) -> Verdict {
         let loss = |nth: usize, step: f32| -> Step<f64> {
             let mut moved = case.clone();
             [&mut moved.r1, &mut moved.r2][nth][0] += step;
-            Ok(kerple(party, &moved)?
+            Ok(kerple(biases, &moved)?
                 .iter()
                 .zip(&dy)
                 .map(|(y, dy)| f64::from(*y) * f64::from(*dy))
                 .sum())
         };
-        let grads = kerple_backward(party, &case, &dy)?;
+        let grads = kerple_backward(biases, &case, &dy)?;
         let own = tolerance::kerple_backward(&case, &dy);
         // The values are off by their roundings, and 18 of them are divided by 12δ. A little more than at r: they move.
         let sizes =
@@ -210,7 +210,7 @@ pub(super) fn kerple_gradient_differences(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn kerple_gradient_at_the_bound(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn kerple_gradient_at_the_bound(biases: &Biases, _: &Run) -> Verdict {
     let dy = [1.0f32, -0.5, 0.75, 0.25, -1.0];
     let [least, largest] = [LEAST, LARGEST].map(|bound| bound as f32);
     for kernel in KERNELS {
@@ -220,7 +220,7 @@ pub(super) fn kerple_gradient_at_the_bound(party: &Biases, _: &Run) -> Verdict {
             (one_head(Kernel::Power, 1.0, 3.0, 5), one_head(Kernel::Power, 1.0, largest, 5)),
         ] {
             let [got, expected] =
-                [kerple_backward(party, &given, &dy)?, kerple_backward(party, &bound, &dy)?];
+                [kerple_backward(biases, &given, &dy)?, kerple_backward(biases, &bound, &dy)?];
             let off = tolerance::kerple_backward(&given, &dy);
             for nth in 0..2 {
                 let expected = widen(&expected[nth]);
@@ -239,8 +239,8 @@ pub(super) fn kerple_gradient_at_the_bound(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn kerple_gradient_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "kerple_backward")
+pub(super) fn kerple_gradient_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "kerple_backward")
 }
 
 #[cfg(test)]

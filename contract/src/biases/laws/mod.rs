@@ -12,7 +12,7 @@ pub(super) use t5::{
 };
 pub(super) use transformer_xl::{matches_xl, xl_text};
 
-use crate::biases::party::*;
+use crate::biases::interface::*;
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::laws::U;
@@ -254,7 +254,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     },
     Invariant {
         id: "biases/t5-gradient-differences",
-        sentence: "The gradient is what the party's own biases change by, if one number of the table grows by 1.",
+        sentence: "The gradient is what the implementation's own biases change by, if one number of the table grows by 1.",
         formula: "dtable[e] = Σ dy · (bias(table + 1 at e) − bias(table)), exactly",
         chapter: "biases#t5-gradient",
         category: Category::Gradient,
@@ -350,7 +350,7 @@ pub static INVARIANTS: &[Invariant<Biases>] = &[
     },
     Invariant {
         id: "biases/kerple-gradient-differences",
-        sentence: "The gradients are the slopes that differences of the party's own biases show.",
+        sentence: "The gradients are the slopes that differences of the implementation's own biases show.",
         formula: "dr ≈ (8(L(r+δ) − L(r−δ)) − (L(r+2δ) − L(r−2δ))) / 12δ",
         chapter: "biases#kerple",
         category: Category::Gradient,

@@ -1,8 +1,8 @@
 //! T5: the bucket of a distance, the bias that is read from a table, and its gradient.
 
 use super::{Asked, Biases, of_length};
+use crate::biases::interface::*;
 use crate::biases::oracle::BiasLoops;
-use crate::biases::party::*;
 use crate::biases::tolerance::{self, SUM_WHY};
 use crate::graded_cases::judge_graded_cases;
 use crate::oracle::Oracle;
@@ -16,18 +16,18 @@ pub(in crate::biases) fn published(relative: i64, bidirectional: bool) -> Bucket
     BucketCase { relative, bidirectional, num_buckets: 32, max_distance: 128 }
 }
 
-fn bucket(party: &Biases, case: &BucketCase) -> Step<usize> {
-    answer("bucket", || party.bucket(case)).map_err(|violation| violation.on(case))
+fn bucket(biases: &Biases, case: &BucketCase) -> Step<usize> {
+    answer("bucket", || biases.bucket(case)).map_err(|violation| violation.on(case))
 }
 
-fn has_bucket(party: &Biases, case: &BucketCase, expected: usize) -> Step {
-    let got = bucket(party, case)?;
+fn has_bucket(biases: &Biases, case: &BucketCase, expected: usize) -> Step {
+    let got = bucket(biases, case)?;
     holds("bucket", got == expected, || format!("the bucket is {got}, expected {expected}"))
         .map_err(|violation| violation.on(case))
 }
 
-pub(in crate::biases) fn matches_bucket(party: &Biases, case: &BucketCase) -> Step {
-    has_bucket(party, case, Oracle.bucket(case))
+pub(in crate::biases) fn matches_bucket(biases: &Biases, case: &BucketCase) -> Step {
+    has_bucket(biases, case, Oracle.bucket(case))
 }
 
 /// Last distances of a bucket and first ones of the next, as T5's code has them: (distance, bucket).
@@ -67,12 +67,12 @@ const EDGES_OF_BOTH: [(i64, usize); 14] = [
     (91, 15),
 ];
 
-pub(super) fn bucket_edges(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn bucket_edges(biases: &Biases, _: &Run) -> Verdict {
     for (distance, expected) in EDGES {
-        has_bucket(party, &published(-distance, false), expected)?;
+        has_bucket(biases, &published(-distance, false), expected)?;
     }
     for (distance, expected) in EDGES_OF_BOTH {
-        has_bucket(party, &published(-distance, true), expected)?;
+        has_bucket(biases, &published(-distance, true), expected)?;
     }
     Ok(None)
 }
@@ -89,7 +89,7 @@ pub(in crate::biases) const RULES: [(usize, usize, bool); 8] = [
     (2, 4, false),
 ];
 
-pub(super) fn bucket_never_decreases(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn bucket_never_decreases(biases: &Biases, run: &Run) -> Verdict {
     for (num_buckets, max_distance, bidirectional) in RULES {
         let count = if bidirectional { num_buckets / 2 } else { num_buckets };
         let mut before = 0;
@@ -97,7 +97,7 @@ pub(super) fn bucket_never_decreases(party: &Biases, run: &Run) -> Verdict {
         let step = if run.every_size { 1 } else { 5 };
         for distance in (0..far).step_by(step).chain([far, far + 1, 10 * far, 1 << 40]) {
             let case = BucketCase { relative: -distance, bidirectional, num_buckets, max_distance };
-            let got = bucket(party, &case)?;
+            let got = bucket(biases, &case)?;
             let right = (before..count).contains(&got) && (distance < far || got == count - 1);
             holds("bucket", right, || {
                 format!(
@@ -112,27 +112,27 @@ pub(super) fn bucket_never_decreases(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn bucket_halves(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn bucket_halves(biases: &Biases, _: &Run) -> Verdict {
     for (num_buckets, max_distance, bidirectional) in RULES {
         let case = |relative| BucketCase { relative, bidirectional, num_buckets, max_distance };
         if !bidirectional {
             continue;
         }
-        has_bucket(party, &case(0), 0)?;
+        has_bucket(biases, &case(0), 0)?;
         for distance in [1, 2, 3, 7, 8, 9, 20, 49, 127, 128, 500] {
-            let earlier = bucket(party, &case(-distance))?;
-            has_bucket(party, &case(distance), earlier + num_buckets / 2)?;
+            let earlier = bucket(biases, &case(-distance))?;
+            has_bucket(biases, &case(distance), earlier + num_buckets / 2)?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn bucket_of_later_keys(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn bucket_of_later_keys(biases: &Biases, _: &Run) -> Verdict {
     for distance in [0, 1, 2, 15, 16, 100, 1000] {
-        has_bucket(party, &published(distance, false), 0)?;
+        has_bucket(biases, &published(distance, false), 0)?;
     }
     for distance in 0..16 {
-        has_bucket(party, &published(-distance, false), distance as usize)?;
+        has_bucket(biases, &published(-distance, false), distance as usize)?;
     }
     Ok(None)
 }
@@ -180,53 +180,53 @@ pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
     (exact + 1..max_distance).step_by(37).filter(beside).take(100).map(case)
 }
 
-pub(super) fn bucket_last_digit(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn bucket_last_digit(biases: &Biases, _: &Run) -> Verdict {
     for (case, expected) in whole_distances() {
-        has_bucket(party, &case, expected)?;
+        has_bucket(biases, &case, expected)?;
         let before = BucketCase { relative: case.relative + 1, ..case };
-        matches_bucket(party, &before)?;
+        matches_bucket(biases, &before)?;
         let num_buckets = 2 * case.num_buckets;
-        has_bucket(party, &BucketCase { num_buckets, bidirectional: true, ..case }, expected)?;
+        has_bucket(biases, &BucketCase { num_buckets, bidirectional: true, ..case }, expected)?;
     }
-    beside_edges().try_for_each(|case| matches_bucket(party, &case))?;
+    beside_edges().try_for_each(|case| matches_bucket(biases, &case))?;
     Ok(None)
 }
 
-pub(super) fn bucket_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "bucket")
+pub(super) fn bucket_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "bucket")
 }
 
 // --- T5 -------------------------------------------------------------------------------------
 
-fn t5(party: &Biases, case: &T5Case) -> Step<Vec<f32>> {
+fn t5(biases: &Biases, case: &T5Case) -> Step<Vec<f32>> {
     let [s, t] = case.shape;
-    answer("t5", || party.t5(case))
+    answer("t5", || biases.t5(case))
         .and_then(|bias| of_length("t5", &[case.num_heads, s, t], bias))
         .map_err(|violation| violation.on(case))
 }
 
-fn t5_backward(party: &Biases, case: &T5Case, dy: &[f32]) -> Step<Vec<f32>> {
-    answer("t5_backward", || party.t5_backward(case, dy))
+fn t5_backward(biases: &Biases, case: &T5Case, dy: &[f32]) -> Step<Vec<f32>> {
+    answer("t5_backward", || biases.t5_backward(case, dy))
         .and_then(|dtable| of_length("t5_backward", &[case.num_buckets, case.num_heads], dtable))
         .map_err(|violation| violation.on(case))
 }
 
 const T5_WHY: &str = "the number of the table, as it is";
 
-pub(in crate::biases) fn matches_t5(party: &Biases, asked: &Asked<T5Case>) -> Step {
+pub(in crate::biases) fn matches_t5(biases: &Biases, asked: &Asked<T5Case>) -> Step {
     let Asked { manner, case, .. } = asked;
     let [s, t] = case.shape;
-    answer("t5", || party.t5_in(*manner, case))
+    answer("t5", || biases.t5_in(*manner, case))
         .and_then(|bias| {
             same_values("t5", &[case.num_heads, s, t], &bias, &Oracle.t5(case), T5_WHY)
         })
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::biases) fn matches_dtable(party: &Biases, asked: &Asked<T5Case>) -> Step {
+pub(in crate::biases) fn matches_dtable(biases: &Biases, asked: &Asked<T5Case>) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = (Oracle.t5_backward(case, dy), tolerance::t5_backward(case, dy));
-    answer("t5_backward", || party.t5_backward_in(*manner, case, dy))
+    answer("t5_backward", || biases.t5_backward_in(*manner, case, dy))
         .and_then(|dtable| {
             let shape = [case.num_buckets, case.num_heads];
             within("t5_backward", &shape, &dtable, &expected, |i| off[i], SUM_WHY)
@@ -240,9 +240,9 @@ pub(super) fn rising(shape: [usize; 2], bidirectional: bool) -> T5Case {
     T5Case { shape, num_heads: 2, bidirectional, num_buckets: 32, max_distance: 128, table }
 }
 
-pub(super) fn t5_reads_its_bucket(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_reads_its_bucket(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([1, 130], false);
-    let bias = t5(party, &case)?;
+    let bias = t5(biases, &case)?;
     for (distance, bucket) in EDGES.into_iter().filter(|(distance, _)| *distance < 130) {
         for head in 0..2 {
             let (got, expected) =
@@ -256,10 +256,10 @@ pub(super) fn t5_reads_its_bucket(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn t5_relative(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_relative(biases: &Biases, _: &Run) -> Verdict {
     for bidirectional in [false, true] {
         let case = rising([12, 12], bidirectional);
-        let bias = t5(party, &case)?;
+        let bias = t5(biases, &case)?;
         for at in (0..2 * 144).filter(|at| at / 12 % 12 < 11 && at % 12 < 11) {
             let (here, there) = (bias[at], bias[at + 13]);
             holds("t5", here == there, || {
@@ -272,9 +272,9 @@ pub(super) fn t5_relative(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn t5_need_not_fall(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_need_not_fall(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([1, 9], false);
-    let bias = t5(party, &case)?;
+    let bias = t5(biases, &case)?;
     for of_head in bias.chunks(9) {
         holds("t5", of_head[0] > of_head[4] && of_head[4] > of_head[8], || {
             format!("from far to near, for a table that rises with the distance: {of_head:?}")
@@ -284,9 +284,9 @@ pub(super) fn t5_need_not_fall(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_decoding(biases: &Biases, _: &Run) -> Verdict {
     for bidirectional in [false, true] {
-        let all = t5(party, &rising([9, 9], bidirectional))?;
+        let all = t5(biases, &rising([9, 9], bidirectional))?;
         for s in [1, 2, 8] {
             let case = rising([s, 9], bidirectional);
             let place = |i: usize| i / (9 * s) * 81 + (9 - s) * 9 + i % (9 * s);
@@ -294,7 +294,7 @@ pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
             same_values(
                 "t5",
                 &[2, s, 9],
-                &t5(party, &case)?,
+                &t5(biases, &case)?,
                 &expected,
                 "the rows of the whole text",
             )
@@ -304,11 +304,11 @@ pub(super) fn t5_decoding(party: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn t5_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "t5")
+pub(super) fn t5_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "t5")
 }
 
-pub(super) fn t5_gradient_counts(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_gradient_counts(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([20, 20], false);
     // Later keys are at distance 0; then 20 - j pairs at distance j; 16, 17 and 18 share a bucket.
     let mut counts: Vec<f32> =
@@ -317,13 +317,13 @@ pub(super) fn t5_gradient_counts(party: &Biases, _: &Run) -> Verdict {
     (counts[16], counts[17]) = (4.0 + 3.0 + 2.0, 1.0);
     let expected: Vec<f32> = counts.iter().flat_map(|count| [*count, 2.0 * *count]).collect();
     let dy: Vec<f32> = (0..800).map(|at| if at < 400 { 1.0 } else { 2.0 }).collect();
-    let dtable = t5_backward(party, &case, &dy)?;
+    let dtable = t5_backward(biases, &case, &dy)?;
     same_values("t5_backward", &[32, 2], &dtable, &expected, "whole numbers, counted")
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
     for (shape, bidirectional) in [([5, 5], false), ([3, 6], true)] {
         let [s, t] = shape;
         // Small whole numbers, whose sums are exact.
@@ -332,9 +332,9 @@ pub(super) fn t5_gradient_differences(party: &Biases, _: &Run) -> Verdict {
         let case = T5Case { shape, num_heads: 2, bidirectional, num_buckets, max_distance, table };
         let dy: Vec<f32> = (0..2 * s * t).map(|i| (i * 5 % 7) as f32 - 2.0).collect();
         let loss = |case: &T5Case| -> Step<f64> {
-            Ok(t5(party, case)?.iter().zip(&dy).map(|(y, dy)| f64::from(y * dy)).sum())
+            Ok(t5(biases, case)?.iter().zip(&dy).map(|(y, dy)| f64::from(y * dy)).sum())
         };
-        let dtable = t5_backward(party, &case, &dy)?;
+        let dtable = t5_backward(biases, &case, &dy)?;
         let before = loss(&case)?;
         let mut expected = Vec::new();
         for place in 0..case.table.len() {
@@ -372,17 +372,17 @@ pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
     (case, dy)
 }
 
-pub(super) fn t5_gradient_in_f64(party: &Biases, _: &Run) -> Verdict {
+pub(super) fn t5_gradient_in_f64(biases: &Biases, _: &Run) -> Verdict {
     let (case, dy) = large_among_ones();
     let why = "nineteen ones and fifteen, whatever large numbers cancel among them";
-    let dtable = t5_backward(party, &case, &dy)?;
+    let dtable = t5_backward(biases, &case, &dy)?;
     same_values("t5_backward", &[2, 1], &dtable, &[19.0, 15.0], why)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-pub(super) fn t5_gradient_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "t5_backward")
+pub(super) fn t5_gradient_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "t5_backward")
 }
 
 #[cfg(test)]

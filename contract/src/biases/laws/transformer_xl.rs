@@ -1,8 +1,8 @@
 //! Transformer-XL: the scores with a term for the place.
 
 use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmoved};
+use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, softmax};
-use crate::biases::party::*;
 use crate::biases::tolerance::{self, WEIGHT_WHY};
 use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::widen;
@@ -10,9 +10,9 @@ use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
 
-fn xl(party: &Biases, case: &XlCase) -> Step<Vec<f32>> {
+fn xl(biases: &Biases, case: &XlCase) -> Step<Vec<f32>> {
     let [b, s, nh, _] = case.shape;
-    answer("transformer_xl", || party.transformer_xl(case))
+    answer("transformer_xl", || biases.transformer_xl(case))
         .and_then(|w| of_length("transformer_xl", &[b, nh, s, case.keys], w))
         .map_err(|violation| violation.on(case))
 }
@@ -22,11 +22,11 @@ fn xl_loops(case: &XlCase) -> (Vec<f64>, Vec<f64>) {
     (softmax(&scores, case.keys), tolerance::transformer_xl(case, &scores))
 }
 
-pub(in crate::biases) fn matches_xl(party: &Biases, asked: &Asked<XlCase>) -> Step {
+pub(in crate::biases) fn matches_xl(biases: &Biases, asked: &Asked<XlCase>) -> Step {
     let Asked { manner, case, .. } = asked;
     let [b, s, nh, _] = case.shape;
     let (expected, off) = xl_loops(case);
-    answer("transformer_xl", || party.transformer_xl_in(*manner, case))
+    answer("transformer_xl", || biases.transformer_xl_in(*manner, case))
         .and_then(|w| {
             let shape = [b, nh, s, case.keys];
             within("transformer_xl", &shape, &w, &expected, |i| off[i], WEIGHT_WHY)
@@ -54,7 +54,7 @@ pub(in crate::biases) fn xl_text(
     XlCase { shape, keys, hidden_size, base: 10_000.0, q, k, u, v, weight }
 }
 
-pub(super) fn xl_content_alone(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn xl_content_alone(biases: &Biases, run: &Run) -> Verdict {
     let mut case = xl_text([1, 4, 2, 2], 6, 4, run);
     case.weight.fill(0.0);
     let score = |at: usize| {
@@ -70,17 +70,17 @@ pub(super) fn xl_content_alone(party: &Biases, run: &Run) -> Verdict {
     };
     let scores: Vec<f64> = (0..48).map(score).collect();
     let (expected, off) = (softmax(&scores, 6), tolerance::transformer_xl(&case, &scores));
-    let w = xl(party, &case)?;
+    let w = xl(biases, &case)?;
     within("transformer_xl", &[1, 2, 4, 6], &w, &expected, |i| off[i], WEIGHT_WHY)
         .map_err(|violation| violation.on(&case))?;
     Ok(None)
 }
 
-pub(super) fn xl_place_alone(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
     let mut case = xl_text([1, 5, 1, 2], 5, 4, run);
     case.q.fill(0.0);
     case.u.fill(0.0);
-    let (w, off) = (widen(&xl(party, &case)?), xl_loops(&case).1);
+    let (w, off) = (widen(&xl(biases, &case)?), xl_loops(&case).1);
     let ratio = |m: usize, n: usize| w[m * 5 + n] / w[m * 5 + n - 1];
     let relative =
         |m: usize, n: usize| off[m * 5 + n] / w[m * 5 + n] + off[m * 5 + n - 1] / w[m * 5 + n - 1];
@@ -114,14 +114,14 @@ pub(super) fn xl_place_alone(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn xl_decoding(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn xl_decoding(biases: &Biases, run: &Run) -> Verdict {
     let whole = xl_text([1, 6, 2, 2], 6, 4, run);
-    let all = xl(party, &whole)?;
+    let all = xl(biases, &whole)?;
     let off = xl_loops(&whole).1;
     for s in [1, 2, 5] {
         let last =
             XlCase { shape: [1, s, 2, 2], q: whole.q[(6 - s) * 4..].to_vec(), ..whole.clone() };
-        let w = xl(party, &last)?;
+        let w = xl(biases, &last)?;
         let place = |i: usize| i / (6 * s) * 36 + (6 - s) * 6 + i % (6 * s);
         let expected: Vec<f64> = (0..w.len()).map(|i| f64::from(all[place(i)])).collect();
         within("transformer_xl", &[1, 2, s, 6], &w, &expected, |i| 2.0 * off[place(i)], WEIGHT_WHY)
@@ -130,23 +130,23 @@ pub(super) fn xl_decoding(party: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn xl_no_future(party: &Biases, run: &Run) -> Verdict {
+pub(super) fn xl_no_future(biases: &Biases, run: &Run) -> Verdict {
     for (shape, keys) in [([1, 4, 2, 2], 4), ([2, 3, 1, 4], 7), ([1, 1, 1, 1], 1)] {
         let case = xl_text(shape, keys, 4, run);
-        let w = xl(party, &case)?;
+        let w = xl(biases, &case)?;
         sees_the_past("transformer_xl", &w, shape[1], keys)
             .map_err(|violation| violation.on(&case))?;
         for value in ANYTHING {
             let ([_, s, nh, hd], mut changed) = (shape, case.clone());
             let one = nh * hd;
             changed.k.chunks_mut(keys * one).for_each(|k| k[(keys - 1) * one..].fill(value));
-            unmoved("transformer_xl", &w, &xl(party, &changed)?, [s, keys])
+            unmoved("transformer_xl", &w, &xl(biases, &changed)?, [s, keys])
                 .map_err(|violation| violation.on(&changed))?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn xl_any(party: &Biases, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "transformer_xl")
+pub(super) fn xl_any(biases: &Biases, run: &Run) -> Verdict {
+    judge_graded_cases(biases, run, "transformer_xl")
 }

@@ -5,7 +5,7 @@ mod turns;
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
-use crate::frequencies::party::StretchedRope;
+use crate::frequencies::interface::StretchedRope;
 use rules::*;
 use turns::*;
 
@@ -337,7 +337,9 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#turning",
         category: Category::Offset,
         weight: 2,
-        stays: Some("It is what a cache of keys needs, and compares a party with itself."),
+        stays: Some(
+            "It is what a cache of keys needs, and compares an implementation with itself.",
+        ),
         check: pieces_are_the_whole,
     },
     Invariant {
@@ -377,7 +379,7 @@ pub static INVARIANTS: &[Invariant<Any>] = &[
         chapter: "frequencies#gradient",
         category: Category::Gradient,
         weight: 2,
-        stays: Some("It compares a party with itself, and tells a sum that is not one."),
+        stays: Some("It compares an implementation with itself, and tells a sum that is not one."),
         check: theta_adds_up,
     },
     Invariant {

@@ -1,8 +1,8 @@
 //! The frequencies of each rule.
 
 use super::Any;
+use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
-use crate::frequencies::party::*;
 use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::U;
@@ -56,9 +56,9 @@ fn longrope(factor: f64, max_seq_len: usize) -> Stretch {
 // --- asking ---------------------------------------------------------------------------------
 
 /// The frequencies and the scale, as many as there must be.
-fn ask(party: &Any, case: &FrequenciesCase) -> Step<Frequencies> {
-    let got = answer("frequencies", || party.frequencies(case))
-        .map_err(|violation| violation.on(case))?;
+fn ask(rope: &Any, case: &FrequenciesCase) -> Step<Frequencies> {
+    let got =
+        answer("frequencies", || rope.frequencies(case)).map_err(|violation| violation.on(case))?;
     let (planes, got_planes) = (case.rotary_dim / 2, got.frequencies.len());
     if got_planes == planes {
         return Ok(got);
@@ -87,9 +87,9 @@ fn expect_scale(case: &FrequenciesCase, got: f64, expected: f64, what: &str) -> 
 }
 
 /// What a rule must give: the frequencies and the scale of the loops.
-pub(in crate::frequencies) fn matches_frequencies(party: &Any, case: &FrequenciesCase) -> Step {
+pub(in crate::frequencies) fn matches_frequencies(rope: &Any, case: &FrequenciesCase) -> Step {
     let right = Oracle.frequencies(case);
-    let got = ask(party, case)?;
+    let got = ask(rope, case)?;
     expect(case, &got.frequencies, &right.frequencies, 1.0, "what f64 loops give")?;
     let (_, scale) = of_frequencies(case, &right);
     within_f64("frequencies", &[1], &[got.scale], &[right.scale], |_| scale, SCALE_WHY)
@@ -108,10 +108,10 @@ fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: 
 
 // --- position interpolation -----------------------------------------------------------------
 
-pub(super) fn interpolation_at_a_multiple(party: &Any, run: &Run) -> Verdict {
+pub(super) fn interpolation_at_a_multiple(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Interpolated { factor }, d, base, 8);
-        let slow = ask(party, &case)?.frequencies;
+        let slow = ask(rope, &case)?.frequencies;
         let times: Vec<f64> = slow.iter().map(|theta| theta * factor).collect();
         let off = off(&case);
         let why = format!("s times it is the plain frequency. {FREQUENCY_WHY}");
@@ -133,11 +133,11 @@ impl std::fmt::Display for Sized {
     }
 }
 
-pub(super) fn interpolation_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (interpolated)")
+pub(super) fn interpolation_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (interpolated)")
 }
 
-pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
+pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
     for (rule, d, head_dim) in [
         (Stretch::Ntk { factor: 2.0 }, 4, 8),
         (Stretch::Ntk { factor: 4.0 }, 6, 8),
@@ -145,7 +145,7 @@ pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
     ] {
         let small = call(rule, d, 10_000.0, 8);
         let part = FrequenciesCase { head_dim, ..small.clone() };
-        let (expected, got) = (ask(party, &small)?, ask(party, &part)?);
+        let (expected, got) = (ask(rope, &small)?, ask(rope, &part)?);
         same(&part, &got, &expected, "what a head of rotary_dim elements has, all of which turn")?;
     }
     Ok(None)
@@ -153,10 +153,10 @@ pub(super) fn part_as_a_small_head(party: &Any, _: &Run) -> Verdict {
 
 // --- NTK ------------------------------------------------------------------------------------
 
-pub(super) fn ntk_ends(party: &Any, run: &Run) -> Verdict {
+pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Ntk { factor }, d, base, 8);
-        let got = ask(party, &case)?.frequencies;
+        let got = ask(rope, &case)?.frequencies;
         let last = d / 2 - 1;
         let expected = [1.0, plain(d, base)[last] / factor];
         let off = off(&case);
@@ -168,10 +168,10 @@ pub(super) fn ntk_ends(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn ntk_is_one_base(party: &Any, run: &Run) -> Verdict {
+pub(super) fn ntk_is_one_base(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Ntk { factor }, d, base, 8);
-        let theta = ask(party, &case)?.frequencies;
+        let theta = ask(rope, &case)?.frequencies;
         let quotients: Vec<f64> = theta.windows(2).map(|pair| pair[1] / pair[0]).collect();
         // Both frequencies of a quotient may be off, and so may both of the first one.
         let right = Oracle.frequencies(&case).frequencies;
@@ -185,17 +185,17 @@ pub(super) fn ntk_is_one_base(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn ntk_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (ntk)")
+pub(super) fn ntk_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (ntk)")
 }
 
 // --- dynamic NTK ----------------------------------------------------------------------------
 
-pub(super) fn dynamic_short_is_plain(party: &Any, _: &Run) -> Verdict {
+pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(2.0, 16), (8.0, 100), (1.0, 64)] {
         for length in [1, ms / 2, ms - 1, ms] {
             let case = call(dynamic(factor, ms), 8, 10_000.0, length);
-            let got = ask(party, &case)?.frequencies;
+            let got = ask(rope, &case)?.frequencies;
             expect(
                 &case,
                 &got,
@@ -208,13 +208,13 @@ pub(super) fn dynamic_short_is_plain(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
+pub(super) fn dynamic_slowest_plane(rope: &Any, run: &Run) -> Verdict {
     // A length of its own for each run: who keeps the longest call is another law's to tell.
     let more = (run.seed % 997) as usize;
     for (factor, ms) in [(2.0, 17 + more), (8.0, 101 + more), (1.0, 65 + more)] {
         for past in [1, ms / 2, ms, 5 * ms] {
             let case = call(dynamic(factor, ms), 6, 500.0, ms + past);
-            let slowest = ask(party, &case)?.frequencies[2];
+            let slowest = ask(rope, &case)?.frequencies[2];
             let ratio = 1.0 + factor * past as f64 / ms as f64;
             let (expected, off) = ([plain(6, 500.0)[2] / ratio], off(&case)[2]);
             let why = format!("plain, divided by 1 + f·(L − ms)/ms = {ratio}. {FREQUENCY_WHY}");
@@ -225,12 +225,12 @@ pub(super) fn dynamic_slowest_plane(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
+pub(super) fn dynamic_forgets(rope: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(3.0, 19), (5.0, 99)] {
         let call = |length| call(dynamic(factor, ms), 8, 10_000.0, length);
         for length in [ms / 2, ms] {
-            ask(party, &call(7 * ms))?;
-            let got = ask(party, &call(length))?.frequencies;
+            ask(rope, &call(7 * ms))?;
+            let got = ask(rope, &call(length))?.frequencies;
             let what = "plain RoPE, also after a call of 7 ms: this one is no longer than ms";
             expect(&call(length), &got, &plain(8, 10_000.0), 1.0, what)?;
         }
@@ -238,28 +238,28 @@ pub(super) fn dynamic_forgets(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn length_from_the_start(party: &Any, _: &Run) -> Verdict {
+pub(super) fn length_from_the_start(rope: &Any, _: &Run) -> Verdict {
     for factor in [2.5, 1.5] {
         for length in [23, 24, 40] {
             let whole = call(dynamic(factor, 23), 8, 10_000.0, length);
-            let expected = ask(party, &whole)?;
+            let expected = ask(rope, &whole)?;
             for seq_len in [1, 2, length - 1] {
                 let case = FrequenciesCase { offset: length - seq_len, seq_len, ..whole.clone() };
                 let why = "what a call from position 0 to the same end has";
-                same(&case, &ask(party, &case)?, &expected, why)?;
+                same(&case, &ask(rope, &case)?, &expected, why)?;
             }
         }
     }
     Ok(None)
 }
 
-pub(super) fn dynamic_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (dynamic)")
+pub(super) fn dynamic_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (dynamic)")
 }
 
 // --- LongRoPE -------------------------------------------------------------------------------
 
-pub(super) fn longrope_list_by_length(party: &Any, _: &Run) -> Verdict {
+pub(super) fn longrope_list_by_length(rope: &Any, _: &Run) -> Verdict {
     let rule = longrope(4.0, 32);
     let Stretch::LongRope { short_factor, long_factor, .. } = &rule else { return Ok(None) };
     for (length, divisors) in [
@@ -270,7 +270,7 @@ pub(super) fn longrope_list_by_length(party: &Any, _: &Run) -> Verdict {
         (128, long_factor),
     ] {
         let case = call(rule.clone(), 8, 10_000.0, length);
-        let got = ask(party, &case)?.frequencies;
+        let got = ask(rope, &case)?.frequencies;
         let expected: Vec<f64> =
             plain(8, 10_000.0).iter().zip(divisors).map(|(theta, by)| theta / by).collect();
         let what = "plain, divided by the short list up to ms and by the long one beyond it";
@@ -279,7 +279,7 @@ pub(super) fn longrope_list_by_length(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn longrope_any_divisor(party: &Any, _: &Run) -> Verdict {
+pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
     let divisors = vec![0.5, 16.0, 0.75, 32.0];
     let rule = Stretch::LongRope {
         factor: 4.0,
@@ -289,7 +289,7 @@ pub(super) fn longrope_any_divisor(party: &Any, _: &Run) -> Verdict {
     };
     for length in [32, 64] {
         let case = call(rule.clone(), 8, 10_000.0, length);
-        let times: Vec<f64> = ask(party, &case)?
+        let times: Vec<f64> = ask(rope, &case)?
             .frequencies
             .iter()
             .zip(&divisors)
@@ -304,20 +304,20 @@ pub(super) fn longrope_any_divisor(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn longrope_scale(party: &Any, _: &Run) -> Verdict {
+pub(super) fn longrope_scale(rope: &Any, _: &Run) -> Verdict {
     // Scales that can be written down: ln s / ln ms is 1, 1/2, 3 and 0.
     for (factor, ms, squared) in [(64.0, 64, 2.0), (8.0, 64, 1.5), (64.0, 4, 4.0), (1.0, 64, 1.0)] {
         for length in [ms / 2, 3 * ms] {
             let case = call(longrope(factor, ms), 8, 10_000.0, length);
-            let got = ask(party, &case)?.scale;
+            let got = ask(rope, &case)?.scale;
             expect_scale(&case, got, f64::sqrt(squared), "the root of 1 + ln s / ln ms")?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn longrope_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (longrope)")
+pub(super) fn longrope_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (longrope)")
 }
 
 // --- YaRN -----------------------------------------------------------------------------------
@@ -332,11 +332,11 @@ fn plane_that_turns(turns: f64, d: usize, base: f64, ms: usize) -> f64 {
     d as f64 / 2.0 * (ms as f64 / TAU / turns).ln() / base.ln()
 }
 
-pub(super) fn yarn_ends(party: &Any, _: &Run) -> Verdict {
+pub(super) fn yarn_ends(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
         for factor in [2.0, 16.0] {
             let case = call(yarn(factor, ms), d, base, 8);
-            let (mut got, mut expected) = (ask(party, &case)?.frequencies, plain(d, base));
+            let (mut got, mut expected) = (ask(rope, &case)?.frequencies, plain(d, base));
             for (i, theta) in expected.iter_mut().enumerate() {
                 let turns = ms as f64 * *theta / TAU;
                 match turns {
@@ -365,7 +365,7 @@ fn off_shares(case: &FrequenciesCase, factor: f64) -> Vec<f64> {
     (0..off.len()).map(|i| off[i] / theta[i] / (1.0 - 1.0 / factor)).collect()
 }
 
-fn ramp(party: &Any, truncate: bool) -> Verdict {
+fn ramp(rope: &Any, truncate: bool) -> Verdict {
     for (d, base, ms) in YARN {
         let factor = 4.0;
         let rule =
@@ -375,7 +375,7 @@ fn ramp(party: &Any, truncate: bool) -> Verdict {
         let [first, last] = if truncate { [ends[0].floor(), ends[1].ceil()] } else { ends };
         let expected: Vec<f64> =
             (0..d / 2).map(|i| ((last - i as f64) / (last - first)).clamp(0.0, 1.0)).collect();
-        let got = shares(&case, &ask(party, &case)?.frequencies, factor);
+        let got = shares(&case, &ask(rope, &case)?.frequencies, factor);
         let off = off_shares(&case, factor);
         let why = format!(
             "the share that stays falls from 1 at plane {first} to 0 at plane {last}. {FREQUENCY_WHY}"
@@ -386,28 +386,28 @@ fn ramp(party: &Any, truncate: bool) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn yarn_ramp(party: &Any, _: &Run) -> Verdict {
-    ramp(party, true)
+pub(super) fn yarn_ramp(rope: &Any, _: &Run) -> Verdict {
+    ramp(rope, true)
 }
 
-pub(super) fn yarn_not_rounded(party: &Any, _: &Run) -> Verdict {
-    ramp(party, false)
+pub(super) fn yarn_not_rounded(rope: &Any, _: &Run) -> Verdict {
+    ramp(rope, false)
 }
 
-pub(super) fn yarn_scale(party: &Any, _: &Run) -> Verdict {
+pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
     for (factor, expected) in [(1.0, 1.0), (2.0, 1.069_314_718), (16.0, 1.277_258_872)] {
         let case = call(yarn(factor, 4096), 64, 10_000.0, 8);
-        let got = ask(party, &case)?.scale;
+        let got = ask(rope, &case)?.scale;
         expect_scale(&case, got, expected, "0.1·ln s + 1")?;
     }
     Ok(None)
 }
 
-pub(super) fn yarn_between(party: &Any, _: &Run) -> Verdict {
+pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
         let factor = 8.0;
         let case = call(yarn(factor, ms), d, base, 8);
-        let (got, off) = (ask(party, &case)?.frequencies, off(&case));
+        let (got, off) = (ask(rope, &case)?.frequencies, off(&case));
         for (i, theta) in plain(d, base).into_iter().enumerate() {
             let between = (theta / factor - off[i]..=theta + off[i]).contains(&got[i]);
             holds("frequencies", between, || {
@@ -426,8 +426,8 @@ pub(super) fn yarn_between(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn yarn_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (yarn)")
+pub(super) fn yarn_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (yarn)")
 }
 
 // --- Llama 3 --------------------------------------------------------------------------------
@@ -436,11 +436,11 @@ pub(super) fn yarn_any(party: &Any, run: &Run) -> Verdict {
 const LLAMA3: [(usize, f64, usize); 3] =
     [(128, 500_000.0, 8192), (32, 10_000.0, 1024), (8, 100.0, 64)];
 
-pub(super) fn llama3_three_bands(party: &Any, _: &Run) -> Verdict {
+pub(super) fn llama3_three_bands(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let factor = 8.0;
         let case = call(llama3(factor, ms, [1.0, 4.0]), d, base, 8);
-        let (mut got, mut expected) = (ask(party, &case)?.frequencies, plain(d, base));
+        let (mut got, mut expected) = (ask(rope, &case)?.frequencies, plain(d, base));
         for (i, theta) in expected.iter_mut().enumerate() {
             let turns = ms as f64 * *theta / TAU;
             match turns {
@@ -458,20 +458,20 @@ pub(super) fn llama3_three_bands(party: &Any, _: &Run) -> Verdict {
 
 /// What plane `i` becomes, with limits that are made from how often it turns.
 fn plane_with(
-    party: &Any,
+    rope: &Any,
     i: usize,
     limits: impl Fn(f64) -> [f64; 2],
 ) -> Step<(FrequenciesCase, f64, f64)> {
     let (d, base, ms) = (16, 1000.0, 3000);
     let theta = plain(d, base)[i];
     let case = call(llama3(5.0, ms, limits(ms as f64 * theta / TAU)), d, base, 8);
-    let got = ask(party, &case)?.frequencies[i];
+    let got = ask(rope, &case)?.frequencies[i];
     Ok((case, theta, got))
 }
 
-pub(super) fn llama3_a_quarter(party: &Any, _: &Run) -> Verdict {
+pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
     for i in [0, 3, 7] {
-        let (case, theta, got) = plane_with(party, i, |turns| [0.75 * turns, 1.75 * turns])?;
+        let (case, theta, got) = plane_with(rope, i, |turns| [0.75 * turns, 1.75 * turns])?;
         let (expected, off) = ([0.25 * theta + 0.75 * theta / 5.0], off(&case)[i]);
         let why = format!("a quarter of θ and three quarters of θ/s. {FREQUENCY_WHY}");
         within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
@@ -480,11 +480,11 @@ pub(super) fn llama3_a_quarter(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn llama3_no_jump(party: &Any, _: &Run) -> Verdict {
+pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     // A thousandth of the way inside an end, and outside it.
     for (i, step) in [(0, 1e-3), (3, -1e-3), (7, 1e-3)] {
         for (end, kept) in [(0.0, 0.0), (1.0, 1.0)] {
-            let (case, theta, got) = plane_with(party, i, |turns| {
+            let (case, theta, got) = plane_with(rope, i, |turns| {
                 let (width, inside) = (turns / 2.0, end + step);
                 [turns - inside * width, turns + (1.0 - inside) * width]
             })?;
@@ -499,22 +499,22 @@ pub(super) fn llama3_no_jump(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn llama3_turns_alone(party: &Any, _: &Run) -> Verdict {
+pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let case = |times: usize| {
             let limits = [1.0, 4.0].map(|turns| turns * times as f64);
             call(llama3(4.0, times * ms, limits), d, base, 8)
         };
-        let once = ask(party, &case(1))?.frequencies;
+        let once = ask(rope, &case(1))?.frequencies;
         for times in [2, 16] {
             let case = case(times);
-            let got = ask(party, &case)?.frequencies;
+            let got = ask(rope, &case)?.frequencies;
             expect(&case, &got, &once, 2.0, "with shorter texts and smaller limits it is this")?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn llama3_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies (llama3)")
+pub(super) fn llama3_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies (llama3)")
 }

@@ -3,8 +3,8 @@
 use super::Any;
 use crate::category::Category;
 use crate::describe::List;
+use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
-use crate::frequencies::party::*;
 use crate::frequencies::tolerance::{THETA_WHY, TURN_WHY, of_dtheta, of_turn};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, values, widen};
@@ -71,16 +71,16 @@ fn single(position: usize, theta: f64, x: [f32; 4], scale: f64) -> StretchedRope
 
 // --- asking ---------------------------------------------------------------------------------
 
-fn forward(party: &Any, case: &StretchedRopeCase) -> Step<Vec<f32>> {
-    let y = answer("forward", || party.forward(case)).map_err(|violation| violation.on(case))?;
+fn forward(rope: &Any, case: &StretchedRopeCase) -> Step<Vec<f32>> {
+    let y = answer("forward", || rope.forward(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("forward", length).on(case)) }
 }
 
-fn backward(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<StretchedRopeGrads> {
+fn backward(rope: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<StretchedRopeGrads> {
     let on =
         |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.to_vec() });
-    let grads = answer("backward", || party.backward(case, dy)).map_err(on)?;
+    let grads = answer("backward", || rope.backward(case, dy)).map_err(on)?;
     if grads.dx.len() == dy.len() {
         return Ok(grads);
     }
@@ -89,8 +89,8 @@ fn backward(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Stretched
 }
 
 /// `dtheta`, as long as it must be.
-fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
-    let got = backward(party, case, dy)?.dtheta;
+fn dtheta(rope: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
+    let got = backward(rope, case, dy)?.dtheta;
     let planes = case.frequencies.len();
     let fault = Fault::Length { shape: vec![planes], got: got.len() };
     if got.len() == planes {
@@ -101,37 +101,37 @@ fn dtheta(party: &Any, case: &StretchedRopeCase, dy: &[f32]) -> Step<Vec<f32>> {
 }
 
 /// `y` must be what the loops give.
-pub(in crate::frequencies) fn matches_y(party: &Any, asked: &Asked) -> Step {
-    answers_y(party, asked, &asked.case)
+pub(in crate::frequencies) fn matches_y(rope: &Any, asked: &Asked) -> Step {
+    answers_y(rope, asked, &asked.case)
 }
 
 /// What is asked must be answered as `other` should be.
 pub(in crate::frequencies) fn answers_y(
-    party: &Any,
+    rope: &Any,
     asked: &Asked,
     other: &StretchedRopeCase,
 ) -> Step {
     let Asked { manner, case, .. } = asked;
     let (expected, off) = (Oracle.forward(other), of_turn(other, &case.x));
-    answer("forward", || party.forward_in(*manner, case))
+    answer("forward", || rope.forward_in(*manner, case))
         .and_then(|y| within("forward", &case.shape, &y, &expected, |i| off[i], TURN_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
 /// So must `dx`.
-pub(in crate::frequencies) fn matches_dx(party: &Any, asked: &Asked) -> Step {
-    answers_dx(party, asked, &asked.case)
+pub(in crate::frequencies) fn matches_dx(rope: &Any, asked: &Asked) -> Step {
+    answers_dx(rope, asked, &asked.case)
 }
 
 /// The same for `dx`.
 pub(in crate::frequencies) fn answers_dx(
-    party: &Any,
+    rope: &Any,
     asked: &Asked,
     other: &StretchedRopeCase,
 ) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = (Oracle.backward(other, dy).0, of_turn(other, dy));
-    answer("backward (dx)", || party.backward_in(*manner, case, dy))
+    answer("backward (dx)", || rope.backward_in(*manner, case, dy))
         .and_then(|StretchedRopeGrads { dx, .. }| {
             within("backward (dx)", &case.shape, &dx, &expected, |i| off[i], TURN_WHY)
         })
@@ -139,11 +139,11 @@ pub(in crate::frequencies) fn answers_dx(
 }
 
 /// So must `dtheta`.
-pub(in crate::frequencies) fn matches_dtheta(party: &Any, asked: &Asked) -> Step {
+pub(in crate::frequencies) fn matches_dtheta(rope: &Any, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = (Oracle.backward(case, dy).1, of_dtheta(case, dy));
     let shape = [expected.len()];
-    answer("backward (dtheta)", || party.backward_in(*manner, case, dy))
+    answer("backward (dtheta)", || rope.backward_in(*manner, case, dy))
         .and_then(|StretchedRopeGrads { dtheta, .. }| {
             within("backward (dtheta)", &shape, &dtheta, &expected, |i| off[i], THETA_WHY)
         })
@@ -152,12 +152,12 @@ pub(in crate::frequencies) fn matches_dtheta(party: &Any, asked: &Asked) -> Step
 
 // --- forward --------------------------------------------------------------------------------
 
-pub(super) fn turn_first_step(party: &Any, _: &Run) -> Verdict {
+pub(super) fn turn_first_step(rope: &Any, _: &Run) -> Verdict {
     for (theta, scale) in [(1.0, 1.0), (0.5, 1.25)] {
         let case = single(1, theta, [1.0, 0.0, 0.0, 0.0], scale);
         let expected = [scale * f64::cos(theta), 0.0, scale * f64::sin(theta), 0.0];
         let off = of_turn(&case, &case.x);
-        within("forward", &case.shape, &forward(party, &case)?, &expected, |i| off[i], TURN_WHY)
+        within("forward", &case.shape, &forward(rope, &case)?, &expected, |i| off[i], TURN_WHY)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
@@ -169,12 +169,12 @@ fn behind(case: &StretchedRopeCase, values: &[f32]) -> Vec<f32> {
     values.chunks(hd).flat_map(|head| &head[2 * planes..]).copied().collect()
 }
 
-pub(super) fn rest_of_a_head_stays(party: &Any, _: &Run) -> Verdict {
+pub(super) fn rest_of_a_head_stays(rope: &Any, _: &Run) -> Verdict {
     for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
         let mut case = witness(planes, hd, 7, 1.25);
         case.x[hd - 1] = f32::NAN; // it stays where it is
         let [b, s, nh, hd] = case.shape;
-        let (got, expected) = (behind(&case, &forward(party, &case)?), behind(&case, &case.x));
+        let (got, expected) = (behind(&case, &forward(rope, &case)?), behind(&case, &case.x));
         let shape = [b, s, nh, hd - 2 * planes];
         same_values("forward", &shape, &got, &expected, "x behind the part that turns")
             .map_err(|violation| violation.on(&case))?;
@@ -182,7 +182,7 @@ pub(super) fn rest_of_a_head_stays(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn part_turns_as_a_small_head(party: &Any, _: &Run) -> Verdict {
+pub(super) fn part_turns_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
     for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
         let case = witness(planes, hd, 7, 1.25);
         let first = |values: &[f32]| -> Vec<f32> {
@@ -191,7 +191,7 @@ pub(super) fn part_turns_as_a_small_head(party: &Any, _: &Run) -> Verdict {
         let [b, s, nh, _] = case.shape;
         let shape = [b, s, nh, 2 * planes];
         let small = StretchedRopeCase { shape, x: first(&case.x), ..case.clone() };
-        let (got, expected) = (first(&forward(party, &case)?), widen(&forward(party, &small)?));
+        let (got, expected) = (first(&forward(rope, &case)?), widen(&forward(rope, &small)?));
         let off = of_turn(&small, &small.x);
         let why = format!("what a head of that size becomes; both may be off. {TURN_WHY}");
         within("forward", &shape, &got, &expected, |i| 2.0 * off[i], &why)
@@ -209,10 +209,10 @@ fn lengths(case: &StretchedRopeCase, values: &[f32]) -> Vec<f64> {
     values.chunks(hd).flat_map(of_head).collect()
 }
 
-pub(super) fn length_times_scale(party: &Any, run: &Run) -> Verdict {
+pub(super) fn length_times_scale(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, .. }| {
         let expected: Vec<f64> = lengths(case, &case.x).iter().map(|x| case.scale * x).collect();
-        let got = lengths(case, &forward(party, case)?);
+        let got = lengths(case, &forward(rope, case)?);
         let [b, s, nh, _] = case.shape;
         // Each value of a pair is off by 6 roundings of |a| + |b|, which is √2 lengths at most; a wrong angle changes no length.
         let why = "scale times the length before: 6·2⁻²⁴ of |a| + |b| in each of two values, so 12·2⁻²⁴ of the length";
@@ -227,7 +227,7 @@ fn score(q: &[f32], k: &[f32]) -> f64 {
     q.iter().zip(k).map(|(&q, &k)| f64::from(q) * f64::from(k)).sum()
 }
 
-pub(super) fn scores_by_distance(party: &Any, run: &Run) -> Verdict {
+pub(super) fn scores_by_distance(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, dy: k }| {
         let hd = case.shape[3];
         let head = |x: &[f32], offset: usize| StretchedRopeCase {
@@ -239,7 +239,7 @@ pub(super) fn scores_by_distance(party: &Any, run: &Run) -> Verdict {
         let (near, far) = (case.offset % 7, 40 + case.offset);
         let at = |distance: usize, offset: usize| -> Step<(f64, f64)> {
             let (q, k) = (head(&case.x, offset + distance), head(k, offset));
-            let (turned_q, turned_k) = (forward(party, &q)?, forward(party, &k)?);
+            let (turned_q, turned_k) = (forward(rope, &q)?, forward(rope, &k)?);
             let product = |(a, b): (f64, &f32)| a * f64::from(b.abs());
             let off = of_turn(&q, &q.x).into_iter().zip(&turned_k).map(product).sum::<f64>()
                 + of_turn(&k, &k.x).into_iter().zip(&turned_q).map(product).sum::<f64>();
@@ -257,11 +257,11 @@ pub(super) fn scores_by_distance(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
+pub(super) fn pieces_are_the_whole(rope: &Any, _: &Run) -> Verdict {
     for offset in [0, 60] {
         let whole = witness(2, 6, offset, 1.25);
         let [b, s, nh, hd] = whole.shape;
-        let y = forward(party, &whole)?;
+        let y = forward(rope, &whole)?;
         let off = of_turn(&whole, &whole.x);
         let row = nh * hd;
         for t in 0..s {
@@ -270,7 +270,7 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
             let x = of_row(t).map(|i| whole.x[i]).collect();
             let piece =
                 StretchedRopeCase { shape: [b, 1, nh, hd], offset: offset + t, x, ..whole.clone() };
-            let got = forward(party, &piece)?;
+            let got = forward(rope, &piece)?;
             let expected: Vec<f64> = of_row(t).map(|i| f64::from(y[i])).collect();
             let off: Vec<f64> = of_row(t).map(|i| off[i]).collect();
             let why = format!("row {t} of the whole text; both may be off. {TURN_WHY}");
@@ -281,9 +281,9 @@ pub(super) fn pieces_are_the_whole(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn forward_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")?;
-    angles_far_out("forward", |case| forward(party, case), |case| Oracle.forward(case))
+pub(super) fn forward_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "forward")?;
+    angles_far_out("forward", |case| forward(rope, case), |case| Oracle.forward(case))
 }
 
 /// A frequency that `f32` holds, and whose angles it does not.
@@ -313,12 +313,12 @@ fn angles_far_out(
 
 // --- backward -------------------------------------------------------------------------------
 
-pub(super) fn gradient_turns_back(party: &Any, run: &Run) -> Verdict {
+pub(super) fn gradient_turns_back(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, dy }| {
-        let dx = widen(&backward(party, case, dy)?.dx);
+        let dx = widen(&backward(rope, case, dy)?.dx);
         let pairs =
             |a: &[f64], b: &[f32]| -> f64 { a.iter().zip(b).map(|(a, b)| a * f64::from(*b)).sum() };
-        // The loops' y. Another task asks for the party's own.
+        // The loops' y. Another task asks for the implementation's own.
         let expected = pairs(&Oracle.forward(case), dy);
         let sizes: Vec<f32> = case.x.iter().map(|x| x.abs()).collect();
         let off = pairs(&of_turn(case, dy), &sizes);
@@ -329,7 +329,7 @@ pub(super) fn gradient_turns_back(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
+pub(super) fn theta_by_hand(rope: &Any, _: &Run) -> Verdict {
     // x is 2 in the first element, so y is scale · (2 cos, 2 sin), and dy is (0, 1) or (1, 0).
     for (position, theta, scale) in [(1, 0.5, 1.0), (3, 0.25, 1.0), (0, 0.75, 1.0), (3, 0.25, 1.25)]
     {
@@ -340,7 +340,7 @@ pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
             ([1.0, 0.0, 0.0, 0.0], -2.0 * scale * m * angle.sin()),
         ] {
             let off = of_dtheta(&case, &dy);
-            let got = dtheta(party, &case, &dy)?;
+            let got = dtheta(rope, &case, &dy)?;
             let expected = [slope, 0.0];
             within("backward (dtheta)", &[2], &got, &expected, |i| off[i], THETA_WHY)
                 .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.to_vec() }))?;
@@ -349,7 +349,7 @@ pub(super) fn theta_by_hand(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn theta_adds_up(party: &Any, run: &Run) -> Verdict {
+pub(super) fn theta_adds_up(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(true), |Input { case, dy }| {
         let [_, s, nh, hd] = case.shape;
         let mut expected = vec![0.0; hd / 2];
@@ -359,19 +359,19 @@ pub(super) fn theta_adds_up(party: &Any, run: &Run) -> Verdict {
             let alone =
                 StretchedRopeCase { shape: [1, 1, 1, hd], offset, x: x.to_vec(), ..case.clone() };
             let its_off = of_dtheta(&alone, dy);
-            for (i, part) in dtheta(party, &alone, dy)?.into_iter().enumerate() {
+            for (i, part) in dtheta(rope, &alone, dy)?.into_iter().enumerate() {
                 expected[i] += f64::from(part);
                 off[i] += its_off[i];
             }
         }
         let why = format!("the sum over tokens and heads, each asked alone. {THETA_WHY}");
-        let got = dtheta(party, case, dy)?;
+        let got = dtheta(rope, case, dy)?;
         within("backward (dtheta)", &[hd / 2], &got, &expected, |i| off[i], &why)
     })?;
     Ok(None)
 }
 
-pub(super) fn theta_differences(party: &Any, run: &Run) -> Verdict {
+pub(super) fn theta_differences(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(true), |Input { case, dy }| {
         let [_, s, _, hd] = case.shape;
         let step = 1e-5;
@@ -388,7 +388,7 @@ pub(super) fn theta_differences(party: &Any, run: &Run) -> Verdict {
         let size = sizes * case.x.len() as f64;
         let by_step = size * (position.powi(3) * step * step / 6.0 + 1e-15 / step);
         let why = format!("(L(θ + ε) − L(θ − ε)) / 2ε with ε = 10⁻⁵, from f64 loops. {THETA_WHY}");
-        let got = dtheta(party, case, dy)?;
+        let got = dtheta(rope, case, dy)?;
         within("backward (dtheta)", &[hd / 2], &got, &expected, |i| off[i] + by_step, &why)
     })?;
     Ok(None)
@@ -400,12 +400,12 @@ fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
     4.0 * largest(&case.x) * largest(dy)
 }
 
-pub(super) fn dx_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dx)")?;
-    let dx = |case: &StretchedRopeCase| Ok(backward(party, case, &case.x)?.dx);
+pub(super) fn dx_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "backward (dx)")?;
+    let dx = |case: &StretchedRopeCase| Ok(backward(rope, case, &case.x)?.dx);
     angles_far_out("backward (dx)", dx, |case| Oracle.backward(case, &case.x).0)
 }
 
-pub(super) fn dtheta_any(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "backward (dtheta)")
+pub(super) fn dtheta_any(rope: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "backward (dtheta)")
 }

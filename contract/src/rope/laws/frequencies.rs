@@ -4,9 +4,9 @@ use super::Rope;
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::menu;
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 use crate::run::Run;
 use crate::violation::*;
 use proptest::prelude::*;
@@ -67,9 +67,9 @@ fn scale(head_dim: usize, base: f64, ratio: f64) -> Scale {
 
 // --- frequencies ----------------------------------------------------------------------------
 
-fn frequencies(party: &Rope, asked: Scale) -> Step<Vec<f64>> {
+fn frequencies(rope: &Rope, asked: Scale) -> Step<Vec<f64>> {
     let Scale { head_dim, base, ratio } = asked;
-    let theta = answer("frequencies", || party.frequencies(head_dim, base, ratio))
+    let theta = answer("frequencies", || rope.frequencies(head_dim, base, ratio))
         .map_err(|violation| violation.on(asked))?;
     let length = Fault::Length { shape: vec![head_dim / 2], got: theta.len() };
     if theta.len() == head_dim / 2 {
@@ -87,17 +87,17 @@ fn frequency_tolerance(theta: f64) -> f64 {
 const FREQUENCY_WHY: &str = "(6 + 2·ln(1/θ))·2⁻²⁴ of the value: a power in f32, whose exponent \
                              and base are rounded, and six more roundings";
 
-fn expect_frequencies(party: &Rope, asked: Scale, expected: &[f64]) -> Step {
-    let theta = frequencies(party, asked)?;
+fn expect_frequencies(rope: &Rope, asked: Scale, expected: &[f64]) -> Step {
+    let theta = frequencies(rope, asked)?;
     let tolerance = |i: usize| frequency_tolerance(expected[i]) * expected[i];
     let shape = [expected.len()];
     within_f64("frequencies", &shape, &theta, expected, tolerance, FREQUENCY_WHY)
         .map_err(|violation| violation.on(asked))
 }
 
-pub(super) fn fastest_plane_first(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn fastest_plane_first(rope: &Rope, _: &Run) -> Verdict {
     for asked in [scale(4, 10_000.0, 1.0), scale(8, 500.0, 4.0), scale(64, 500_000.0, 2.5)] {
-        let theta = frequencies(party, asked)?;
+        let theta = frequencies(rope, asked)?;
         let near = (theta[0] - 1.0).abs() <= 2.0 * U;
         holds("frequencies", near, || {
             format!("θ_0 should be 1, whatever base and ratio. It is {}", theta[0])
@@ -113,23 +113,23 @@ pub(super) fn fastest_plane_first(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn plain_frequencies(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn plain_frequencies(rope: &Rope, _: &Run) -> Verdict {
     for (asked, expected) in [
         (scale(4, 10_000.0, 1.0), vec![1.0, 1e-2]),
         (scale(8, 10_000.0, 1.0), vec![1.0, 1e-1, 1e-2, 1e-3]),
         (scale(6, 1e6, 1.0), vec![1.0, 1e-2, 1e-4]),
         (scale(16, 256.0, 1.0), (0..8).map(|i| 0.5f64.powi(i)).collect()),
     ] {
-        expect_frequencies(party, asked, &expected)?;
+        expect_frequencies(rope, asked, &expected)?;
     }
     Ok(None)
 }
 
-pub(super) fn ntk_slows_last_plane(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
     for (head_dim, base) in [(4, 10_000.0), (6, 500.0), (8, 10_000.0), (64, 500_000.0)] {
         let slowest = |ratio| -> Step<f64> {
             let asked = scale(head_dim, base, ratio);
-            Ok(frequencies(party, asked)?.last().copied().unwrap_or(f64::NAN))
+            Ok(frequencies(rope, asked)?.last().copied().unwrap_or(f64::NAN))
         };
         let plain = slowest(1.0)?;
         for ratio in [2.0, 4.0, 2.5, 1.5] {
@@ -146,11 +146,11 @@ pub(super) fn ntk_slows_last_plane(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn ntk_constant_quotient(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
     run.forall(scales(), |&asked| {
         let Scale { head_dim, base, ratio } = asked;
         let d = head_dim as f64;
-        let theta = frequencies(party, asked)?;
+        let theta = frequencies(rope, asked)?;
         let quotients: Vec<f64> = theta.windows(2).map(|pair| pair[1] / pair[0]).collect();
         let (beta, c) = (base.powf(2.0 / d), ratio.powf(2.0 / (d - 2.0)));
         let expected = vec![1.0 / (c * beta); quotients.len()];
@@ -162,15 +162,15 @@ pub(super) fn ntk_constant_quotient(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn ntk_composes(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn ntk_composes(rope: &Rope, run: &Run) -> Verdict {
     let second = prop::sample::select(vec![1.0, 2.0, 3.0, 6.0]);
     let inputs = (scales(), second).prop_map(|(scale, second)| Twice { scale, second });
     run.forall(inputs, |&Twice { scale, second }| {
         let Scale { head_dim, base, ratio } = scale;
         let d = head_dim as f64;
         let slowed = Scale { base: base * ratio.powf(d / (d - 2.0)), ratio: second, head_dim };
-        let at_once = frequencies(party, Scale { ratio: ratio * second, ..scale })?;
-        let one_by_one = frequencies(party, slowed)?;
+        let at_once = frequencies(rope, Scale { ratio: ratio * second, ..scale })?;
+        let one_by_one = frequencies(rope, slowed)?;
         let tolerance = |i: usize| 2.0 * frequency_tolerance(at_once[i].abs()) * at_once[i].abs();
         let why = "ratio k₁·k₂ at once; here base·k₁^(d/(d−2)) with ratio k₂. Each is a power in \
                    f32, at 2·(6 + 2·ln(1/θ))·2⁻²⁴";
@@ -192,24 +192,24 @@ impl fmt::Display for Twice {
     }
 }
 
-pub(super) fn frequencies_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "frequencies")
+pub(super) fn frequencies_f64_loops(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "frequencies")
 }
 
 /// What frequencies must be.
-pub(in crate::rope) fn matches_frequencies(party: &Rope, d: usize, base: f64, ratio: f64) -> Step {
-    expect_frequencies(party, scale(d, base, ratio), &Oracle.frequencies(d, base, ratio))
+pub(in crate::rope) fn matches_frequencies(rope: &Rope, d: usize, base: f64, ratio: f64) -> Step {
+    expect_frequencies(rope, scale(d, base, ratio), &Oracle.frequencies(d, base, ratio))
 }
 
 /// What has no frequencies.
-pub(in crate::rope) fn no_frequencies(party: &Rope, d: usize, base: f64, ratio: f64) -> Step {
+pub(in crate::rope) fn no_frequencies(rope: &Rope, d: usize, base: f64, ratio: f64) -> Step {
     let rule = "an odd head size or one below 4, a base of 1 or less, or a ratio below 1";
-    refusal("frequencies", rule, || party.frequencies(d, base, ratio))
+    refusal("frequencies", rule, || rope.frequencies(d, base, ratio))
         .map(|_words| ())
         .map_err(|violation| violation.on(scale(d, base, ratio)))
 }
 
-pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn frequencies_refuse(rope: &Rope, _: &Run) -> Verdict {
     for (asked, rule) in [
         (scale(5, 10_000.0, 2.0), "an odd head size"),
         (scale(2, 10_000.0, 2.0), "head size 2: the NTK exponent d/(d − 2) is infinite"),
@@ -224,7 +224,7 @@ pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
         (scale(8, 10_000.0, f64::NAN), "a ratio that is not a number"),
     ] {
         let Scale { head_dim, base, ratio } = asked;
-        refusal("frequencies", rule, || party.frequencies(head_dim, base, ratio))
+        refusal("frequencies", rule, || rope.frequencies(head_dim, base, ratio))
             .map_err(|violation| violation.on(asked))?;
     }
     Ok(None)
@@ -232,9 +232,9 @@ pub(super) fn frequencies_refuse(party: &Rope, _: &Run) -> Verdict {
 
 // --- tables ---------------------------------------------------------------------------------
 
-fn tables(party: &Rope, asked: &Asked) -> Step<Tables> {
+fn tables(rope: &Rope, asked: &Asked) -> Step<Tables> {
     let Asked { scale: Scale { head_dim, base, ratio }, positions } = asked;
-    let tables = answer("tables", || party.tables(*head_dim, *base, *ratio, positions.clone()))
+    let tables = answer("tables", || rope.tables(*head_dim, *base, *ratio, positions.clone()))
         .map_err(|violation| violation.on(asked))?;
     for table in [&tables.cos, &tables.sin] {
         if table.len() != positions.len() * head_dim {
@@ -255,9 +255,9 @@ pub(super) const TABLE_WHY: &str = "n·2⁻²³ at position n, for an angle in f
                                     the cosine and its rounding";
 
 /// Compares tables with what they should be, and says how far they are off, and where.
-fn expect_tables(party: &Rope, asked: &Asked) -> Step<(f64, usize)> {
+fn expect_tables(rope: &Rope, asked: &Asked) -> Step<(f64, usize)> {
     let Asked { scale: Scale { head_dim, base, ratio }, positions } = asked;
-    let got = tables(party, asked)?;
+    let got = tables(rope, asked)?;
     // The oracle's angles, not rounded to f32.
     let thetas = Oracle.frequencies(*head_dim, *base, *ratio);
     let shape = [positions.len(), *head_dim];
@@ -286,10 +286,10 @@ fn small() -> Vec<Asked> {
     vec![asked(scale(4, 10_000.0, 1.0)), asked(scale(8, 500.0, 2.0)), asked(scale(6, 1e5, 3.0))]
 }
 
-pub(super) fn tables_position_zero(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn tables_position_zero(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
-        let Tables { cos, sin } = tables(party, &asked)?;
+        let Tables { cos, sin } = tables(rope, &asked)?;
         let why = "the cosine of 0, at position 0";
         same_values("tables", &[d], &cos[..d], &vec![1.0; d], why).map_err(|b| b.on(&asked))?;
         let why = "the sine of 0, at position 0";
@@ -298,10 +298,10 @@ pub(super) fn tables_position_zero(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn tables_position_one(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn tables_position_one(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
-        let Tables { cos, sin } = tables(party, &asked)?;
+        let Tables { cos, sin } = tables(rope, &asked)?;
         let expected = [1f64.cos(), 1f64.sin()];
         let why = "cos 1 and sin 1: plane 0 turns by 1 radian per position. 4·2⁻²⁴ for rounding";
         within("tables", &[2], &[cos[d], sin[d]], &expected, |_| 4.0 * U, why).map_err(
@@ -311,10 +311,10 @@ pub(super) fn tables_position_one(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn tables_equal_halves(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn tables_equal_halves(rope: &Rope, run: &Run) -> Verdict {
     run.forall(tables_asked(), |asked| {
         let d = asked.scale.head_dim;
-        let Tables { cos, sin } = tables(party, asked)?;
+        let Tables { cos, sin } = tables(rope, asked)?;
         for table in [cos, sin] {
             for row in table.chunks(d) {
                 let (first, second) = row.split_at(d / 2);
@@ -327,9 +327,9 @@ pub(super) fn tables_equal_halves(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn tables_on_circle(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn tables_on_circle(rope: &Rope, run: &Run) -> Verdict {
     run.forall(tables_asked(), |asked| {
-        let Tables { cos, sin } = tables(party, asked)?;
+        let Tables { cos, sin } = tables(rope, asked)?;
         let squares = |(c, s): (f64, f64)| c * c + s * s;
         let got: Vec<f64> = widen(&cos).into_iter().zip(widen(&sin)).map(squares).collect();
         let shape = [asked.positions.len(), asked.scale.head_dim];
@@ -339,14 +339,14 @@ pub(super) fn tables_on_circle(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn tables_rows(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn tables_rows(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
-        let whole = tables(party, &Asked { positions: 0..7, ..asked.clone() })?;
+        let whole = tables(rope, &Asked { positions: 0..7, ..asked.clone() })?;
         for positions in [0..7, 2..5, 6..7] {
             let rows = positions.start * d..positions.end * d;
             let asked = Asked { positions: positions.clone(), ..asked.clone() };
-            let part = tables(party, &asked)?;
+            let part = tables(rope, &asked)?;
             for (part, whole) in [(&part.cos, &whole.cos), (&part.sin, &whole.sin)] {
                 let expected = widen(&whole[rows.clone()]);
                 let why = "the same position in a table that starts at 0; 2·2⁻²⁴ for rounding";
@@ -362,14 +362,14 @@ pub(super) fn tables_rows(party: &Rope, _: &Run) -> Verdict {
 /// What `f64` angles give at any position: half an ulp of 1, twice for safety.
 const F64_ANGLES: f64 = 2.0 * U;
 
-pub(super) fn tables_precision(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn tables_precision(rope: &Rope, _: &Run) -> Verdict {
     let scales = [scale(8, 10_000.0, 1.0), scale(4, 10_000.0, 4.0), scale(16, 500_000.0, 1.0)];
     let mut measured = Vec::new();
     for positions in [0..2, 4095..4096, 20_010..20_012, 1_000_003..1_000_005] {
         let mut worst = (0.0, 0);
         for scale in scales {
             let asked = Asked { scale, positions: positions.clone() };
-            let (error, position) = expect_tables(party, &asked)?;
+            let (error, position) = expect_tables(rope, &asked)?;
             if error > worst.0 {
                 worst = (error, position);
             }
@@ -383,27 +383,27 @@ pub(super) fn tables_precision(party: &Rope, _: &Run) -> Verdict {
     }))
 }
 
-pub(super) fn tables_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "tables")
+pub(super) fn tables_f64_loops(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "tables")
 }
 
 /// What tables must be.
 pub(in crate::rope) fn matches_tables(
-    party: &Rope,
+    rope: &Rope,
     d: usize,
     base: f64,
     ratio: f64,
     positions: Range<usize>,
 ) -> Step {
-    expect_tables(party, &Asked { scale: scale(d, base, ratio), positions }).map(drop)
+    expect_tables(rope, &Asked { scale: scale(d, base, ratio), positions }).map(drop)
 }
 
 /// Who has `f64` angles at position a million has them everywhere. An angle in `f32` says nothing any more
 /// beyond 2²³, so nothing is asked of it there.
-pub(in crate::rope) fn exact_far_out(party: &Rope) -> Step {
+pub(in crate::rope) fn exact_far_out(rope: &Rope) -> Step {
     let asked = |scale, start: usize| Asked { scale, positions: start..start + 2 };
     let plain = || scale(4, 10_000.0, 1.0);
-    if expect_tables(party, &asked(plain(), 1_000_003))?.0 > F64_ANGLES {
+    if expect_tables(rope, &asked(plain(), 1_000_003))?.0 > F64_ANGLES {
         return Ok(());
     }
     // An angle, its frequency and their product, each rounded in f64; with a ratio, two more powers.
@@ -411,7 +411,7 @@ pub(in crate::rope) fn exact_far_out(party: &Rope) -> Step {
     for (scale, roundings, bits) in far.into_iter().chain([(scale(16, 500_000.0, 3.0), 16.0, 24)]) {
         let start = (1 << bits) + 1;
         let asked = asked(scale, start);
-        let (error, position) = expect_tables(party, &asked)?;
+        let (error, position) = expect_tables(rope, &asked)?;
         let allowed = F64_ANGLES + roundings * position as f64 * f64::EPSILON;
         let why = || {
             format!(

@@ -4,8 +4,8 @@ use super::Rope;
 use super::module::{CALL_WHY, Module, build, forward, sample_of, settings, tolerance_at};
 use crate::graded_cases::{Combination, Draw, combinations, is_short};
 use crate::laws::widen;
+use crate::rope::interface::*;
 use crate::rope::menu::LARGE;
-use crate::rope::party::*;
 use crate::run::Run;
 use crate::violation::*;
 use std::fmt;
@@ -52,8 +52,8 @@ impl Plan {
     }
 
     /// The module that is asked.
-    fn module(&self, party: &Rope) -> Step<Module> {
-        let mut module = build(party, &self.settings)?;
+    fn module(&self, rope: &Rope) -> Step<Module> {
+        let mut module = build(rope, &self.settings)?;
         if let Manner::Again | Manner::Cloned = self.manner {
             let other: Vec<usize> = self.ids.iter().rev().copied().collect();
             answer("forward_at", || module.forward_at(Manner::Plain, &self.case, &other))?;
@@ -66,9 +66,9 @@ impl Plan {
     }
 
     /// Every text is what it is alone.
-    fn as_alone(&self, party: &Rope, module: &mut Module) -> Step {
+    fn as_alone(&self, rope: &Rope, module: &mut Module) -> Step {
         let mut expected = Vec::new();
-        let mut alone = build(party, &self.settings)?;
+        let mut alone = build(rope, &self.settings)?;
         for text in self.case.runs(&self.ids).expect("there is one for each token") {
             expected.extend(widen(&forward(&mut alone, &text)?));
         }
@@ -79,9 +79,9 @@ impl Plan {
     }
 
     /// The gradient undoes the turn.
-    fn turns_back(&self, party: &Rope, module: &mut Module) -> Step {
+    fn turns_back(&self, rope: &Rope, module: &mut Module) -> Step {
         let Self { manner, case, ids, .. } = self;
-        let mut other = build(party, &self.settings)?;
+        let mut other = build(rope, &self.settings)?;
         let y = answer("forward_at", || other.forward_at(Manner::Plain, case, ids))?;
         // The gradient of a broadcast tensor would be that of one row.
         let back = if *manner == Manner::Broadcast { Manner::Plain } else { *manner };
@@ -139,44 +139,43 @@ fn long(run: &Run) -> Vec<Plan> {
     plans
 }
 
-pub(super) fn each_token_its_position(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
     let mut with_nan = plain();
     with_nan.case.x[1] = f32::NAN;
     for plan in short(run).iter().chain([&with_nan]) {
-        plan.as_alone(party, &mut plan.module(party)?).map_err(|violation| violation.on(plan))?;
+        plan.as_alone(rope, &mut plan.module(rope)?).map_err(|violation| violation.on(plan))?;
     }
     Ok(None)
 }
 
-pub(super) fn each_text_its_length(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
     for plan in long(run) {
-        plan.as_alone(party, &mut plan.module(party)?).map_err(|violation| violation.on(&plan))?;
+        plan.as_alone(rope, &mut plan.module(rope)?).map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)
 }
 
-pub(super) fn position_ids_turn_back(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
     for plan in short(run) {
-        plan.turns_back(party, &mut plan.module(party)?)
-            .map_err(|violation| violation.on(&plan))?;
+        plan.turns_back(rope, &mut plan.module(rope)?).map_err(|violation| violation.on(&plan))?;
     }
     Ok(None)
 }
 
-pub(super) fn one_id_for_each_token(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn one_id_for_each_token(rope: &Rope, _: &Run) -> Verdict {
     // After the refusal the module is asked about whole texts: what is wrong about others is another law.
     let plan = Plan { ids: (0..15).map(|token| token % 5).collect(), ..plain() };
     // One row for all, a row short, an id short, a row more.
     for n in [5, 10, 14, 20] {
         let ids: Vec<usize> = plan.ids.iter().cycle().take(n).copied().collect();
-        let mut module = build(party, &plan.settings)?;
+        let mut module = build(rope, &plan.settings)?;
         let rule = format!("{n} position_ids for 3·5 tokens");
         let mut judge = || {
             let ask = |module: &mut Module| module.forward_at(Manner::Plain, &plan.case, &ids);
             refusal("forward_at", &rule, || ask(&mut module))?;
-            plan.as_alone(party, &mut module)?;
+            plan.as_alone(rope, &mut module)?;
             refusal("forward_at", &rule, || ask(&mut module))?;
-            plan.turns_back(party, &mut module)
+            plan.turns_back(rope, &mut module)
         };
         judge()
             .map_err(|violation: Box<Violation>| violation.on(format!("{plan}\nafter {rule}")))?;

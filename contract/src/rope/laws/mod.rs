@@ -8,8 +8,8 @@ pub(super) mod rotation;
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
+use crate::rope::interface::*;
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 use frequencies::*;
 use ids::*;
 use module::*;

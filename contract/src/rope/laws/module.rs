@@ -6,9 +6,9 @@ use crate::category::Category;
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::menu;
-use crate::rope::oracle::{RopeLoops, party};
-use crate::rope::party::*;
+use crate::rope::oracle::{RopeLoops, implementation};
 use crate::run::Run;
 use crate::violation::*;
 use proptest::prelude::*;
@@ -16,12 +16,12 @@ use std::fmt;
 
 // --- ratio_for_length -----------------------------------------------------------------------
 
-fn ratio(party: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
-    answer("ratio_for_length", || party.ratio_for_length(length, max_seq_len))
+fn ratio(rope: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
+    answer("ratio_for_length", || rope.ratio_for_length(length, max_seq_len))
         .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))
 }
 
-pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
     for (length, max_seq_len, expected) in [
         (4, 3, 2), // one past 3 positions
         (6, 3, 2), // the end of 3 · 2
@@ -33,7 +33,7 @@ pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
         (11, 1, 12),
         ((1 << 26) + 1, 2048, (1 << 15) + 2), // f32 has no 2²⁶ + 1
     ] {
-        let got = ratio(party, length, max_seq_len)?;
+        let got = ratio(rope, length, max_seq_len)?;
         holds("ratio_for_length", got == expected, || {
             format!(
                 "k' should be {expected}, the smallest even number with {max_seq_len}·k' ≥ \
@@ -45,29 +45,29 @@ pub(super) fn long_ratio_edges(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn ratio_any_length(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "ratio_for_length")
+pub(super) fn ratio_any_length(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "ratio_for_length")
 }
 
 /// What a ratio must be.
-pub(in crate::rope) fn matches_ratio(party: &Rope, length: usize, max_seq_len: usize) -> Step {
-    let got = ratio(party, length, max_seq_len)?;
+pub(in crate::rope) fn matches_ratio(rope: &Rope, length: usize, max_seq_len: usize) -> Step {
+    let got = ratio(rope, length, max_seq_len)?;
     let expected = 2 * length.div_ceil(2 * max_seq_len);
     holds("ratio_for_length", got == expected, || format!("k' should be {expected}. It is {got}"))
         .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))
 }
 
 /// There is no ratio for a training length of 0.
-pub(in crate::rope) fn no_ratio(party: &Rope) -> Step {
-    refusal("ratio_for_length", "max_seq_len 0", || party.ratio_for_length(5, 0))
+pub(in crate::rope) fn no_ratio(rope: &Rope) -> Step {
+    refusal("ratio_for_length", "max_seq_len 0", || rope.ratio_for_length(5, 0))
         .map(|_words| ())
         .map_err(|violation| violation.on("length 5, max_seq_len 0"))
 }
 
-pub(super) fn long_ratio_smallest_even(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn long_ratio_smallest_even(rope: &Rope, run: &Run) -> Verdict {
     run.integers(|&(length, max_seq_len): &(u32, u16)| {
         let (length, max_seq_len) = (length as usize + 1, max_seq_len as usize + 1);
-        let k = ratio(party, length, max_seq_len)?;
+        let k = ratio(rope, length, max_seq_len)?;
         let rows = |k: usize| k.saturating_mul(max_seq_len);
         let even = k > 0 && k.is_multiple_of(2);
         let holds = |good, what: &str| {
@@ -132,8 +132,8 @@ pub(super) fn sample_of(shape: [usize; 4], offset: usize) -> RopeCase {
     RopeCase { shape, offset, x }
 }
 
-pub(super) fn build(party: &Rope, settings: &RopeSettings) -> Step<Module> {
-    answer("build", || party.build(settings)).map_err(|violation| violation.on(settings))
+pub(super) fn build(rope: &Rope, settings: &RopeSettings) -> Step<Module> {
+    answer("build", || rope.build(settings)).map_err(|violation| violation.on(settings))
 }
 
 pub(super) fn forward(module: &mut Module, case: &RopeCase) -> Step<Vec<f32>> {
@@ -148,7 +148,7 @@ fn state(module: &Module) -> Step<RopeState> {
 
 /// The oracle's module. The settings are always good ones.
 fn truth(settings: &RopeSettings) -> Step<Module> {
-    build(&*party(Oracle), settings)
+    build(&*implementation(Oracle), settings)
 }
 
 /// How far a call may be off: its tables, and the turn.
@@ -204,9 +204,9 @@ struct Judged {
 const VALUES: Judged = Judged { from: 0, values: true, states: false };
 const STATES: Judged = Judged { from: 0, values: false, states: true };
 
-/// Plays a script with the party and the oracle.
-fn play(party: &Rope, script: &Script, judged: Judged, why: &str) -> Step {
-    let mut module = build(party, &script.settings)?;
+/// Plays a script with the implementation and the oracle.
+fn play(rope: &Rope, script: &Script, judged: Judged, why: &str) -> Step {
+    let mut module = build(rope, &script.settings)?;
     let mut truth = truth(&script.settings)?;
     let mut call = |call: usize| {
         let case = script.case(call);
@@ -225,35 +225,35 @@ fn play(party: &Rope, script: &Script, judged: Judged, why: &str) -> Step {
 }
 
 fn play_all(
-    party: &Rope,
+    rope: &Rope,
     scripts: impl IntoIterator<Item = (RopeSettings, Vec<(usize, usize)>)>,
     judged: Judged,
     why: &str,
 ) -> Verdict {
     for (settings, calls) in scripts {
-        play(party, &Script { settings, calls }, judged, why)?;
+        play(rope, &Script { settings, calls }, judged, why)?;
     }
     Ok(None)
 }
 
 // --- short calls ----------------------------------------------------------------------------
 
-pub(super) fn fresh_state(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn fresh_state(rope: &Rope, _: &Run) -> Verdict {
     for dynamic in [false, true] {
         for settings in
             [settings(4, 3, 1, dynamic), settings(6, 5, 3, dynamic), settings(8, 4, 2, dynamic)]
         {
-            expect_state(&build(party, &settings)?, &truth(&settings)?)
+            expect_state(&build(rope, &settings)?, &truth(&settings)?)
                 .map_err(|violation| violation.on(settings))?;
         }
     }
     Ok(None)
 }
 
-pub(super) fn turns_by_position(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn turns_by_position(rope: &Rope, _: &Run) -> Verdict {
     for ratio in [1, 2] {
         let settings = settings(4, 6, ratio, false);
-        let mut module = build(party, &settings)?;
+        let mut module = build(rope, &settings)?;
         for (j, theta) in [(0, 1.0), (1, 0.01 / ratio as f64)] {
             let x = (0..24).map(|i| f32::from(u8::from(i % 4 == j))).collect();
             let case = RopeCase { shape: [1, 6, 1, 4], offset: 0, x };
@@ -301,14 +301,14 @@ impl fmt::Display for Dot {
     }
 }
 
-pub(super) fn relative_positions(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn relative_positions(rope: &Rope, run: &Run) -> Verdict {
     let dots = (prop::sample::select(&menu::HEAD_DIM[..3]), 0..8usize, 1..8usize).prop_flat_map(
         |(d, distance, shift)| {
             (values(d), values(d)).prop_map(move |(q, k)| Dot { d, q, k, distance, shift })
         },
     );
     run.forall(dots, |Dot { d, q, k, distance, shift }| {
-        let mut module = build(party, &settings(*d, 16, 1, false))?;
+        let mut module = build(rope, &settings(*d, 16, 1, false))?;
         let mut turned = |x: &[f32], offset| {
             forward(&mut module, &RopeCase { shape: [1, 1, 1, *d], offset, x: x.to_vec() })
         };
@@ -329,12 +329,12 @@ pub(super) fn relative_positions(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn offset_is_position(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn offset_is_position(rope: &Rope, _: &Run) -> Verdict {
     for (d, parts) in [(4, vec![1; 6]), (6, vec![3, 1, 1, 1]), (8, vec![2, 4])] {
         let settings = settings(d, 6, 1, false);
         let whole = sample(d, 0, 6);
         let [b, s, nh, _] = whole.shape;
-        let mut module = build(party, &settings)?;
+        let mut module = build(rope, &settings)?;
         let expected = forward(&mut module, &whole)
             .map_err(|violation| violation.on(format!("{settings}\n{whole}")))?;
         let mut offset = 0;
@@ -359,29 +359,29 @@ pub(super) fn offset_is_position(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn exact_end_uses_cache(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn exact_end_uses_cache(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, false), vec![(0, 3), (2, 1), (1, 2)]),
         (settings(4, 3, 1, true), vec![(0, 3), (2, 1)]),
         (settings(6, 2, 3, true), vec![(4, 2), (0, 6)]),
     ];
     let why = "the call ends exactly at the end of the cache, so the cache is used as it is";
-    play_all(party, scripts, Judged { states: true, ..VALUES }, why)
+    play_all(rope, scripts, Judged { states: true, ..VALUES }, why)
 }
 
 // --- long calls -----------------------------------------------------------------------------
 
-pub(super) fn offset_counts_in_length(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn offset_counts_in_length(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 4, 1, false), vec![(3, 2)]), // ends at 5: k' = 2
         (settings(4, 4, 1, false), vec![(4, 1)]),
         (settings(4, 4, 1, false), vec![(20, 1)]), // ends at 21: k' = 6
         (settings(6, 2, 1, false), vec![(2, 3)]),  // ends at 5: k' = 4, not 2
     ];
-    play_all(party, scripts, VALUES, "offset + s positions are needed, not s")
+    play_all(rope, scripts, VALUES, "offset + s positions are needed, not s")
 }
 
-pub(super) fn long_call_ratio(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn long_call_ratio(rope: &Rope, _: &Run) -> Verdict {
     // es + 1, ms·k', ms·k' + 1, with k from 1 and from 3, and one call far away.
     let scripts = [
         (settings(4, 3, 1, false), vec![(0, 4)]),
@@ -394,16 +394,16 @@ pub(super) fn long_call_ratio(party: &Rope, _: &Run) -> Verdict {
     ];
     let why = "a call past the cache uses the frequencies of k', the smallest even ratio that \
                holds it";
-    play_all(party, scripts, VALUES, why)
+    play_all(rope, scripts, VALUES, why)
 }
 
-pub(super) fn long_call_same_either_way(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn long_call_same_either_way(rope: &Rope, _: &Run) -> Verdict {
     for (ratio, offset, s) in [(1, 0, 4), (1, 2, 5), (3, 9, 1), (3, 0, 13)] {
         let output = |dynamic| -> Step<(RopeCase, Vec<f32>)> {
             let script =
                 Script { settings: settings(4, 3, ratio, dynamic), calls: vec![(offset, s)] };
             let case = script.case(0);
-            let y = forward(&mut build(party, &script.settings)?, &case)
+            let y = forward(&mut build(rope, &script.settings)?, &case)
                 .map_err(|violation| violation.on(&script))?;
             Ok((case, y))
         };
@@ -417,7 +417,7 @@ pub(super) fn long_call_same_either_way(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn static_state_stays(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn static_state_stays(rope: &Rope, _: &Run) -> Verdict {
     for (settings, long) in [
         (settings(4, 3, 1, false), (0, 7)),
         (settings(4, 3, 1, false), (3, 1)),
@@ -425,7 +425,7 @@ pub(super) fn static_state_stays(party: &Rope, _: &Run) -> Verdict {
     ] {
         let script = Script { settings, calls: vec![(1, 2), long, (1, 2)] };
         let judge = || {
-            let mut module = build(party, &script.settings)?;
+            let mut module = build(rope, &script.settings)?;
             let short = forward(&mut module, &script.case(0))?;
             let before = state(&module)?;
             forward(&mut module, &script.case(1))?;
@@ -448,47 +448,47 @@ pub(super) fn static_state_stays(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn dynamic_grows(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn dynamic_grows(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 4)]),
         (settings(4, 3, 1, true), vec![(6, 1)]), // k' = 4
         (settings(6, 2, 3, true), vec![(0, 7)]), // from 3 to 4
         (settings(6, 2, 3, true), vec![(5, 4)]), // from 3 to 6
     ];
-    play_all(party, scripts, STATES, "")
+    play_all(rope, scripts, STATES, "")
 }
 
-pub(super) fn dynamic_later_calls(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn dynamic_later_calls(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 7), (1, 2)]),
         (settings(6, 2, 3, true), vec![(5, 4), (0, 6)]),
         (settings(6, 2, 3, true), vec![(5, 4), (4, 8)]),
     ];
     let why = "the cache was replaced by an earlier long call; later calls use its frequencies";
-    play_all(party, scripts, Judged { from: 1, ..VALUES }, why)
+    play_all(rope, scripts, Judged { from: 1, ..VALUES }, why)
 }
 
-pub(super) fn dynamic_grows_again(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn dynamic_grows_again(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 4), (0, 7), (0, 13)]), // k' = 2, 4, 6
         (settings(6, 2, 1, true), vec![(2, 1), (4, 5), (8, 5)]),  // k' = 2, 6, 8
     ];
     let judged = Judged { from: 1, values: true, states: true };
-    play_all(party, scripts, judged, "a second long call grows the cache again")
+    play_all(rope, scripts, judged, "a second long call grows the cache again")
 }
 
-pub(super) fn dynamic_never_shrinks(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn dynamic_never_shrinks(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 7), (0, 2), (0, 4), (5, 1)]),
         (settings(6, 2, 3, true), vec![(10, 2), (0, 1), (0, 7)]),
     ];
     let judged = Judged { from: 1, values: true, states: true };
-    play_all(party, scripts, judged, "a shorter call leaves the grown cache as it is")
+    play_all(rope, scripts, judged, "a shorter call leaves the grown cache as it is")
 }
 
-pub(super) fn large_positions(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn large_positions(rope: &Rope, _: &Run) -> Verdict {
     let settings = settings(4, 2053, 1, false);
-    let mut module = build(party, &settings)?;
+    let mut module = build(rope, &settings)?;
     // f16 counts in twos from 2048 on, and in sixteens where the long calls lie.
     for (offset, s, ratio) in [(2049, 2, 1.0), (2052, 1, 1.0), (16_397, 3, 8.0), (20_009, 2, 10.0)]
     {
@@ -511,11 +511,11 @@ fn overflowing(d: usize) -> RopeCase {
     RopeCase { offset: usize::MAX, ..sample(d, 0, 2) }
 }
 
-pub(super) fn overflow_is_refused(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn overflow_is_refused(rope: &Rope, _: &Run) -> Verdict {
     for dynamic in [false, true] {
         for less in [0, 1] {
             let settings = settings(4, 3, 1, dynamic);
-            let mut module = build(party, &settings)?;
+            let mut module = build(rope, &settings)?;
             let case = RopeCase { offset: usize::MAX - less, ..overflowing(4) };
             let rule = "offset + s is larger than any usize";
             refusal("forward", rule, || module.forward(&case))
@@ -525,12 +525,12 @@ pub(super) fn overflow_is_refused(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn refused_call_changes_nothing(rope: &Rope, _: &Run) -> Verdict {
     // The positions overflow, or the cache that a dynamic module would need for them.
     let calls = [(false, usize::MAX), (true, usize::MAX), (true, usize::MAX - 3)];
     for (dynamic, offset) in calls {
         let settings = settings(4, 3, 1, dynamic);
-        let mut module = build(party, &settings)?;
+        let mut module = build(rope, &settings)?;
         let case = RopeCase { offset, ..overflowing(4) };
         let rule = "offset + s, or the cache of ms·k' rows, is larger than any usize";
         let refused = refusal("forward", rule, || module.forward(&case));
@@ -559,11 +559,11 @@ pub(super) fn refused_call_changes_nothing(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
     for (head_dim, rule) in [(5, "an odd head size"), (2, "head size 2")] {
         let bad = RopeSettings { head_dim, ..good };
-        refusal_of_sizes("build", rule, || party.build(&bad))
+        refusal_of_sizes("build", rule, || rope.build(&bad))
             .map_err(|violation| violation.on(bad))?;
     }
     for (bad, rule) in [
@@ -573,26 +573,26 @@ pub(super) fn settings_refused(party: &Rope, _: &Run) -> Verdict {
         (RopeSettings { ratio: 0, ..good }, "ratio 0"),
         (RopeSettings { max_seq_len: 0, ..good }, "max_seq_len 0"),
     ] {
-        refusal("build", rule, || party.build(&bad)).map_err(|violation| violation.on(bad))?;
+        refusal("build", rule, || rope.build(&bad)).map_err(|violation| violation.on(bad))?;
     }
     Ok(None)
 }
 
 // --- nets -----------------------------------------------------------------------------------
 
-pub(super) fn modules_are_apart(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn modules_are_apart(rope: &Rope, _: &Run) -> Verdict {
     for (dynamic, other) in [(true, false), (false, false), (true, true)] {
         let first = settings(4, 3, 1, dynamic);
         let second = RopeSettings { base: 100.0, dynamic: other, ..first };
-        two_apart(party, &first, &second)?;
+        two_apart(rope, &first, &second)?;
     }
     Ok(None)
 }
 
-fn two_apart(party: &Rope, first: &RopeSettings, second: &RopeSettings) -> Step {
+fn two_apart(rope: &Rope, first: &RopeSettings, second: &RopeSettings) -> Step {
     let input = format!("two modules, called in turn:\n{first}\n{second}");
     let judge = || {
-        let (mut a, mut b) = (build(party, first)?, build(party, second)?);
+        let (mut a, mut b) = (build(rope, first)?, build(rope, second)?);
         let (mut true_a, mut true_b) = (truth(first)?, truth(second)?);
         for (offset, s) in [(0, 3), (1, 1), (0, 5), (0, 2)] {
             let case = sample(4, offset, s);
@@ -619,10 +619,10 @@ fn scripts() -> impl Strategy<Value = Script> {
     })
 }
 
-pub(super) fn module_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "build")?;
+pub(super) fn module_f64_loops(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "build")?;
     let judged = Judged { states: true, ..VALUES };
-    run.forall(scripts(), |script| play(party, script, judged, "what the f64 loops give"))?;
+    run.forall(scripts(), |script| play(rope, script, judged, "what the f64 loops give"))?;
     Ok(None)
 }
 
@@ -670,10 +670,10 @@ pub(in crate::rope) struct Calls {
 }
 
 /// What each call must give: values, gradient, and the state that it leaves.
-pub(in crate::rope) fn matches_calls(party: &Rope, plan: &Calls) -> Step {
+pub(in crate::rope) fn matches_calls(rope: &Rope, plan: &Calls) -> Step {
     let Calls { settings, manner, rows: [b, nh], scale, calls } = plan;
     let script = Script { settings: *settings, calls: calls.clone() };
-    let mut module = build(party, settings)?;
+    let mut module = build(rope, settings)?;
     let mut truth = truth(settings)?;
     let mut call = |i: usize| {
         let (offset, s) = calls[i];

@@ -5,9 +5,9 @@ use crate::category::Category;
 use crate::graded_cases::{Draw, judge_graded_cases};
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
+use crate::rope::interface::*;
 use crate::rope::menu;
 use crate::rope::oracle::RopeLoops;
-use crate::rope::party::*;
 use crate::run::Run;
 use crate::violation::*;
 use proptest::prelude::*;
@@ -93,15 +93,15 @@ fn witness(d: usize, start: usize, layout: Layout) -> RotateCase {
     RotateCase { shape, tables: true_rows(d, start, 3, layout), x, layout }
 }
 
-fn rotate(party: &Rope, case: &RotateCase) -> Step<Vec<f32>> {
-    let y = answer("rotate", || party.rotate(case)).map_err(|violation| violation.on(case))?;
+fn rotate(rope: &Rope, case: &RotateCase) -> Step<Vec<f32>> {
+    let y = answer("rotate", || rope.rotate(case)).map_err(|violation| violation.on(case))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: y.len() };
     if y.len() == case.x.len() { Ok(y) } else { Err(Violation::new("rotate", length).on(case)) }
 }
 
-fn backward(party: &Rope, case: &RotateCase, dy: &[f32]) -> Step<Vec<f32>> {
+fn backward(rope: &Rope, case: &RotateCase, dy: &[f32]) -> Step<Vec<f32>> {
     let input = || Input { case: case.clone(), dy: dy.to_vec() };
-    let dx = answer("rotate_backward", || party.rotate_backward(case, dy))
+    let dx = answer("rotate_backward", || rope.rotate_backward(case, dy))
         .map_err(|violation| violation.on(input()))?;
     let length = Fault::Length { shape: case.shape.to_vec(), got: dx.len() };
     if dx.len() == case.x.len() {
@@ -171,12 +171,12 @@ fn unit_turned(case: &RotateCase, j: usize, start: usize, sign: f64) -> Vec<f64>
 
 // --- rotate ---------------------------------------------------------------------------------
 
-fn unit_vectors(party: &Rope, layout: Layout) -> Verdict {
+fn unit_vectors(rope: &Rope, layout: Layout) -> Verdict {
     for d in menu::HEAD_DIM {
         for j in [0, d / 2 - 1, d / 2, d - 1] {
             let case = unit(small(witness(d, 1, layout)), j);
             let expected = unit_turned(&case, j, 1, 1.0);
-            let y = rotate(party, &case)?;
+            let y = rotate(rope, &case)?;
             let why = "x is 1 in one dimension, and row t is at position 1 + t: cos and ±sin of \
                        its angle, at 4·2⁻²⁴";
             within("rotate", &case.shape, &y, &expected, |_| 4.0 * U, why).map_err(
@@ -187,20 +187,20 @@ fn unit_vectors(party: &Rope, layout: Layout) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn rotate_unit_vector(party: &Rope, _: &Run) -> Verdict {
-    unit_vectors(party, Layout::HalfSplit)
+pub(super) fn rotate_unit_vector(rope: &Rope, _: &Run) -> Verdict {
+    unit_vectors(rope, Layout::HalfSplit)
 }
 
-pub(super) fn rotate_interleaved(party: &Rope, _: &Run) -> Verdict {
-    unit_vectors(party, Layout::Interleaved)
+pub(super) fn rotate_interleaved(rope: &Rope, _: &Run) -> Verdict {
+    unit_vectors(rope, Layout::Interleaved)
 }
 
-pub(super) fn rotate_position_zero(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn rotate_position_zero(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for d in [4, 6] {
             let case = witness(d, 0, layout);
             let [b, s, nh, d] = case.shape;
-            let y = rotate(party, &case)?;
+            let y = rotate(rope, &case)?;
             for batch in 0..b {
                 let row = batch * s * nh * d..(batch * s + 1) * nh * d;
                 let why = "position 0 turns by 0: x · 1 + partner · 0 is x";
@@ -212,10 +212,10 @@ pub(super) fn rotate_position_zero(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn rotate_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, .. }| {
         let expected = lengths(case, &case.x);
-        let got = lengths(case, &rotate(party, case)?);
+        let got = lengths(case, &rotate(rope, case)?);
         let [b, s, nh, d] = case.shape;
         let why = "the length of the pair before the turn. 6·2⁻²⁴ of it: 3√2 for the turn, √2 \
                    for rounded tables";
@@ -225,31 +225,31 @@ pub(super) fn rotate_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn rotate_linear(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn rotate_linear(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, dy }| {
         let with = |x: Vec<f32>| RotateCase { x, ..case.clone() };
         let sum = with(case.x.iter().zip(dy).map(|(x, z)| 2.0 * x + z).collect());
         let other = with(dy.clone());
-        let (rx, rz) = (widen(&rotate(party, case)?), widen(&rotate(party, &other)?));
+        let (rx, rz) = (widen(&rotate(rope, case)?), widen(&rotate(rope, &other)?));
         let expected: Vec<f64> = rx.iter().zip(&rz).map(|(x, z)| 2.0 * x + z).collect();
         let (size, other_size) = (sizes(case), sizes(&other));
         // The sum itself is rounded, and three turns are.
         let tolerance = |i: usize| (2.0 * ROTATION + U) * (2.0 * size[i] + other_size[i]);
         let why = "R(2x + z) = 2·R(x) + R(z), where z is dy; 7·2⁻²⁴ of all terms: a turn on \
                    either side, and the rounding of 2x + z";
-        within("rotate", &case.shape, &rotate(party, &sum)?, &expected, tolerance, why)
+        within("rotate", &case.shape, &rotate(rope, &sum)?, &expected, tolerance, why)
     })?;
     Ok(None)
 }
 
-pub(super) fn rotate_same_for_all(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn rotate_same_for_all(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         let mut case = witness(4, 1, layout);
         let [b, s, nh, d] = case.shape;
         // The same token in every batch row and head; tokens differ along the sequence.
         let token = |i: usize| case.x[i / d / nh % s * d + i % d];
         case.x = (0..b * s * nh * d).map(token).collect();
-        let y = rotate(party, &case)?;
+        let y = rotate(rope, &case)?;
         let expected: Vec<f32> = (0..y.len()).map(|i| y[i / d / nh % s * nh * d + i % d]).collect();
         let size = sizes(&case);
         let tolerance = |i: usize| 2.0 * ROTATION * size[i];
@@ -261,16 +261,16 @@ pub(super) fn rotate_same_for_all(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn rotate_planes_apart(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn rotate_planes_apart(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for plane in 0..3 {
             let case = witness(6, 1, layout);
-            let y = rotate(party, &case)?;
+            let y = rotate(rope, &case)?;
             let at = 17 * 6; // some head in the middle
             let touched = Oracle.pair(layout, plane, 6).map(|j| at + j);
             let mut changed = case.clone();
             changed.x[touched[0]] = f32::NAN;
-            let again = rotate(party, &changed)?;
+            let again = rotate(rope, &changed)?;
             let rest = |y: &[f32]| -> Vec<f32> {
                 let rest = y.iter().enumerate().filter(|(i, _)| !touched.contains(i));
                 rest.map(|(_, &y)| y).collect()
@@ -283,7 +283,7 @@ pub(super) fn rotate_planes_apart(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn rotate_composes(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for (m, n) in [(1, 2), (5, 40), (7, 7)] {
             let at = |start, x: &[f32]| RotateCase {
@@ -294,8 +294,8 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
             };
             let x = &witness(8, 0, layout).x[..16];
             let once = at(m + n, x);
-            let expected = widen(&rotate(party, &once)?);
-            let twice = at(n, &rotate(party, &at(m, x))?);
+            let expected = widen(&rotate(rope, &once)?);
+            let twice = at(n, &rotate(rope, &at(m, x))?);
             let pair = |i: usize| {
                 let mate = i - i % 8 + partner(i % 8, 8, layout);
                 f64::from(x[i].abs()) + f64::from(x[mate].abs())
@@ -304,7 +304,7 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
             within(
                 "rotate",
                 &once.shape,
-                &rotate(party, &twice)?,
+                &rotate(rope, &twice)?,
                 &expected,
                 |i| 16.0 * U * pair(i),
                 why,
@@ -317,7 +317,7 @@ pub(super) fn rotate_composes(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn layouts_agree(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, .. }| {
         let d = case.shape[3];
         let (to, from): (Reorder, Reorder) = match case.layout {
@@ -333,19 +333,19 @@ pub(super) fn layouts_agree(party: &Rope, run: &Run) -> Verdict {
             x: to(&Oracle, d, &case.x),
             layout: if case.layout == LAYOUTS[0] { LAYOUTS[1] } else { LAYOUTS[0] },
         };
-        let expected = widen(&from(&Oracle, d, &rotate(party, &other)?));
+        let expected = widen(&from(&Oracle, d, &rotate(rope, &other)?));
         let size = sizes(case);
         let tolerance = |i: usize| 2.0 * ROTATION * size[i];
         let why = "the other layout's result, reordered; two turns in f32";
-        within("rotate", &case.shape, &rotate(party, case)?, &expected, tolerance, why)
+        within("rotate", &case.shape, &rotate(rope, case)?, &expected, tolerance, why)
     })?;
     Ok(None)
 }
 
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
-pub(super) fn rotate_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "rotate")
+pub(super) fn rotate_f64_loops(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "rotate")
 }
 
 /// A rotation by any tables, on the circle or not. Each plane has one cosine and one sine.
@@ -412,10 +412,10 @@ impl Turned {
 }
 
 /// What `y` must be.
-pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
+pub(in crate::rope) fn matches_y(rope: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
     let case = turned.input(draw).case;
     let (size, expected) = (sizes(&case), Oracle.rotate(&case));
-    answer("rotate", || party.rotate_in(turned.manner, &case))
+    answer("rotate", || rope.rotate_in(turned.manner, &case))
         .and_then(|y| {
             within("rotate", &case.shape, &y, &expected, |i| ROTATION * size[i], ROTATION_WHY)
                 .map_err(|violation| turned.tell(violation, &y, &expected))
@@ -426,12 +426,12 @@ pub(in crate::rope) fn matches_y(party: &Rope, turned: &Turned, draw: &mut Draw)
 }
 
 /// What the gradient must be.
-pub(in crate::rope) fn matches_dx(party: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
+pub(in crate::rope) fn matches_dx(rope: &Rope, turned: &Turned, draw: &mut Draw) -> Step {
     let input = turned.input(draw);
     let Input { case, dy } = &input;
     let (size, expected) = (sizes_back(case, dy), Oracle.rotate_backward(case, dy));
     let why = "3·2⁻²⁴ of |dy·cos| + |partner·sin|: two products and a sum in f32";
-    answer("rotate_backward", || party.rotate_backward_in(turned.manner, case, dy))
+    answer("rotate_backward", || rope.rotate_backward_in(turned.manner, case, dy))
         .and_then(|dx| {
             within("rotate_backward", &case.shape, &dx, &expected, |i| ROTATION * size[i], why)
                 .map_err(|violation| turned.tell(violation, &dx, &expected))
@@ -447,11 +447,11 @@ fn numbered(n: usize) -> Vec<f32> {
 }
 
 /// Half-split heads in adjacent pairs.
-pub(in crate::rope) fn matches_interleaved(party: &Rope, [rows, d]: [usize; 2]) -> Step {
+pub(in crate::rope) fn matches_interleaved(rope: &Rope, [rows, d]: [usize; 2]) -> Step {
     let x = numbered(rows * d);
     let from = |i: usize| x[i / d * d + i % d / 2 + i % 2 * (d / 2)];
     let expected: Vec<f32> = (0..rows * d).map(from).collect();
-    answer("to_interleaved", || party.to_interleaved(d, &x))
+    answer("to_interleaved", || rope.to_interleaved(d, &x))
         .and_then(|y| {
             same_values("to_interleaved", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
         })
@@ -459,24 +459,23 @@ pub(in crate::rope) fn matches_interleaved(party: &Rope, [rows, d]: [usize; 2]) 
 }
 
 /// And back.
-pub(in crate::rope) fn matches_back(party: &Rope, [rows, d]: [usize; 2]) -> Step {
+pub(in crate::rope) fn matches_back(rope: &Rope, [rows, d]: [usize; 2]) -> Step {
     let x = numbered(rows * d);
     let from = |i: usize| x[i / d * d + i % d % (d / 2) * 2 + i % d / (d / 2)];
     let expected: Vec<f32> = (0..rows * d).map(from).collect();
-    answer("to_half_split", || party.to_half_split(d, &x))
+    answer("to_half_split", || rope.to_half_split(d, &x))
         .and_then(|y| {
             same_values("to_half_split", &[rows, d], &y, &expected, "x holds 0, NaN, 2, ..")
         })
         .map_err(|violation| violation.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
 }
 
-pub(super) fn rotate_table_shape(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn rotate_table_shape(rope: &Rope, _: &Run) -> Verdict {
     for rows in [1, 2, 4] {
         let case = witness(4, 1, Layout::HalfSplit);
         let case = RotateCase { tables: true_rows(4, 1, rows, Layout::HalfSplit), ..case };
         let rule = format!("tables with {rows} rows for an x with 3");
-        refusal("rotate", &rule, || party.rotate(&case))
-            .map_err(|violation| violation.on(&case))?;
+        refusal("rotate", &rule, || rope.rotate(&case)).map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
@@ -488,13 +487,13 @@ fn places(d: usize) -> Vec<f32> {
     (0..2 * d).map(|i| (i / d * 100 + i % d) as f32).collect()
 }
 
-pub(super) fn interleaved_order(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn interleaved_order(rope: &Rope, _: &Run) -> Verdict {
     for (d, order) in [(6, vec![0, 3, 1, 4, 2, 5]), (8, vec![0, 4, 1, 5, 2, 6, 3, 7])] {
         let x = places(d);
         let order = order.iter().map(|&j| x[j]).chain(order.iter().map(|&j| x[d + j]));
         let input = format!("head_dim {d}, x [2, {d}] = {}", crate::describe::List(&x));
         let why = "the order 0, d/2, 1, d/2 + 1, .. in every head";
-        answer("to_interleaved", || party.to_interleaved(d, &x))
+        answer("to_interleaved", || rope.to_interleaved(d, &x))
             .and_then(|y| {
                 let order: Vec<f32> = order.collect();
                 same_values("to_interleaved", &[2, d], &y, &order, why)
@@ -504,17 +503,17 @@ pub(super) fn interleaved_order(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn interleaved_any_size(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "to_interleaved")
+pub(super) fn interleaved_any_size(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "to_interleaved")
 }
 
-pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn half_split_order(rope: &Rope, _: &Run) -> Verdict {
     for (d, order) in [(6, vec![0, 2, 4, 1, 3, 5]), (8, vec![0, 2, 4, 6, 1, 3, 5, 7])] {
         let x = places(d);
         let order = order.iter().map(|&j| x[j]).chain(order.iter().map(|&j| x[d + j]));
         let input = format!("head_dim {d}, x [2, {d}] = {}", crate::describe::List(&x));
         let why = "the even places first, then the odd ones, in every head";
-        answer("to_half_split", || party.to_half_split(d, &x))
+        answer("to_half_split", || rope.to_half_split(d, &x))
             .and_then(|y| {
                 let order: Vec<f32> = order.collect();
                 same_values("to_half_split", &[2, d], &y, &order, why)
@@ -524,8 +523,8 @@ pub(super) fn half_split_order(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn half_split_any_size(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "to_half_split")
+pub(super) fn half_split_any_size(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "to_half_split")
 }
 
 /// Heads of one size.
@@ -541,12 +540,12 @@ impl fmt::Display for Heads {
     }
 }
 
-pub(super) fn layouts_round_trip(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn layouts_round_trip(rope: &Rope, run: &Run) -> Verdict {
     let sizes = (prop::sample::select(&menu::HEAD_DIM[..]), 1..=3usize);
     let heads = sizes.prop_flat_map(|(d, rows)| values(d * rows).prop_map(move |x| Heads { d, x }));
     run.forall(heads, |Heads { d, x }| {
-        let to = |x: &[f32]| answer("to_interleaved", || party.to_interleaved(*d, x));
-        let from = |x: &[f32]| answer("to_half_split", || party.to_half_split(*d, x));
+        let to = |x: &[f32]| answer("to_interleaved", || rope.to_interleaved(*d, x));
+        let from = |x: &[f32]| answer("to_half_split", || rope.to_half_split(*d, x));
         let shape = [x.len() / d, *d];
         same_values("to_half_split", &shape, &from(&to(x)?)?, x, "x, interleaved and back")?;
         same_values("to_interleaved", &shape, &to(&from(x)?)?, x, "x, half-split and back")
@@ -556,14 +555,14 @@ pub(super) fn layouts_round_trip(party: &Rope, run: &Run) -> Verdict {
 
 // --- rotate_backward ------------------------------------------------------------------------
 
-pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
+pub(super) fn gradient_turns_back(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for d in [4, 6] {
             for j in 0..d {
                 let case = small(witness(d, 1, layout));
                 let dy = unit(case.clone(), j).x;
                 let expected = unit_turned(&case, j, 1, -1.0);
-                let dx = backward(party, &case, &dy)?;
+                let dx = backward(rope, &case, &dy)?;
                 let why = "dy is 1 in one dimension, and row t is at position 1 + t: cos and ∓sin \
                            of its angle, a turn by −m, at 4·2⁻²⁴";
                 within("rotate_backward", &case.shape, &dx, &expected, |_| 4.0 * U, why).map_err(
@@ -575,10 +574,10 @@ pub(super) fn gradient_turns_back(party: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn gradient_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, dy }| {
         let expected = lengths(case, dy);
-        let got = lengths(case, &backward(party, case, dy)?);
+        let got = lengths(case, &backward(rope, case, dy)?);
         let [b, s, nh, d] = case.shape;
         let why = "the length of dy's pair. 6·2⁻²⁴ of it: 3√2 for the turn, √2 for rounded tables";
         let tolerance = |i: usize| 6.0 * U * expected[i];
@@ -587,10 +586,10 @@ pub(super) fn gradient_keeps_lengths(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn gradient_undoes(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn gradient_undoes(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, .. }| {
         let d = case.shape[3];
-        let back = backward(party, case, &rotate(party, case)?)?;
+        let back = backward(rope, case, &rotate(rope, case)?)?;
         let pair = |i: usize| {
             let mate = i - i % d + partner(i % d, d, case.layout);
             f64::from(case.x[i].abs()) + f64::from(case.x[mate].abs())
@@ -602,13 +601,13 @@ pub(super) fn gradient_undoes(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
+pub(super) fn gradient_adjoint(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, dy }| {
         let dot = |a: &[f32], b: &[f32]| -> f64 {
             a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
         };
-        let expected = [dot(dy, &rotate(party, case)?)];
-        let got = [dot(&backward(party, case, dy)?, &case.x)];
+        let expected = [dot(dy, &rotate(rope, case)?)];
+        let got = [dot(&backward(rope, case, dy)?, &case.x)];
         let size = sizes(case);
         let terms: f64 = size.iter().zip(dy).map(|(size, dy)| size * f64::from(dy.abs())).sum();
         let why = "⟨dy, R·x⟩, of which this is ⟨Rᵀ·dy, x⟩. 6·2⁻²⁴ of all terms: a turn on either \
@@ -618,6 +617,6 @@ pub(super) fn gradient_adjoint(party: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(super) fn gradient_f64_loops(party: &Rope, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "rotate_backward")
+pub(super) fn gradient_f64_loops(rope: &Rope, run: &Run) -> Verdict {
+    judge_graded_cases(rope, run, "rotate_backward")
 }

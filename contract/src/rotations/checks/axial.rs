@@ -4,8 +4,8 @@ use super::{lengths, lengths_off, off, one, score};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
+use crate::rotations::interface::*;
 use crate::rotations::oracle::RotationsLoops;
-use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, Near, TURNED_WHY};
 use crate::run::Run;
 use crate::violation::*;
@@ -16,8 +16,8 @@ type Any = dyn Rotations;
 /// One graded case.
 pub(in crate::rotations) type AxialAsked = crate::graded_cases::Asked<AxialCase>;
 
-fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
-    let y = answer("axial", || party.axial(case)).map_err(|violation| violation.on(case))?;
+fn turned(rotations: &Any, case: &AxialCase) -> Step<Vec<f32>> {
+    let y = answer("axial", || rotations.axial(case)).map_err(|violation| violation.on(case))?;
     holds("axial", y.len() == case.x.len(), || {
         format!("{} values came back for {}", y.len(), case.x.len())
     })
@@ -26,28 +26,28 @@ fn turned(party: &Any, case: &AxialCase) -> Step<Vec<f32>> {
 }
 
 /// `y` must be what the loops give.
-pub(in crate::rotations) fn matches_axial(party: &Any, asked: &AxialAsked) -> Step {
-    answers_axial(party, asked, &asked.case)
+pub(in crate::rotations) fn matches_axial(rotations: &Any, asked: &AxialAsked) -> Step {
+    answers_axial(rotations, asked, &asked.case)
 }
 
 /// What is asked must be answered as `other` should be.
 pub(in crate::rotations) fn answers_axial(
-    party: &Any,
+    rotations: &Any,
     asked: &AxialAsked,
     other: &AxialCase,
 ) -> Step {
     let AxialAsked { manner, case, .. } = asked;
     let (expected, near) = (Oracle.axial(other), tolerance::axial(other, &other.x, false));
-    answer("axial", || party.axial_in(*manner, case))
+    answer("axial", || rotations.axial_in(*manner, case))
         .and_then(|y| within("axial", &case.shape, &y, &expected, off(&near), TURNED_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
 /// So must `dx`.
-pub(in crate::rotations) fn matches_axial_dx(party: &Any, asked: &AxialAsked) -> Step {
+pub(in crate::rotations) fn matches_axial_dx(rotations: &Any, asked: &AxialAsked) -> Step {
     let AxialAsked { manner, case, dy } = asked;
     let (expected, near) = (Oracle.axial_backward(case, dy), tolerance::axial(case, dy, true));
-    answer("axial_backward", || party.axial_backward_in(*manner, case, dy))
+    answer("axial_backward", || rotations.axial_backward_in(*manner, case, dy))
         .and_then(|dx| {
             within("axial_backward", &case.shape, &dx, &expected, off(&near), TURNED_WHY)
         })
@@ -66,19 +66,19 @@ fn inputs() -> impl Strategy<Value = AxialCase> {
     )
 }
 
-pub(in crate::rotations) fn axial_origin(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_origin(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let mut case = case.clone();
         case.coordinates.fill(0);
         let why = "cos 0 is 1 and sin 0 is 0, so nothing is rounded";
-        same_values("axial", &case.shape, &turned(party, &case)?, &case.x, why)
+        same_values("axial", &case.shape, &turned(rotations, &case)?, &case.x, why)
             .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
 
 /// Ones in the first half of a head of 8: each plane then shows its cosine and its sine.
-fn by_numbers(party: &Any, sections: Sections, base: f64, angles: [f64; 4]) -> Step {
+fn by_numbers(rotations: &Any, sections: Sections, base: f64, angles: [f64; 4]) -> Step {
     let x = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
     let case = AxialCase {
         shape: [1, 1, 1, 8],
@@ -91,21 +91,21 @@ fn by_numbers(party: &Any, sections: Sections, base: f64, angles: [f64; 4]) -> S
     let expected: Vec<f64> =
         angles.iter().map(|a| a.cos()).chain(angles.iter().map(|a| a.sin())).collect();
     let near = tolerance::axial(&case, &case.x, false);
-    within("axial", &case.shape, &turned(party, &case)?, &expected, off(&near), TURNED_WHY)
+    within("axial", &case.shape, &turned(rotations, &case)?, &expected, off(&near), TURNED_WHY)
         .map_err(|violation| violation.on(&case))
 }
 
-pub(in crate::rotations) fn axial_anew(party: &Any, _: &Run) -> Verdict {
-    by_numbers(party, Sections::Anew, 100.0, [3.0, 0.3, 5.0, 0.5])?;
+pub(in crate::rotations) fn axial_anew(rotations: &Any, _: &Run) -> Verdict {
+    by_numbers(rotations, Sections::Anew, 100.0, [3.0, 0.3, 5.0, 0.5])?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_one_list(party: &Any, _: &Run) -> Verdict {
-    by_numbers(party, Sections::OneList, 10_000.0, [3.0, 0.3, 0.05, 0.005])?;
+pub(in crate::rotations) fn axial_one_list(rotations: &Any, _: &Run) -> Verdict {
+    by_numbers(rotations, Sections::OneList, 10_000.0, [3.0, 0.3, 0.05, 0.005])?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_text(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_text(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let axes = case.planes.len();
         let mut text = AxialCase { sections: Sections::OneList, ..case.clone() };
@@ -115,27 +115,33 @@ pub(in crate::rotations) fn axial_text(party: &Any, run: &Run) -> Verdict {
         let positions = text.coordinates.iter().step_by(axes).copied().collect();
         let rope = AxialCase { planes: vec![4], coordinates: positions, ..text.clone() };
         let why = "the same text with one coordinate; the same planes turn by the same angles";
-        same_values("axial", &text.shape, &turned(party, &text)?, &turned(party, &rope)?, why)
-            .map_err(|violation| violation.on(&text))?;
+        same_values(
+            "axial",
+            &text.shape,
+            &turned(rotations, &text)?,
+            &turned(rotations, &rope)?,
+            why,
+        )
+        .map_err(|violation| violation.on(&text))?;
         // And they do turn by that coordinate.
         let (expected, near) = (Oracle.axial(&rope), tolerance::axial(&rope, &rope.x, false));
-        within("axial", &rope.shape, &turned(party, &rope)?, &expected, off(&near), TURNED_WHY)
+        within("axial", &rope.shape, &turned(rotations, &rope)?, &expected, off(&near), TURNED_WHY)
             .map_err(|violation| violation.on(&rope))
     })?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_separate(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_separate(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let mut case = case.clone();
         // Something to turn in each plane.
         case.x.iter_mut().for_each(|x| *x = x.abs() + 1.0);
-        let y = turned(party, &case)?;
+        let y = turned(rotations, &case)?;
         let (axes, mut first) = (case.planes.len(), 0);
         for (axis, &planes) in case.planes.iter().enumerate() {
             let mut moved = case.clone();
             moved.coordinates[axes + axis] += 1; // of token 1
-            let again = turned(party, &moved)?;
+            let again = turned(rotations, &moved)?;
             let on = |violation: Box<Violation>| violation.on(&moved);
             let why = format!("coordinate {axis} of token 1 alone was changed");
             same_values("axial", &[8], &again[..8], &y[..8], &why).map_err(on)?;
@@ -164,24 +170,24 @@ fn exchanged(x: &[f32]) -> Vec<f32> {
     x.chunks(4).flat_map(|half| [half[2], half[3], half[0], half[1]]).collect()
 }
 
-pub(in crate::rotations) fn axial_swap(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_swap(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let coordinates = case.coordinates[..4].to_vec();
         let case =
             AxialCase { planes: vec![2, 2], sections: Sections::Anew, coordinates, ..case.clone() };
         let mut swapped = AxialCase { x: exchanged(&case.x), ..case.clone() };
         swapped.coordinates.chunks_mut(2).for_each(|row| row.swap(0, 1));
-        let expected = exchanged(&turned(party, &case)?);
+        let expected = exchanged(&turned(rotations, &case)?);
         let why = "rows and columns exchanged, and their planes: the same angles, elsewhere";
-        same_values("axial", &case.shape, &turned(party, &swapped)?, &expected, why)
+        same_values("axial", &case.shape, &turned(rotations, &swapped)?, &expected, why)
             .map_err(|violation| violation.on(&swapped))
     })?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_keeps_lengths(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_keeps_lengths(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
-        let y = turned(party, case)?;
+        let y = turned(rotations, case)?;
         let near = tolerance::axial(case, &case.x, false);
         for at in [0, 8] {
             let head = at..at + 8;
@@ -194,9 +200,9 @@ pub(in crate::rotations) fn axial_keeps_lengths(party: &Any, run: &Run) -> Verdi
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
-        let expected = turned(party, case)?;
+        let expected = turned(rotations, case)?;
         let expected = score(&expected[..8], &expected[8..]);
         let near = |case: &AxialCase| {
             let near = tolerance::axial(case, &case.x, false);
@@ -206,7 +212,7 @@ pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
         for axis in 0..axes {
             let mut moved = case.clone();
             moved.coordinates.iter_mut().skip(axis).step_by(axes).for_each(|x| *x += 7);
-            let y = turned(party, &moved)?;
+            let y = turned(rotations, &moved)?;
             let why = "what both may be off, times the other, before and after";
             one("axial", score(&y[..8], &y[8..]), expected, near(case) + near(&moved), why)
                 .map_err(|violation| violation.on(&moved))?;
@@ -216,14 +222,14 @@ pub(in crate::rotations) fn axial_relative(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_any_input(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "axial")
+pub(in crate::rotations) fn axial_any_input(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "axial")
 }
 
-pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn axial_turns_back(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let y: Vec<f32> = Oracle.axial(case).iter().map(|y| *y as f32).collect();
-        let dx = answer("axial_backward", || party.axial_backward(case, &y))
+        let dx = answer("axial_backward", || rotations.axial_backward(case, &y))
             .map_err(|violation| violation.on(case))?;
         let expected: Vec<f64> = case.x.iter().map(|x| f64::from(*x)).collect();
         let (near, forward) =
@@ -237,6 +243,6 @@ pub(in crate::rotations) fn axial_turns_back(party: &Any, run: &Run) -> Verdict 
     Ok(None)
 }
 
-pub(in crate::rotations) fn axial_gradient(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "axial_backward")
+pub(in crate::rotations) fn axial_gradient(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "axial_backward")
 }

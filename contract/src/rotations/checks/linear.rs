@@ -5,8 +5,8 @@ use crate::graded_cases::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};
+use crate::rotations::interface::*;
 use crate::rotations::oracle::{LinearPasses, RotationsLoops};
-use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, LINEAR_WHY, Near, Off};
 use crate::run::Run;
 use crate::violation::*;
@@ -19,12 +19,12 @@ type Any = dyn Rotations;
 /// One graded case.
 pub(in crate::rotations) type LinearAsked = crate::graded_cases::Asked<LinearCase>;
 
-fn attended(party: &Any, case: &LinearCase) -> Step<Vec<f32>> {
-    full("linear", case, answer("linear", || party.linear(case)))
+fn attended(rotations: &Any, case: &LinearCase) -> Step<Vec<f32>> {
+    full("linear", case, answer("linear", || rotations.linear(case)))
 }
 
-fn ran(party: &Any, case: &LinearCase, pieces: &[usize]) -> Step<Vec<f32>> {
-    full("running", case, answer("running", || party.running(case, pieces)))
+fn ran(rotations: &Any, case: &LinearCase, pieces: &[usize]) -> Step<Vec<f32>> {
+    full("running", case, answer("running", || rotations.running(case, pieces)))
 }
 
 fn full(call: &str, case: &LinearCase, y: Step<Vec<f32>>) -> Step<Vec<f32>> {
@@ -49,39 +49,39 @@ fn loops(case: &LinearCase, dy: &[f32]) -> Rc<(LinearPasses, Off)> {
 }
 
 /// `y` must be what the loops over all pairs give.
-pub(in crate::rotations) fn matches_linear(party: &Any, asked: &LinearAsked) -> Step {
+pub(in crate::rotations) fn matches_linear(rotations: &Any, asked: &LinearAsked) -> Step {
     let LinearAsked { manner, case, .. } = asked;
     let (expected, near) = &*loops(case, &[]);
-    answer("linear", || party.linear_in(*manner, case))
+    answer("linear", || rotations.linear_in(*manner, case))
         .and_then(|y| within("linear", &case.shape, &y, &expected.y, off(&near.y), LINEAR_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
 /// So must what runs.
 pub(in crate::rotations) fn matches_running(
-    party: &Any,
+    rotations: &Any,
     case: &LinearCase,
     pieces: &[usize],
 ) -> Step {
-    answers_running(party, case, pieces, case)
+    answers_running(rotations, case, pieces, case)
 }
 
 /// What is asked must be answered as `other` should be.
 pub(in crate::rotations) fn answers_running(
-    party: &Any,
+    rotations: &Any,
     case: &LinearCase,
     pieces: &[usize],
     other: &LinearCase,
 ) -> Step {
     let (expected, near) = &*loops(other, &[]);
-    answer("running", || party.running(case, pieces))
+    answer("running", || rotations.running(case, pieces))
         .and_then(|y| within("running", &case.shape, &y, &expected.y, off(&near.y), LINEAR_WHY))
         .map_err(|violation| violation.on(format!("{case}\npieces {pieces:?}")))
 }
 
 /// So must a gradient.
 fn matches_gradient(
-    party: &Any,
+    rotations: &Any,
     asked: &LinearAsked,
     call: &str,
     got: fn(LinearGrads) -> Vec<f32>,
@@ -91,24 +91,24 @@ fn matches_gradient(
     let LinearAsked { manner, case, dy } = asked;
     let (passes, tolerance) = &*loops(case, dy);
     let (expected, near) = (expected(passes), near(tolerance));
-    answer("linear_backward", || party.linear_backward_in(*manner, case, dy))
+    answer("linear_backward", || rotations.linear_backward_in(*manner, case, dy))
         .and_then(|grads| within(call, &case.shape, &got(grads), expected, off(near), LINEAR_WHY))
         .map_err(|violation| violation.on(asked))
 }
 
-pub(in crate::rotations) fn matches_dq(party: &Any, asked: &LinearAsked) -> Step {
+pub(in crate::rotations) fn matches_dq(rotations: &Any, asked: &LinearAsked) -> Step {
     let call = "linear_backward (dq)";
-    matches_gradient(party, asked, call, |got| got.dq, |passes| &passes.dq, |off| &off.dq)
+    matches_gradient(rotations, asked, call, |got| got.dq, |passes| &passes.dq, |off| &off.dq)
 }
 
-pub(in crate::rotations) fn matches_dk(party: &Any, asked: &LinearAsked) -> Step {
+pub(in crate::rotations) fn matches_dk(rotations: &Any, asked: &LinearAsked) -> Step {
     let call = "linear_backward (dk)";
-    matches_gradient(party, asked, call, |got| got.dk, |passes| &passes.dk, |off| &off.dk)
+    matches_gradient(rotations, asked, call, |got| got.dk, |passes| &passes.dk, |off| &off.dk)
 }
 
-pub(in crate::rotations) fn matches_dv(party: &Any, asked: &LinearAsked) -> Step {
+pub(in crate::rotations) fn matches_dv(rotations: &Any, asked: &LinearAsked) -> Step {
     let call = "linear_backward (dv)";
-    matches_gradient(party, asked, call, |got| got.dv, |passes| &passes.dv, |off| &off.dv)
+    matches_gradient(rotations, asked, call, |got| got.dv, |passes| &passes.dv, |off| &off.dv)
 }
 
 /// A case and the gradient that comes back.
@@ -138,7 +138,7 @@ fn inputs() -> impl Strategy<Value = Input> {
 
 // --- forward --------------------------------------------------------------------------------
 
-pub(in crate::rotations) fn phi_by_numbers(party: &Any, _: &Run) -> Verdict {
+pub(in crate::rotations) fn phi_by_numbers(rotations: &Any, _: &Run) -> Verdict {
     let ln2 = std::f64::consts::LN_2;
     for (x, phi) in [(1.0, 2.0), (0.0, 1.0), (-ln2, 0.5), (3.0, 4.0), (-2.0 * ln2, 0.25)] {
         // Two keys, of x and of 0; only the first has a value. Then y = phi(x) / (phi(x) + 1), whatever the query.
@@ -147,7 +147,7 @@ pub(in crate::rotations) fn phi_by_numbers(party: &Any, _: &Run) -> Verdict {
         let v = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
         let q = vec![0.5, -1.0, 0.25, 0.0, 0.5, -1.0, 0.25, 0.0];
         let case = LinearCase { shape: [1, 2, 1, 4], base: None, offset: 0, q, k, v };
-        let y = attended(party, &case)?;
+        let y = attended(rotations, &case)?;
         let near = tolerance::linear(&case, &[]).y;
         // x itself is rounded.
         let may = |i: usize| near[4 + i].off + U * x.abs();
@@ -157,19 +157,19 @@ pub(in crate::rotations) fn phi_by_numbers(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn first_token(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn first_token(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
-        let y = attended(party, case)?;
+        let y = attended(rotations, case)?;
         let (n, near) = (4 * case.shape[2], tolerance::linear(case, &[]).y);
         within("linear", &[n], &y[..n], &widen(&case.v[..n]), off(&near), LINEAR_WHY)
     })?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn constant_values(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn constant_values(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let case = LinearCase { base: None, v: vec![1.5; 16], ..case.clone() };
-        let (y, near) = (attended(party, &case)?, tolerance::linear(&case, &[]).y);
+        let (y, near) = (attended(rotations, &case)?, tolerance::linear(&case, &[]).y);
         within("linear", &case.shape, &y, &[1.5; 16], off(&near), LINEAR_WHY)
             .map_err(|violation| violation.on(&case))
     })?;
@@ -179,7 +179,7 @@ pub(in crate::rotations) fn constant_values(party: &Any, run: &Run) -> Verdict {
 /// So small that its feature is as good as 0: `exp(-20)`.
 const NOTHING: f32 = -20.0;
 
-pub(in crate::rotations) fn numerator_alone(party: &Any, _: &Run) -> Verdict {
+pub(in crate::rotations) fn numerator_alone(rotations: &Any, _: &Run) -> Verdict {
     let head = [3.0, NOTHING, NOTHING, NOTHING];
     let q: Vec<f32> = head.into_iter().cycle().take(20).collect();
     let case = LinearCase {
@@ -190,7 +190,7 @@ pub(in crate::rotations) fn numerator_alone(party: &Any, _: &Run) -> Verdict {
         q,
         v: vec![1.0; 20],
     };
-    let y = attended(party, &case)?;
+    let y = attended(rotations, &case)?;
     let near = tolerance::linear(&case, &[]).y;
     let mean = |m: usize| (0..=m).map(|j| (j as f64).cos()).sum::<f64>() / (m + 1) as f64;
     let expected: Vec<f64> = (0..20).map(|at| mean(at / 4)).collect();
@@ -202,16 +202,16 @@ pub(in crate::rotations) fn numerator_alone(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn causal(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn causal(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
-        let y = attended(party, case)?;
+        let y = attended(rotations, case)?;
         let row = case.shape[2] * 4;
         for kept in 1..case.shape[1] {
             let mut changed = case.clone();
             for list in [&mut changed.q, &mut changed.k, &mut changed.v] {
                 list[kept * row..].iter_mut().for_each(|x| *x = 1.0 - *x);
             }
-            let again = attended(party, &changed)?;
+            let again = attended(rotations, &changed)?;
             let why = format!("only tokens from the one in row {kept} on were changed");
             let head = ..kept * row;
             same_values("linear", &[kept * row], &again[head], &y[head], &why)
@@ -222,25 +222,25 @@ pub(in crate::rotations) fn causal(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn linear_relative(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn linear_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let case = LinearCase { base: Some(100.0), ..case.clone() };
         let moved = LinearCase { offset: case.offset + 37, ..case.clone() };
-        let expected = widen(&attended(party, &case)?);
+        let expected = widen(&attended(rotations, &case)?);
         let [here, there] = [&case, &moved].map(|case| tolerance::linear(case, &[]).y);
         let may = |i: usize| here[i].off + there[i].off;
         let why = "what both calls may be off";
-        within("linear", &case.shape, &attended(party, &moved)?, &expected, may, why)
+        within("linear", &case.shape, &attended(rotations, &moved)?, &expected, may, why)
             .map_err(|violation| violation.on(&moved))
     })?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn heads_are_apart(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         for shape in [[1, 2, 2, 4], [2, 2, 1, 4]] {
             let case = LinearCase { shape, ..case.clone() };
-            let y = attended(party, &case)?;
+            let y = attended(rotations, &case)?;
             // Where the second head, or the second batch row, begins, and how long a part of it is.
             let other = |i: usize| if shape[0] == 1 { i / 4 % 2 == 1 } else { i >= 8 };
             for changes_other in [true, false] {
@@ -249,7 +249,7 @@ pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
                     let places = (0..16).filter(|i| other(*i) == changes_other);
                     places.for_each(|i| list[i] = 1.0 - list[i]);
                 }
-                let again = attended(party, &changed)?;
+                let again = attended(rotations, &changed)?;
                 let kept = |y: &[f32]| -> Vec<f32> {
                     (0..16).filter(|i| other(*i) != changes_other).map(|i| y[i]).collect()
                 };
@@ -263,14 +263,14 @@ pub(in crate::rotations) fn heads_are_apart(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn linear_any_input(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "linear")
+pub(in crate::rotations) fn linear_any_input(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "linear")
 }
 
 // --- the gradient ---------------------------------------------------------------------------
 
-fn gradients(party: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads> {
-    let grads = answer("linear_backward", || party.linear_backward(case, dy))
+fn gradients(rotations: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads> {
+    let grads = answer("linear_backward", || rotations.linear_backward(case, dy))
         .map_err(|violation| violation.on(case))?;
     let lengths = [grads.dq.len(), grads.dk.len(), grads.dv.len()];
     holds("linear_backward", lengths == [case.v.len(); 3], || {
@@ -280,9 +280,9 @@ fn gradients(party: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads> {
     Ok(grads)
 }
 
-pub(in crate::rotations) fn gradient_of_scale(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn gradient_of_scale(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
-        let grads = gradients(party, case, dy)?;
+        let grads = gradients(rotations, case, dy)?;
         let near = tolerance::linear(case, dy);
         // phi / phi' is 1 below 0, and phi above.
         let share = |x: f32| if x > 0.0 { f64::from(x) + 1.0 } else { 1.0 };
@@ -308,10 +308,10 @@ pub(in crate::rotations) fn gradient_of_scale(party: &Any, run: &Run) -> Verdict
     Ok(None)
 }
 
-pub(in crate::rotations) fn gradient_of_constants(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn gradient_of_constants(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let case = LinearCase { base: None, ..case.clone() };
-        let grads = gradients(party, &case, dy)?;
+        let grads = gradients(rotations, &case, dy)?;
         let near = tolerance::linear(&case, dy).dv;
         let row = 4 * case.shape[2];
         let sum =
@@ -363,9 +363,9 @@ fn loss(case: &LinearCase, dy: &[f32], moved: (usize, usize, f64)) -> f64 {
     sum
 }
 
-pub(in crate::rotations) fn gradient_differences(party: &Any, _: &Run) -> Verdict {
+pub(in crate::rotations) fn gradient_differences(rotations: &Any, _: &Run) -> Verdict {
     let Input { case, dy } = witness();
-    let LinearGrads { dq, dk, dv } = gradients(party, &case, &dy)?;
+    let LinearGrads { dq, dk, dv } = gradients(rotations, &case, &dy)?;
     let near = tolerance::linear(&case, &dy);
     let delta = 2f64.powi(-10);
     let all = [("dq", dq, near.dq), ("dk", dk, near.dk), ("dv", dv, near.dv)];
@@ -385,44 +385,44 @@ pub(in crate::rotations) fn gradient_differences(party: &Any, _: &Run) -> Verdic
     Ok(None)
 }
 
-pub(in crate::rotations) fn gradient_of_queries(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "linear_backward (dq)")
+pub(in crate::rotations) fn gradient_of_queries(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "linear_backward (dq)")
 }
 
-pub(in crate::rotations) fn gradient_of_keys(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "linear_backward (dk)")
+pub(in crate::rotations) fn gradient_of_keys(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "linear_backward (dk)")
 }
 
-pub(in crate::rotations) fn gradient_of_values(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "linear_backward (dv)")
+pub(in crate::rotations) fn gradient_of_values(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "linear_backward (dv)")
 }
 
 // --- a state that runs ----------------------------------------------------------------------
 
-pub(in crate::rotations) fn running_own_token(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn running_own_token(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
-        let y = ran(party, case, &[case.shape[1]])?;
+        let y = ran(rotations, case, &[case.shape[1]])?;
         let (n, near) = (4 * case.shape[2], tolerance::linear(case, &[]).y);
         within("running", &[n], &y[..n], &widen(&case.v[..n]), off(&near), LINEAR_WHY)
     })?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn running_is_all_pairs(party: &Any, run: &Run) -> Verdict {
-    run.forall(inputs(), |Input { case, .. }| matches_running(party, case, &[case.shape[1]]))?;
+pub(in crate::rotations) fn running_is_all_pairs(rotations: &Any, run: &Run) -> Verdict {
+    run.forall(inputs(), |Input { case, .. }| matches_running(rotations, case, &[case.shape[1]]))?;
     Ok(None)
 }
 
-pub(in crate::rotations) fn running_cut(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn running_cut(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let s = case.shape[1];
-        let expected = widen(&ran(party, case, &[s])?);
+        let expected = widen(&ran(rotations, case, &[s])?);
         let near = tolerance::linear(case, &[]).y;
         let cuts = (1..s).map(|a| vec![a, s - a]).chain([vec![1; s]]);
         for pieces in cuts {
             let why = "what either may be off: other pieces may have other roundings";
             let may = |i: usize| 2.0 * near[i].off;
-            within("running", &case.shape, &ran(party, case, &pieces)?, &expected, may, why)
+            within("running", &case.shape, &ran(rotations, case, &pieces)?, &expected, may, why)
                 .map_err(|violation| violation.on(format!("{case}\npieces {pieces:?}")))?;
         }
         Ok(())
@@ -430,6 +430,6 @@ pub(in crate::rotations) fn running_cut(party: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn running_any_input(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "running")
+pub(in crate::rotations) fn running_any_input(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "running")
 }

@@ -4,8 +4,8 @@ use super::{lengths, lengths_off, off, one, score};
 use crate::graded_cases::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
+use crate::rotations::interface::*;
 use crate::rotations::oracle::RotationsLoops;
-use crate::rotations::party::*;
 use crate::rotations::tolerance::{self, Near, TURNED_WHY};
 use crate::run::Run;
 use crate::violation::*;
@@ -16,9 +16,9 @@ type Any = dyn Rotations;
 /// One graded case.
 pub(in crate::rotations) type XPosAsked = crate::graded_cases::Asked<XPosCase>;
 
-fn asked(party: &Any, case: &XPosCase) -> Step<TurnedPair> {
+fn asked(rotations: &Any, case: &XPosCase) -> Step<TurnedPair> {
     let TurnedPair { q, k } =
-        answer("xpos", || party.xpos(case)).map_err(|violation| violation.on(case))?;
+        answer("xpos", || rotations.xpos(case)).map_err(|violation| violation.on(case))?;
     for values in [&q, &k] {
         holds("xpos", values.len() == case.q.len(), || {
             format!("{} values came back for {}", values.len(), case.q.len())
@@ -29,16 +29,20 @@ fn asked(party: &Any, case: &XPosCase) -> Step<TurnedPair> {
 }
 
 /// Queries and keys must be what the loops give.
-pub(in crate::rotations) fn matches_xpos(party: &Any, asked: &XPosAsked) -> Step {
-    answers_xpos(party, asked, &asked.case)
+pub(in crate::rotations) fn matches_xpos(rotations: &Any, asked: &XPosAsked) -> Step {
+    answers_xpos(rotations, asked, &asked.case)
 }
 
 /// What is asked must be answered as `other` should be.
-pub(in crate::rotations) fn answers_xpos(party: &Any, asked: &XPosAsked, other: &XPosCase) -> Step {
+pub(in crate::rotations) fn answers_xpos(
+    rotations: &Any,
+    asked: &XPosAsked,
+    other: &XPosCase,
+) -> Step {
     let XPosAsked { manner, case, .. } = asked;
     let [q, k] = Oracle.xpos(other);
     let [q_near, k_near] = tolerance::xpos(other);
-    answer("xpos", || party.xpos_in(*manner, case))
+    answer("xpos", || rotations.xpos_in(*manner, case))
         .and_then(|got| {
             within("xpos", &case.shape, &got.q, &q, off(&q_near), TURNED_WHY)?;
             within("xpos", &case.shape, &got.k, &k, off(&k_near), TURNED_WHY)
@@ -61,11 +65,11 @@ fn unit(plane: usize, offset: usize) -> XPosCase {
     }
 }
 
-pub(in crate::rotations) fn xpos_by_numbers(party: &Any, _: &Run) -> Verdict {
+pub(in crate::rotations) fn xpos_by_numbers(rotations: &Any, _: &Run) -> Verdict {
     for (plane, zeta) in [(0, 2.0 / 7.0), (1, 9.0 / 14.0)] {
         for offset in [512, 1024] {
             let (case, zeta) = (unit(plane, offset), f64::powf(zeta, offset as f64 / 512.0));
-            let got = asked(party, &case)?;
+            let got = asked(rotations, &case)?;
             let near = tolerance::xpos(&case).map(|near| lengths_off(&near)[plane]);
             let (q, k) = (lengths(&got.q)[plane], lengths(&got.k)[plane]);
             let on = |violation: Box<Violation>| violation.on(&case);
@@ -76,10 +80,10 @@ pub(in crate::rotations) fn xpos_by_numbers(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn xpos_center(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn xpos_center(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let case = XPosCase { shape: [1, 1, 1, 4], center: case.offset, ..first_head(case) };
-        let got = asked(party, &case)?;
+        let got = asked(rotations, &case)?;
         let near = tolerance::xpos(&case);
         for ((got, plain), near) in [(&got.q, &case.q), (&got.k, &case.k)].into_iter().zip(&near) {
             let (expected, may) = (lengths(plain), lengths_off(near));
@@ -110,9 +114,9 @@ fn first_head(case: &XPosCase) -> XPosCase {
     XPosCase { shape: [1, 1, 1, 4], q, k, ..case.clone() }
 }
 
-pub(in crate::rotations) fn xpos_scales_cancel(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn xpos_scales_cancel(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
-        let got = asked(party, case)?;
+        let got = asked(rotations, case)?;
         let [q_near, k_near] = tolerance::xpos(case);
         for at in [0, 4, 8, 12] {
             let head = at..at + 4;
@@ -126,12 +130,12 @@ pub(in crate::rotations) fn xpos_scales_cancel(party: &Any, run: &Run) -> Verdic
     Ok(None)
 }
 
-pub(in crate::rotations) fn xpos_relative(party: &Any, run: &Run) -> Verdict {
+pub(in crate::rotations) fn xpos_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall((inputs(), 1usize..300).prop_map(|(case, a)| Moved { case, a }), |moved| {
         let Moved { case, a } = moved;
         // Queries of row 1 meet keys of row 0, and keys of another call.
         let later = XPosCase { offset: case.offset + a, ..case.clone() };
-        let (here, there) = (asked(party, case)?, asked(party, &later)?);
+        let (here, there) = (asked(rotations, case)?, asked(rotations, &later)?);
         let [[q, k], [q_later, k_later]] = [case, &later].map(tolerance::xpos);
         let (row, before) = (8..12, 0..4);
         let got = score(&there.q[row.clone()], &there.k[before.clone()]);
@@ -142,7 +146,7 @@ pub(in crate::rotations) fn xpos_relative(party: &Any, run: &Run) -> Verdict {
         one("xpos", got, expected, may, why)?;
         // Each row in a call of its own: keys of a cache, and a new query.
         let [key, query] = [0, 1].map(|row| one_row(&later, row));
-        let [old, new] = [asked(party, &key)?, asked(party, &query)?];
+        let [old, new] = [asked(rotations, &key)?, asked(rotations, &query)?];
         let [of_key, of_query] = [&key, &query].map(tolerance::xpos);
         let got = score(&new.q[..4], &there.k[before.clone()]);
         let here = may + Near::product_off(&of_query[0][..4], &k_later[before]);
@@ -173,15 +177,15 @@ impl std::fmt::Display for Moved {
     }
 }
 
-pub(in crate::rotations) fn xpos_fades(party: &Any, _: &Run) -> Verdict {
+pub(in crate::rotations) fn xpos_fades(rotations: &Any, _: &Run) -> Verdict {
     for plane in [0, 1] {
         let zeta: f64 = [2.0 / 7.0, 9.0 / 14.0][plane];
         let key = unit(plane, 30);
-        let k = lengths(&asked(party, &key)?.k)[plane];
+        let k = lengths(&asked(rotations, &key)?.k)[plane];
         let k_near = lengths_off(&tolerance::xpos(&key)[1])[plane];
         for distance in [0, 1, 64, 256, 512, 1536] {
             let query = unit(plane, 30 + distance);
-            let q = lengths(&asked(party, &query)?.q)[plane];
+            let q = lengths(&asked(rotations, &query)?.q)[plane];
             let q_near = lengths_off(&tolerance::xpos(&query)[0])[plane];
             let expected = 25.0 * zeta.powf(distance as f64 / 512.0);
             let may = q * k_near + k * q_near + q_near * k_near;
@@ -192,6 +196,6 @@ pub(in crate::rotations) fn xpos_fades(party: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-pub(in crate::rotations) fn xpos_any_input(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "xpos")
+pub(in crate::rotations) fn xpos_any_input(rotations: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(rotations, run, "xpos")
 }

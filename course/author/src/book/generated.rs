@@ -345,10 +345,10 @@ fn task_numbers(line: &str, complaints: &mut Complaints) -> String {
     out
 }
 
-/// The code of a bug: from `party:` to the end of its entry.
+/// The code of a bug: from `implementation:` to the end of its entry.
 fn wrong_step(code: &str, id: &str) -> Option<String> {
     let (_, rest) = code.split_once(&format!("id: \"{id}\""))?;
-    let (_, rest) = rest.split_once("        party: ")?;
+    let (_, rest) = rest.split_once("        implementation: ")?;
     let (step, _) = rest.split_once("\n    },")?;
     let step = step.trim_end_matches(',').replace("\n        ", "\n");
     Some(step)
@@ -396,7 +396,7 @@ mod tests {
                 let step = wrong_step(&code, bug.id).unwrap_or_default();
                 assert!(
                     step.len() > 5 && !step.contains("misconception"),
-                    "{}: the museum shows no wrong step. Its entry is a line for each field, `party` last, as \
+                    "{}: the museum shows no wrong step. Its entry is a line for each field, `implementation` last, as \
                      rustfmt leaves an array of several: {step}",
                     bug.id
                 );

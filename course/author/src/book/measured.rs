@@ -34,8 +34,8 @@ fn bench(root: &Path) -> Option<String> {
     for entry in COMPONENTS {
         let of = format!("{}, ", entry.slug);
         for (title, times) in record.iter().filter(|(title, _)| title.starts_with(&of)) {
-            let copies = |party: &str, what: &str| {
-                Some(times[party][what].as_f64()? / times["copy"]["median"].as_f64()?)
+            let copies = |implementation: &str, what: &str| {
+                Some(times[implementation][what].as_f64()? / times["copy"]["median"].as_f64()?)
             };
             let [median, least, most] =
                 ["median", "least", "most"].map(|of| copies("library, fused", of));

@@ -63,12 +63,17 @@ fn tables(record: &Value, operations: &[(&str, &str)], others: &[(&str, &str)]) 
     for (operation, words) in operations {
         for (pass, so) in [("forward", "forward"), ("forward+backward", "backward")] {
             let times = &record["results"][format!("{operation} {pass}")];
-            let median = |party: &str| times[party]["median"].as_f64();
+            let median = |implementation: &str| times[implementation]["median"].as_f64();
             let ours = median(OURS)?;
-            let cell = |party: &str| {
-                median(party).map_or("none".to_string(), |time| format!("{:.2}", time / ours))
+            let cell = |implementation: &str| {
+                median(implementation)
+                    .map_or("none".to_string(), |time| format!("{:.2}", time / ours))
             };
-            let cells = others.iter().map(|(party, _)| cell(party)).collect::<Vec<_>>().join(" | ");
+            let cells = others
+                .iter()
+                .map(|(implementation, _)| cell(implementation))
+                .collect::<Vec<_>>()
+                .join(" | ");
             let _ = writeln!(out, "| {words}, {so} | {:.1} | {cells} |", ours * 1e3);
         }
     }
@@ -130,8 +135,9 @@ fn models(record: &Value) -> Option<String> {
 fn about(record: &Value) -> Option<String> {
     let words = |name: &str| record[name].as_str();
     let versions = record["versions"].as_object()?;
-    let version =
-        |(name, party): (&str, &str)| Some(format!("{name} {}", versions.get(party)?.as_str()?));
+    let version = |(name, implementation): (&str, &str)| {
+        Some(format!("{name} {}", versions.get(implementation)?.as_str()?))
+    };
     let others = [("PyTorch", "torch-eager"), ("candle", "candle"), ("burn", "burn")];
     let others: Vec<String> = others.into_iter().filter_map(version).collect();
     let machine = match words("gpu") {

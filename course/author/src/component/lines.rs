@@ -75,10 +75,20 @@ static ADDITIONS: &[Addition] = &[
         "{slug}::ADAPTER",
         ", {slug}::ADAPTER",
     ),
-    add("tests/suite/parties/reference/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("tests/suite/parties/reference/mod.rs", Behind, "{slug}::ADAPTER", ", {slug}::ADAPTER"),
-    add("tests/suite/parties/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
-    add("tests/suite/parties/pytorch/mod.rs", Behind, "{slug}::ADAPTER", ", {slug}::ADAPTER"),
+    add("tests/suite/implementations/reference/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add(
+        "tests/suite/implementations/reference/mod.rs",
+        Behind,
+        "{slug}::ADAPTER",
+        ", {slug}::ADAPTER",
+    ),
+    add("tests/suite/implementations/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add(
+        "tests/suite/implementations/pytorch/mod.rs",
+        Behind,
+        "{slug}::ADAPTER",
+        ", {slug}::ADAPTER",
+    ),
     add("tests/suite/main.rs", Below, "\nmod {slug};", "#[path = \"{nn}_{slug}.rs\"]\nmod {slug};"),
     add("tests/suite/10_pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
     add("notebook-support/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
@@ -128,7 +138,7 @@ static ADDITIONS: &[Addition] = &[
         "- `{slug}`: TO DO: the tensors of a case.",
     ),
     add(
-        "tests/goldens/party.py",
+        "tests/goldens/answers.py",
         Above,
         "\ndef plain(value):\n",
         "# {Type}: TO DO: which of PyTorch's operations.\n\n\n@call\ndef {slug}_forward(q):\n    \

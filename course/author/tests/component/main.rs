@@ -23,7 +23,7 @@ const COPIED: [&str; 15] = [
     "src",
     "tests/goldens/README.md",
     "tests/goldens/generate.py",
-    "tests/goldens/party.py",
+    "tests/goldens/answers.py",
     "tests/suite",
 ];
 

@@ -41,7 +41,7 @@ fn names_that_are_none_or_taken_are_refused() {
         "laws",
         "matrix",
         "registry",
-        "party", // contract/src/lib.rs
+        "implementation", // contract/src/lib.rs
         "prelude",
         "chart",
         "modules", // other roots

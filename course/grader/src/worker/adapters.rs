@@ -1,11 +1,11 @@
-//! What is done for each component: its parties have types, and a program has a copy of the grading for each.
+//! What is done for each component: its implementations have types, and a program has a copy of the grading for each.
 
-use contract::grade::{Grade, Shown, by_invariants, one, shown_party};
+use contract::grade::{Grade, Shown, by_invariants, one, shown_implementation};
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
-use interfaces::party::*;
-use protocol::{Asker, Ends, Parties, Served, serve};
+use interfaces::interface::*;
+use protocol::{Asker, Ends, Implementations, Served, serve};
 use std::io;
 
 /// How one component is judged.
@@ -16,20 +16,20 @@ pub struct Adapter {
     pub invariants: fn(&Task, &Asker, &Run) -> Grade,
     /// One invariant, by its id: its sentence, and what it says.
     pub keeps: fn(&str, &Asker, &Run) -> (&'static str, Verdict),
-    /// Lets a party answer until the other side has said its last words.
+    /// Lets an implementation answer until the other side has said its last words.
     pub serve: fn(Shown, &mut Ends) -> io::Result<Served>,
 }
 
 macro_rules! adapters {
-    ($($slug:ident: $party:ident,)+) => {
+    ($($slug:ident: $interface:ident,)+) => {
         /// An adapter for each component of the contract's registry.
         pub static ADAPTERS: &[Adapter] = &[$(Adapter {
             slug: stringify!($slug),
-            invariants: |task, asker, run| by_invariants::<dyn $party>(task, asker, run),
-            keeps: |id, asker, run| one::<dyn $party>(id, asker, run),
+            invariants: |task, asker, run| by_invariants::<dyn $interface>(task, asker, run),
+            keeps: |id, asker, run| one::<dyn $interface>(id, asker, run),
             serve: |shown, ends| {
-                let party = shown_party::<dyn $party>(shown);
-                serve(ends, &Parties { $slug: Some(&*party), ..Parties::default() })
+                let implementation = shown_implementation::<dyn $interface>(shown);
+                serve(ends, &Implementations { $slug: Some(&*implementation), ..Implementations::default() })
             },
         },)+];
     };

@@ -133,7 +133,7 @@ fn judged(asked: &Asked) -> Judged {
         }
         Grading::Types(rule) => of_types(asked, task, rule, adapter),
         Grading::Property { .. } => {
-            // The words of a party that panics go to the learner's code. Without the place, they do not tell whether
+            // The words of an implementation that panics go to the learner's code. Without the place, they do not tell whether
             // it is one of the known bugs.
             std::panic::set_hook(Box::new(|_| {}));
             property::judge(asked, task, adapter)

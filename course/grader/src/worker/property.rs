@@ -1,7 +1,7 @@
-//! Tasks about a property: the pipe is turned round. The learner's invariant asks, and parties of this side answer.
+//! Tasks about a property: the pipe is turned round. The learner's invariant asks, and implementations of this side answer.
 //!
-//! Each party is met by a fresh process in a sandbox of its own, one after the other, in an order that nobody knows. So no
-//! process has anything of the parties that the others met: not a file, not a number that they could change, and not the load
+//! Each implementation is met by a fresh process in a sandbox of its own, one after the other, in an order that nobody knows. So no
+//! process has anything of the implementations that the others met: not a file, not a number that they could change, and not the load
 //! of the processor. What is left is the moment at which the one before has ended, and a file that is graded has no clock to
 //! read it from ([`names`](learner::exercise::names)).
 //!
@@ -133,10 +133,10 @@ fn shown(
     true
 }
 
-/// What the learner's invariant says of a party, and what it printed.
+/// What the learner's invariant says of an implementation, and what it printed.
 type Met = Result<(Option<String>, String), Judged>;
 
-/// The most bytes of a question. A party computes in this process, whose time is nobody's, and a question of many millions of
+/// The most bytes of a question. An implementation computes in this process, whose time is nobody's, and a question of many millions of
 /// numbers would keep it busy for minutes.
 const LONGEST: usize = 1 << 20;
 

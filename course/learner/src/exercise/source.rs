@@ -269,9 +269,9 @@ fn a() {
             let source = Source::of(&workspace, task.component).unwrap();
             let text = text_above(&source.solution, task.place);
             let interfaces = [
-                "interface".to_string(),
-                "embedding/party".to_string(),
-                format!("{}/party", task.component),
+                "reply".to_string(),
+                "embedding/interface".to_string(),
+                format!("{}/interface", task.component),
             ];
             let interfaces =
                 interfaces.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
@@ -296,8 +296,9 @@ fn a() {
                 calls.map(|call| call.split([';', '{']).next().unwrap_or_default()).collect();
             assert!(signatures.len() > 1, "{}: {text}", task.name);
             for word in signatures.iter().flat_map(|signature| words(signature)) {
-                let is_named = !is_type(&word.as_str()) || text.contains(&format!("party::{word}"));
-                assert!(is_named, "{}: its text does not name party::{word}", task.name);
+                let is_named =
+                    !is_type(&word.as_str()) || text.contains(&format!("interface::{word}"));
+                assert!(is_named, "{}: its text does not name interface::{word}", task.name);
             }
             assert!(text.contains("`?`") && text.contains("`refusal.0`"), "{}: {text}", task.name);
         }

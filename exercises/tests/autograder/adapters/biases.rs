@@ -1,9 +1,9 @@
-//! The learner's biases in the scores as a party to the contract. Softmax, sinusoids and what is around the tasks are plain loops.
+//! The learner's biases in the scores as an implementation of the contract. Softmax, sinusoids and what is around the tasks are plain loops.
 
 use super::Learner;
 use crate::adapter::{Adapter, adapter};
 use exercises::biases;
-use interfaces::biases::party::*;
+use interfaces::biases::interface::*;
 
 /// The adapter of biases in the scores.
 pub const ADAPTER: Adapter = adapter!("biases", dyn ScoreBiases, None);

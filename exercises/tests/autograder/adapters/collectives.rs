@@ -1,9 +1,9 @@
-//! The learner's ranks as a party to the contract. Each runs in a thread of its own.
+//! The learner's ranks as an implementation of the contract. Each runs in a thread of its own.
 
 use super::Learner;
 use crate::adapter::{Adapter, adapter};
 use exercises::collectives;
-use interfaces::collectives::party::*;
+use interfaces::collectives::interface::*;
 use interfaces::collectives::world;
 
 /// The adapter of the collectives.

@@ -1,9 +1,9 @@
-//! The learner's stretched RoPE as a party to the contract.
+//! The learner's stretched RoPE as an implementation of the contract.
 
 use super::Learner;
 use crate::adapter::{Adapter, adapter};
 use exercises::frequencies;
-use interfaces::frequencies::party::*;
+use interfaces::frequencies::interface::*;
 
 /// The adapter of stretched RoPE.
 pub const ADAPTER: Adapter = adapter!("frequencies", dyn StretchedRope, None);

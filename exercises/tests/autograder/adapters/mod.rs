@@ -1,10 +1,10 @@
-//! The learner's code as parties to the contract: plain values in, plain values out. One file a component.
+//! The learner's code as implementations of the contract: plain values in, plain values out. One file a component.
 //!
 //! Modules with sizes in their types exist for the sizes of the contract's menus. A menu's macro repeats what it is given for each
 //! size, so that is one call: what is called is checked once by the compiler, which learners wait for. Nothing here knows how it
 //! is judged.
 
-// A property is written for every lifetime of its party; a closure fits, the function itself does not.
+// A property is written for every lifetime of its implementation; a closure fits, the function itself does not.
 #![allow(clippy::redundant_closure)]
 
 mod absolute;

@@ -1,4 +1,4 @@
-//! The learner's model as a party to the contract.
+//! The learner's model as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, run_back, run_back_continued, tensor};
 use crate::adapter::{Adapter, adapter};
@@ -9,7 +9,7 @@ use exercises::model::{self, Block};
 use exercises::norm::GroupRmsNorm;
 use exercises::prelude::{Axis, Const, Cpu, Gradients, PutTape, TensorFromVec, TryConcatAlong};
 use exercises::rope::NtkAwareRope;
-use interfaces::model::party::*;
+use interfaces::model::interface::*;
 use interfaces::with_model_sizes;
 use std::ops::Range;
 

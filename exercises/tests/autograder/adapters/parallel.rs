@@ -1,4 +1,4 @@
-//! The learner's ParallelVocabEmbedding as a party to the contract.
+//! The learner's ParallelVocabEmbedding as an implementation of the contract.
 
 use super::{
     Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
@@ -7,13 +7,16 @@ use super::{
 use crate::adapter::{Adapter, adapter};
 use exercises::parallel;
 use exercises::prelude::{Const, Cpu, PutTape, Trace};
-use interfaces::parallel::party::*;
+use interfaces::parallel::interface::*;
 use interfaces::with_parallel_sizes;
 use std::ops::Range;
 
 /// The adapter of ParallelVocabEmbedding.
-pub const ADAPTER: Adapter =
-    adapter!("parallel", dyn ParallelVocabEmbedding, Some(|party| parallel::property(party)));
+pub const ADAPTER: Adapter = adapter!(
+    "parallel",
+    dyn ParallelVocabEmbedding,
+    Some(|implementation| parallel::property(implementation))
+);
 
 impl ParallelVocabEmbedding for Learner {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {

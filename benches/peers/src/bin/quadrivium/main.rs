@@ -1,4 +1,4 @@
-//! The party `quadrivium`, on a CPU, or on a GPU with the feature `cuda`. Its device's allocation cache is on, as it
+//! The implementation `quadrivium`, on a CPU, or on a GPU with the feature `cuda`. Its device's allocation cache is on, as it
 //! would be in training.
 
 mod encodings;

@@ -1,7 +1,7 @@
 //! {Type} in a notebook.
 
 use crate::check::{Verdict, check};
-use contract::party::{{Type}, {Type}Case, Reply};
+use contract::interface::{{Type}, {Type}Case, Reply};
 
 /// A learner's forward pass: `x` is `[b, s, h]` in one row, and so is the result.
 pub type Forward = fn(x: &[f32], shape: [usize; 3]) -> Vec<f32>;

@@ -4,8 +4,8 @@ use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::Result;
 use crate::figures::write;
 use contract::attention::oracle::{AttentionLoops, Passes};
+use contract::interface::{AttendCase, AttendSizes};
 use contract::oracle::Oracle;
-use contract::party::{AttendCase, AttendSizes};
 use notebook_support::attention::figures::{
     BYTES, HEAD_DIM, HEADS, LAYERS, gib, kv_bytes, masks, maximum, memory,
 };

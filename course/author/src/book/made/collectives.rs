@@ -3,7 +3,7 @@
 use super::kinds::{Listing, Made, Numbers};
 use crate::error::Result;
 use contract::collectives::oracle::{added, passes, tree};
-use contract::party::EntropyCase;
+use contract::interface::EntropyCase;
 use std::fmt::Write;
 
 /// All of it.

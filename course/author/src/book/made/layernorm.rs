@@ -3,9 +3,9 @@
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::{Error, Result};
 use crate::figures::write;
+use contract::interface::LayerNormCase;
 use contract::layernorm::oracle::{LayerNormLoops, Passes};
 use contract::oracle::Oracle;
-use contract::party::LayerNormCase;
 use notebook_support::layernorm::{one_pass, two_passes, variances};
 use quadrivium::functional::layer_norm;
 use quadrivium::tensor::*;

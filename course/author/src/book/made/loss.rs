@@ -3,9 +3,9 @@
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::Result;
 use crate::figures::write;
+use contract::interface::{LossCase, Part};
 use contract::loss::oracle::{LossLoops, Passes, row};
 use contract::oracle::Oracle;
-use contract::party::{LossCase, Part};
 use notebook_support::chart::{Axis, Mark, Series, chart};
 use notebook_support::plot::{BLUE, VERMILLION};
 use plotters::prelude::SeriesLabelPosition;

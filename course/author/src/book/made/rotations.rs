@@ -3,8 +3,8 @@
 use super::kinds::{Figure, Listing, Made, Numbers};
 use crate::error::Result;
 use crate::figures::write;
+use contract::interface::{AxialCase, LinearCase, Sections, XPosCase};
 use contract::oracle::Oracle;
-use contract::party::{AxialCase, LinearCase, Sections, XPosCase};
 use contract::rotations::museum::BUGS;
 use contract::rotations::oracle::RotationsLoops;
 use notebook_support::chart::{Axis, Mark, Series, chart, tenths};
@@ -207,7 +207,7 @@ fn linear_text() -> Result<String> {
     let y = Oracle.linear(&five(), &[]).y;
     // What the museum's bug gives, that turns both.
     let bug = BUGS.iter().find(|bug| bug.id == "rotations/linear-denominator-turned");
-    let both = bug.and_then(|bug| (bug.party)().linear(&five()).ok()).unwrap_or_default();
+    let both = bug.and_then(|bug| (bug.implementation)().linear(&five()).ok()).unwrap_or_default();
     let mut text = String::from("m   turned sum   plain sum      y   if both were turned\n");
     for (m, (y, both)) in y.chunks(4).zip(both.chunks(4)).enumerate() {
         let plain = 16.0 * (m + 1) as f64;

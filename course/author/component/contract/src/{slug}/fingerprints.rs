@@ -2,13 +2,13 @@
 
 use crate::component::Fingerprint;
 use crate::laws::widen;
-use crate::{slug}::party::{{Type}, {Type}Case};
+use crate::{slug}::interface::{{Type}, {Type}Case};
 
 /// Asks them all. TO DO: questions in which every term of the formula matters, for every call of the interface.
-pub fn fingerprints(party: &dyn {Type}) -> Vec<Fingerprint> {
+pub fn fingerprints(implementation: &dyn {Type}) -> Vec<Fingerprint> {
     cases()
         .iter()
-        .map(|case| Fingerprint::ask("forward", || Ok(widen(&party.forward(case)?))))
+        .map(|case| Fingerprint::ask("forward", || Ok(widen(&implementation.forward(case)?))))
         .collect()
 }
 

@@ -5,16 +5,16 @@ use crate::graded_cases::{Draw, GradedCase, sizes};
 use crate::run::Run;
 use crate::{slug}::laws::matches_y;
 use crate::{slug}::menu;
-use crate::{slug}::party::{{Type}, {Type}Case};
+use crate::{slug}::interface::{{Type}, {Type}Case};
 
 /// All graded cases. TO DO: one thing after the other that a mistake can be about, each with its category.
 pub fn graded_cases(run: &Run) -> Vec<GradedCase<dyn {Type}>> {
     let run = *run;
     let mut graded: Vec<GradedCase<dyn {Type}>> = Vec::new();
     let mut add = |category, shape: [usize; 3]| {
-        graded.push(GradedCase::new("forward", category, move |party| {
+        graded.push(GradedCase::new("forward", category, move |implementation| {
             let x = Draw::new(&run, 1).values(shape.iter().product());
-            matches_y(party, &{Type}Case { shape, x })
+            matches_y(implementation, &{Type}Case { shape, x })
         }));
     };
     for h in menu::HIDDEN {

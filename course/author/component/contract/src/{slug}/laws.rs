@@ -8,7 +8,7 @@ use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::{slug}::oracle::{Type}Loops;
-use crate::{slug}::party::{{Type}, {Type}Case};
+use crate::{slug}::interface::{{Type}, {Type}Case};
 
 type Any = dyn {Type};
 
@@ -30,14 +30,14 @@ fn tolerance(expected: f64) -> f64 {
 }
 const WHY: &str = "TO DO: which roundings were counted";
 
-fn forward_any_input(party: &Any, run: &Run) -> Verdict {
-    judge_graded_cases(party, run, "forward")
+fn forward_any_input(implementation: &Any, run: &Run) -> Verdict {
+    judge_graded_cases(implementation, run, "forward")
 }
 
 /// What the result must be.
-pub(super) fn matches_y(party: &dyn {Type}, case: &{Type}Case) -> Step {
+pub(super) fn matches_y(implementation: &dyn {Type}, case: &{Type}Case) -> Step {
     let expected: Vec<f64> = (0..case.x.len()).map(|i| Oracle.element(case, i)).collect();
-    answer("forward", || party.forward(case))
+    answer("forward", || implementation.forward(case))
         .and_then(|got| within("forward", &case.shape, &got, &expected, |i| tolerance(expected[i]), WHY))
         .map_err(|violation| violation.on(case))
 }

@@ -1,4 +1,4 @@
-//! The sizes of {Type} that checks use where a party has them in its types.
+//! The sizes of {Type} that checks use where an implementation has them in its types.
 
 /// `h`.
 pub const HIDDEN: [usize; 4] = [1, 2, 5, 8];

@@ -1,15 +1,15 @@
 //! Bugs of {Type}.
 
 use crate::component::Bug;
-use crate::{slug}::oracle::{{Type}Loops, party};
-use crate::{slug}::party::{{Type}, {Type}Case};
+use crate::{slug}::oracle::{{Type}Loops, implementation};
+use crate::{slug}::interface::{{Type}, {Type}Case};
 
 /// A bug: its name, and the steps that it writes wrong.
 macro_rules! bug {
     ($name:ident { $($steps:item)* }) => {{
         struct $name;
         impl {Type}Loops for $name { $($steps)* }
-        || -> Box<dyn {Type}> { party($name) }
+        || -> Box<dyn {Type}> { implementation($name) }
     }};
 }
 
@@ -21,7 +21,7 @@ pub static BUGS: &[Bug<dyn {Type}>] = &[
         story: "A branch for a layer that is switched off. Shapes and gradients look fine.",
         source: None,
         named_by: "{slug}/forward-any-input",
-        party: bug!(InputReturned {
+        implementation: bug!(InputReturned {
             fn element(&self, case: &{Type}Case, i: usize) -> f64 {
                 f64::from(case.x[i])
             }
@@ -33,7 +33,7 @@ pub static BUGS: &[Bug<dyn {Type}>] = &[
         story: "The result was allocated and never filled.",
         source: None,
         named_by: "{slug}/forward-any-input",
-        party: bug!(ZerosReturned {
+        implementation: bug!(ZerosReturned {
             fn element(&self, _: &{Type}Case, _: usize) -> f64 {
                 0.0
             }

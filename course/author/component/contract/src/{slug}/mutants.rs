@@ -4,7 +4,7 @@ use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Call, Mixed};
-use crate::{slug}::party::{Reply, {Type}, {Type}Case};
+use crate::{slug}::interface::{Reply, {Type}, {Type}Case};
 
 /// What their conditions are about.
 pub const AXES: Axes =
@@ -20,9 +20,9 @@ impl {Type} for Mixed<dyn {Type}> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(party: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(implementation: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
     let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
     let x = draw.values(shape.iter().product());
     let case = {Type}Case { shape, x };
-    vec![Fingerprint::ask("forward", || Ok(widen(&party.forward(&case)?)))]
+    vec![Fingerprint::ask("forward", || Ok(widen(&implementation.forward(&case)?)))]
 }

@@ -1,7 +1,7 @@
 //! {Type}. TO DO: the formula in one line.
 
 use crate::oracle::{Loops, Oracle};
-use crate::{slug}::party::{{Type}, {Type}Case, Refusal, Reply};
+use crate::{slug}::interface::{{Type}, {Type}Case, Refusal, Reply};
 use std::rc::Rc;
 
 /// The steps of {Type}. A bug writes one of them wrong, so make them small.
@@ -23,8 +23,8 @@ pub trait {Type}Loops {
 
 impl {Type}Loops for Oracle {}
 
-/// The party of some loops.
-pub fn party(loops: impl {Type}Loops + 'static) -> Box<dyn {Type}> {
+/// The implementation of some loops.
+pub fn implementation(loops: impl {Type}Loops + 'static) -> Box<dyn {Type}> {
     Box::new(Loops::<dyn {Type}Loops>(Rc::new(loops)))
 }
 

@@ -1,14 +1,14 @@
 //! Correct variants of {Type}.
 
 use crate::component::Variant;
-use crate::{slug}::oracle::{{Type}Loops, party};
-use crate::{slug}::party::{{Type}, {Type}Case};
+use crate::{slug}::oracle::{{Type}Loops, implementation};
+use crate::{slug}::interface::{{Type}, {Type}Case};
 
 /// The variants. TO DO: those that a tolerance could refuse, such as sums in another order.
 pub static VARIANTS: &[Variant<dyn {Type}>] = &[Variant {
     id: "{slug}/in-f32",
     about: "computes in f32, as most code does",
-    party: || party(InF32),
+    implementation: || implementation(InF32),
 }];
 
 struct InF32;

@@ -6,9 +6,9 @@ use crate::figures::{
     Area, BLUE, GREEN, INK, PALE, Painted, VERMILLION, axes, axis_font, legend, save, small_font,
     whole, write,
 };
+use contract::interface::NormCase;
 use contract::norm::oracle::NormLoops;
 use contract::oracle::Oracle;
-use contract::party::NormCase;
 use plotters::element::DashedPathElement;
 use plotters::prelude::{
     ChartBuilder, Circle, Color, DashedLineSeries, IntoLogRange, LineSeries, PathElement, RGBColor,

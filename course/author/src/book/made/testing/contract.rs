@@ -1,4 +1,4 @@
-//! Figure: party and contract.
+//! Figure: implementation and contract.
 
 use super::boxes::{Sheet, arrow, words};
 use crate::error::Result;
@@ -6,23 +6,23 @@ use crate::figures::{BLUE, GREEN, INK, VERMILLION, save};
 use plotters::style::RGBColor;
 use std::path::Path;
 
-/// Parties on the left, the contract on the right, plain values between.
+/// Implementations on the left, the contract on the right, plain values between.
 pub fn draw(out: &Path) -> Result<()> {
     save(out, "Who is judged, and by what?", (900, 490), |area| {
-        let parties: [(&[&str], RGBColor); 5] = [
+        let implementations: [(&[&str], RGBColor); 5] = [
             (&["the library"], BLUE),
             (&["your code"], BLUE),
             (&["PyTorch, recorded"], BLUE),
             (&["a correct variant"], BLUE),
             (&["a known bug"], VERMILLION),
         ];
-        for (i, (lines, frame)) in parties.into_iter().enumerate() {
+        for (i, (lines, frame)) in implementations.into_iter().enumerate() {
             let top = 44 + 76 * i as i32;
             Sheet { at: (10, top), size: (220, 52), frame, words: lines }.draw(area)?;
             arrow(area, &[(274, top + 26), (318, top + 26)], INK)?;
             arrow(area, &[(274, top + 26), (230, top + 26)], INK)?;
         }
-        words(area, (120, 18), "parties")?;
+        words(area, (120, 18), "implementations")?;
         words(area, (373, 18), "the interface")?;
         let interface = [
             "trait",

@@ -3,8 +3,8 @@
 use crate::error::Result;
 use crate::figures::{BLUE, INK, ORANGE, PALE, save, small_font};
 use contract::component::Component;
+use contract::interface::GroupRmsNorm;
 use contract::matrix::{Cell, Matrix, matrix};
-use contract::party::GroupRmsNorm;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::path::Path;

@@ -3,10 +3,10 @@
 use crate::error::Result;
 use crate::figures::{BLUE, GREEN, INK, VERMILLION, axes, legend, save, whole};
 use contract::component::Component;
+use contract::interface::{GroupRmsNorm, NormCase};
 use contract::laws::U;
 use contract::norm::oracle::NormLoops;
 use contract::oracle::Oracle;
-use contract::party::{GroupRmsNorm, NormCase};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use quadrivium::functional::group_rms_norm;
@@ -54,7 +54,7 @@ pub fn measured(group_size: usize) -> Result<f64> {
 pub fn without_eps(group_size: usize) -> f64 {
     let case = case(group_size);
     let bug = <dyn GroupRmsNorm>::bugs().iter().find(|bug| bug.id == "norm/no-eps");
-    let y = bug.map(|bug| (bug.party)().forward(&case));
+    let y = bug.map(|bug| (bug.implementation)().forward(&case));
     farthest(&case, &y.and_then(|y| y.ok()).unwrap_or_default())
 }
 
