@@ -21,7 +21,10 @@ pub struct Own {
 /// `{nn}` is any number of two digits: the tests are numbered in reading order.
 pub static OWN: &[Own] = &[
     own("contract/src/{slug}/mod.rs", "its names, and what the contract knows of it"),
-    own("contract/src/{slug}/interface.rs", "what an implementation is asked, and what it answers"),
+    own(
+        "contract/interfaces/src/{slug}/interface.rs",
+        "what an implementation is asked, and what it answers",
+    ),
     own("contract/src/{slug}/oracle.rs", "the formula as f64 loops"),
     own("contract/src/{slug}/laws.rs", "its invariants"),
     own("contract/src/{slug}/graded_cases.rs", "its questions, from the plainest on"),
@@ -76,7 +79,7 @@ pub struct Line {
 pub static LISTED: &[Line] = &[
     line("contract/src/registry.rs", "{slug}: "),
     line("contract/src/lib.rs", "pub mod {slug};"),
-    line("contract/interfaces/src/lib.rs", "{slug}: \"../../src/{slug}\""),
+    line("contract/interfaces/src/lib.rs", "    {slug}"),
     line("src/lib.rs", "pub mod {slug};"),
     line("exercises/src/lib.rs", "pub mod {slug};"),
     line(

@@ -1,22 +1,17 @@
 //! The interfaces of all components: what an implementation is asked, and what it answers.
 //!
-//! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug. Each file stands in
-//! its component's folder, beside those that only the judge has.
+//! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug: those are in the folder
+//! of the same name in `contract/src`.
 
-#[path = "../../src/describe.rs"]
 pub mod describe;
-#[path = "../../src/menu.rs"]
 pub mod menu;
-#[path = "../../src/panics.rs"]
 pub mod panics;
-#[path = "../../src/reply.rs"]
 mod reply;
 
-/// Lists the components, with their folders, and `menu` where sizes are compiled.
+/// Lists the components, each with its interface, and with `menu` where sizes are compiled.
 macro_rules! interfaces {
-    ($($(#[$about:meta])* $slug:ident: $folder:literal $(, $menu:ident)?;)+) => {$(
+    ($($(#[$about:meta])* $slug:ident $(, $menu:ident)?;)+) => {$(
         $(#[$about])*
-        #[path = $folder]
         pub mod $slug {
             pub mod interface;
             $(pub mod $menu;)?
@@ -33,31 +28,31 @@ macro_rules! interfaces {
 
 interfaces! {
     /// GroupRMSNorm.
-    norm: "../../src/norm", menu;
+    norm, menu;
     /// VocabEmbedding.
-    embedding: "../../src/embedding", menu;
+    embedding, menu;
     /// ParallelVocabEmbedding.
-    parallel: "../../src/parallel", menu;
+    parallel, menu;
     /// NTK-aware RoPE.
-    rope: "../../src/rope", menu;
+    rope, menu;
     /// LayerNorm.
-    layernorm: "../../src/layernorm", menu;
+    layernorm, menu;
     /// Grouped-query attention, and its cache.
-    attention: "../../src/attention", menu;
+    attention, menu;
     /// SwiGLU.
-    feedforward: "../../src/feedforward", menu;
+    feedforward, menu;
     /// Cross-entropy.
-    loss: "../../src/loss";
+    loss;
     /// The Llama decoder.
-    model: "../../src/model", menu;
+    model, menu;
     /// Absolute positions.
-    absolute: "../../src/absolute";
+    absolute;
     /// Biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
-    biases: "../../src/biases";
+    biases;
     /// Stretched RoPE.
-    frequencies: "../../src/frequencies", menu;
+    frequencies, menu;
     /// More rotations.
-    rotations: "../../src/rotations", menu;
+    rotations, menu;
     /// Collectives: what ranks say to each other.
-    collectives: "../../src/collectives", world;
+    collectives, world;
 }

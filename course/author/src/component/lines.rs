@@ -44,8 +44,8 @@ static ADDITIONS: &[Addition] = &[
     add(
         "contract/interfaces/src/lib.rs",
         Below,
-        "\n    {slug}: \"",
-        "    /// {Type}.\n    {slug}: \"../../src/{slug}\", menu;",
+        "\n    {slug}",
+        "    /// {Type}.\n    {slug}, menu;",
     ),
     add("src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
     add("src/lib.rs", Below, "\npub use {slug}::", "pub use {slug}::{Type};"),

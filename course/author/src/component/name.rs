@@ -266,10 +266,12 @@ fn used_as_type(root: &Path, slug: &str, name: &str) -> Result<Option<String>> {
         return Ok(Some(file.replace("{slug}", slug)));
     }
     let seen = ["src", "exercises/src", "tests/suite"].map(|folder| rust_files(&root.join(folder)));
-    let interfaces =
-        COMPONENTS.iter().map(|entry| format!("contract/src/{}/interface.rs", entry.slug));
-    let interfaces =
-        interfaces.chain(["contract/src/interface.rs".to_string()]).map(|file| root.join(file));
+    let interfaces = COMPONENTS
+        .iter()
+        .map(|entry| format!("contract/interfaces/src/{}/interface.rs", entry.slug));
+    let interfaces = interfaces
+        .chain(["contract/interfaces/src/reply.rs".to_string()])
+        .map(|file| root.join(file));
     for file in seen.into_iter().collect::<Result<Vec<_>>>()?.concat().into_iter().chain(interfaces)
     {
         let text = std::fs::read_to_string(&file).map_err(|error| Error::File {

@@ -273,8 +273,8 @@ fn a() {
                 "embedding/interface".to_string(),
                 format!("{}/interface", task.component),
             ];
-            let interfaces =
-                interfaces.map(|file| workspace.read(&format!("contract/src/{file}.rs")).unwrap());
+            let interfaces = interfaces
+                .map(|file| workspace.read(&format!("contract/interfaces/src/{file}.rs")).unwrap());
             let is_type = |word: &&str| {
                 let of = |kind: &str| {
                     interfaces
