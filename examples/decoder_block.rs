@@ -1,7 +1,7 @@
 //! A model of your own: the modules of this crate beside dfdx's `Linear`, trained with Adam, saved,
 //! loaded, and decoded token by token.
 //!
-//! `cargo run --release --example decoder_block` runs it; `tests/suite/18_decoder_block.rs` tests it.
+//! `cargo run --release --example decoder_block` runs it; `tests/suite/decoder_block.rs` tests it.
 //! Everything comes from `quadrivium`; the crate that uses it does not name dfdx.
 //!
 //! Letters: `b` batch, `s` tokens of this call, `t` tokens so far, `v` vocabulary size, `h` hidden

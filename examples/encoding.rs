@@ -99,7 +99,7 @@ pub fn decoder(dev: &Cpu) -> Result<Decoder> {
 ///
 /// # Errors
 /// What the library refuses.
-#[allow(dead_code)] // tests/suite/31_own_encoding.rs takes the rest
+#[allow(dead_code)] // tests/suite/own_encoding.rs takes the rest
 pub fn main() -> Result<()> {
     let dev = Cpu::default();
     let mut model = decoder(&dev)?;

@@ -17,8 +17,6 @@ pub struct Own {
 }
 
 /// The files and folders that every component has, in the order in which they are best written.
-///
-/// `{nn}` is any number of two digits: the tests are numbered in reading order.
 pub static OWN: &[Own] = &[
     own("contract/src/{slug}/mod.rs", "its names, and what the contract knows of it"),
     own(
@@ -45,7 +43,7 @@ pub static OWN: &[Own] = &[
     own("exercises/{slug}/hints", "a file of hints for each task"),
     own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as an implementation"),
     own("tests/suite/implementations/reference/{slug}.rs", "the library as an implementation"),
-    own("tests/suite/{nn}_{slug}.rs", "the tests of the library's module"),
+    own("tests/suite/{slug}.rs", "the tests of the library's module"),
     own("notebook-support/src/{slug}.rs", "the check that a notebook's cells call"),
     own("book/src/{slug}.md", "the chapter"),
     own(
@@ -53,7 +51,7 @@ pub static OWN: &[Own] = &[
         "the kill matrix: `INSTA_UPDATE=always cargo proof {slug}/` writes it",
     ),
     own("tests/suite/implementations/pytorch/{slug}.rs", "PyTorch as an implementation"),
-    own("tests/suite/10_pytorch/{slug}.rs", "the library against PyTorch's numbers"),
+    own("tests/suite/pytorch/{slug}.rs", "the library against PyTorch's numbers"),
     own(
         "tests/goldens/{slug}.safetensors",
         "PyTorch's numbers: tests/goldens/generate.py writes it, once its FILES name {slug}",
@@ -61,7 +59,7 @@ pub static OWN: &[Own] = &[
 ];
 
 /// Of these, the ones that are there for their tests.
-const TESTED: [&str; 2] = ["tests/suite/{nn}_{slug}.rs", "tests/suite/10_pytorch/{slug}.rs"];
+const TESTED: [&str; 2] = ["tests/suite/{slug}.rs", "tests/suite/pytorch/{slug}.rs"];
 
 const fn own(path: &'static str, holds: &'static str) -> Own {
     Own { path, holds }
@@ -94,7 +92,7 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/implementations/pytorch/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/main.rs", "mod {slug};"),
     line("tests/suite/main.rs", "_{slug}.rs\"]"),
-    line("tests/suite/10_pytorch/mod.rs", "mod {slug};"),
+    line("tests/suite/pytorch/mod.rs", "mod {slug};"),
     line("notebook-support/src/lib.rs", "pub mod {slug};"),
     line("tests/goldens/generate.py", "def {slug}_cases("),
     line("tests/goldens/generate.py", "def make_{slug}("),
@@ -121,13 +119,11 @@ pub fn missing(root: &Path, slug: &str) -> Vec<String> {
     let entry = component(slug);
     for Own { path, holds } in OWN {
         let path = here(path);
-        match found(root, &path) {
-            Some(found) if holds_something(&found) => {
-                if TESTED.iter().any(|pattern| here(pattern) == path) && !has_tests(&found) {
-                    missing.push(format!("{path} has no `#[test]`. It holds {}", here(holds)));
-                }
-            }
-            _ => missing.push(format!("{path} is missing, or empty. It holds {}", here(holds))),
+        let found = found(root, &path);
+        if !holds_something(&found) {
+            missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));
+        } else if TESTED.iter().any(|pattern| here(pattern) == path) && !has_tests(&found) {
+            missing.push(format!("{path} has no `#[test]`. It holds {}", here(holds)));
         }
     }
     for Line { file, holds } in LISTED {
@@ -157,7 +153,7 @@ fn unasked(root: &Path, slug: &str) -> Vec<String> {
         .filter_map(|text| text.strip_prefix(slug)?.strip_prefix('.'))
         .filter(|call| call.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
         .collect();
-    if calls.is_empty() && found(root, &file).is_some_and(|file| file.exists()) {
+    if calls.is_empty() && found(root, &file).exists() {
         return vec![format!("{file} asks PyTorch nothing: a call is named \"{slug}.forward\"")];
     }
     let unknown =
@@ -180,8 +176,9 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
         if path.ends_with("/starter.rs") || path.starts_with("exercises/src/") {
             continue;
         }
-        let Some(found) = found(root, &path) else { continue };
-        unwritten.extend(files(&found).iter().flat_map(|file| left_in(root, file, &is_left)));
+        unwritten.extend(
+            files(&found(root, &path)).iter().flat_map(|file| left_in(root, file, &is_left)),
+        );
     }
     unwritten
 }
@@ -214,21 +211,10 @@ fn files(path: &Path) -> Vec<PathBuf> {
     inner.iter().flat_map(|path| files(path)).collect()
 }
 
-/// The file or folder of a path. In it, `{nn}` is a number of two digits; and a file `laws.rs` may have become
-/// a folder `laws` with a `mod.rs`.
-fn found(root: &Path, path: &str) -> Option<PathBuf> {
-    let Some((folder, name)) = path.split_once("{nn}") else {
-        let (file, folder) = (root.join(path), root.join(path).with_extension(""));
-        let is_module = !file.exists() && folder.join("mod.rs").is_file();
-        return Some(if is_module { folder } else { file });
-    };
-    let numbered = |file: &str| {
-        let number = file.strip_suffix(name)?;
-        (number.len() == 2 && number.chars().all(|c| c.is_ascii_digit())).then_some(())
-    };
-    let mut entries = root.join(folder).read_dir().ok()?.flatten();
-    let entry = entries.find(|entry| numbered(&entry.file_name().to_string_lossy()).is_some())?;
-    Some(entry.path())
+/// The file of a path, or its folder: a file `laws.rs` may have become a folder `laws` with a `mod.rs`.
+fn found(root: &Path, path: &str) -> PathBuf {
+    let (file, folder) = (root.join(path), root.join(path).with_extension(""));
+    if !file.exists() && folder.join("mod.rs").is_file() { folder } else { file }
 }
 
 /// Whether a folder has an entry, or a file a line. Comments alone are nothing.

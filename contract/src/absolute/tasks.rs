@@ -103,7 +103,7 @@ pub static TASKS: &[Spec] = &[
         place: "absolute/property",
         needs: &[],
         chapter: "absolute#shift",
-        library: At { file: "tests/suite/29_absolute.rs", mark: "//!" },
+        library: At { file: "tests/suite/absolute.rs", mark: "//!" },
         grading: Grading::Property { needed: 12 },
     },
 ];

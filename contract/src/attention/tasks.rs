@@ -130,7 +130,7 @@ pub static TASKS: &[Spec] = &[
         place: "attention/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/25_attention.rs", mark: "//!" },
+        library: At { file: "tests/suite/attention.rs", mark: "//!" },
         grading: Grading::Property { needed: 15 },
     },
 ];

@@ -108,7 +108,7 @@ pub static TASKS: &[Spec] = &[
         place: "embedding/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/03_embedding.rs", mark: "//!" },
+        library: At { file: "tests/suite/embedding.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },
     },
 ];

@@ -77,7 +77,7 @@ pub static TASKS: &[Spec] = &[
         place: "layernorm/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/20_layernorm.rs", mark: "//!" },
+        library: At { file: "tests/suite/layernorm.rs", mark: "//!" },
         grading: Grading::Property { needed: 15 },
     },
 ];

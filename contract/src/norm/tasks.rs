@@ -107,7 +107,7 @@ pub static TASKS: &[Spec] = &[
         place: "norm/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/02_norm.rs", mark: "//!" },
+        library: At { file: "tests/suite/norm.rs", mark: "//!" },
         grading: Grading::Property { needed: 20 },
     },
 ];

@@ -118,7 +118,7 @@ pub static TASKS: &[Spec] = &[
         place: "parallel/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/04_parallel.rs", mark: "//!" },
+        library: At { file: "tests/suite/parallel.rs", mark: "//!" },
         grading: Grading::Property { needed: 25 },
     },
 ];

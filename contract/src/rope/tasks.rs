@@ -189,7 +189,7 @@ pub static TASKS: &[Spec] = &[
         place: "rope/property",
         needs: &[],
         chapter: "testing#properties",
-        library: At { file: "tests/suite/05_rope.rs", mark: "//!" },
+        library: At { file: "tests/suite/rope.rs", mark: "//!" },
         grading: Grading::Property { needed: 30 },
     },
 ];

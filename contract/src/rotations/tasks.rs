@@ -116,7 +116,7 @@ pub static TASKS: &[Spec] = &[
         place: "rotations/relative",
         needs: &[],
         chapter: "rotations#relative",
-        library: At { file: "tests/suite/28_rotations.rs", mark: "//!" },
+        library: At { file: "tests/suite/rotations.rs", mark: "//!" },
         grading: Grading::Property { needed: 12 },
     },
 ];

@@ -89,8 +89,8 @@ static ADDITIONS: &[Addition] = &[
         "{slug}::ADAPTER",
         ", {slug}::ADAPTER",
     ),
-    add("tests/suite/main.rs", Below, "\nmod {slug};", "#[path = \"{nn}_{slug}.rs\"]\nmod {slug};"),
-    add("tests/suite/10_pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("tests/suite/main.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("tests/suite/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
     add("notebook-support/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
     add(
         "README.md",

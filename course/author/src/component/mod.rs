@@ -1,8 +1,7 @@
 //! `cargo course new`: a component's files and its lines in the lists, from templates.
 //!
 //! The templates are in `course/author/component`, each at the path that its file will have in the workspace.
-//! In names and texts, `{slug}` and `{Type}` are the component's slug and type, and `{nn}` in a name is the next
-//! number of two digits. Everything is made in memory and checked; then all is written, or nothing.
+//! In names and texts, `{slug}` and `{Type}` are the component's slug and type. Everything is made in memory and checked; then all is written, or nothing.
 
 mod lines;
 mod name;

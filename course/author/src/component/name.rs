@@ -15,8 +15,6 @@ pub struct Name {
     type_name: String,
     /// Its place among the components, counted from 1.
     number: usize,
-    /// The number of its tests, in two digits.
-    tests: String,
 }
 
 impl Name {
@@ -47,14 +45,13 @@ impl Name {
             });
         }
         let (slug, number) = (slug.to_string(), COMPONENTS.len() + 1);
-        Ok(Self { slug, type_name, number, tests: next_number(root)? })
+        Ok(Self { slug, type_name, number })
     }
 
     /// A text of a template with these names in it.
     pub fn put_into(&self, text: &str) -> String {
         text.replace("{slug}", &self.slug)
             .replace("{Type}", &self.type_name)
-            .replace("{nn}", &self.tests)
             .replace("{number}", &self.number.to_string())
     }
 }
@@ -302,20 +299,6 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// The first number that no file of the suite has, in two digits.
-fn next_number(root: &Path) -> Result<String> {
-    let folder = "tests/suite";
-    let refuse =
-        |error: std::io::Error| Error::File { file: folder.into(), reason: error.to_string() };
-    let mut last = 0;
-    for entry in root.join(folder).read_dir().map_err(refuse)? {
-        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
-        let number = name.split_once('_').and_then(|(number, _)| number.parse::<u32>().ok());
-        last = last.max(number.unwrap_or(0));
-    }
-    Ok(format!("{:02}", last + 1))
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ fn no_placeholder_of_a_template_is_left() {
     let written = written(workspace.path());
     for file in &written.files {
         let text = std::fs::read_to_string(workspace.path().join(file)).unwrap();
-        for mark in ["{slug}", "{Type}", "{nn}", "{number}"] {
+        for mark in ["{slug}", "{Type}", "{number}"] {
             assert!(!text.contains(mark) && !file.contains(mark), "{file} holds {mark}");
         }
     }

@@ -1,6 +1,5 @@
 //! xPos, and positions of two and three numbers.
 
-#[path = "28_rotations/linear_attention.rs"]
 mod linear_attention;
 
 use crate::support::*;
@@ -108,7 +107,7 @@ fn xpos_agrees_with_loops() {
 }
 
 /// The scales cancel at distance 0, and scores depend on the distance only, wherever the center is. Eight roundings on
-/// each side of each product: `24 u |q| |k|` as in `05_rope.rs`, and `1.4 u` for two scales that are each rounded.
+/// each side of each product: `24 u |q| |k|` as in `rope.rs`, and `1.4 u` for two scales that are each rounded.
 #[test]
 fn xpos_scores_depend_on_the_distance_only() {
     let centers = [0, 700, 2999, 5000].map(|center| xpos(Layout::HalfSplit, center));

@@ -170,7 +170,7 @@ fn every_device_draws_the_same_numbers() {
 }
 
 /// dfdx's own LayerNorm loses its eps when it is converted, because scalars are rebuilt from
-/// their defaults. Our modules carry their settings through (`07_modules.rs`).
+/// their defaults. Our modules carry their settings through (`modules.rs`).
 #[test]
 fn a_converted_layer_norm_forgets_its_eps() {
     let mut norm = modules::LayerNorm1D::<4, f32, Dev>::build(&dev());

@@ -1,11 +1,8 @@
 //! Checkpoints in Hugging Face's layout: tiny ones that transformers has written, with what transformers computes; and
 //! broken ones, of which each is refused by name.
 
-#[path = "24_checkpoints/folders.rs"]
 mod folders;
-#[path = "24_checkpoints/scaled.rs"]
 mod scaled;
-#[path = "24_checkpoints/truth.rs"]
 mod truth;
 
 use crate::support::*;

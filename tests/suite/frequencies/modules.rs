@@ -95,7 +95,7 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The module and its gradient against loops. As in `05_rope.rs`, `4 u` of the sizes of a plane's two values, of at
+/// The module and its gradient against loops. As in `rope.rs`, `4 u` of the sizes of a plane's two values, of at
 /// most 4 each, and the scale is below 1.2.
 #[test]
 fn a_scaled_module_agrees_with_loops() {

@@ -1,4 +1,4 @@
-//! Initial values. PyTorch's numbers are compared in `10_pytorch/`; here is what else is
+//! Initial values. PyTorch's numbers are compared in `pytorch/`; here is what else is
 //! promised.
 
 use crate::support::*;

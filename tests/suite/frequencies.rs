@@ -1,8 +1,6 @@
 //! Frequencies for longer texts: each rule beside its formula, and what it promises.
 
-#[path = "27_frequencies/learnable.rs"]
 mod learnable;
-#[path = "27_frequencies/modules.rs"]
 mod modules;
 
 use crate::support::*;
@@ -277,7 +275,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// `score(m + a, n + a) = score(m, n)` for every rule, and for a part of a head; each side errs by `4 u` of
-/// each of its factors' sizes (as in `05_rope.rs`), which the scale enlarges: `24 u |q| |k|` and the scale's square.
+/// each of its factors' sizes (as in `rope.rs`), which the scale enlarges: `24 u |q| |k|` and the scale's square.
 #[test]
 fn scores_depend_on_the_distance_only() {
     let case = (values(8), values(8), 0..20usize, 0..20usize, 1..40usize, 2.0..32.0f64);

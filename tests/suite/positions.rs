@@ -1,7 +1,6 @@
 //! Where a text begins: at its own first token, whatever stands before it in its row. Every encoding of the library, on
 //! every path of a model: a batch that is filled up at its starts says of each text what the text says alone.
 
-#[path = "34_positions/each_token.rs"]
 mod each_token;
 
 use crate::model::named;

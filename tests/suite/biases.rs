@@ -1,8 +1,6 @@
 //! Biases by distance: T5's buckets, ALiBi, KERPLE. Their oracles are loops of this file.
 
-#[path = "30_biases/in_attention.rs"]
 mod in_attention;
-#[path = "30_biases/transformer_xl.rs"]
 mod transformer_xl;
 
 use crate::support::*;
