@@ -3,10 +3,11 @@
 //! Every message states the rule, what was expected, what was got and what to do. A call that
 //! returns an error has changed nothing.
 
-use crate::checkpoint::CheckpointProblem;
+use crate::checkpoint::problem::CheckpointProblem;
+use crate::number::Number;
 use crate::tensor::CpuError;
 use crate::tensor::optim::OptimizerUpdateError;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 /// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -436,15 +437,4 @@ fn rank_rule(rank: usize, world_size: usize) -> String {
         return NO_RANKS.into();
     }
     format!("rank {rank} does not exist in a world of {world_size}: ranks are 0 to world_size - 1")
-}
-
-/// A number in the digits that a reader can take in: with an exponent where it has more than 16.
-pub(crate) struct Number(pub(crate) f64);
-
-impl Display for Number {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.0.abs();
-        let plain = self.0 == 0.0 || !self.0.is_finite() || (1e-5..1e16).contains(&size);
-        if plain { write!(f, "{}", self.0) } else { write!(f, "{:e}", self.0) }
-    }
 }

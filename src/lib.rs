@@ -170,6 +170,7 @@ pub mod linear;
 pub mod loss;
 pub mod model;
 pub mod norm;
+mod number;
 pub mod parallel;
 pub mod position;
 mod positions;

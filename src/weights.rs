@@ -6,7 +6,8 @@
 //! and RoPE's cache are not saved.
 
 use crate::checks::check_size;
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
+use crate::number::Number;
 use crate::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName, ViewTensorRef,
 };

@@ -113,6 +113,58 @@ pub fn fingerprints_of<P: Component + ?Sized>(
     fingerprints
 }
 
+/// An invariant without its check.
+#[derive(Debug, Clone, Copy)]
+pub struct Promise {
+    /// Its name.
+    pub id: &'static str,
+    /// In one sentence.
+    pub sentence: &'static str,
+    /// As a formula.
+    pub formula: &'static str,
+    /// The chapter and section that explain it, such as `norm#eps`.
+    pub chapter: &'static str,
+    /// What a mistake that breaks it is about.
+    pub category: Category,
+    /// Points.
+    pub weight: u32,
+    /// Why it stays although others catch its bugs too.
+    pub stays: Option<&'static str>,
+}
+
+/// A bug without its code.
+#[derive(Debug, Clone, Copy)]
+pub struct Exhibit {
+    /// Its name.
+    pub id: &'static str,
+    /// "The code ...".
+    pub misconception: &'static str,
+    /// How it comes about.
+    pub story: &'static str,
+    /// Where it happened.
+    pub source: Option<&'static str>,
+    /// The invariant that names it.
+    pub named_by: &'static str,
+}
+
+/// What a component promises.
+pub(crate) fn promises<P: Component + ?Sized>() -> Vec<Promise> {
+    let promise = |law: &Invariant<P>| {
+        let Invariant { id, sentence, formula, chapter, category, weight, stays, .. } = *law;
+        Promise { id, sentence, formula, chapter, category, weight, stays }
+    };
+    P::invariants().iter().map(promise).collect()
+}
+
+/// The known bugs of a component.
+pub(crate) fn exhibits<P: Component + ?Sized>() -> Vec<Exhibit> {
+    let exhibit = |bug: &Bug<P>| {
+        let Bug { id, misconception, story, source, named_by, .. } = *bug;
+        Exhibit { id, misconception, story, source, named_by }
+    };
+    P::bugs().iter().map(exhibit).collect()
+}
+
 /// A component of the course. Implemented by the trait object of its interface.
 pub trait Component: 'static {
     /// What it is called everywhere: its folders, its page in the book, and the first part of all ids.

@@ -8,9 +8,9 @@
 //! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
 //! fits well, or several fit alike in everything, the diagnosis says that it does not know.
 
-use crate::component::{Component, Fingerprint, fingerprints_of};
-use crate::registry::{Exhibit, exhibits};
+use crate::component::{Component, Exhibit, Fingerprint, exhibits, fingerprints_of};
 use rayon::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A known bug that fits.
 pub struct Diagnosis {
@@ -54,6 +54,16 @@ pub fn diagnose<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Op
     let [answers, truth] = [implementation, &*P::oracle()]
         .map(|implementation| fingerprints_of(implementation, calls));
     closest(&answers, &truth, calls, &mut museum.iter())
+}
+
+/// The first repair that explains what an implementation answers in one of these calls.
+pub fn repair<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Option<String> {
+    let of_calls = P::repairs().iter().filter(|repair| calls.contains(&repair.call));
+    of_calls
+        .filter_map(|repair| {
+            catch_unwind(AssertUnwindSafe(|| (repair.explain)(implementation))).ok().flatten()
+        })
+        .next()
 }
 
 /// A bug and its answers to [`Component::fingerprints`]. The component's types end here, so that what follows is

@@ -1,17 +1,12 @@
 //! Grading: a task's invariants on an implementation, and what came out.
 
 use crate::category::Category;
-use crate::component::{Component, NET};
+use crate::component::{Component, NET, Promise, promises};
 use crate::diagnosis::{self, Diagnosis};
-use crate::panics;
-use crate::registry::{self, Entry, Exhibit, Promise, TASKS, promises};
-use crate::repair;
 use crate::run::Run;
-use crate::task::{Grading, Task};
+use crate::task::{Grading, Spec, Task};
 use crate::violation::{Fault, Verdict, Violation};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What came out for one task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -186,7 +181,7 @@ impl Grade {
 }
 
 /// How the panic of a `todo!()` begins.
-const TODO: &str = "not yet implemented";
+pub(crate) const TODO: &str = "not yet implemented";
 
 /// The rule that a file compiles.
 const UNCOMPILED: &str = "autograder/compiles";
@@ -203,7 +198,7 @@ pub fn is_todo(violation: &Violation) -> bool {
 }
 
 /// A task that can't be graded never passes: this is a mistake of the course, and it must be seen.
-fn not_graded(task: &Task, what: &str) -> Grade {
+pub(crate) fn not_graded(task: &Task, what: &str) -> Grade {
     let sentence =
         "A task is graded by all of its rules. That it is not is a mistake of the course.";
     let (name, component) = (task.name, task.component);
@@ -216,13 +211,13 @@ fn not_graded(task: &Task, what: &str) -> Grade {
 
 /// Grades an implementation by the invariants of a task.
 ///
-/// This and [`refusal_of`] know the implementation's type, so every program that grades has a copy of them for each
+/// This and [`refusal_of`](crate::property::refusal_of) know the implementation's type, so every program that grades has a copy of them for each
 /// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, implementation: &P, run: &Run) -> Grade {
     let judge = |place: usize| P::invariants()[place].judge(implementation, run);
     let diagnose = |calls: &[&str]| diagnosis::diagnose(implementation, calls);
-    let repair = |calls: &[&str]| repair::repair(implementation, calls);
-    by_promises(task, P::SLUG, &promises::<P>(), &judge, &diagnose, &repair)
+    let repair = |calls: &[&str]| diagnosis::repair(implementation, calls);
+    by_promises(task, (P::SLUG, P::tasks()), &promises::<P>(), &judge, &diagnose, &repair)
 }
 
 /// One invariant of a component, by its id: its sentence, and what it says.
@@ -245,7 +240,7 @@ pub fn one<P: Component + ?Sized>(
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
 fn by_promises(
     task: &Task,
-    component: &str,
+    (component, tasks): (&str, &[Spec]),
     promises: &[Promise],
     judge: &dyn Fn(usize) -> Verdict,
     diagnose: &dyn Fn(&[&str]) -> Option<Diagnosis>,
@@ -295,7 +290,10 @@ fn by_promises(
     let Some((_, of_first)) = categories.first() else { return grade };
     let mut category = grade.category.unwrap_or(*of_first);
     let on_the_way_back = |broken: &Broken| broken.violation.call.contains("backward");
-    if !by_hand && grade.broken.iter().all(on_the_way_back) && has_values(task, promises, judge) {
+    if !by_hand
+        && grade.broken.iter().all(on_the_way_back)
+        && has_values(task, tasks, promises, judge)
+    {
         // dfdx found the gradients: what is wrong is what it was given.
         category = category.of_tape();
     }
@@ -324,8 +322,13 @@ fn by_promises(
 }
 
 /// Whether the code at a task's place gives the right values, where another task asks for them.
-fn has_values(task: &Task, promises: &[Promise], judge: &dyn Fn(usize) -> Verdict) -> bool {
-    let of_place = TASKS.iter().find(|other| other.name == task.place && other.name != task.name);
+fn has_values(
+    task: &Task,
+    tasks: &[Spec],
+    promises: &[Promise],
+    judge: &dyn Fn(usize) -> Verdict,
+) -> bool {
+    let of_place = tasks.iter().find(|other| other.name == task.place && other.name != task.name);
     let Some(Grading::Invariants { ids, .. }) = of_place.map(|other| other.grading) else {
         return true;
     };
@@ -333,132 +336,10 @@ fn has_values(task: &Task, promises: &[Promise], judge: &dyn Fn(usize) -> Verdic
     asked.all(|(place, _)| judge(place).is_ok())
 }
 
-/// An implementation that a learner's invariant is shown: of variants and bugs, the place among the component's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Shown {
-    /// The oracle. It is right.
-    Oracle,
-    /// A correct variant.
-    Variant(usize),
-    /// A known bug.
-    Bug(usize),
-}
-
-impl Shown {
-    /// All implementations of a component.
-    fn all(entry: &Entry) -> Vec<Self> {
-        let variants = (0..entry.variants().len()).map(Self::Variant);
-        let bugs = (0..entry.exhibits().len()).map(Self::Bug);
-        std::iter::once(Self::Oracle).chain(variants).chain(bugs).collect()
-    }
-
-    /// Whether an invariant must accept it.
-    pub fn is_right(self) -> bool {
-        !matches!(self, Self::Bug(_))
-    }
-}
-
-/// What a learner's invariant said of the implementations of a component.
-#[derive(Debug, Default)]
-pub struct Refusals {
-    /// The words with which it refused some, by their places.
-    pub words: BTreeMap<usize, String>,
-    /// Whether it was shown all of them. If not, it has caught these at least.
-    pub of_all: bool,
-}
-
-/// The implementation itself.
-pub fn shown_implementation<P: Component + ?Sized>(shown: Shown) -> Box<P> {
-    match shown {
-        Shown::Oracle => P::oracle(),
-        Shown::Variant(place) => (P::variants()[place].implementation)(),
-        Shown::Bug(place) => (P::bugs()[place].implementation)(),
-    }
-}
-
-/// The words with which a learner's invariant refuses an implementation. An `Err` and a panic both refuse.
-pub fn refusal_of<P: Component + ?Sized>(
-    shown: Shown,
-    property: &dyn Fn(&P) -> Result<(), String>,
-) -> Option<String> {
-    let implementation = shown_implementation::<P>(shown);
-    catch_unwind(AssertUnwindSafe(|| property(&implementation).err()))
-        .unwrap_or_else(|payload| Some(panics::message(&*payload)))
-}
-
-/// Whether the words of a refusal are those of a `todo!()`.
-pub fn is_not_begun(words: &str) -> bool {
-    words.starts_with(TODO)
-}
-
-/// Grades an invariant that the learner wrote, by the known bugs that it catches. It must accept the oracle and
-/// all correct variants.
-///
-/// `ask` shows it to all implementations and gives its refusals, in the same order: see [`refusal_of`]. What it does
-/// not get to know is `None`. An `Err` says that they can't be had.
-pub fn by_bugs(task: &Task, ask: impl FnOnce(&[Shown]) -> Result<Refusals, Box<Grade>>) -> Grade {
-    let Grading::Property { needed } = task.grading else {
-        return not_graded(task, "it is not graded by a property, and was asked to be");
-    };
-    let Some(entry) = registry::component(task.component) else {
-        return not_graded(task, "it belongs to no component of the registry");
-    };
-    let all = Shown::all(entry);
-    let Refusals { words, of_all } = match ask(&all) {
-        Ok(refusals) => refusals,
-        Err(grade) => return *grade,
-    };
-    let refused: Vec<(Shown, String)> =
-        words.into_iter().map(|(place, words)| (all[place], words)).collect();
-    let rule = "property/accepts-what-is-right";
-    let sentence = "A right implementation is accepted, however it is written.";
-    if let Some((_, words)) = refused.iter().find(|(_, words)| is_not_begun(words)) {
-        let mut grade = Grade::new(task);
-        let message = words.clone();
-        grade.fail(rule, sentence, Violation::new("property", Fault::Panicked { message }));
-        return grade;
-    }
-    if let Some((shown, words)) = refused.iter().find(|(shown, _)| shown.is_right()) {
-        let whom = match shown {
-            Shown::Variant(place) => {
-                let (id, about) = entry.variants()[*place];
-                format!("a correct variant ({id}: {about})")
-            }
-            _ => "the oracle, plain f64 loops".to_string(),
-        };
-        let what = format!(
-            "it refuses {whom}. It says: {words}\nIs the tolerance tighter than f32 rounding?"
-        );
-        return Grade::failed(task, rule, sentence, what);
-    }
-    let bugs = entry.exhibits();
-    let is_caught = |place: usize| refused.iter().any(|(shown, _)| *shown == Shown::Bug(place));
-    let (caught, missed): (Vec<_>, Vec<_>) =
-        bugs.iter().enumerate().partition(|(place, _)| is_caught(*place));
-    if caught.len() < needed {
-        let missed = missed.iter().take(5);
-        let line =
-            |(_, bug): &(usize, &Exhibit)| format!("  {}: code that {}", bug.id, bug.misconception);
-        let missed: Vec<String> = missed.map(line).collect();
-        let what = format!(
-            "it catches {} of {} known bugs, and {needed} are asked for. It misses, for example:\n{}",
-            caught.len(),
-            bugs.len(),
-            missed.join("\n")
-        );
-        let sentence = "Wrong implementations are refused.";
-        return Grade::failed(task, "property/catches-bugs", sentence, what);
-    }
-    let mut grade = Grade::new(task);
-    let (caught, all) = (caught.len(), bugs.len());
-    let least = if of_all { "" } else { "at least " };
-    grade.remarks.push(format!("your invariant catches {least}{caught} of {all} known bugs"));
-    grade
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::TASKS;
 
     #[test]
     fn an_empty_place_of_another_task_is_waited_for() {

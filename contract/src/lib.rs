@@ -33,6 +33,7 @@ pub mod mutants;
 pub mod oracle;
 pub mod places;
 pub mod printed;
+pub mod property;
 pub mod registry;
 pub mod repair;
 pub mod report;

@@ -2,14 +2,14 @@
 //! counts are made of it.
 
 use crate::category::Category;
-use crate::component::{Bug, Component, Invariant};
+use crate::component::{Bug, Component, Exhibit, Invariant, Promise, exhibits, promises};
 use crate::diagnosis::{self, Accuracy};
 use crate::grade;
 use crate::matrix::{self, Matrix};
-use crate::mutants::asked::{self, NotAsked, Way};
+use crate::mutants::asked;
 use crate::mutants::mixer::{Axes, conditions};
+use crate::mutants::way::{NotAsked, Way};
 use crate::mutants::{self, Fate, Mutant, Told};
-use crate::repair;
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
 use crate::violation::Violation;
@@ -133,40 +133,6 @@ pub struct Entry {
     specs: fn() -> &'static [Spec],
 }
 
-/// An invariant without its check.
-#[derive(Debug, Clone, Copy)]
-pub struct Promise {
-    /// Its name.
-    pub id: &'static str,
-    /// In one sentence.
-    pub sentence: &'static str,
-    /// As a formula.
-    pub formula: &'static str,
-    /// The chapter and section that explain it, such as `norm#eps`.
-    pub chapter: &'static str,
-    /// What a mistake that breaks it is about.
-    pub category: Category,
-    /// Points.
-    pub weight: u32,
-    /// Why it stays although others catch its bugs too.
-    pub stays: Option<&'static str>,
-}
-
-/// A bug without its code.
-#[derive(Debug, Clone, Copy)]
-pub struct Exhibit {
-    /// Its name.
-    pub id: &'static str,
-    /// "The code ...".
-    pub misconception: &'static str,
-    /// How it comes about.
-    pub story: &'static str,
-    /// Where it happened.
-    pub source: Option<&'static str>,
-    /// The invariant that names it.
-    pub named_by: &'static str,
-}
-
 impl Entry {
     const fn of<P: Component + ?Sized>() -> Self {
         Self {
@@ -265,7 +231,7 @@ impl Entry {
     }
 
     /// Its oracle, correct variants and bugs, each with the repair that explains what it answers. See
-    /// [`repair::repair`].
+    /// [`diagnosis::repair`].
     pub fn repaired(&self) -> Vec<(&'static str, Option<String>)> {
         (self.repaired)()
     }
@@ -290,7 +256,7 @@ fn oracle_breaks<P: Component + ?Sized>() -> Vec<(&'static str, Violation)> {
 
 fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
     let calls: Vec<&str> = P::repairs().iter().map(|repair| repair.call).collect();
-    let repaired = |id, implementation: &P| (id, repair::repair(implementation, &calls));
+    let repaired = |id, implementation: &P| (id, diagnosis::repair(implementation, &calls));
     let variants =
         P::variants().iter().map(|variant| repaired(variant.id, &(variant.implementation)()));
     let bugs = P::bugs().iter().map(|bug| repaired(bug.id, &(bug.implementation)()));
@@ -311,22 +277,4 @@ fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Category>)> {
     };
     let bugs: Vec<_> = P::bugs().iter().zip(exhibits::<P>()).collect();
     bugs.into_par_iter().map(about).collect()
-}
-
-/// What a component promises.
-pub(crate) fn promises<P: Component + ?Sized>() -> Vec<Promise> {
-    let promise = |law: &Invariant<P>| {
-        let Invariant { id, sentence, formula, chapter, category, weight, stays, .. } = *law;
-        Promise { id, sentence, formula, chapter, category, weight, stays }
-    };
-    P::invariants().iter().map(promise).collect()
-}
-
-/// The known bugs of a component.
-pub(crate) fn exhibits<P: Component + ?Sized>() -> Vec<Exhibit> {
-    let exhibit = |bug: &Bug<P>| {
-        let Bug { id, misconception, story, source, named_by, .. } = *bug;
-        Exhibit { id, misconception, story, source, named_by }
-    };
-    P::bugs().iter().map(exhibit).collect()
 }

@@ -4,9 +4,6 @@
 //! answers. If the same value explains all of them, and it is not the right one, then this step is wrong, and the
 //! value says how.
 
-use crate::component::Component;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 /// One step that can be replaced.
 pub struct Repair<P: ?Sized> {
     /// The call whose answers are looked at, as in the `calls` of a task.
@@ -14,16 +11,6 @@ pub struct Repair<P: ?Sized> {
     /// What explains the implementation's answers, in a sentence without its capital and its point. `None` where no value of
     /// this step explains them, and where they are right.
     pub explain: fn(&P) -> Option<String>,
-}
-
-/// The first repair that explains what an implementation answers in one of these calls.
-pub fn repair<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Option<String> {
-    let of_calls = P::repairs().iter().filter(|repair| calls.contains(&repair.call));
-    of_calls
-        .filter_map(|repair| {
-            catch_unwind(AssertUnwindSafe(|| (repair.explain)(implementation))).ok().flatten()
-        })
-        .next()
 }
 
 /// More roundings than any right code needs, and less than a mistake that can be told.

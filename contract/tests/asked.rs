@@ -2,7 +2,7 @@
 //!
 //! `snapshots/asked.snap` shows it as a table. After a change: `INSTA_UPDATE=always cargo test -p contract --test asked`.
 
-use contract::mutants::asked::Way;
+use contract::mutants::way::Way;
 use contract::registry::{COMPONENTS, Entry};
 use rayon::prelude::*;
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! What a report says that the museum's bugs are about: `snapshots/told.snap`. After a change:
 //! `INSTA_UPDATE=always cargo proof --test told`, and read whether each is told rightly.
 
-use contract::registry::{COMPONENTS, Exhibit};
+use contract::component::Exhibit;
+use contract::registry::COMPONENTS;
 
 #[test]
 fn bugs_are_told() {

@@ -2,8 +2,9 @@
 
 use super::formula::{add_table, frequencies, rounded, sinusoids_at};
 use crate::checks::MAX_ELEMENTS;
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
 use crate::host::NoWeights;
+use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::tensor::*;
 use const_panic::concat_panic;

@@ -9,7 +9,7 @@
 mod config;
 mod files;
 mod model;
-mod problem;
+pub(crate) mod problem;
 mod save;
 mod scaling;
 mod settings;

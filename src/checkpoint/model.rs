@@ -1,9 +1,10 @@
 //! Whether a model is what the settings of a checkpoint say.
 
 use super::{CheckpointConfig, CheckpointProblem as Problem, SizeDiffers};
-use crate::error::{Number, Result};
+use crate::error::Result;
 use crate::frequencies::{RotaryFrequencies, ScaledRopeConfig};
 use crate::model::{Embed, Head, InLlama, LlamaRopeConfig, LlamaTransformer, Normalize};
+use crate::number::Number;
 use crate::position::PositionEncoding;
 use crate::rope::{Layout, ntk_base};
 use crate::tensor::*;

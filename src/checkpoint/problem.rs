@@ -1,6 +1,6 @@
 //! What can be wrong with a checkpoint.
 
-use crate::error::Number;
+use crate::number::Number;
 
 /// Why a checkpoint was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -3,7 +3,8 @@
 use super::formula::check_part;
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
 use super::{DynamicNtk, RotaryFrequencies};
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
+use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;

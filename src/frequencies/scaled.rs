@@ -2,7 +2,8 @@
 
 use super::RotaryFrequencies;
 use crate::checks::{require, same_shape};
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
+use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::{GrowingTable, NoWeights, assert_head};

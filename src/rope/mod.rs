@@ -20,7 +20,8 @@ pub use layouts::{Layout, half_split_to_interleaved, interleaved_to_half_split};
 pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
 
 use crate::checks::require;
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
+use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::tensor::*;
 use const_panic::concat_panic;

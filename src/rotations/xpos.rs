@@ -2,8 +2,9 @@
 
 use super::formula::xpos_scale;
 use crate::checks::require;
-use crate::error::{Number, Result};
+use crate::error::Result;
 use crate::frequencies::scaled::{check_max_position, places_in_table, write_unusual};
+use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;

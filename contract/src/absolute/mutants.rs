@@ -4,10 +4,10 @@ use crate::absolute::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::mutants::asked::{
-    BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+use crate::mutants::mixer::{Axes, Mixed, Turn};
+use crate::mutants::way::{
+    BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
-use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
 use std::cell::LazyCell;
 use std::ops::Range;
 

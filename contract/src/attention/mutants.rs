@@ -5,10 +5,10 @@ use crate::attention::oracle::implementation;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::mutants::asked::{
-    Answer, BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+use crate::mutants::mixer::{Axes, Mixed, Mixer, Turn};
+use crate::mutants::way::{
+    Answer, BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
-use crate::mutants::mixer::{Axes, Call, Mixed, Mixer, Turn};
 use crate::oracle::Oracle;
 
 type Attention = dyn GroupedQueryAttention;

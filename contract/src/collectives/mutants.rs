@@ -5,8 +5,8 @@ use super::graded_cases::blocks;
 use crate::collectives::interface::*;
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
-use crate::mutants::asked::{NotAsked, OF_TENSORS, Way};
-use crate::mutants::mixer::{Axes, Call, Mixed, Turn};
+use crate::mutants::mixer::{Axes, Mixed, Turn};
+use crate::mutants::way::{Call, NotAsked, OF_TENSORS, Way};
 
 type Ranks = dyn Collectives;
 

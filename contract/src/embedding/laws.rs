@@ -5,7 +5,7 @@ use crate::component::{Invariant, NET};
 use crate::embedding::interface::*;
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 pub(crate) use crate::graded_cases::tokens::SPECIAL;
 use crate::graded_cases::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values, widen};

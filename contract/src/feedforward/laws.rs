@@ -6,7 +6,7 @@ use crate::component::{Invariant, NET};
 use crate::feedforward::interface::*;
 use crate::feedforward::menu;
 use crate::feedforward::oracle::{Passes, SwiGluLoops};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};

@@ -5,8 +5,8 @@ use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::layernorm::interface::*;
 use crate::layernorm::menu::{LARGE, LAYERNORM};
-use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, Way};
-use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::mutants::mixer::{Axes, Mixed};
+use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, Way};
 
 type Norm = dyn LayerNorm;
 

@@ -6,7 +6,7 @@ use super::tolerance::{
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::embedding::laws::names_all;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
 use crate::loss::interface::*;
 use crate::loss::oracle::LossLoops;

@@ -5,10 +5,10 @@ use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::loss::graded_cases::{LARGE, VOCABULARIES};
 use crate::loss::interface::*;
-use crate::mutants::asked::{
-    BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+use crate::mutants::mixer::{Axes, Mixed};
+use crate::mutants::way::{
+    BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
-use crate::mutants::mixer::{Axes, Call, Mixed};
 
 type Loss = dyn CrossEntropy;
 

@@ -3,8 +3,8 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::model::graded_cases::{PLAIN, Plan, pieces};
 use crate::model::interface::*;
+use crate::model::plan::{PLAIN, Plan, pieces};
 use crate::run::Run;
 
 /// Asks them all.
@@ -59,8 +59,7 @@ fn plans() -> [Plan; 4] {
 }
 
 fn samples(draw: &mut Draw) -> Vec<SampleCase> {
-    let mut cases: Vec<SampleCase> =
-        (0..48).map(|i| super::graded_cases::drawn(draw, 2 + i % 9)).collect();
+    let mut cases: Vec<SampleCase> = (0..48).map(|i| super::plan::drawn(draw, 2 + i % 9)).collect();
     let plain = SampleCase {
         logits: vec![1.0, 3.0, 3.0, 0.0],
         temperature: 0.0,
@@ -91,7 +90,7 @@ fn samples(draw: &mut Draw) -> Vec<SampleCase> {
     let small = SampleCase { logits: vec![1e-9, 0.0, 2e-9], temperature: 1e-9, ..equal.clone() };
     let edges =
         SampleCase { logits: vec![0.5, 2.0, -1.0, 1.25], temperature: 0.7, ..equal.clone() };
-    cases.extend(super::graded_cases::beside_edges(&edges));
+    cases.extend(super::plan::beside_edges(&edges));
     cases.extend([plain, large, equal, cut, many, nearly_cold, forbidden, small]);
     cases
 }

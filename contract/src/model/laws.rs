@@ -3,13 +3,14 @@
 use crate::category::Category;
 use crate::component::{Invariant, NET};
 use crate::describe::List;
-use crate::graded_cases::{Draw, judge_graded_cases};
+use crate::graded_cases::Draw;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::U;
 use crate::model::bounds::{self, Near, WHY};
-use crate::model::graded_cases::{PLAIN, Plan, model, pieces};
 use crate::model::interface::*;
 use crate::model::menu::MODEL;
 use crate::model::oracle::LlamaLoops;
+use crate::model::plan::{PLAIN, Plan, model, pieces};
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;
@@ -758,7 +759,7 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
 fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
-        let case = super::graded_cases::drawn(&mut draw, 8);
+        let case = super::plan::drawn(&mut draw, 8);
         let expected = answer("sample", || llama.sample(&case)).map_err(|b| b.on(&case))?;
         for exponent in [1, -60, 60] {
             let times = 2f32.powi(exponent);

@@ -19,6 +19,7 @@ pub mod laws;
 pub mod museum;
 mod mutants;
 pub mod oracle;
+mod plan;
 mod repairs;
 pub mod tasks;
 pub mod variants;

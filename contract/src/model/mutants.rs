@@ -3,10 +3,10 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::model::graded_cases::{PLAIN, Plan, drawn, model, pieces};
 use crate::model::interface::*;
-use crate::mutants::asked::{FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
-use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::model::plan::{PLAIN, Plan, drawn, model, pieces};
+use crate::mutants::mixer::{Axes, Mixed};
+use crate::mutants::way::{Call, FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
 use crate::run::Run;
 
 type Model = dyn Llama;

@@ -1,6 +1,6 @@
 //! A right and a wrong implementation in one, and the conditions that choose between them.
 
-use super::asked::{Answer, NotAsked, Way};
+use super::way::{Answer, Call, NotAsked, Way};
 use crate::interface::{Manner, Reply};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -129,41 +129,6 @@ pub fn conditions(axes: &Axes) -> Vec<Condition> {
         all.extend(powers.iter().map(|bits| Condition::Size(name, Pick::From(1 << bits))));
     }
     all
-}
-
-/// What a condition can see of a call.
-#[derive(Debug, Clone)]
-pub struct Call {
-    /// The method of the interface, as [`Axes::calls`] has it.
-    pub name: &'static str,
-    /// Sizes and quantities.
-    pub sizes: Vec<(&'static str, usize)>,
-    /// The manner.
-    pub manner: Manner,
-    /// Whether there are special values.
-    pub special: bool,
-    /// Whether the same module has just refused a call.
-    pub after_refusal: bool,
-}
-
-impl Call {
-    /// A call of a method, with these sizes.
-    pub fn of<const N: usize>(name: &'static str, sizes: [(&'static str, usize); N]) -> Self {
-        let sizes = sizes.to_vec();
-        Self { name, sizes, manner: Manner::Plain, special: false, after_refusal: false }
-    }
-
-    /// The same, asked in a manner.
-    pub fn asked(mut self, manner: Manner) -> Self {
-        self.manner = manner;
-        self
-    }
-
-    /// The same, with these values.
-    pub fn with(mut self, values: &[f32]) -> Self {
-        self.special |= values.iter().any(|value| !value.is_normal());
-        self
-    }
 }
 
 /// The choice between a right and a wrong implementation.

@@ -9,6 +9,7 @@
 pub mod asked;
 pub mod mixer;
 mod table;
+pub mod way;
 
 pub use table::{Table, table};
 

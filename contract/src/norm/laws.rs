@@ -2,7 +2,7 @@
 
 use crate::category::Category;
 use crate::component::{Invariant, NET};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, U16, repeats, values, widen};
 use crate::norm::interface::*;
 use crate::norm::menu;

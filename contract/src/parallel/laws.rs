@@ -5,7 +5,7 @@ use crate::component::{Invariant, NET};
 use crate::embedding::interface::LookupCase;
 use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::graded_cases::tokens::{Bad, middle_is_right};
 use crate::laws::{U, repeats, values};
 use crate::oracle::Oracle;

@@ -3,10 +3,10 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::mutants::asked::{
-    BACK_TRACED, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
+use crate::mutants::mixer::{Axes, Mixed};
+use crate::mutants::way::{
+    BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
-use crate::mutants::mixer::{Axes, Call, Mixed};
 use crate::parallel::interface::*;
 use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;

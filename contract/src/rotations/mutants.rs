@@ -3,8 +3,8 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::mutants::asked::{BACK_TRACED, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
-use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::mutants::mixer::{Axes, Mixed};
+use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
 use crate::rotations::interface::*;
 use crate::rotations::menu::{HEAD_DIM, SECTIONS};
 use std::cell::LazyCell;

@@ -24,7 +24,30 @@ pub struct Settings {
     /// How the gradebooks of Moodle and Canvas call their columns.
     pub columns: crate::output::table::Columns,
     /// Who sees what on Gradescope.
-    pub gradescope: crate::output::formats::gradescope::Options,
+    pub gradescope: Gradescope,
+}
+
+/// What Gradescope is told beside the grade.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gradescope {
+    /// When a learner sees grade and reports.
+    pub visibility: Visibility,
+}
+
+/// When a learner sees something. The lecturer always does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Once it is there.
+    #[default]
+    Visible,
+    /// Never.
+    Hidden,
+    /// When the assignment is due.
+    AfterDueDate,
+    /// When the grades are published.
+    AfterPublished,
 }
 
 /// What a submission may use.

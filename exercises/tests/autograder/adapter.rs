@@ -1,7 +1,8 @@
 //! What the autograder does with a component: it judges in the learner's own process.
 
 use crate::adapters::Learner;
-use contract::grade::{Grade, Shown};
+use contract::grade::Grade;
+use contract::property::Shown;
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
@@ -24,7 +25,7 @@ macro_rules! adapter {
         adapter!(@ $slug, $interface, None)
     };
     ($slug:literal, dyn $interface:ident, Some($property:expr)) => {
-        adapter!(@ $slug, $interface, Some(|shown| contract::grade::refusal_of::<dyn $interface>(shown, &$property)))
+        adapter!(@ $slug, $interface, Some(|shown| contract::property::refusal_of::<dyn $interface>(shown, &$property)))
     };
     (@ $slug:literal, $interface:ident, $property:expr) => {
         $crate::adapter::Adapter {

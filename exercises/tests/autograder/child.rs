@@ -4,7 +4,7 @@
 //! It goes into a file and not to standard output, because the learner's code may print.
 
 use crate::judge::{judge, refusal};
-use contract::grade::Shown;
+use contract::property::Shown;
 use contract::registry::task;
 use contract::task::Task;
 use std::io::Read;

@@ -2,7 +2,8 @@
 
 use crate::adapters::{ADAPTERS, Learner};
 use crate::types;
-use contract::grade::{Grade, Shown};
+use contract::grade::Grade;
+use contract::property::Shown;
 use contract::run::Run;
 use contract::task::{Grading, Task};
 

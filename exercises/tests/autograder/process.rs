@@ -2,8 +2,9 @@
 
 use crate::child::{self, UNWRITTEN};
 use crate::own::Own;
-use contract::grade::{Grade, Shown};
+use contract::grade::Grade;
 use contract::printed::{Printed, with_commas};
+use contract::property::Shown;
 use contract::task::Task;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufReader, PipeReader, Write};

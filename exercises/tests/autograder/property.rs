@@ -5,8 +5,9 @@
 
 use crate::own::Own;
 use crate::process;
-use contract::grade::{Grade, Refusals, Shown, by_bugs, is_not_begun};
+use contract::grade::Grade;
 use contract::printed::Printed;
+use contract::property::{Refusals, Shown, by_bugs, is_not_begun};
 use contract::task::Task;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

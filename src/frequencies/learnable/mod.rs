@@ -5,8 +5,9 @@ mod fused;
 
 pub use formula::rotate_by_frequencies;
 
-use crate::error::{Error, Number, Result};
+use crate::error::{Error, Result};
 use crate::frequencies::scaled::write_unusual;
+use crate::number::Number;
 use crate::positions::Positions;
 use crate::rope::Layout;
 use crate::rope::assert_head;

@@ -4,7 +4,7 @@ use super::{Asked, Biases, of_length};
 use crate::biases::interface::*;
 use crate::biases::oracle::BiasLoops;
 use crate::biases::tolerance::{self, SUM_WHY};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::oracle::Oracle;
 use crate::run::Run;
 use crate::violation::*;

@@ -4,7 +4,8 @@ use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmove
 use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::tolerance::{self, WEIGHT_WHY};
-use crate::graded_cases::{Draw, judge_graded_cases};
+use crate::graded_cases::Draw;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::widen;
 use crate::oracle::Oracle;
 use crate::run::Run;

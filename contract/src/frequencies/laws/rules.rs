@@ -4,7 +4,7 @@ use super::Any;
 use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;

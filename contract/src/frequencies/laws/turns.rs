@@ -6,7 +6,7 @@ use crate::describe::List;
 use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::tolerance::{THETA_WHY, TURN_WHY, of_dtheta, of_turn};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::run::Run;

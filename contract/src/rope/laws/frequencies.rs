@@ -1,7 +1,7 @@
 //! Frequencies, and the tables of their angles.
 
 use super::Rope;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::interface::*;

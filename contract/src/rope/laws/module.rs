@@ -3,7 +3,7 @@
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
 use crate::category::Category;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::interface::*;

@@ -2,7 +2,8 @@
 
 use super::{Rope, sizes, sizes_back, values};
 use crate::category::Category;
-use crate::graded_cases::{Draw, judge_graded_cases};
+use crate::graded_cases::Draw;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
 use crate::rope::interface::*;

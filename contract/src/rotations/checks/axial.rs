@@ -1,7 +1,7 @@
 //! Checks of rotations by several coordinates.
 
 use super::{lengths, lengths_off, off, one, score};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
 use crate::rotations::interface::*;

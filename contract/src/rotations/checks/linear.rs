@@ -1,7 +1,7 @@
 //! Checks of linear attention, over all pairs and as a state that runs.
 
 use super::off;
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
 use crate::oracle::known::{Known, Question};

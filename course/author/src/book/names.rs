@@ -1,6 +1,7 @@
 //! The names of the contract, and the places in the book where they are explained.
 
-use contract::registry::{COMPONENTS, Entry, Exhibit, Promise, TASKS};
+use contract::component::{Exhibit, Promise};
+use contract::registry::{COMPONENTS, Entry, TASKS};
 use std::collections::BTreeMap;
 
 /// What the book says of one component.

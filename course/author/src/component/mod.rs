@@ -53,7 +53,7 @@ pub fn run(slug: &str, type_name: Option<&str>) -> Result<bool> {
 /// As [`run`].
 pub fn new(root: &Path, slug: &str, type_name: Option<&str>) -> Result<Written> {
     let name = Name::checked(root, slug, type_name)?;
-    let mut files = templates::filled(root, &name)?;
+    let mut files = name.templates(root)?;
     // The learner's file, and the starter that stands in for one that does not compile.
     let solution = format!("exercises/{slug}/solution.rs");
     if let Some(solution) = files.get(&solution) {

@@ -1,6 +1,6 @@
 //! A component's names, once it is known that they can be used.
 
-use super::templates;
+use super::templates::{self, Files};
 use crate::error::{Error, Result};
 use contract::places::LISTED;
 use contract::registry::COMPONENTS;
@@ -53,6 +53,15 @@ impl Name {
         text.replace("{slug}", &self.slug)
             .replace("{Type}", &self.type_name)
             .replace("{number}", &self.number.to_string())
+    }
+
+    /// The templates for a component of this name.
+    ///
+    /// # Errors
+    /// As [`templates::raw`].
+    pub fn templates(&self, root: &Path) -> Result<Files> {
+        let fill = |(file, text): (String, String)| (self.put_into(&file), self.put_into(&text));
+        Ok(templates::raw(root)?.into_iter().map(fill).collect())
     }
 }
 

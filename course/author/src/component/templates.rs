@@ -1,6 +1,5 @@
-//! The templates, read and filled in.
+//! The templates, as they are.
 
-use super::name::Name;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,13 +35,4 @@ pub fn raw(root: &Path) -> Result<Files> {
         }
     }
     Ok(files)
-}
-
-/// The templates for a component.
-///
-/// # Errors
-/// As [`raw`].
-pub fn filled(root: &Path, name: &Name) -> Result<Files> {
-    let fill = |(file, text): (String, String)| (name.put_into(&file), name.put_into(&text));
-    Ok(raw(root)?.into_iter().map(fill).collect())
 }

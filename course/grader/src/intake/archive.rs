@@ -1,6 +1,5 @@
 //! A submission that is an archive, or that holds one. It is read entry by entry; nothing of it is written.
 
-use super::folder::read_at_most;
 use super::{Finds, is_archive, is_junk};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
@@ -150,4 +149,15 @@ pub(super) fn inner(name: &str, reader: impl Read + Seek, finds: &mut Finds) -> 
     }
     finds.unpacked = look_in_tar(reader, finds.unpacked, finds)?;
     Ok(())
+}
+
+/// All that comes, if it is not too much.
+pub(super) fn read_at_most(reader: impl Read, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let got = reader.take(most + 1).read_to_end(&mut bytes);
+    got.map_err(|error| format!("it can't be read: {error}"))?;
+    match bytes.len() as u64 > most {
+        true => Err(format!("it has more than {most} bytes")),
+        false => Ok(bytes),
+    }
 }

@@ -1,7 +1,7 @@
 //! A submission that is a folder.
 
 use super::{Finds, MOST, archive, is_archive, is_junk};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 /// Folders within folders that are looked into.
@@ -66,7 +66,7 @@ pub(super) fn one(
 
 /// A regular file, as it is when it is opened.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    read_at_most(regular_file(path)?, MOST)
+    archive::read_at_most(regular_file(path)?, MOST)
 }
 
 fn regular_file(path: &Path) -> Result<std::fs::File, String> {
@@ -89,15 +89,4 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 #[cfg(not(target_os = "linux"))]
 fn open(path: &Path) -> io::Result<std::fs::File> {
     std::fs::File::open(path)
-}
-
-/// All that comes, if it is not too much.
-pub(super) fn read_at_most(reader: impl Read, most: u64) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let got = reader.take(most + 1).read_to_end(&mut bytes);
-    got.map_err(|error| format!("it can't be read: {error}"))?;
-    match bytes.len() as u64 > most {
-        true => Err(format!("it has more than {most} bytes")),
-        false => Ok(bytes),
-    }
 }

@@ -1,6 +1,7 @@
 //! What is done for each component: its implementations have types, and a program has a copy of the grading for each.
 
-use contract::grade::{Grade, Shown, by_invariants, one, shown_implementation};
+use contract::grade::{Grade, by_invariants, one};
+use contract::property::{Shown, shown_implementation};
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;

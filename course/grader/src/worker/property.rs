@@ -11,7 +11,7 @@
 use super::adapters::Adapter;
 use super::talk::{NotStarted, Talk};
 use super::{Asked, Judged, broken, number};
-use contract::grade::{Refusals, Shown, by_bugs, is_not_begun};
+use contract::property::{Refusals, Shown, by_bugs, is_not_begun};
 use contract::registry;
 use contract::task::{Grading, Task};
 use protocol::{Order, Served, whole};

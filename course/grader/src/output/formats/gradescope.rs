@@ -7,35 +7,12 @@
 use super::text;
 use crate::output::page::{NAME, line};
 use crate::record::{Record, TaskRecord};
-use crate::settings::Settings;
-use serde::{Deserialize, Serialize};
+use crate::settings::{Settings, Visibility};
+use serde::Serialize;
 use std::io;
 
 /// Bytes of a report, and of what was printed. Gradescope cuts texts of more than 100,000 characters in their middle.
 const MOST: usize = 20_000;
-
-/// What Gradescope is told beside the grade.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Options {
-    /// When a learner sees grade and reports.
-    pub visibility: Visibility,
-}
-
-/// When a learner sees something. The lecturer always does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Visibility {
-    /// Once it is there.
-    #[default]
-    Visible,
-    /// Never.
-    Hidden,
-    /// When the assignment is due.
-    AfterDueDate,
-    /// When the grades are published.
-    AfterPublished,
-}
 
 #[derive(Serialize)]
 struct Results<'r> {
@@ -150,7 +127,7 @@ mod tests {
         let results = written(&made_up::graded(), &settings);
         assert_eq!(results["visibility"], "after_due_date");
         assert_eq!(results["tests"][3]["visibility"], "after_due_date");
-        assert!(toml::from_str::<Options>("visibility = 'sometimes'").is_err());
+        assert!(toml::from_str::<crate::settings::Gradescope>("visibility = 'sometimes'").is_err());
     }
 
     #[test]

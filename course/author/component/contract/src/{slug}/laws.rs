@@ -3,7 +3,7 @@
 use crate::category::Category;
 use crate::violation::*;
 use crate::component::{Invariant, NET};
-use crate::graded_cases::judge_graded_cases;
+use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::U;
 use crate::oracle::Oracle;
 use crate::run::Run;

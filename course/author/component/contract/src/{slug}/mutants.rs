@@ -3,7 +3,8 @@
 use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
-use crate::mutants::mixer::{Axes, Call, Mixed};
+use crate::mutants::way::Call;
+use crate::mutants::mixer::{Axes, Mixed};
 use crate::{slug}::interface::{Reply, {Type}, {Type}Case};
 
 /// What their conditions are about.
