@@ -91,7 +91,6 @@ pub static LISTED: &[Line] = &[
     line("tests/suite/implementations/pytorch/mod.rs", "mod {slug};"),
     line("tests/suite/implementations/pytorch/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/main.rs", "mod {slug};"),
-    line("tests/suite/main.rs", "_{slug}.rs\"]"),
     line("tests/suite/pytorch/mod.rs", "mod {slug};"),
     line("notebook-support/src/lib.rs", "pub mod {slug};"),
     line("tests/goldens/generate.py", "def {slug}_cases("),
