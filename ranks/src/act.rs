@@ -2,10 +2,11 @@
 
 use crate::communicator::{Call, Communicator, Order, digest, go_on};
 use crate::embedding::parallel_embedding;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::library::Way;
 use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
 use crate::model::Shard;
+use crate::own::{Own, gradient, matrix, order, own_rows, run_back};
 use crate::part;
 use crate::train::{Batch, Grid, Named, Seen, Steps, Trainer};
 use interfaces::collectives::interface::{EntropyCase, SumCase};
@@ -15,7 +16,6 @@ use ndarray::Array2;
 use quadrivium::collectives::{ShardEntropy, tree_sum, vocab_parallel_cross_entropy};
 use quadrivium::loss::IGNORE;
 use quadrivium::model::{LlamaConfig, Tied};
-use quadrivium::parallel::{padded_vocab_size, shard_range};
 use quadrivium::tensor::*;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
@@ -159,49 +159,6 @@ pub struct Answer {
     pub same: bool,
     /// Bytes that each rank has sent for it.
     pub sent: Vec<u64>,
-}
-
-/// What one rank has in hand when it has done its part.
-#[derive(Default)]
-pub(crate) struct Own {
-    pub y: Vec<f32>,
-    /// Of its rows, `[n, e]`.
-    pub rows: Vec<f32>,
-    pub dx: Vec<f32>,
-    /// How many elements the rows of all ranks have, without what was filled up.
-    pub elements: usize,
-    pub ids: Vec<usize>,
-}
-
-pub(crate) fn order(block: Option<usize>) -> Order {
-    block.map_or(Order::Any, |block| Order::Fixed { block })
-}
-
-/// Rows `[n, e]` of this rank. A vocabulary that the ranks do not divide is filled up, with rows that no id names.
-fn own_rows(comm: &dyn Communicator, table: &[f32], width: usize, fill: f32) -> Result<Vec<f32>> {
-    let v = table.len() / width.max(1);
-    filled_rows(comm, v, |id| table[id * width..(id + 1) * width].to_vec(), vec![fill; width])
-}
-
-/// The same of a table that is told row by row. What is filled up is NaN.
-pub(crate) fn own_rows_of(
-    comm: &dyn Communicator,
-    v: usize,
-    row: impl Fn(usize) -> Vec<f32>,
-    width: usize,
-) -> Result<Vec<f32>> {
-    filled_rows(comm, v, row, vec![f32::NAN; width])
-}
-
-fn filled_rows(
-    comm: &dyn Communicator,
-    v: usize,
-    row: impl Fn(usize) -> Vec<f32>,
-    fill: Vec<f32>,
-) -> Result<Vec<f32>> {
-    let padded = padded_vocab_size(v, comm.world_size());
-    let own = shard_range(padded, comm.world_size(), comm.rank())?;
-    Ok(own.flat_map(|id| if id < v { row(id) } else { fill.clone() }).collect())
 }
 
 /// What one rank answers. All ranks of `comm` are asked the same.
@@ -455,34 +412,4 @@ fn together(comm: &dyn Communicator, own: Own, sent: u64) -> Result<Answer> {
     let number = |bytes: Vec<u8>| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
     let sent = comm.gather(&sent.to_le_bytes())?.into_iter().map(number).collect();
     Ok(Answer { y, dtable, dx, ids, same, sent })
-}
-
-pub(crate) fn matrix(
-    dev: &Cpu,
-    values: Vec<f32>,
-    width: usize,
-) -> Result<Tensor<(usize, usize), f32, Cpu>> {
-    let rows = values.len() / width.max(1);
-    dev.try_tensor_from_vec(values, (rows, width)).map_err(|e| Error::Library(e.into()))
-}
-
-pub(crate) fn gradient<S: Shape>(
-    grads: &mut Gradients<f32, Cpu>,
-    of: &Tensor<S, f32, Cpu>,
-) -> Result<Vec<f32>> {
-    grads.try_alloc_for(of).map_err(quadrivium::Error::from)?;
-    Ok(grads.get(of).as_vec())
-}
-
-/// The gradients for a given `dy`: those of `<y, dy>`.
-pub(crate) fn run_back<B: Dim, S: Dim, M: Dim>(
-    dev: &Cpu,
-    y: Tensor<(B, S, M), f32, Cpu, OwnedTape<f32, Cpu>>,
-    dy: &[f32],
-) -> Result<Gradients<f32, Cpu>> {
-    let run = || {
-        let dy = dev.try_tensor_from_vec(dy.to_vec(), *y.shape())?;
-        y.try_mul(dy)?.try_sum::<Rank0, _>()?.try_backward()
-    };
-    run().map_err(|e| Error::Library(e.into()))
 }

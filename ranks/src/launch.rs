@@ -2,12 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::link::processes;
-use crate::{group::Group, watch};
+use crate::{group::Group, watch, watch::is_of};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, Read};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -347,13 +346,6 @@ impl<T: PartialEq + Copy> Since<T> {
     }
 }
 
-/// Whether a process is alive and of the run with this roll: its number may belong to another one by now.
-pub fn is_of(process: u32, roll: &Path) -> bool {
-    let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    let wanted = [watch::ROLL.as_bytes(), b"=", roll.as_os_str().as_bytes()].concat();
-    environment.split(|byte| *byte == 0).any(|entry| entry == wanted)
-}
-
 /// Whether a signal or a debugger has stopped a process.
 fn is_stopped(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
@@ -422,6 +414,7 @@ fn say_panics() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     /// A path need not be text.
     #[test]

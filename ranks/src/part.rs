@@ -4,10 +4,10 @@
 //! which only that rank's rows are not 0: what they look up and add up is that rank's part, whatever `w` is. Where `w` is
 //! their own number, each of them stands for one of the ranks that are asked about.
 
-use crate::act::{Own, matrix, order, own_rows_of, run_back};
 use crate::communicator::{Call, Communicator, accept};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Refusal, Result};
+use crate::own::{Own, gradient, matrix, order, own_rows_of, run_back};
 use interfaces::interface::{Manner, NormalInit};
 use interfaces::parallel::interface::ShardCase;
 use quadrivium::ParallelVocabEmbeddingConfig;
@@ -99,7 +99,7 @@ pub(crate) fn lookup(
         Manner::UsedTwice => run_back_twice(&dev, [y, call(&ids)?], dy)?,
         _ => run_back(&dev, y, dy)?,
     };
-    let rows = crate::act::gradient(&mut grads, &table)?;
+    let rows = gradient(&mut grads, &table)?;
     Ok(Own { y: values, rows, elements: v * e, ids: ids.as_vec(), ..Own::default() })
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ pub fn end_with_mpirun() {
         use rustix::process::{Signal, set_parent_process_death_signal};
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
         let parent = std::os::unix::process::parent_id();
-        if std::env::var_os(ROLL).is_some_and(|roll| !crate::launch::is_of(parent, roll.as_ref())) {
+        if std::env::var_os(ROLL).is_some_and(|roll| !is_of(parent, roll.as_ref())) {
             std::process::exit(3); // it ended a moment before
         }
     }
@@ -292,6 +293,13 @@ pub fn die(why: &str) -> ! {
     // Not `exit`: handlers of MPI may wait, too.
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     std::process::exit(3)
+}
+
+/// Whether a process is alive and of the run with this roll: its number may belong to another one by now.
+pub fn is_of(process: u32, roll: &Path) -> bool {
+    let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+    let wanted = [ROLL.as_bytes(), b"=", roll.as_os_str().as_bytes()].concat();
+    environment.split(|byte| *byte == 0).any(|entry| entry == wanted)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use exercises::attention::KvCache;
 use exercises::model::{Block, Llama, sample};
 use exercises::rope::NtkAwareRope;
-use model::generate::Writer;
-use model::guard::{Moment, guarded};
+use model::error::Moment;
+use model::guard::guarded;
 use model::network::{Computes, Ids, Logits, Record};
+use model::writer::Writer;
 use model::{Error, Result};
 use quadrivium::checkpoint::{CheckpointConfig, RopeScaling};
 use quadrivium::model::{LlamaTransformer, Sampler, Tied};

@@ -1,7 +1,7 @@
 //! Why a command stops. Every message says what to do.
 
-use crate::guard::Moment;
 use quadrivium::checkpoint::{CheckpointProblem, SizeDiffers};
+use std::fmt;
 use std::path::Path;
 
 /// The result of everything in this crate that can fail.
@@ -294,4 +294,25 @@ impl Error {
 /// A path that can't steer the terminal.
 pub fn shown(path: &Path) -> String {
     notebook_support::text::printable(&path.display().to_string())
+}
+
+/// When the learner's code is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Before anything is computed.
+    Start,
+    /// In a step of training.
+    Step(usize),
+    /// While it writes, with so many tokens before.
+    At(usize),
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start => write!(f, "at its start"),
+            Self::Step(step) => write!(f, "in step {step}"),
+            Self::At(tokens) => write!(f, "at position {tokens}"),
+        }
+    }
 }

@@ -6,35 +6,13 @@ use crate::opened::Opened;
 use crate::run::State;
 use crate::sizes::{Size, Small, Tiny, device};
 use crate::tokens::Tokens;
+use crate::writer::Writer;
 use course::arguments::GenerateArguments;
 use notebook_support::plot::thousands;
 use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
 use quadrivium::tensor::*;
 use std::io::Write;
 use std::path::Path;
-
-/// A model that goes on with a text.
-pub trait Writer {
-    /// Takes tokens in, and gives the logits `[v]` of the one behind them.
-    ///
-    /// # Errors
-    /// More tokens than the model has positions; what the library refuses.
-    fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>>;
-
-    /// Chooses one of the tokens by their logits `[v]`.
-    ///
-    /// # Errors
-    /// Logits that can't be drawn from.
-    fn choose(&mut self, logits: &[f32], sampler: &mut Sampler) -> Result<usize> {
-        Ok(sampler.next(logits)?)
-    }
-
-    /// Forgets all tokens.
-    fn forget(&mut self);
-
-    /// Tokens that it can take in.
-    fn positions(&self) -> usize;
-}
 
 /// A model with its cache.
 struct Cached<M, C> {

@@ -1,35 +1,13 @@
 //! Code that may panic, the learner's and a library's: what it panics with becomes a sentence.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Moment, Result};
 use std::any::Any;
 use std::cell::Cell;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 /// How `todo!("task norm/forward")` begins.
 const TODO: &str = "not yet implemented: task ";
-
-/// When the learner's code is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Moment {
-    /// Before anything is computed.
-    Start,
-    /// In a step of training.
-    Step(usize),
-    /// While it writes, with so many tokens before.
-    At(usize),
-}
-
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start => write!(f, "at its start"),
-            Self::Step(step) => write!(f, "in step {step}"),
-            Self::At(tokens) => write!(f, "at position {tokens}"),
-        }
-    }
-}
 
 /// Runs something that calls the learner's code, if `mine`.
 ///

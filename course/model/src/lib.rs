@@ -28,5 +28,6 @@ pub mod stop;
 pub mod text;
 pub mod tokens;
 pub mod train;
+pub mod writer;
 
 pub use error::{Error, Result};

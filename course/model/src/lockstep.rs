@@ -2,7 +2,7 @@
 
 use crate::batches::Batch;
 use crate::error::Result;
-use crate::network::{Computes, Llama, Network, Seen, Trainee};
+use crate::network::{Apart, Computes, Differs, Llama, Network, Seen, Trainee};
 use quadrivium::checkpoint::{AsLlama, CheckpointConfig};
 use quadrivium::tensor::nn::tensor_collection::{
     RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorRef,
@@ -34,30 +34,6 @@ pub const PARTS: [f64; 2] = [1.0 / (1u64 << 15) as f64, 1.0 / (1u64 << 18) as f6
 /// of 384 products, 20. That makes 256 in each of 4 blocks, and with the last norm, the logits and the loss some 1070.
 /// Three products further, as above, 3200: `3200 * 10 / 22` is below `2^11`, and `3200 * 2 / 22` below `2^9`.
 pub const WHOLE: [f64; 2] = [1.0 / (1u64 << 13) as f64, 1.0 / (1u64 << 15) as f64];
-
-/// The first step at which the two differ.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Differs {
-    /// The step, from 0.
-    pub step: usize,
-    /// What differs.
-    pub what: &'static str,
-    /// The learner's number.
-    pub mine: f64,
-    /// The library's.
-    pub library: f64,
-    /// How far they may be apart.
-    pub bound: f64,
-}
-
-/// How far the two were apart at most: their losses, and the norms of their gradients.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Apart {
-    /// The largest differences.
-    pub most: [f64; 2],
-    /// How large they may be.
-    pub bounds: [f64; 2],
-}
 
 /// A model of the learner's parts, and the library's model that looks over its shoulder.
 pub struct Lockstep<const V: usize, M, C, L> {

@@ -1,9 +1,9 @@
 //! The place of the learner's code, which the program `mine` fills. The others compute with the library.
 
 use crate::error::{Error, Result};
-use crate::generate::Writer;
 use crate::network::Network;
 use crate::sizes::Size;
+use crate::writer::Writer;
 use quadrivium::checkpoint::{Checkpoint, CheckpointConfig};
 
 /// What the learner's code makes.

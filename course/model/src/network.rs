@@ -2,7 +2,6 @@
 
 use crate::batches::Batch;
 use crate::error::{Error, Result};
-use crate::lockstep::{Apart, Differs};
 use quadrivium::checkpoint::{AsLlama, CheckpointConfig, save_checkpoint};
 use quadrivium::loss::cross_entropy;
 use quadrivium::model::Tokens;
@@ -21,6 +20,30 @@ pub struct Seen {
     pub loss: f32,
     /// The norm of all gradients together, before it was bounded.
     pub norm: f64,
+}
+
+/// The first step at which the two differ.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Differs {
+    /// The step, from 0.
+    pub step: usize,
+    /// What differs.
+    pub what: &'static str,
+    /// The learner's number.
+    pub mine: f64,
+    /// The library's.
+    pub library: f64,
+    /// How far they may be apart.
+    pub bound: f64,
+}
+
+/// How far the two were apart at most: their losses, and the norms of their gradients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// The largest differences.
+    pub most: [f64; 2],
+    /// How large they may be.
+    pub bounds: [f64; 2],
 }
 
 /// A model in training.

@@ -2,7 +2,7 @@
 
 use crate::corpus::Corpus;
 use crate::error::{Result, shown};
-use crate::lockstep::{Apart, Differs};
+use crate::network::{Apart, Differs};
 use crate::run::State;
 use crate::text::Text;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};

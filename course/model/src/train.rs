@@ -2,9 +2,9 @@
 
 use crate::batches::Batches;
 use crate::corpus::{Corpus, mean};
-use crate::error::{Error, Result};
+use crate::error::{Error, Moment, Result};
 use crate::figures;
-use crate::guard::{Moment, guarded};
+use crate::guard::guarded;
 use crate::mine::{Mine, asked};
 use crate::network::{Library, Network, Trainee};
 use crate::run::{self, Run, Settings, State};

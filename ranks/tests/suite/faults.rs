@@ -80,7 +80,7 @@ fn of_run(roll: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let numbers =
         entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
-    numbers.filter(|process| ranks::launch::is_of(*process, roll)).collect()
+    numbers.filter(|process| ranks::watch::is_of(*process, roll)).collect()
 }
 
 fn kill(process: u32) {

@@ -1,14 +1,11 @@
 //! `cargo course hint`: the idea, the formula, the call. Never the answer.
 
 use super::show::{fit, width};
-use super::{Workspace, json, select};
+use super::{TIERS, Workspace, json, select};
 use crate::error::Result;
 use crate::terminal::Terminal;
 use console::style;
 use contract::task::Task;
-
-/// What the tiers of a hint are called in its file.
-pub const TIERS: [&str; 3] = ["Idea", "Formula", "dfdx call"];
 
 /// The file of a task's hints, named from the workspace.
 pub fn file(task: &Task) -> String {

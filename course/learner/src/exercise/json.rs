@@ -2,9 +2,9 @@
 //!
 //! `course/schemas` describes every field, and a test compares.
 
+use super::TIERS;
 use super::Workspace;
 use super::grading::Grades;
-use super::hint::TIERS;
 use super::source::region;
 use crate::error::Result;
 use contract::grade::Grade;

@@ -22,6 +22,9 @@ use crate::error::{Error, Result};
 use crate::save;
 use std::path::{Path, PathBuf};
 
+/// What the tiers of a hint are called in its file.
+pub const TIERS: [&str; 3] = ["Idea", "Formula", "dfdx call"];
+
 /// The most bytes that are read of a file of the exercises.
 const LONGEST: u64 = 1 << 24;
 
