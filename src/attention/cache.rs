@@ -1,7 +1,8 @@
 //! The keys and values of the tokens so far, so that a new token does not compute them again.
 
-use super::formula::{Sizes, biased_attention, check_attention, check_bias};
+use super::formula::{biased_attention, check_attention, check_bias};
 use super::fused::{Attend, Bias};
+use super::sizes::Sizes;
 use crate::checks::{check_size, same_shape};
 use crate::cpu::{Values, is_fused, wide, zeros};
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@
 //! arithmetic is in `f32` or better, and the result is rounded to the input's type once.
 
 use super::fused;
+use super::sizes::{Sizes, before_text};
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
 use crate::position::{Positions, ScoreBias};
@@ -311,28 +312,6 @@ fn attend_backward<
 }
 // ANCHOR_END: attention_backward
 
-/// The sizes of a call, in the letters of the course.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    pub(super) b: usize,
-    pub(super) s: usize,
-    pub(super) t: usize,
-    pub(super) nh: usize,
-    pub(super) nkv: usize,
-    pub(super) hd: usize,
-}
-
-impl Sizes {
-    /// Those of queries and keys.
-    pub(super) fn of<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
-        q: &(B, S, N, H),
-        k: &(B, P, K, H),
-    ) -> Self {
-        let (b, s, nh, hd) = (q.0.size(), q.1.size(), q.2.size(), q.3.size());
-        Self { b, s, t: k.1.size(), nh, nkv: k.2.size(), hd }
-    }
-}
-
 /// A bias that may be missing, without its tape.
 #[allow(clippy::type_complexity)]
 fn split<Sh: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
@@ -435,19 +414,6 @@ pub(super) fn check_attention<B: Dim, S: Dim, P: Dim, N: Dim, K: Dim, H: Dim>(
 /// One number for each batch row, or none at all.
 fn check_rows(padding: &[usize], b: usize) -> Result<()> {
     if padding.is_empty() { Ok(()) } else { same_shape("padding", &[b], &[padding.len()]) }
-}
-
-/// How many tokens come before the text of a query: see [`attention_in_texts`].
-pub(super) fn before_text(
-    padding: &[usize],
-    (b, s): (usize, usize),
-    (row, query): (usize, usize),
-) -> usize {
-    match padding.len() {
-        0 => 0,
-        rows if rows == b => padding[row],
-        _ => padding[row * s + query],
-    }
 }
 
 /// The positions of the tokens `before .. before + s` of `b` rows, each with so much padding; or with none at all.

@@ -4,8 +4,7 @@
 //! are used. Keys and values are read where they are, without copies for the heads that share them, and keys that no
 //! query of the block sees are not touched.
 
-use super::Sizes;
-use super::formula::before_text;
+use super::sizes::{Sizes, before_text};
 use crate::cpu::{
     Values, each, gradient, in_wide_registers, inner, is_fused, largest, multiply, multiply_add,
     record, sum, tiles, view, view_mut, zeros,

@@ -5,10 +5,11 @@
 mod cache;
 mod formula;
 mod fused;
+mod sizes;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
-use formula::{Sizes, attention_in_texts};
+use formula::attention_in_texts;
 pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
 pub(crate) use formula::{check_padding, padded_positions};
 

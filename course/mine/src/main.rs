@@ -8,10 +8,11 @@ mod parts;
 mod whole;
 
 use course::arguments::{Command, ModelCommand};
-use model::generate::{self, Writer};
+use model::generate;
 use model::mine::Mine;
 use model::network::Network;
 use model::sizes::{Size, Small, Tiny, device};
+use model::writer::Writer;
 use model::{Result, train};
 use quadrivium::checkpoint::{Checkpoint, CheckpointConfig};
 use std::process::ExitCode;
