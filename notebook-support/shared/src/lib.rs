@@ -1,4 +1,4 @@
-//! The library as the cells of a notebook see it: one shared library.
+//! For building alone: the library as the cells of a notebook see it, one shared library.
 //!
 //! The notebooks' kernel, evcxr, makes a library of each cell. If each had its own copy of dfdx, each
 //! would count its tensors from 0. Two tensors of different cells would then have the same number,

@@ -1,4 +1,4 @@
-//! Tensor operations of dfdx at the sizes that are asked, compiled once.
+//! For building alone: tensor operations of dfdx at the sizes that are asked, compiled once.
 //!
 //! dfdx's functions are generic, and whoever calls one compiles it: each submission would compile them anew. rustc takes a
 //! function that a crate below has compiled already, so the program of a submission is linked with this crate. The course
