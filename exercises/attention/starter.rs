@@ -136,10 +136,10 @@ impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSiz
 /// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
 /// wrong with it, or `Ok`.
 ///
-/// `attention.forward(&case)` takes a `interface::AttendCase { sizes, q, k, v }` with `interface::AttendSizes { batch, queries,
+/// `attention.forward(&case)` takes an `interface::AttendCase { sizes, q, k, v }` with `interface::AttendSizes { batch, queries,
 /// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives a
 /// `interface::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn interface::KeyValueCache>`:
-/// `cache.push(&piece)` takes a `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
+/// `cache.push(&piece)` takes an `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
 /// same form. The parts have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
 /// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, and its words are in
 /// `refusal.0`.

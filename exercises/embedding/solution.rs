@@ -172,8 +172,8 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 /// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
 /// with it, or `Ok`.
 ///
-/// `embedding.forward(&case)` gives a `interface::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
-/// gradient of the table, for a `interface::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
+/// `embedding.forward(&case)` gives an `interface::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
+/// gradient of the table, for an `interface::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
 /// `embedding.initial_table(v, e, interface::NormalInit { mean, std, seed })` gives the first table. Each of
 /// them may refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///

@@ -112,8 +112,8 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 /// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
 /// you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `interface::LayerNormGrads { dx, dgamma, dbeta }`,
-/// for a `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an `interface::LayerNormGrads { dx, dgamma, dbeta }`,
+/// for an `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
 /// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do

@@ -140,8 +140,8 @@ pub fn backward(
 /// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is
 /// asked. Return an `Err` that says what is wrong with it, or `Ok`.
 ///
-/// `parallel.forward(&case)` gives a `interface::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
-/// gradient of the shard, for a `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
+/// `parallel.forward(&case)` gives an `interface::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
+/// gradient of the shard, for an `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
 /// shard, ids }`. There are `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too, with `init` a
 /// `interface::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
 /// in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.

@@ -250,10 +250,10 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 /// Return an `Err` that says what is wrong with it, or `Ok`.
 ///
 /// `rope.build(&settings)` gives a `Box<dyn interface::RopeModule>`, for `interface::RopeSettings { head_dim, base,
-/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns a `interface::RopeCase { shape: [b, s, nh, hd],
-/// offset, x }`; `module.state()` gives a `interface::RopeState { ratio, cached_len, tables }`. The parts have names
-/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, a `interface::Tables { cos,
-/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for a `interface::RotateCase { shape, tables,
+/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns an `interface::RopeCase { shape: [b, s, nh, hd],
+/// offset, x }`; `module.state()` gives an `interface::RopeState { ratio, cached_len, tables }`. The parts have names
+/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, an `interface::Tables { cos,
+/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for an `interface::RotateCase { shape, tables,
 /// x, layout }` with `interface::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`,
 /// `rope.to_half_split(hd, &x)` and `rope.ratio_for_length(length, max_seq_len)`. Each may refuse: `?` makes that
 /// your `Err`, and its words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.

@@ -245,10 +245,10 @@ impl Running {
 /// Task `rotations/relative`. An invariant of your own: what is relative.
 ///
 /// `rotations` claims to be all of this chapter, in plain values. Return an `Err` that says what is wrong with it, or `Ok`.
-/// `rotations.xpos(&case)` takes a `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
-/// and gives a `interface::TurnedPair { q, k }`; `rotations.axial(&case)` a `interface::AxialCase { shape, planes, sections, base,
+/// `rotations.xpos(&case)` takes an `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
+/// and gives an `interface::TurnedPair { q, k }`; `rotations.axial(&case)` an `interface::AxialCase { shape, planes, sections, base,
 /// coordinates, x }` with `interface::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
-/// &pieces)` a `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
+/// &pieces)` an `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
 /// are in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
 ///
 /// Move everything by the same number of positions: a score may not change, and nor may what linear attention gives. You are

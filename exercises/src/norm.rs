@@ -115,7 +115,7 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
 /// right or wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may
 /// call it as often as you like, with any input whose group size divides the hidden size.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` a `interface::NormGrads { dx, dgamma }`, for a
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an `interface::NormGrads { dx, dgamma }`, for a
 /// `interface::NormCase { shape: [b, s, h], group_size, eps, gamma, x }` with flat `Vec<f32>`s.
 /// `norm.initial_gamma(hidden_size, (low, high), seed)` gives the first gamma. Each of them may refuse: `?`
 /// makes that your `Err`, and its words are in `refusal.0`.
