@@ -392,13 +392,13 @@ pub const OWN_SIGNALS: [i32; 6] = [4, 5, 6, 11, 24, 25];
 /// Those of them that are for limits: on computing time, and on the length of a file.
 const LIMITS: [i32; 2] = [24, 25];
 
-/// The signal that ended a process. bubblewrap makes an exit code of its number.
+/// The signal that ended a process. bubblewrap makes an exit code of its number; there are 64, so a code above 192 is the program's own.
 pub fn signal_of(status: ExitStatus) -> Option<i32> {
     #[cfg(unix)]
     let by_signal = std::os::unix::process::ExitStatusExt::signal(&status);
     #[cfg(not(unix))]
     let by_signal: Option<i32> = None;
-    by_signal.or(status.code().filter(|code| *code > 128).map(|code| code - 128))
+    by_signal.or(status.code().filter(|code| (129..=192).contains(code)).map(|code| code - 128))
 }
 
 /// The beginning of what comes. The rest is read, and not kept.
@@ -408,4 +408,18 @@ pub fn read_some(reader: Option<impl io::Read>, most: u64) -> String {
     let _ = io::Read::read_to_end(&mut io::Read::take(&mut reader, most), &mut bytes);
     let _ = io::copy(&mut reader, &mut io::sink());
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn an_exit_code_that_no_signal_has_is_the_programs_own() {
+        let ended = |code: i32| signal_of(ExitStatus::from_raw(code << 8));
+        assert_eq!([ended(128 + 9), ended(128 + 64)], [Some(9), Some(64)]);
+        assert_eq!([ended(0), ended(101), ended(128), ended(193), ended(255)], [None; 5]);
+        assert_eq!(signal_of(ExitStatus::from_raw(9)), Some(9));
+    }
 }
