@@ -30,17 +30,18 @@ impl<E> From<E> for Ended<E> {
     }
 }
 
-/// Builds by `attempt`, which takes the components whose starters stand in. `unreadable` are files that are no Rust at all.
-/// `wanted` are the components whose tasks are to be graded: if none of their files compiles, no more is built.
+/// Builds by `attempt`, which takes the components whose starters stand in. Those of `given` always do: they are no Rust at all, or
+/// are refused although they compile. `wanted` are the components whose tasks are to be graded: if none of their files compiles, no more is built.
 ///
 /// # Errors
 /// Code outside these files does not compile; nothing can be built.
 pub fn settle<T, E>(
     wanted: &[&str],
-    unreadable: Vec<CompileError>,
+    given: Vec<CompileError>,
     mut attempt: impl FnMut(&[&'static str]) -> Attempt<T, E>,
 ) -> Result<Settled<T>, Ended<E>> {
-    let mut uncompiled = unreadable;
+    let mut place = given.len();
+    let mut uncompiled = given;
     let program = loop {
         let starters = starters(&uncompiled);
         // One file, whose mistake is its own: nothing is left to grade.
@@ -66,7 +67,6 @@ pub fn settle<T, E>(
     };
     // A file may only have missed what another one should have: with that one's starter, it compiles.
     let mut program = Some(program);
-    let mut place = 0;
     while uncompiled.len() > 1 && place + 1 < uncompiled.len() {
         let mut fewer = uncompiled.clone();
         fewer.remove(place);
@@ -100,4 +100,33 @@ fn blamed(error: &CompileError) -> Vec<&'static str> {
 /// The components whose starters stand in.
 fn starters(uncompiled: &[CompileError]) -> Vec<&'static str> {
     uncompiled.iter().filter_map(|error| error.component).collect()
+}
+
+#[cfg(test)]
+mod refused {
+    use super::*;
+
+    fn error(component: &'static str) -> CompileError {
+        let component = Some(component);
+        CompileError { component, place: None, first: String::new(), further: 0, signature: false }
+    }
+
+    /// Files that are refused compile: their starters stand in all the same, however many there are.
+    #[test]
+    fn what_is_refused_is_in_no_program() {
+        for given in [&["norm"][..], &["norm", "loss"], &["norm", "loss", "rope"]] {
+            let given = given.iter().map(|slug| error(slug)).collect::<Vec<_>>();
+            let mut programs = Vec::new();
+            let attempt = |starters: &[&'static str]| -> Attempt<(), ()> {
+                programs.push(starters.to_vec());
+                // Beside them one that does not compile.
+                Ok(if starters.contains(&"biases") { Ok(()) } else { Err(error("biases")) })
+            };
+            let settled = settle(&["norm", "model"], given.clone(), attempt).ok().unwrap();
+            assert_eq!(settled.uncompiled.len(), given.len() + 1);
+            let all_stand_in =
+                |starters: &Vec<&str>| starters.starts_with(&super::starters(&given));
+            assert!(programs.iter().all(all_stand_in), "{programs:?}");
+        }
+    }
 }
