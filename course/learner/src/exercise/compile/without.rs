@@ -30,8 +30,8 @@ impl<E> From<E> for Ended<E> {
     }
 }
 
-/// Builds by `attempt`, which takes the components whose starters stand in. Those of `given` always do: they are no Rust at all, or
-/// are refused although they compile. `wanted` are the components whose tasks are to be graded: if none of their files compiles, no more is built.
+/// Builds by `attempt`, which takes the components whose starters replace their files. Those of `given` always do, because they are no Rust
+/// at all, or are refused although they compile. `wanted` are the components whose tasks are to be graded: if none of their files compiles, no more is built.
 ///
 /// # Errors
 /// Code outside these files does not compile; nothing can be built.
@@ -65,7 +65,8 @@ pub fn settle<T, E>(
             }
         }
     };
-    // A file may only have missed what another one should have: with that one's starter, it compiles.
+    // A file may only have missed what another one should have: with that one's starter, it compiles. Those that were given are not
+    // tried, since a refused file would come back.
     let mut program = Some(program);
     while uncompiled.len() > 1 && place + 1 < uncompiled.len() {
         let mut fewer = uncompiled.clone();
