@@ -2,7 +2,7 @@
 
 use crate::check::{Verdict, check, not_asked};
 use contract::interface::{
-    AbsolutePositions, LearnedCase, LearnedGrads, Refusal, Reply, SinusoidCase,
+    AbsolutePositions, LearnedCase, LearnedGrads, Manner, Refusal, Reply, SinusoidCase,
 };
 use std::ops::Range;
 
@@ -25,19 +25,19 @@ impl AbsolutePositions for Lines {
         Err(not_asked())
     }
 
-    fn add_sinusoids(&self, _: &SinusoidCase) -> Reply<Vec<f32>> {
+    fn add_sinusoids_in(&self, _: Manner, _: &SinusoidCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn sinusoids_backward(&self, _: &SinusoidCase, _: &[f32]) -> Reply<Vec<f32>> {
+    fn sinusoids_backward_in(&self, _: Manner, _: &SinusoidCase, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn add_learned(&self, _: &LearnedCase) -> Reply<Vec<f32>> {
+    fn add_learned_in(&self, _: Manner, _: &LearnedCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn learned_backward(&self, _: &LearnedCase, _: &[f32]) -> Reply<LearnedGrads> {
+    fn learned_backward_in(&self, _: Manner, _: &LearnedCase, _: &[f32]) -> Reply<LearnedGrads> {
         Err(not_asked())
     }
 }

@@ -32,7 +32,7 @@ struct Lines {
 }
 
 impl GroupedQueryAttention for Lines {
-    fn repeat(&self, _: [usize; 4], _: usize, _: &[f32]) -> Reply<Vec<f32>> {
+    fn repeat_in(&self, _: Manner, _: [usize; 4], _: usize, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
@@ -45,15 +45,21 @@ impl GroupedQueryAttention for Lines {
         Ok(mask(s, p))
     }
 
-    fn forward(&self, _: &AttendCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, _: &AttendCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn backward(&self, _: &AttendCase, _: &[f32]) -> Reply<AttendGrads> {
+    fn backward_in(&self, _: Manner, _: &AttendCase, _: &[f32]) -> Reply<AttendGrads> {
         Err(not_asked())
     }
 
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+    fn softmax_backward_in(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        y: &[f32],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
         let back = self.softmax_backward.ok_or_else(not_asked)?;
         Ok(y.chunks(shape[3]).zip(dy.chunks(shape[3])).flat_map(|(y, dy)| back(y, dy)).collect())
     }

@@ -26,23 +26,23 @@ impl ScoreBiases for Lines {
         Err(not_asked())
     }
 
-    fn t5(&self, _: &T5Case) -> Reply<Vec<f32>> {
+    fn t5_in(&self, _: Manner, _: &T5Case) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn t5_backward(&self, _: &T5Case, _: &[f32]) -> Reply<Vec<f32>> {
+    fn t5_backward_in(&self, _: Manner, _: &T5Case, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn kerple(&self, _: &KerpleCase) -> Reply<Vec<f32>> {
+    fn kerple_in(&self, _: Manner, _: &KerpleCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn kerple_backward(&self, _: &KerpleCase, _: &[f32]) -> Reply<KerpleGrads> {
+    fn kerple_backward_in(&self, _: Manner, _: &KerpleCase, _: &[f32]) -> Reply<KerpleGrads> {
         Err(not_asked())
     }
 
-    fn transformer_xl(&self, _: &XlCase) -> Reply<Vec<f32>> {
+    fn transformer_xl_in(&self, _: Manner, _: &XlCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 }

@@ -6,7 +6,7 @@ pub use figures::{counts, histogram};
 
 use crate::check::{Verdict, check, not_asked};
 use crate::text::{Tokens, visible};
-use contract::interface::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use contract::interface::{Found, LookupCase, Manner, NormalInit, Refusal, Reply, VocabEmbedding};
 use std::cmp::Reverse;
 
 /// A learner's lookup: `ids` are `[b s]`, `table` is `[v, e]` in one row, and the result is `[b s, e]`
@@ -49,7 +49,7 @@ impl VocabEmbedding for Lines {
         Err(not_asked())
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
         let lookup = self.lookup.ok_or_else(not_asked)?;
         let y = lookup(&case.ids, &case.table, case.vocab_size, case.embedding_dim);
         // The function can't change ids that it only borrows.
@@ -59,7 +59,7 @@ impl VocabEmbedding for Lines {
         })
     }
 
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         if let Some(gradient) = self.gradient {
             return Ok(gradient(&case.ids, dy, case.vocab_size, case.embedding_dim));
         }

@@ -1,7 +1,7 @@
 //! SwiGLU in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::interface::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
+use contract::interface::{Manner, Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
 
 /// A learner's rule for the size between.
 pub type Size = fn(hidden_size: usize, multiple_of: usize, multiplier: Option<f64>) -> usize;
@@ -18,11 +18,11 @@ impl SwiGlu for Lines {
         Ok((self.0)(case.hidden_size, case.multiple_of, case.multiplier))
     }
 
-    fn forward(&self, _: &SwiGluCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, _: &SwiGluCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn backward(&self, _: &SwiGluCase, _: &[f32]) -> Reply<SwiGluGrads> {
+    fn backward_in(&self, _: Manner, _: &SwiGluCase, _: &[f32]) -> Reply<SwiGluGrads> {
         Err(not_asked())
     }
 }

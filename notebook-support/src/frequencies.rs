@@ -19,11 +19,16 @@ impl StretchedRope for Lines {
         Ok(Frequencies { frequencies: (self.0)(case.rotary_dim, case.base, factor), scale: 1.0 })
     }
 
-    fn forward(&self, _: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, _: &StretchedRopeCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn backward(&self, _: &StretchedRopeCase, _: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        _: &StretchedRopeCase,
+        _: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         Err(not_asked())
     }
 }

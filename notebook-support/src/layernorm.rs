@@ -5,7 +5,7 @@ mod figures;
 pub use figures::{one_pass, two_passes, variances};
 
 use crate::check::{Verdict, check, not_asked};
-use contract::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
+use contract::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Manner, Reply};
 
 /// A learner's forward pass: `x` is `[b, s, h]` in one row, `gamma` and `beta` are `[h]`, and the result has
 /// the shape of `x`.
@@ -19,11 +19,11 @@ pub fn check_forward(forward: Forward) -> Verdict {
 struct Lines(Forward);
 
 impl LayerNorm for Lines {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         Ok((self.0)(&case.x, &case.gamma, &case.beta, case.eps as f32))
     }
 
-    fn backward(&self, _: &LayerNormCase, _: &[f32]) -> Reply<LayerNormGrads> {
+    fn backward_in(&self, _: Manner, _: &LayerNormCase, _: &[f32]) -> Reply<LayerNormGrads> {
         Err(not_asked())
     }
 }

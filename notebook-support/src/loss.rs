@@ -1,7 +1,7 @@
 //! The loss in a notebook.
 
 use crate::check::{Verdict, check, not_asked};
-use contract::interface::{CrossEntropy, LossCase, Pairs, Part, Reply, TextCase};
+use contract::interface::{CrossEntropy, LossCase, Manner, Pairs, Part, Reply, TextCase};
 
 /// A learner's gradient by hand: `logits` are `[places, v]` in one row, `targets` one for each place or none, and the
 /// result is the gradient of the mean loss, in the shape of the logits.
@@ -19,11 +19,11 @@ impl CrossEntropy for Lines {
         Err(not_asked())
     }
 
-    fn forward(&self, _: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, _: &LossCase) -> Reply<f32> {
         Err(not_asked())
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let v = case.shape[2];
         let mut grads = (self.0)(&case.logits, &case.targets, v);
         // A place that is not asked about is not multiplied: 0 times infinity is no 0.

@@ -5,7 +5,7 @@ mod figures;
 pub use figures::{eps_places, histograms, inside, left_along_x, outside};
 
 use crate::check::{Verdict, check, not_asked};
-use contract::interface::{GroupRmsNorm, NormCase, NormGrads, Reply};
+use contract::interface::{GroupRmsNorm, Manner, NormCase, NormGrads, Reply};
 
 /// A learner's forward pass: `x` is `[b, s, h]` in one row, `gamma` is `[h]`, and the result has the
 /// shape of `x`.
@@ -36,18 +36,18 @@ impl GroupRmsNorm for Lines {
         Err(not_asked())
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let forward = self.forward.ok_or_else(not_asked)?;
         Ok(forward(&case.x, &case.gamma, case.group_size, case.eps as f32))
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         let backward = self.backward.ok_or_else(not_asked)?;
         let (dx, dgamma) = backward(&case.x, &case.gamma, dy, case.group_size, case.eps as f32);
         Ok(NormGrads { dx, dgamma })
     }
 
-    fn forward_half(&self, _: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_half_in(&self, _: Manner, _: &NormCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 }

@@ -7,7 +7,9 @@ pub use figures::{CELL, LOAD, cell, load, sum, words};
 use crate::check::{Verdict, check, not_asked};
 use crate::embedding::{gradient_of_copies, refused};
 use contract::component::Component;
-use contract::interface::{Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase};
+use contract::interface::{
+    Found, Manner, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase,
+};
 use std::ops::Range;
 
 /// A learner's answer to "who owns which ids?", or why there is no answer.
@@ -82,7 +84,7 @@ impl ParallelVocabEmbedding for Lines {
         <dyn ParallelVocabEmbedding>::oracle().initial_shard(v, e, w, rank, init)
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
         let lookup = self.lookup.ok_or_else(not_asked)?;
         let &ShardCase { vocab_size, world_size, rank, .. } = case;
         let y = lookup(&case.ids, &case.shard, vocab_size, world_size, rank);
@@ -93,7 +95,7 @@ impl ParallelVocabEmbedding for Lines {
         })
     }
 
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let &ShardCase { vocab_size, embedding_dim, world_size, rank, .. } = case;
         if let Some(gradient) = self.gradient {
             return Ok(gradient(&case.ids, dy, vocab_size, embedding_dim, world_size, rank));

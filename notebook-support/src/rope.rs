@@ -12,7 +12,7 @@ pub use products::products;
 
 use crate::check::{Verdict, check, not_asked};
 use contract::interface::{
-    Layout, NtkAwareRope, Refusal, Reply, RopeModule, RopeSettings, RotateCase, Tables,
+    Layout, Manner, NtkAwareRope, Refusal, Reply, RopeModule, RopeSettings, RotateCase, Tables,
 };
 use std::ops::Range;
 
@@ -102,12 +102,12 @@ impl NtkAwareRope for Lines {
         Err(not_asked())
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+    fn rotate_in(&self, _: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         let rotate = self.rotate.ok_or_else(not_asked)?;
         Self::each_head(case, &case.x, rotate)
     }
 
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn rotate_backward_in(&self, _: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let rotate = self.rotate.ok_or_else(not_asked)?;
         // dx_j = <R e_j, dy>: column j of R is what becomes of a unit vector.
         Self::each_head(case, dy, |dy, cos, sin| {

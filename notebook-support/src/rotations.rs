@@ -2,7 +2,7 @@
 
 use crate::check::{Verdict, check, not_asked};
 use contract::interface::{
-    AxialCase, LinearCase, LinearGrads, Reply, Rotations, TurnedPair, XPosCase,
+    AxialCase, LinearCase, LinearGrads, Manner, Reply, Rotations, TurnedPair, XPosCase,
 };
 
 /// A learner's scale of xPos: `turned` is one head, turned already. `exponent` is that of its zetas, as a query has it; for
@@ -38,23 +38,23 @@ impl Lines {
 }
 
 impl Rotations for Lines {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         Ok(TurnedPair { q: self.one(case, &case.q, 1.0), k: self.one(case, &case.k, -1.0) })
     }
 
-    fn axial(&self, _: &AxialCase) -> Reply<Vec<f32>> {
+    fn axial_in(&self, _: Manner, _: &AxialCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn axial_backward(&self, _: &AxialCase, _: &[f32]) -> Reply<Vec<f32>> {
+    fn axial_backward_in(&self, _: Manner, _: &AxialCase, _: &[f32]) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn linear(&self, _: &LinearCase) -> Reply<Vec<f32>> {
+    fn linear_in(&self, _: Manner, _: &LinearCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }
 
-    fn linear_backward(&self, _: &LinearCase, _: &[f32]) -> Reply<LinearGrads> {
+    fn linear_backward_in(&self, _: Manner, _: &LinearCase, _: &[f32]) -> Reply<LinearGrads> {
         Err(not_asked())
     }
 

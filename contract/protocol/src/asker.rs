@@ -154,14 +154,6 @@ impl Drop for Made {
 }
 
 impl RopeModule for Made {
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        self.ask("forward", &(case,))
-    }
-
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.ask("backward", &(case, dy))
-    }
-
     fn state(&self) -> Reply<RopeState> {
         self.ask("state", &())
     }
@@ -199,10 +191,6 @@ impl RopeModule for Made {
 }
 
 impl KeyValueCache for Made {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
-        self.ask("push", &(piece,))
-    }
-
     fn positions(&self) -> Reply<usize> {
         self.ask("positions", &())
     }

@@ -137,17 +137,12 @@ macro_rules! calls {
 calls! {
     norm: GroupRmsNorm {
         initial_gamma(val hidden_size: usize, val range: (f32, f32), val seed: u64) -> Vec<f32>;
-        forward(by case: NormCase) -> Vec<f32>;
-        backward(by case: NormCase, list dy: f32) -> NormGrads;
         forward_in(val manner: Manner, by case: NormCase) -> Vec<f32>;
         backward_in(val manner: Manner, by case: NormCase, list dy: f32) -> NormGrads;
-        forward_half(by case: NormCase) -> Vec<f32>;
         forward_half_in(val manner: Manner, by case: NormCase) -> Vec<f32>;
     }
     embedding: VocabEmbedding {
         initial_table(val vocab_size: usize, val embedding_dim: usize, val init: NormalInit) -> Vec<f32>;
-        forward(by case: LookupCase) -> Found;
-        backward(by case: LookupCase, list dy: f32) -> Vec<f32>;
         forward_in(val manner: Manner, by case: LookupCase) -> Found;
         backward_in(val manner: Manner, by case: LookupCase, list dy: f32) -> Vec<f32>;
     }
@@ -156,16 +151,12 @@ calls! {
         initial_shard(
             val vocab_size: usize, val embedding_dim: usize, val world_size: usize, val rank: usize, val init: NormalInit
         ) -> Vec<f32>;
-        forward(by case: ShardCase) -> Found;
-        backward(by case: ShardCase, list dy: f32) -> Vec<f32>;
         forward_in(val manner: Manner, by case: ShardCase) -> Found;
         backward_in(val manner: Manner, by case: ShardCase, list dy: f32) -> Vec<f32>;
     }
     rope: NtkAwareRope {
         frequencies(val head_dim: usize, val base: f64, val ratio: f64) -> Vec<f64>;
         tables(val head_dim: usize, val base: f64, val ratio: f64, val positions: Range<usize>) -> Tables;
-        rotate(by case: RotateCase) -> Vec<f32>;
-        rotate_backward(by case: RotateCase, list dy: f32) -> Vec<f32>;
         rotate_in(val manner: Manner, by case: RotateCase) -> Vec<f32>;
         rotate_backward_in(val manner: Manner, by case: RotateCase, list dy: f32) -> Vec<f32>;
         to_interleaved(val head_dim: usize, list x: f32) -> Vec<f32>;
@@ -174,18 +165,12 @@ calls! {
         build(by settings: RopeSettings) -> Box<dyn RopeModule>;
     }
     layernorm: LayerNorm {
-        forward(by case: LayerNormCase) -> Vec<f32>;
-        backward(by case: LayerNormCase, list dy: f32) -> LayerNormGrads;
         forward_in(val manner: Manner, by case: LayerNormCase) -> Vec<f32>;
         backward_in(val manner: Manner, by case: LayerNormCase, list dy: f32) -> LayerNormGrads;
     }
     attention: GroupedQueryAttention {
-        repeat(val shape: [usize; 4], val times: usize, list x: f32) -> Vec<f32>;
         repeat_backward(val manner: Manner, val shape: [usize; 4], val times: usize, list dy: f32) -> Vec<f32>;
         mask(val s: usize, val p: usize) -> Vec<bool>;
-        forward(by case: AttendCase) -> Vec<f32>;
-        backward(by case: AttendCase, list dy: f32) -> AttendGrads;
-        softmax_backward(val shape: [usize; 4], list y: f32, list dy: f32) -> Vec<f32>;
         cache(val capacity: usize) -> Box<dyn KeyValueCache>;
         repeat_in(val manner: Manner, val shape: [usize; 4], val times: usize, list x: f32) -> Vec<f32>;
         forward_in(val manner: Manner, by case: AttendCase) -> Vec<f32>;
@@ -194,15 +179,11 @@ calls! {
     }
     feedforward: SwiGlu {
         size(by case: SizeCase) -> usize;
-        forward(by case: SwiGluCase) -> Vec<f32>;
-        backward(by case: SwiGluCase, list dy: f32) -> SwiGluGrads;
         forward_in(val manner: Manner, by case: SwiGluCase) -> Vec<f32>;
         backward_in(val manner: Manner, by case: SwiGluCase, list dy: f32) -> SwiGluGrads;
     }
     loss: CrossEntropy {
         next_tokens(by case: TextCase) -> Pairs;
-        forward(by case: LossCase) -> f32;
-        backward(by case: LossCase, val dloss: f32) -> Vec<f32>;
         perplexity(list parts: Part) -> f32;
         forward_in(val manner: Manner, by case: LossCase) -> f32;
         backward_in(val manner: Manner, by case: LossCase, val dloss: f32) -> Vec<f32>;
@@ -220,11 +201,6 @@ calls! {
         slopes(val num_heads: usize) -> Vec<f64>;
         alibi(by case: AlibiCase) -> Vec<f32>;
         bucket(by case: BucketCase) -> usize;
-        t5(by case: T5Case) -> Vec<f32>;
-        t5_backward(by case: T5Case, list dy: f32) -> Vec<f32>;
-        kerple(by case: KerpleCase) -> Vec<f32>;
-        kerple_backward(by case: KerpleCase, list dy: f32) -> KerpleGrads;
-        transformer_xl(by case: XlCase) -> Vec<f32>;
         t5_in(val manner: Manner, by case: T5Case) -> Vec<f32>;
         t5_backward_in(val manner: Manner, by case: T5Case, list dy: f32) -> Vec<f32>;
         kerple_in(val manner: Manner, by case: KerpleCase) -> Vec<f32>;
@@ -233,17 +209,10 @@ calls! {
     }
     frequencies: StretchedRope {
         frequencies(by case: FrequenciesCase) -> Frequencies;
-        forward(by case: StretchedRopeCase) -> Vec<f32>;
-        backward(by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
         forward_in(val manner: Manner, by case: StretchedRopeCase) -> Vec<f32>;
         backward_in(val manner: Manner, by case: StretchedRopeCase, list dy: f32) -> StretchedRopeGrads;
     }
     rotations: Rotations {
-        xpos(by case: XPosCase) -> TurnedPair;
-        axial(by case: AxialCase) -> Vec<f32>;
-        axial_backward(by case: AxialCase, list dy: f32) -> Vec<f32>;
-        linear(by case: LinearCase) -> Vec<f32>;
-        linear_backward(by case: LinearCase, list dy: f32) -> LinearGrads;
         running(by case: LinearCase, list pieces: usize) -> Vec<f32>;
         xpos_in(val manner: Manner, by case: XPosCase) -> TurnedPair;
         axial_in(val manner: Manner, by case: AxialCase) -> Vec<f32>;
@@ -254,10 +223,6 @@ calls! {
     absolute: AbsolutePositions {
         table(val hidden_size: usize, val base: f64, val positions: Range<usize>) -> Vec<f32>;
         shift(val hidden_size: usize, val base: f64, val steps: usize) -> Vec<f32>;
-        add_sinusoids(by case: SinusoidCase) -> Vec<f32>;
-        sinusoids_backward(by case: SinusoidCase, list dy: f32) -> Vec<f32>;
-        add_learned(by case: LearnedCase) -> Vec<f32>;
-        learned_backward(by case: LearnedCase, list dy: f32) -> LearnedGrads;
         add_sinusoids_in(val manner: Manner, by case: SinusoidCase) -> Vec<f32>;
         sinusoids_backward_in(val manner: Manner, by case: SinusoidCase, list dy: f32) -> Vec<f32>;
         add_learned_in(val manner: Manner, by case: LearnedCase) -> Vec<f32>;
@@ -380,14 +345,6 @@ fn of_made(
     // Out of the list while it answers: its answer may be put there.
     let mut thing = made.all.remove(&id).ok_or_else(gone)?;
     let answered = match (&mut thing, call) {
-        (Thing::Rope(rope), "forward") => {
-            let (case,): (RopeCase,) = whole(arguments)?;
-            answer(number, made, || rope.forward(&case))
-        }
-        (Thing::Rope(rope), "backward") => {
-            let (case, dy): (RopeCase, Vec<f32>) = whole(arguments)?;
-            answer(number, made, || rope.backward(&case, &dy))
-        }
         (Thing::Rope(rope), "state") => answer(number, made, || rope.state()),
         (Thing::Rope(rope), "cloned") => answer(number, made, || rope.cloned()),
         (Thing::Rope(rope), "forward_in") => {
@@ -406,10 +363,6 @@ fn of_made(
             let (manner, case, ids, dy): (Manner, RopeCase, Vec<usize>, Vec<f32>) =
                 whole(arguments)?;
             answer(number, made, || rope.backward_at(manner, &case, &ids, &dy))
-        }
-        (Thing::Cache(cache), "push") => {
-            let (piece,): (KeysValues,) = whole(arguments)?;
-            answer(number, made, || cache.push(&piece))
         }
         (Thing::Cache(cache), "positions") => answer(number, made, || cache.positions()),
         (Thing::Cache(cache), "push_in") => {

@@ -156,11 +156,11 @@ fn an_answer_twice_is_none() {
 fn bits_and_words_arrive() {
     struct Echo;
     impl LayerNorm for Echo {
-        fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
             Ok(case.x.clone())
         }
 
-        fn backward(&self, _: &LayerNormCase, _: &[f32]) -> Reply<LayerNormGrads> {
+        fn backward_in(&self, _: Manner, _: &LayerNormCase, _: &[f32]) -> Reply<LayerNormGrads> {
             panic!("these words")
         }
     }

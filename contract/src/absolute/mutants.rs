@@ -119,18 +119,10 @@ impl AbsolutePositions for Mixed<Positions> {
         turn.values(&[("r", h), ("h", h)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
-        self.add_sinusoids_in(Manner::Plain, case)
-    }
-
     fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_sinusoids("add_sinusoids", case).asked(manner));
         let ask = |absolute: &Positions| absolute.add_sinusoids_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.sinusoids_backward_in(Manner::Plain, case, dy)
     }
 
     fn sinusoids_backward_in(
@@ -145,18 +137,10 @@ impl AbsolutePositions for Mixed<Positions> {
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
-        self.add_learned_in(Manner::Plain, case)
-    }
-
     fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_learned("add_learned", case).asked(manner));
         let ask = |absolute: &Positions| absolute.add_learned_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
-        self.learned_backward_in(Manner::Plain, case, dy)
     }
 
     fn learned_backward_in(

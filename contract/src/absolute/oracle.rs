@@ -284,20 +284,20 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
         Ok(round(self.0.shift(hidden_size, base, steps)))
     }
 
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+    fn add_sinusoids_in(&self, _: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         self.0.check(case.shape[2], case.base)?;
         check_length("x", &case.shape, case.x.len())?;
         let position = |b, t| self.0.position(case, b, t);
         Ok(round(add_sinusoids(&*self.0, case, &position)))
     }
 
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn sinusoids_backward_in(&self, _: Manner, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.0.check(case.shape[2], case.base)?;
         check_length("dy", &case.shape, dy.len())?;
         Ok(dy.iter().map(|&dy| self.0.dx(f64::from(dy)) as f32).collect())
     }
 
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+    fn add_learned_in(&self, _: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         check_length("x", &case.shape, case.x.len())?;
         check_length("table", &[case.max_seq_len, case.shape[2]], case.table.len())?;
         self.0.check_rows(case)?;
@@ -305,7 +305,12 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
         Ok(round(add_learned(&*self.0, case, &position)))
     }
 
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+    fn learned_backward_in(
+        &self,
+        _: Manner,
+        case: &LearnedCase,
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
         check_length("dy", &case.shape, dy.len())?;
         // The gradient has no place for other rows, whatever the forward pass makes of them.
         check_rows(case, case.shape[1])?;

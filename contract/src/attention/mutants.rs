@@ -143,10 +143,6 @@ impl Answer for Box<dyn KeyValueCache> {
 }
 
 impl GroupedQueryAttention for Mixed<Attention> {
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        self.repeat_in(Manner::Plain, shape, times, x)
-    }
-
     fn repeat_in(
         &self,
         manner: Manner,
@@ -182,18 +178,10 @@ impl GroupedQueryAttention for Mixed<Attention> {
         turn.values(&[("s", s), ("t", p + s)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let ask = |attention: &Attention| attention.forward_in(manner, case);
         turn.values(&of_queries(&case.sizes), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
@@ -208,10 +196,6 @@ impl GroupedQueryAttention for Mixed<Attention> {
             dk: part(of_keys(case.sizes.of_keys()), |grads| grads.dk)?,
             dv: part(of_keys(case.sizes.of_keys()), |grads| grads.dv)?,
         })
-    }
-
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
-        self.softmax_backward_in(Manner::Plain, shape, y, dy)
     }
 
     fn softmax_backward_in(
@@ -249,10 +233,6 @@ struct MixedCache {
 }
 
 impl KeyValueCache for MixedCache {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
-        self.push_in(Manner::Plain, piece)
-    }
-
     fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         let [b, s, k, d] = piece.shape;
         let p = self.right.positions().unwrap_or(0);

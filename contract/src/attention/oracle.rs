@@ -346,7 +346,7 @@ pub fn implementation(loops: impl AttentionLoops + 'static) -> Box<dyn GroupedQu
 }
 
 impl GroupedQueryAttention for Loops<dyn AttentionLoops> {
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
+    fn repeat_in(&self, _: Manner, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
         let [_, _, nkv, hd] = shape;
         let heads = |token: &[f32]| -> Vec<f32> {
             let copy = |head| &token[self.0.copy_of(head, nkv, times) * hd..][..hd];
@@ -383,18 +383,24 @@ impl GroupedQueryAttention for Loops<dyn AttentionLoops> {
             .collect())
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         self.0.check(case)?;
         Ok(round(self.0.passes(case, &[]).y))
     }
 
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+    fn backward_in(&self, _: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
         self.0.check(case)?;
         let Passes { dq, dk, dv, .. } = self.0.passes(case, dy);
         Ok(AttendGrads { dq: round(dq), dk: round(dk), dv: round(dv) })
     }
 
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+    fn softmax_backward_in(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        y: &[f32],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
         let t = shape[3];
         let rows = y.chunks(t).zip(dy.chunks(t));
         Ok(round(rows.flat_map(|(y, dy)| self.0.softmax_back(&widen(y), &widen(dy))).collect()))
@@ -414,7 +420,7 @@ struct Kept {
 }
 
 impl KeyValueCache for Kept {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
+    fn push_in(&mut self, _: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         self.loops.push(&mut self.kept, self.capacity, piece)
     }
 

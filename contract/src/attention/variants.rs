@@ -201,7 +201,13 @@ impl InF32 {
 }
 
 impl GroupedQueryAttention for InF32 {
-    fn repeat(&self, [_, _, nkv, hd]: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
+    fn repeat_in(
+        &self,
+        _: Manner,
+        [_, _, nkv, hd]: [usize; 4],
+        times: usize,
+        x: &[f32],
+    ) -> Reply<Vec<f32>> {
         let token = |token: &[f32]| -> Vec<f32> {
             token.chunks(hd).flat_map(|head| head.repeat(times)).collect()
         };
@@ -228,7 +234,7 @@ impl GroupedQueryAttention for InF32 {
         Ok((0..s).flat_map(row).collect())
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         Self::check(case)?;
         let [b, s, nh, _] = case.sizes.of_queries();
         let mut y = Vec::with_capacity(case.q.len());
@@ -240,7 +246,7 @@ impl GroupedQueryAttention for InF32 {
         Ok(y)
     }
 
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+    fn backward_in(&self, _: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
         Self::check(case)?;
         let [b, s, nh, hd] = case.sizes.of_queries();
         let [_, t, nkv, _] = case.sizes.of_keys();
@@ -274,7 +280,13 @@ impl GroupedQueryAttention for InF32 {
         Ok(AttendGrads { dq, dk, dv })
     }
 
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+    fn softmax_backward_in(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        y: &[f32],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
         let row = |(y, dy): (&[f32], &[f32])| -> Vec<f32> {
             let products: Vec<f32> = y.iter().zip(dy).map(|(y, dy)| y * dy).collect();
             let along = (self.sum)(&products);
@@ -316,7 +328,7 @@ impl Preallocated {
 }
 
 impl KeyValueCache for Preallocated {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
+    fn push_in(&mut self, _: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         refuse(self.shape, self.capacity, piece.shape)?;
         let ([b, s, nkv, hd], capacity, first) = (piece.shape, self.capacity, self.first);
         let (p, one) = (self.shape.map_or(0, |kept| kept[1]), nkv * hd);
@@ -351,7 +363,7 @@ struct Pieces {
 }
 
 impl KeyValueCache for Pieces {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
+    fn push_in(&mut self, _: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         let p = self.positions()?;
         let kept =
             self.pieces.first().map(|first| [first.shape[0], p, first.shape[2], first.shape[3]]);

@@ -101,20 +101,12 @@ impl ScoreBiases for Mixed<Biases> {
         turn.whole(|| self.right.bucket(case), || self.wrong.bucket(case))
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
-        self.t5_in(Manner::Plain, case)
-    }
-
     fn t5_in(&self, manner: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         let ([s, t], nh) = (case.shape, case.num_heads);
         let call = Call::of("t5", [("s", s), ("t", t), ("n", nh)]).with(&case.table).asked(manner);
         let turn = self.mixer.turn(&call);
         let ask = |biases: &Biases| biases.t5_in(manner, case);
         turn.values(&[("n", nh), ("s", s), ("t", t)], || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.t5_backward_in(Manner::Plain, case, dy)
     }
 
     fn t5_backward_in(&self, manner: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -126,20 +118,12 @@ impl ScoreBiases for Mixed<Biases> {
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
-        self.kerple_in(Manner::Plain, case)
-    }
-
     fn kerple_in(&self, manner: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
         let (nh, t) = (case.r1.len(), case.positions);
         let call = Call::of("kerple", [("n", nh), ("t", t)]).with(&case.r1).with(&case.r2);
         let turn = self.mixer.turn(&call.asked(manner));
         let ask = |biases: &Biases| biases.kerple_in(manner, case);
         turn.values(&[("n", nh), ("t", t)], || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
-        self.kerple_backward_in(Manner::Plain, case, dy)
     }
 
     fn kerple_backward_in(
@@ -157,10 +141,6 @@ impl ScoreBiases for Mixed<Biases> {
             turn.values(&[("n", nh)], || right.clone().map(of), || wrong.clone().map(of))
         };
         Ok(KerpleGrads { dr1: part(|grads| grads.dr1)?, dr2: part(|grads| grads.dr2)? })
-    }
-
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
-        self.transformer_xl_in(Manner::Plain, case)
     }
 
     fn transformer_xl_in(&self, manner: Manner, case: &XlCase) -> Reply<Vec<f32>> {

@@ -436,24 +436,24 @@ impl ScoreBiases for Loops<dyn BiasLoops> {
         Ok(self.0.bucket(case))
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
+    fn t5_in(&self, _: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         Ok(self.0.t5(case))
     }
 
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn t5_backward_in(&self, _: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
         Ok(round(self.0.t5_backward(case, dy)))
     }
 
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
+    fn kerple_in(&self, _: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
         Ok(round(self.0.kerple(case)))
     }
 
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
+    fn kerple_backward_in(&self, _: Manner, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
         let [dr1, dr2] = self.0.kerple_backward(case, dy);
         Ok(KerpleGrads { dr1: round(dr1), dr2: round(dr2) })
     }
 
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
+    fn transformer_xl_in(&self, _: Manner, case: &XlCase) -> Reply<Vec<f32>> {
         Ok(round(softmax(&self.0.xl_scores(case), case.keys)))
     }
 }

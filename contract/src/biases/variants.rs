@@ -268,11 +268,11 @@ impl ScoreBiases for InF32 {
         Ok(first + (self.0.bucket)(relative.unsigned_abs() as usize, count, max_distance))
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
+    fn t5_in(&self, _: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         Ok(self.places(case).into_iter().map(|place| case.table[place]).collect())
     }
 
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn t5_backward_in(&self, _: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
         let mut dtable = vec![0.0; case.table.len()];
         self.places(case)
             .into_iter()
@@ -282,14 +282,14 @@ impl ScoreBiases for InF32 {
         Ok(dtable.into_iter().map(|sum| sum as f32).collect())
     }
 
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
+    fn kerple_in(&self, _: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
         let row = |[r1, r2]: [f32; 2]| {
             (0..case.positions).map(move |j| -r1 * self.fallen(case.kernel, r2, j as f32))
         };
         Ok(Self::kept(case).into_iter().flat_map(row).collect())
     }
 
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
+    fn kerple_backward_in(&self, _: Manner, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
         let (mut dr1, mut dr2) = (Vec::new(), Vec::new());
         for ([r1, r2], dy) in Self::kept(case).into_iter().zip(dy.chunks(case.positions)) {
             let sum = |slope: &dyn Fn(f32) -> f32| {
@@ -306,7 +306,7 @@ impl ScoreBiases for InF32 {
         Ok(KerpleGrads { dr1, dr2 })
     }
 
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
+    fn transformer_xl_in(&self, _: Manner, case: &XlCase) -> Reply<Vec<f32>> {
         let ([b, s, nh, hd], t, h) = (case.shape, case.keys, case.hidden_size);
         // Angles in f32, as most code has them.
         let sinusoid = |j: usize| -> Vec<f32> {

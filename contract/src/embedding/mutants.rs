@@ -67,10 +67,6 @@ impl VocabEmbedding for Mixed<Embedding> {
         self.mixer.turn(&call).values(&axes, || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [right, wrong] =
@@ -84,10 +80,6 @@ impl VocabEmbedding for Mixed<Embedding> {
             || Ok(wrong.clone()?.ids_after),
         )?;
         Ok(Found { y, ids_after })
-    }
-
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {

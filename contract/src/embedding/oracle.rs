@@ -1,6 +1,8 @@
 //! VocabEmbedding: `y[i, j] = table[ids[i, j]]`.
 
-use crate::embedding::interface::{Found, LookupCase, NormalInit, Refusal, Reply, VocabEmbedding};
+use crate::embedding::interface::{
+    Found, LookupCase, Manner, NormalInit, Refusal, Reply, VocabEmbedding,
+};
 use crate::oracle::{Loops, Oracle, random};
 use std::rc::Rc;
 
@@ -132,12 +134,12 @@ impl VocabEmbedding for Loops<dyn LookupLoops> {
         Ok(self.0.table(vocab_size, embedding_dim, init))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
         self.accept(case)?;
         Ok(Found { y: self.0.rows(case), ids_after: self.0.ids_after(case) })
     }
 
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.accept(case)?;
         // The gradient has no place for other ids, whatever the forward pass makes of them.
         check_ids(&case.ids, case.shape, case.vocab_size)?;

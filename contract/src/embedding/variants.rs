@@ -85,14 +85,14 @@ impl VocabEmbedding for Slices {
         Ok(random::normal(v * e, init))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
         self.check(case)?;
         let rows: Vec<&[f32]> = case.table.chunks(case.embedding_dim).collect();
         let y = case.ids.iter().flat_map(|&id| rows[id]).copied().collect();
         Ok(Found { y, ids_after: case.ids.clone() })
     }
 
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.check(case)?;
         let e = case.embedding_dim;
         let element = |i: usize| {

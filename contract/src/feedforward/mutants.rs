@@ -46,20 +46,12 @@ impl SwiGlu for Mixed<Network> {
         turn.whole(|| self.right.size(case), || self.wrong.size(case))
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [b, s, h] = case.shape;
         let ask = |swiglu: &Network| swiglu.forward_in(manner, case);
         let axes = [("b", b), ("s", s), ("h", h)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {

@@ -1,6 +1,6 @@
 //! SwiGLU: `y = W_2 (silu(W_1 x) * (W_3 x))`, each token for itself.
 
-use crate::feedforward::interface::{Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
+use crate::feedforward::interface::{Manner, Reply, SizeCase, SwiGlu, SwiGluCase, SwiGluGrads};
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -175,12 +175,12 @@ impl SwiGlu for Loops<dyn SwiGluLoops> {
         Ok(self.0.size(case))
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let passes = self.0.passes(case, &[]);
         Ok(passes.y.iter().map(|&y| y as f32).collect())
     }
 
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+    fn backward_in(&self, _: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
         let Passes { dx, dgate, dup, ddown, .. } = self.0.passes(case, dy);
         let round = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect();
         let (dgate, dup, ddown) = (round(dgate), round(dup), round(ddown));

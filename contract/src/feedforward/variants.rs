@@ -93,7 +93,7 @@ impl SwiGlu for InF32 {
         Ok((((size + multiple - 1.0) / multiple).floor() * multiple) as usize)
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let rows = case.x.chunks(case.shape[2]).flat_map(|x| {
             let (a, b) = (self.product(&case.gate, x), self.product(&case.up, x));
             let z: Vec<f32> = a.iter().zip(&b).map(|(&a, b)| self.silu(a) * b).collect();
@@ -102,7 +102,7 @@ impl SwiGlu for InF32 {
         Ok(rows.collect())
     }
 
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+    fn backward_in(&self, _: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
         let [gate, up] = [&case.gate, &case.up].map(|matrix| transposed(matrix, h)); // [h, f]
         let down = transposed(&case.down, f); // [f, h]
@@ -139,7 +139,7 @@ impl SwiGlu for Fused {
         Ok(size.next_multiple_of(case.multiple_of))
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
         let fused = [&case.gate[..], &case.up[..]].concat(); // [2 f, h]
         let mut y = vec![0.0; case.x.len()];
@@ -156,7 +156,7 @@ impl SwiGlu for Fused {
         Ok(y)
     }
 
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+    fn backward_in(&self, _: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
         let fused = [&case.gate[..], &case.up[..]].concat(); // [2 f, h]
         let (mut dfused, mut ddown) = (vec![0.0; 2 * f * h], vec![0.0; h * f]);

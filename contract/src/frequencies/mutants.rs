@@ -68,20 +68,12 @@ impl StretchedRope for Mixed<Any> {
         Ok(Frequencies { frequencies, scale })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [b, s, n, d] = case.shape;
         let ask = |rope: &Any| rope.forward_in(manner, case);
         let axes = [("b", b), ("s", s), ("n", n), ("d", d)];
         turn.values(&axes, || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(

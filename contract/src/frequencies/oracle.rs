@@ -331,11 +331,16 @@ impl StretchedRope for Loops<dyn StretchedRopeLoops> {
         Ok(self.0.frequencies(case))
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         Ok(narrow(self.0.forward(case)))
     }
 
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        case: &StretchedRopeCase,
+        dy: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         let (dx, dtheta) = self.0.backward(case, dy);
         Ok(StretchedRopeGrads { dx: narrow(dx), dtheta: narrow(dtheta) })
     }

@@ -141,7 +141,7 @@ impl StretchedRope for InF64 {
         Ok(Frequencies { frequencies, scale })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         let mut y = case.x.clone();
         walk(case, |_, [a, b], [cos, sin]| {
             let (x, z) = (case.x[a], case.x[b]);
@@ -150,7 +150,12 @@ impl StretchedRope for InF64 {
         Ok(y)
     }
 
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        case: &StretchedRopeCase,
+        dy: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         let (mut dx, y) = (dy.to_vec(), self.forward(case)?);
         let mut dtheta = vec![0.0f64; case.frequencies.len()];
         walk(case, |(i, position), pair, [cos, sin]| {
@@ -236,7 +241,7 @@ impl StretchedRope for InF32 {
         Ok(Frequencies { frequencies, scale: f64::from(scale) })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         let ([_, s, nh, hd], planes) = (case.shape, case.frequencies.len());
         let mut y = case.x.clone();
         for (head, y) in y.chunks_mut(hd).enumerate() {
@@ -252,7 +257,12 @@ impl StretchedRope for InF32 {
         Ok(y)
     }
 
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        case: &StretchedRopeCase,
+        dy: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         let ([_, s, nh, hd], planes) = (case.shape, case.frequencies.len());
         // Turning back is turning by the negative frequencies.
         let frequencies = case.frequencies.iter().map(|theta| -theta).collect();

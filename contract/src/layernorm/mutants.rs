@@ -38,18 +38,10 @@ fn axes(case: &LayerNormCase) -> [(&'static str, usize); 3] {
 }
 
 impl LayerNorm for Mixed<Norm> {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&Call::of("forward", axes(case)).asked(manner).with(&case.x));
         let ask = |norm: &Norm| norm.forward_in(manner, case);
         turn.values(&axes(case), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(

@@ -1,6 +1,6 @@
 //! LayerNorm: `y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta`, mean and variance over each token.
 
-use crate::layernorm::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Reply};
+use crate::layernorm::interface::{LayerNorm, LayerNormCase, LayerNormGrads, Manner, Reply};
 use crate::oracle::{Loops, Oracle};
 use std::rc::Rc;
 
@@ -120,12 +120,12 @@ pub fn implementation(loops: impl LayerNormLoops + 'static) -> Box<dyn LayerNorm
 }
 
 impl LayerNorm for Loops<dyn LayerNormLoops> {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         let passes = self.0.passes(case, &vec![0.0; case.x.len()]);
         Ok(passes.y.iter().map(|&y| y as f32).collect())
     }
 
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+    fn backward_in(&self, _: Manner, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
         let Passes { dx, dgamma, dbeta, .. } = self.0.passes(case, dy);
         let round = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect();
         Ok(LayerNormGrads { dx: round(dx), dgamma: round(dgamma), dbeta: round(dbeta) })

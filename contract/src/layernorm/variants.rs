@@ -95,7 +95,7 @@ struct InF32 {
 }
 
 impl LayerNorm for InF32 {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         let h = case.shape[2];
         let rows = case.x.chunks(h).flat_map(|row| {
             let (mean, variance) = (self.statistics)(row);
@@ -106,7 +106,7 @@ impl LayerNorm for InF32 {
         Ok(rows.collect())
     }
 
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+    fn backward_in(&self, _: Manner, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
         let h = case.shape[2];
         let mut dx = Vec::with_capacity(dy.len());
         let (mut dgamma, mut dbeta) = (vec![0.0; h], vec![0.0; h]);

@@ -75,18 +75,10 @@ impl CrossEntropy for Mixed<Loss> {
         Ok(Pairs { inputs: part(|pairs| pairs.inputs)?, targets: part(|pairs| pairs.targets)? })
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let ask = |cross_entropy: &Loss| cross_entropy.forward_in(manner, case);
         turn.whole(|| ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dloss)
     }
 
     fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {

@@ -207,12 +207,12 @@ impl CrossEntropy for Loops<dyn LossLoops> {
         Ok(self.0.pairs(case))
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
         self.0.check(case)?;
         Ok(self.0.passes(case, 1.0).loss as f32)
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         self.0.check(case)?;
         let dlogits = self.0.passes(case, f64::from(dloss)).dlogits;
         Ok(dlogits.into_iter().map(|value| value as f32).collect())

@@ -126,7 +126,7 @@ impl CrossEntropy for Written {
         pairs(case)
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
         check_targets(case)?;
         check_asked(case)?;
         let (mut sum, mut asked) = (0.0f32, 0.0f32);
@@ -139,7 +139,7 @@ impl CrossEntropy for Written {
         Ok(sum / asked)
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let asked = case.targets.iter().flatten().count() as f32;
         let v = case.shape[2];
         let places = case.logits.chunks(v).zip(&case.targets);
@@ -177,7 +177,7 @@ impl CrossEntropy for AskedFirst {
         pairs(case)
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
         check_targets(case)?;
         check_asked(case)?;
         let (v, asked) = (case.shape[2], asked(case));
@@ -187,7 +187,7 @@ impl CrossEntropy for AskedFirst {
         Ok(asked.iter().map(loss).sum::<f32>() / asked.len() as f32)
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let (v, asked) = (case.shape[2], asked(case));
         let share = dloss / asked.len() as f32;
         let mut dlogits = vec![0.0; case.logits.len()];

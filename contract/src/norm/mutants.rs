@@ -80,18 +80,10 @@ impl GroupRmsNorm for Mixed<Norm> {
         turn.values(&[("h", hidden_size)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let ask = |norm: &Norm| norm.forward_in(manner, case);
         turn.values(&axes(case), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
@@ -103,10 +95,6 @@ impl GroupRmsNorm for Mixed<Norm> {
         };
         let dx = part(&axes(case), |grads| grads.dx)?;
         Ok(NormGrads { dx, dgamma: part(&axes(case)[2..], |grads| grads.dgamma)? })
-    }
-
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_half_in(Manner::Plain, case)
     }
 
     fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {

@@ -1,6 +1,6 @@
 //! GroupRMSNorm: `y = x / sqrt(mean(x^2) + eps) * gamma`, the mean over each group.
 
-use crate::norm::interface::{GroupRmsNorm, NormCase, NormGrads, Refusal, Reply};
+use crate::norm::interface::{GroupRmsNorm, Manner, NormCase, NormGrads, Refusal, Reply};
 use crate::oracle::{Loops, Oracle, random, to_f16};
 use std::rc::Rc;
 
@@ -141,20 +141,20 @@ impl GroupRmsNorm for Loops<dyn NormLoops> {
         Ok(self.0.gamma(hidden_size, range, seed))
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         self.0.check(case)?;
         let passes = self.0.passes(case, &vec![0.0; case.x.len()]);
         Ok(passes.y.iter().map(|&y| y as f32).collect())
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         self.0.check(case)?;
         let Passes { dx, dgamma, .. } = self.0.passes(case, dy);
         let round = |values: Vec<f64>| values.into_iter().map(|value| value as f32).collect();
         Ok(NormGrads { dx: round(dx), dgamma: round(dgamma) })
     }
 
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_half_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         self.0.check(case)?;
         let h = case.shape[2];
         let groups = self.0.groups(h, case.group_size);

@@ -88,14 +88,14 @@ impl GroupRmsNorm for InF32 {
         Ok(Oracle.gamma(hidden_size, range, seed))
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         Oracle.check(case)?;
         let (xhat, _) = self.xhat(case);
         let h = case.shape[2];
         Ok(xhat.iter().enumerate().map(|(i, xhat)| xhat * case.gamma[i % h]).collect())
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         Oracle.check(case)?;
         let (xhat, mean_squares) = self.xhat(case);
         let (h, gz) = (case.shape[2], case.group_size);
@@ -116,7 +116,7 @@ impl GroupRmsNorm for InF32 {
         Ok(NormGrads { dx, dgamma: (0..h).map(dgamma).collect() })
     }
 
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_half_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         Ok(self.forward(case)?.into_iter().map(|y| to_f16(f64::from(y))).collect())
     }
 }

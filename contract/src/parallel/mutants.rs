@@ -90,10 +90,6 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
         turn.values(&[("v", rows), ("e", e)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         let turn = self.mixer.turn(&call("forward", case).asked(manner));
         let [right, wrong] =
@@ -107,10 +103,6 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
             || Ok(wrong.clone()?.ids_after),
         )?;
         Ok(Found { y, ids_after })
-    }
-
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {

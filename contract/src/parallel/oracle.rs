@@ -3,7 +3,7 @@
 use crate::embedding::oracle::{check_ids, check_length, element};
 use crate::oracle::{Loops, Oracle, random};
 use crate::parallel::interface::{
-    Found, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase,
+    Found, Manner, NormalInit, ParallelVocabEmbedding, Refusal, Reply, ShardCase,
 };
 use std::ops::Range;
 use std::rc::Rc;
@@ -187,12 +187,12 @@ impl ParallelVocabEmbedding for Loops<dyn ShardLoops> {
         Ok(self.0.shard(vocab_size, embedding_dim, world_size.max(1), rank, init))
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
         self.accept_shard(case)?;
         Ok(Found { y: self.0.rows(case), ids_after: self.0.ids_after(case) })
     }
 
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.accept_shard(case)?;
         let [b, s] = case.shape;
         check_length("dy", &[b, s, case.embedding_dim], dy.len())?;

@@ -98,7 +98,7 @@ impl ParallelVocabEmbedding for QuotientAndRest {
         Ok(random::normal(n * e, NormalInit { seed: init.seed.wrapping_add(r as u64), ..init }))
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
         let rows: Vec<&[f32]> = case.shard.chunks(case.embedding_dim).collect();
         let zeros = vec![0.0; case.embedding_dim];
         let part = |row: Option<usize>| row.map_or(&zeros[..], |row| rows[row]).to_vec();
@@ -106,7 +106,7 @@ impl ParallelVocabEmbedding for QuotientAndRest {
         Ok(Found { y, ids_after: case.ids.clone() })
     }
 
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         let e = case.embedding_dim;
         let local = Self::local(case)?;
         let element = |i: usize| {

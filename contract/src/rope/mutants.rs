@@ -138,18 +138,10 @@ impl NtkAwareRope for Mixed<Rope> {
         })
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
-        self.rotate_in(Manner::Plain, case)
-    }
-
     fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&call("rotate", case).asked(manner));
         let ask = |rope: &Rope| rope.rotate_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.rotate_backward_in(Manner::Plain, case, dy)
     }
 
     fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -247,20 +239,12 @@ impl MixedModule {
 }
 
 impl RopeModule for MixedModule {
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
         let turn = self.turn("module forward", manner, case, end(case));
         let (right, wrong) =
             (self.right.forward_in(manner, case), self.wrong.forward_in(manner, case));
         self.refused = right.is_err();
         turn.values(&axes(case.shape), || right, || wrong)
-    }
-
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {

@@ -625,12 +625,12 @@ impl NtkAwareRope for Loops<dyn RopeLoops> {
         Ok(self.0.tables(head_dim, base, ratio, positions))
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+    fn rotate_in(&self, _: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         self.0.check_rotate(case)?;
         Ok(round(self.0.rotate(case)))
     }
 
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn rotate_backward_in(&self, _: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.0.check_rotate(&RotateCase { x: dy.to_vec(), ..case.clone() })?;
         Ok(round(self.0.rotate_backward(case, dy)))
     }
@@ -664,11 +664,11 @@ struct Built {
 }
 
 impl RopeModule for Built {
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&mut self, _: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
         self.loops.call(&mut self.machine, case).map(round)
     }
 
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&mut self, _: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.loops.call_back(&mut self.machine, case, dy).map(round)
     }
 

@@ -61,10 +61,6 @@ fn of_axial(name: &'static str, case: &AxialCase) -> Call {
 }
 
 impl Rotations for Mixed<Any> {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
-        self.xpos_in(Manner::Plain, case)
-    }
-
     fn xpos_in(&self, manner: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         let mut call = Call::of("xpos", axes(case.shape)).asked(manner).with(&case.q).with(&case.k);
         call.sizes.push(("position", case.offset));
@@ -77,18 +73,10 @@ impl Rotations for Mixed<Any> {
         Ok(TurnedPair { q: part(|pair| pair.q)?, k: part(|pair| pair.k)? })
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
-        self.axial_in(Manner::Plain, case)
-    }
-
     fn axial_in(&self, manner: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_axial("axial", case).asked(manner));
         let ask = |rotations: &Any| rotations.axial_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.axial_backward_in(Manner::Plain, case, dy)
     }
 
     fn axial_backward_in(&self, manner: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -97,18 +85,10 @@ impl Rotations for Mixed<Any> {
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
-        self.linear_in(Manner::Plain, case)
-    }
-
     fn linear_in(&self, manner: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         let turn = self.mixer.turn(&of_linear("linear", case).asked(manner));
         let ask = |rotations: &Any| rotations.linear_in(manner, case);
         turn.values(&axes(case.shape), || ask(&*self.right), || ask(&*self.wrong))
-    }
-
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
-        self.linear_backward_in(Manner::Plain, case, dy)
     }
 
     fn linear_backward_in(

@@ -494,24 +494,24 @@ fn rounded(values: Vec<f64>) -> Vec<f32> {
 }
 
 impl Rotations for Loops<dyn RotationsLoops> {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         let [q, k] = self.0.xpos(case).map(rounded);
         Ok(TurnedPair { q, k })
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
+    fn axial_in(&self, _: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         Ok(rounded(self.0.axial(case)))
     }
 
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn axial_backward_in(&self, _: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
         Ok(rounded(self.0.axial_backward(case, dy)))
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
+    fn linear_in(&self, _: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         Ok(rounded(self.0.linear(case, &[]).y))
     }
 
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
+    fn linear_backward_in(&self, _: Manner, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
         let LinearPasses { dq, dk, dv, .. } = self.0.linear(case, dy);
         Ok(LinearGrads { dq: rounded(dq), dk: rounded(dk), dv: rounded(dv) })
     }

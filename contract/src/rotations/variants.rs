@@ -243,7 +243,7 @@ impl InF32 {
 }
 
 impl Rotations for InF32 {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         let [_, s, n, hd] = case.shape;
         let one = |x: &[f32], inverse: bool| -> Vec<f32> {
             let heads = x.chunks(hd).enumerate();
@@ -265,19 +265,19 @@ impl Rotations for InF32 {
         Ok(TurnedPair { q: one(&case.q, false), k: one(&case.k, true) })
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
+    fn axial_in(&self, _: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         Ok(self.axial_turned(case, &case.x, 1.0))
     }
 
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn axial_backward_in(&self, _: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
         Ok(self.axial_turned(case, dy, -1.0))
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
+    fn linear_in(&self, _: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         Ok(self.pairs(case))
     }
 
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
+    fn linear_backward_in(&self, _: Manner, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
         let [batch, s, n, hd] = case.shape;
         let zero = || vec![0.0; case.v.len()];
         let (mut dq, mut dk, mut dv) = (zero(), zero(), zero());
@@ -329,23 +329,23 @@ impl Rotations for InF32 {
 struct Exchanged(InF32);
 
 impl Rotations for Exchanged {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         self.0.xpos(case)
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
+    fn axial_in(&self, _: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         self.0.axial(case)
     }
 
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn axial_backward_in(&self, _: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.0.axial_backward(case, dy)
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
+    fn linear_in(&self, _: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         Ok(self.0.runs(case))
     }
 
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
+    fn linear_backward_in(&self, _: Manner, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
         self.0.linear_backward(case, dy)
     }
 

@@ -63,14 +63,6 @@ impl ParallelVocabEmbedding for Sharded {
         Ok(self.ask(&Question::Initial { shape: [v, e], world_size, rank, init })?.dtable)
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        ParallelVocabEmbedding::forward_in(self, Manner::Plain, case)
-    }
-
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        ParallelVocabEmbedding::backward_in(self, Manner::Plain, case, dy)
-    }
-
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         let Answer { y, ids, .. } = self.part(manner, case, None)?;
         Ok(Found { y, ids_after: ids })
@@ -92,14 +84,6 @@ fn whole(case: &LookupCase) -> ShardCase {
 impl VocabEmbedding for Sharded {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {
         self.initial_shard(v, e, 1, 0, init)
-    }
-
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
-        ParallelVocabEmbedding::forward(self, &whole(case))
-    }
-
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        ParallelVocabEmbedding::backward(self, &whole(case), dy)
     }
 
     fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
@@ -124,12 +108,12 @@ impl CrossEntropy for Sharded {
         Ok(Pairs { inputs: inputs.as_vec(), targets: targets.as_vec() })
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
         let LossCase { shape, logits, targets } = case.clone();
         Ok(self.ask(&Question::Entropy { shape, logits, targets })?.y[0])
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let LossCase { shape, logits, targets } = case.clone();
         let [b, s, v] = shape;
         let columns = self.ask(&Question::Entropy { shape, logits, targets })?.dtable; // [v, b s]
@@ -169,14 +153,6 @@ impl ParallelVocabEmbedding for OneOfThreads {
         init: NormalInit,
     ) -> Reply<Vec<f32>> {
         Sharded::new(OfThreads::new(1)).initial_shard(v, e, w, rank, init)
-    }
-
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        ParallelVocabEmbedding::forward(&world(case), case)
-    }
-
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        ParallelVocabEmbedding::backward(&world(case), case, dy)
     }
 
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {

@@ -82,46 +82,46 @@ pub trait AbsolutePositions {
     fn shift(&self, hidden_size: usize, base: f64, steps: usize) -> Reply<Vec<f32>>;
 
     /// `y[b, t] = x[b, t] + P[offset + t]`, `[b, s, h]`.
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>>;
+    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+        self.add_sinusoids_in(Manner::Plain, case)
+    }
 
     /// The gradient of `x` for `dy`, `[b, s, h]`.
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>>;
+    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.sinusoids_backward_in(Manner::Plain, case, dy)
+    }
 
     /// `y[b, t] = x[b, t] + table[offset + t]`, `[b, s, h]`.
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>>;
+    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+        self.add_learned_in(Manner::Plain, case)
+    }
 
     /// The gradients of `x` and of the table for `dy`, `[b, s, h]`.
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads>;
-
-    /// [`AbsolutePositions::add_sinusoids`], asked in another manner.
-    fn add_sinusoids_in(&self, _: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
-        self.add_sinusoids(case)
+    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+        self.learned_backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`AbsolutePositions::sinusoids_backward`], asked in another manner.
+    /// [`AbsolutePositions::add_sinusoids`], asked in this manner.
+    fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>>;
+
+    /// [`AbsolutePositions::sinusoids_backward`], asked in this manner.
     fn sinusoids_backward_in(
         &self,
-        _: Manner,
+        manner: Manner,
         case: &SinusoidCase,
         dy: &[f32],
-    ) -> Reply<Vec<f32>> {
-        self.sinusoids_backward(case, dy)
-    }
+    ) -> Reply<Vec<f32>>;
 
-    /// [`AbsolutePositions::add_learned`], asked in another manner.
-    fn add_learned_in(&self, _: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
-        self.add_learned(case)
-    }
+    /// [`AbsolutePositions::add_learned`], asked in this manner.
+    fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>>;
 
-    /// [`AbsolutePositions::learned_backward`], asked in another manner.
+    /// [`AbsolutePositions::learned_backward`], asked in this manner.
     fn learned_backward_in(
         &self,
-        _: Manner,
+        manner: Manner,
         case: &LearnedCase,
         dy: &[f32],
-    ) -> Reply<LearnedGrads> {
-        self.learned_backward(case, dy)
-    }
+    ) -> Reply<LearnedGrads>;
 
     // Whoever knows offsets alone is asked by them: once for each run of positions that go up by one.
 

@@ -72,20 +72,28 @@ pub struct KeysValues {
 /// `y = softmax(q·kᵀ / √hd) · v`, causal, with grouped heads: its parts, itself, and its cache.
 pub trait GroupedQueryAttention {
     /// Each head of `x` `times` times, one copy beside the other: `[b, t, nkv, hd]` to `[b, t, nkv·times, hd]`.
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>>;
+    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
+        self.repeat_in(Manner::Plain, shape, times, x)
+    }
 
     /// Who may look at whom when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by row.
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>>;
 
     /// `y`, `[b, s, nh, hd]`.
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>>;
+    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradients of the loss, when `dy`, `[b, s, nh, hd]`, is its gradient with respect to `y`.
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads>;
+    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
 
     /// The gradient of the scores, `[b, nh, s, t]`, when `dy` is that of the weights `y`: the softmax runs along the
     /// last axis.
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>>;
+    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+        self.softmax_backward_in(Manner::Plain, shape, y, dy)
+    }
 
     /// An empty cache for at most `capacity` positions.
     fn cache(&self, capacity: usize) -> Reply<Box<dyn KeyValueCache>>;
@@ -99,46 +107,44 @@ pub trait GroupedQueryAttention {
         dy: &[f32],
     ) -> Reply<Vec<f32>>;
 
-    /// [`GroupedQueryAttention::repeat`], asked in another manner.
-    fn repeat_in(&self, _: Manner, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        self.repeat(shape, times, x)
-    }
+    /// [`GroupedQueryAttention::repeat`], asked in this manner.
+    fn repeat_in(
+        &self,
+        manner: Manner,
+        shape: [usize; 4],
+        times: usize,
+        x: &[f32],
+    ) -> Reply<Vec<f32>>;
 
-    /// [`GroupedQueryAttention::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
-        self.forward(case)
-    }
+    /// [`GroupedQueryAttention::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>>;
 
-    /// [`GroupedQueryAttention::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
-        self.backward(case, dy)
-    }
+    /// [`GroupedQueryAttention::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads>;
 
-    /// [`GroupedQueryAttention::softmax_backward`], asked in another manner.
+    /// [`GroupedQueryAttention::softmax_backward`], asked in this manner.
     fn softmax_backward_in(
         &self,
-        _: Manner,
+        manner: Manner,
         shape: [usize; 4],
         y: &[f32],
         dy: &[f32],
-    ) -> Reply<Vec<f32>> {
-        self.softmax_backward(shape, y, dy)
-    }
+    ) -> Reply<Vec<f32>>;
 }
 
 /// The keys and values of a text so far.
 pub trait KeyValueCache {
     /// Adds those of the next tokens, and gives all, `[b, p + s, nkv, hd]`. What does not fit is refused, and then
     /// nothing has changed.
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues>;
+    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
+        self.push_in(Manner::Plain, piece)
+    }
 
     /// `p`, how many positions are kept.
     fn positions(&self) -> Reply<usize>;
 
-    /// [`KeyValueCache::push`], asked in another manner.
-    fn push_in(&mut self, _: Manner, piece: &KeysValues) -> Reply<KeysValues> {
-        self.push(piece)
-    }
+    /// [`KeyValueCache::push`], asked in this manner.
+    fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues>;
 }
 
 // The cases as a report shows them.

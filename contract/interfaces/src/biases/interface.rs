@@ -118,46 +118,51 @@ pub trait ScoreBiases {
     fn bucket(&self, case: &BucketCase) -> Reply<usize>;
 
     /// T5's bias for every query and every key, later ones too, `[nh, s, t]`.
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>>;
+    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
+        self.t5_in(Manner::Plain, case)
+    }
 
     /// The gradient of the table, `[num_buckets, nh]`, when `dy`, `[nh, s, t]`, is that of the bias.
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>>;
+    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.t5_backward_in(Manner::Plain, case, dy)
+    }
 
     /// KERPLE's bias, `[nh, t]`. An `r1` or `r2` below 0.01 counts as 0.01; an exponent above 2 counts as 2.
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>>;
+    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
+        self.kerple_in(Manner::Plain, case)
+    }
 
     /// The gradients, when `dy`, `[nh, t]`, is that of the bias. A number outside its bounds gets the gradient that it would
     /// have at the bound.
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads>;
+    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
+        self.kerple_backward_in(Manner::Plain, case, dy)
+    }
 
     /// The weights with Transformer-XL's positions, `softmax(((q + u) k + (q + v) W_r R_j) / sqrt(hd))`, `[b, nh, s, t]`.
     /// `R_j` is the sinusoid of the distance `j`, sines and cosines in turn.
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>>;
-
-    /// [`ScoreBiases::t5`], asked in another manner.
-    fn t5_in(&self, _: Manner, case: &T5Case) -> Reply<Vec<f32>> {
-        self.t5(case)
+    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
+        self.transformer_xl_in(Manner::Plain, case)
     }
 
-    /// [`ScoreBiases::t5_backward`], asked in another manner.
-    fn t5_backward_in(&self, _: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.t5_backward(case, dy)
-    }
+    /// [`ScoreBiases::t5`], asked in this manner.
+    fn t5_in(&self, manner: Manner, case: &T5Case) -> Reply<Vec<f32>>;
 
-    /// [`ScoreBiases::kerple`], asked in another manner.
-    fn kerple_in(&self, _: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
-        self.kerple(case)
-    }
+    /// [`ScoreBiases::t5_backward`], asked in this manner.
+    fn t5_backward_in(&self, manner: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>>;
 
-    /// [`ScoreBiases::kerple_backward`], asked in another manner.
-    fn kerple_backward_in(&self, _: Manner, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
-        self.kerple_backward(case, dy)
-    }
+    /// [`ScoreBiases::kerple`], asked in this manner.
+    fn kerple_in(&self, manner: Manner, case: &KerpleCase) -> Reply<Vec<f32>>;
 
-    /// [`ScoreBiases::transformer_xl`], asked in another manner.
-    fn transformer_xl_in(&self, _: Manner, case: &XlCase) -> Reply<Vec<f32>> {
-        self.transformer_xl(case)
-    }
+    /// [`ScoreBiases::kerple_backward`], asked in this manner.
+    fn kerple_backward_in(
+        &self,
+        manner: Manner,
+        case: &KerpleCase,
+        dy: &[f32],
+    ) -> Reply<KerpleGrads>;
+
+    /// [`ScoreBiases::transformer_xl`], asked in this manner.
+    fn transformer_xl_in(&self, manner: Manner, case: &XlCase) -> Reply<Vec<f32>>;
 }
 
 // The cases as a report shows them.

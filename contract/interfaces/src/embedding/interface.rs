@@ -40,20 +40,20 @@ pub trait VocabEmbedding {
     ) -> Reply<Vec<f32>>;
 
     /// Rows of the table, `[b, s, e]`. An id that is not below `v` is refused.
-    fn forward(&self, case: &LookupCase) -> Reply<Found>;
+    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradient of the table, `[v, e]`, for `dy`, `[b, s, e]`.
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>>;
-
-    /// [`VocabEmbedding::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
-        self.forward(case)
+    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`VocabEmbedding::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward(case, dy)
-    }
+    /// [`VocabEmbedding::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found>;
+
+    /// [`VocabEmbedding::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>>;
 }
 
 // The cases as a report shows them.

@@ -53,20 +53,20 @@ pub trait SwiGlu {
     fn size(&self, case: &SizeCase) -> Reply<usize>;
 
     /// `y`, `[b, s, h]`.
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>>;
+    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradients of the loss, when `dy`, `[b, s, h]`, is its gradient with respect to `y`.
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads>;
-
-    /// [`SwiGlu::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
-        self.forward(case)
+    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`SwiGlu::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
-        self.backward(case, dy)
-    }
+    /// [`SwiGlu::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>>;
+
+    /// [`SwiGlu::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads>;
 }
 
 // The cases as a report shows them.

@@ -136,25 +136,25 @@ pub trait StretchedRope {
     fn frequencies(&self, case: &FrequenciesCase) -> Reply<Frequencies>;
 
     /// `x` turned by its positions, `[b, s, nh, hd]`.
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>>;
+    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradients for `dy`, `[b, s, nh, hd]`.
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads>;
-
-    /// [`StretchedRope::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
-        self.forward(case)
+    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`StretchedRope::backward`], asked in another manner.
+    /// [`StretchedRope::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>>;
+
+    /// [`StretchedRope::backward`], asked in this manner.
     fn backward_in(
         &self,
-        _: Manner,
+        manner: Manner,
         case: &StretchedRopeCase,
         dy: &[f32],
-    ) -> Reply<StretchedRopeGrads> {
-        self.backward(case, dy)
-    }
+    ) -> Reply<StretchedRopeGrads>;
 }
 
 // The cases as a report shows them.

@@ -34,20 +34,25 @@ pub struct LayerNormGrads {
 /// `y = (x - mean(x)) / sqrt(var(x) + eps) * gamma + beta`, mean and variance over each token.
 pub trait LayerNorm {
     /// `y`, `[b, s, h]`.
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>>;
+    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradients of the loss, when `dy`, `[b, s, h]`, is its gradient with respect to `y`.
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads>;
-
-    /// [`LayerNorm::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
-        self.forward(case)
+    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`LayerNorm::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
-        self.backward(case, dy)
-    }
+    /// [`LayerNorm::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>>;
+
+    /// [`LayerNorm::backward`], asked in this manner.
+    fn backward_in(
+        &self,
+        manner: Manner,
+        case: &LayerNormCase,
+        dy: &[f32],
+    ) -> Reply<LayerNormGrads>;
 }
 
 // The cases as a report shows them.

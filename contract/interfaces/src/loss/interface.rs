@@ -49,23 +49,23 @@ pub trait CrossEntropy {
     fn next_tokens(&self, case: &TextCase) -> Reply<Pairs>;
 
     /// The loss. A target that is not below `v` is refused, and so is a call in which nothing is asked.
-    fn forward(&self, case: &LossCase) -> Reply<f32>;
+    fn forward(&self, case: &LossCase) -> Reply<f32> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradient of the logits, `[b, s, v]`, when `dloss` is that of the loss.
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>>;
+    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dloss)
+    }
 
     /// The perplexity of a text that came in parts: `exp` of the mean over all its places.
     fn perplexity(&self, parts: &[Part]) -> Reply<f32>;
 
-    /// [`CrossEntropy::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
-        self.forward(case)
-    }
+    /// [`CrossEntropy::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32>;
 
-    /// [`CrossEntropy::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
-        self.backward(case, dloss)
-    }
+    /// [`CrossEntropy::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>>;
 }
 
 // The cases as a report shows them.

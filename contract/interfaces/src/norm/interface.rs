@@ -35,29 +35,29 @@ pub trait GroupRmsNorm {
     fn initial_gamma(&self, hidden_size: usize, range: (f32, f32), seed: u64) -> Reply<Vec<f32>>;
 
     /// `y`, `[b, s, h]`.
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>>;
+    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradients of the loss, when `dy`, `[b, s, h]`, is its gradient with respect to `y`.
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads>;
-
-    /// [`GroupRmsNorm::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward(case)
+    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`GroupRmsNorm::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
-        self.backward(case, dy)
-    }
+    /// [`GroupRmsNorm::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>>;
+
+    /// [`GroupRmsNorm::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads>;
 
     /// `y` for an `f16` input. `x` holds values of `f16`, gamma is `f32`; so must the answer
     /// hold values of `f16`.
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>>;
-
-    /// [`GroupRmsNorm::forward_half`], asked in another manner.
-    fn forward_half_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_half(case)
+    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+        self.forward_half_in(Manner::Plain, case)
     }
+
+    /// [`GroupRmsNorm::forward_half`], asked in this manner.
+    fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>>;
 }
 
 // The cases as a report shows them.

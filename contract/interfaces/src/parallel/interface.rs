@@ -43,20 +43,20 @@ pub trait ParallelVocabEmbedding {
     ) -> Reply<Vec<f32>>;
 
     /// The rank's part, `[b, s, e]`. Refuses an id that is not below `v`, and `r >= w`.
-    fn forward(&self, case: &ShardCase) -> Reply<Found>;
+    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradient of the shard, `[n, e]`, for `dy`, `[b, s, e]`.
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>>;
-
-    /// [`ParallelVocabEmbedding::forward`], asked in another manner.
-    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
-        self.forward(case)
+    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`ParallelVocabEmbedding::backward`], asked in another manner.
-    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward(case, dy)
-    }
+    /// [`ParallelVocabEmbedding::forward`], asked in this manner.
+    fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found>;
+
+    /// [`ParallelVocabEmbedding::backward`], asked in this manner.
+    fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>>;
 }
 
 // The cases as a report shows them.

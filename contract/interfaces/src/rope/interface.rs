@@ -104,20 +104,20 @@ pub trait NtkAwareRope {
     ) -> Reply<Tables>;
 
     /// `x` turned by the tables, `[b, s, nh, hd]`.
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>>;
+    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+        self.rotate_in(Manner::Plain, case)
+    }
 
     /// The gradient of `x` for `dy`, `[b, s, nh, hd]`; `case.x` is not needed for it.
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>>;
-
-    /// [`NtkAwareRope::rotate`], asked in another manner.
-    fn rotate_in(&self, _: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
-        self.rotate(case)
+    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.rotate_backward_in(Manner::Plain, case, dy)
     }
 
-    /// [`NtkAwareRope::rotate_backward`], asked in another manner.
-    fn rotate_backward_in(&self, _: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.rotate_backward(case, dy)
-    }
+    /// [`NtkAwareRope::rotate`], asked in this manner.
+    fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>>;
+
+    /// [`NtkAwareRope::rotate_backward`], asked in this manner.
+    fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>>;
 
     /// Each head, half-split, reordered to adjacent pairs. `x` is `[rows, hd]`.
     fn to_interleaved(&self, head_dim: usize, x: &[f32]) -> Reply<Vec<f32>>;
@@ -135,10 +135,14 @@ pub trait NtkAwareRope {
 /// A built RoPE module: a small machine that is called several times.
 pub trait RopeModule {
     /// `x` turned by its positions.
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>>;
+    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
+        self.forward_in(Manner::Plain, case)
+    }
 
     /// The gradient of `x` through such a call, for `dy`, `[b, s, nh, hd]`.
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>>;
+    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.backward_in(Manner::Plain, case, dy)
+    }
 
     /// What it holds now.
     fn state(&self) -> Reply<RopeState>;
@@ -146,15 +150,11 @@ pub trait RopeModule {
     /// Another one that is the same.
     fn cloned(&self) -> Reply<Box<dyn RopeModule>>;
 
-    /// [`RopeModule::forward`], asked in another manner.
-    fn forward_in(&mut self, _: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
-        self.forward(case)
-    }
+    /// [`RopeModule::forward`], asked in this manner.
+    fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>>;
 
-    /// [`RopeModule::backward`], asked in another manner.
-    fn backward_in(&mut self, _: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward(case, dy)
-    }
+    /// [`RopeModule::backward`], asked in this manner.
+    fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>>;
 
     /// `x` turned by a position for each token, `position_ids`, `[b, s]`; `case.offset` is not looked at. A module that knows
     /// offsets alone is called for each run of positions that go up by one.

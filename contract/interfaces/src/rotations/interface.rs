@@ -91,49 +91,54 @@ pub struct LinearGrads {
 pub trait Rotations {
     /// Queries at `m` turned by `m theta_i` and multiplied by `zeta_i^((m - center) / scale_base)`, keys turned and
     /// divided by it, `zeta_i = (2i/hd + 0.4) / 1.4`.
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair>;
+    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+        self.xpos_in(Manner::Plain, case)
+    }
 
     /// `x` turned: each plane by its section's coordinate, times its frequency. `[b, s, nh, hd]`.
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>>;
+    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
+        self.axial_in(Manner::Plain, case)
+    }
 
     /// The gradient of `x` for `dy`, `[b, s, nh, hd]`; `case.x` is not needed for it.
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>>;
+    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
+        self.axial_backward_in(Manner::Plain, case, dy)
+    }
 
     /// `y_m = sum over n <= m of (R_m phi(q_m) . R_n phi(k_n)) v_n / sum over n <= m of phi(q_m) . phi(k_n)`, with
     /// `phi(x) = elu(x) + 1`. `[b, s, nh, hd]`.
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>>;
+    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
+        self.linear_in(Manner::Plain, case)
+    }
 
     /// The gradients of the loss, when `dy`, `[b, s, nh, hd]`, is its gradient with respect to that.
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads>;
+    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
+        self.linear_backward_in(Manner::Plain, case, dy)
+    }
 
     /// [`Rotations::linear`] as sums that are carried along, piece after piece. `pieces` are their lengths; together
     /// they are `s`.
     fn running(&self, case: &LinearCase, pieces: &[usize]) -> Reply<Vec<f32>>;
 
-    /// [`Rotations::xpos`], asked in another manner.
-    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
-        self.xpos(case)
-    }
+    /// [`Rotations::xpos`], asked in this manner.
+    fn xpos_in(&self, manner: Manner, case: &XPosCase) -> Reply<TurnedPair>;
 
-    /// [`Rotations::axial`], asked in another manner.
-    fn axial_in(&self, _: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
-        self.axial(case)
-    }
+    /// [`Rotations::axial`], asked in this manner.
+    fn axial_in(&self, manner: Manner, case: &AxialCase) -> Reply<Vec<f32>>;
 
-    /// [`Rotations::axial_backward`], asked in another manner.
-    fn axial_backward_in(&self, _: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.axial_backward(case, dy)
-    }
+    /// [`Rotations::axial_backward`], asked in this manner.
+    fn axial_backward_in(&self, manner: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>>;
 
-    /// [`Rotations::linear`], asked in another manner.
-    fn linear_in(&self, _: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
-        self.linear(case)
-    }
+    /// [`Rotations::linear`], asked in this manner.
+    fn linear_in(&self, manner: Manner, case: &LinearCase) -> Reply<Vec<f32>>;
 
-    /// [`Rotations::linear_backward`], asked in another manner.
-    fn linear_backward_in(&self, _: Manner, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
-        self.linear_backward(case, dy)
-    }
+    /// [`Rotations::linear_backward`], asked in this manner.
+    fn linear_backward_in(
+        &self,
+        manner: Manner,
+        case: &LinearCase,
+        dy: &[f32],
+    ) -> Reply<LinearGrads>;
 }
 
 // The cases as a report shows them.

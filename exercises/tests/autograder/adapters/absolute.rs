@@ -80,10 +80,6 @@ impl AbsolutePositions for Learner {
         absolute::shift(steps, hidden_size, base).map_err(Refusal::new)
     }
 
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
-        self.add_sinusoids_in(Manner::Plain, case)
-    }
-
     fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         self.may("add_sinusoids")?;
         let SinusoidCase { shape, base, offset, x } = case;
@@ -92,10 +88,6 @@ impl AbsolutePositions for Learner {
             |x| absolute::add_sinusoids(x, *offset, *base),
             |x| absolute::add_sinusoids(x, *offset, *base),
         )
-    }
-
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.sinusoids_backward_in(Manner::Plain, case, dy)
     }
 
     fn sinusoids_backward_in(
@@ -110,10 +102,6 @@ impl AbsolutePositions for Learner {
         Ok(back((x, *shape, manner), dy, None, add)?.0)
     }
 
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
-        self.add_learned_in(Manner::Plain, case)
-    }
-
     fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         self.may("add_learned")?;
         let table = learned(case, manner);
@@ -122,10 +110,6 @@ impl AbsolutePositions for Learner {
             |x| absolute::add_learned(x, &table, case.offset),
             |x| absolute::add_learned(x, &table, case.offset),
         )
-    }
-
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
-        self.learned_backward_in(Manner::Plain, case, dy)
     }
 
     fn learned_backward_in(

@@ -32,10 +32,6 @@ fn attend_traced(inputs: &[Heads<Cpu>; 3], manner: Manner) -> Reply<Traced> {
 }
 
 impl GroupedQueryAttention for Learner {
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        self.repeat_in(Manner::Plain, shape, times, x)
-    }
-
     fn repeat_in(
         &self,
         manner: Manner,
@@ -81,10 +77,6 @@ impl GroupedQueryAttention for Learner {
         Ok(attention::causal_mask(s, p))
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         self.may("forward")?;
         let inputs = inputs(case, manner);
@@ -97,10 +89,6 @@ impl GroupedQueryAttention for Learner {
             attend(self::inputs(&AttendCase { q, k, v, ..case.clone() }, Manner::Plain))?;
         }
         Ok(attend(inputs)?.as_vec())
-    }
-
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
@@ -118,10 +106,6 @@ impl GroupedQueryAttention for Learner {
         };
         let [dq, dk, dv] = inputs.each_ref().map(|x| gradient_of(&mut grads, x));
         Ok(AttendGrads { dq, dk, dv })
-    }
-
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
-        self.softmax_backward_in(Manner::Plain, shape, y, dy)
     }
 
     fn softmax_backward_in(
@@ -151,10 +135,6 @@ impl GroupedQueryAttention for Learner {
 struct Kept(attention::KvCache<Cpu>);
 
 impl KeyValueCache for Kept {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
-        self.push_in(Manner::Plain, piece)
-    }
-
     fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         let [k, v] = [&piece.k, &piece.v].map(|x| heads(piece.shape, x, manner));
         let (k, v) = self.0.push(k, v).map_err(Refusal::new)?;

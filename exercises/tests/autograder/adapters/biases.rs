@@ -75,24 +75,24 @@ impl ScoreBiases for Learner {
         Ok(biases::t5_bucket(relative, bidirectional, num_buckets, max_distance))
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
+    fn t5_in(&self, _: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         self.may("t5")?;
         let (buckets, nh) = (buckets(case), case.num_heads);
         let places = (0..nh).flat_map(|head| buckets.iter().map(move |bucket| bucket * nh + head));
         Ok(places.map(|place| case.table[place]).collect())
     }
 
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn t5_backward_in(&self, _: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
         self.may("t5_backward")?;
         Ok(biases::t5_backward(dy, &buckets(case), case.num_buckets, case.num_heads))
     }
 
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
+    fn kerple_in(&self, _: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
         self.may("kerple")?;
         Ok(kerple(case).into_iter().flatten().map(|(bias, _)| bias as f32).collect())
     }
 
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
+    fn kerple_backward_in(&self, _: Manner, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
         self.may("kerple_backward")?;
         let heads = kerple(case);
         let sum = |nth: usize| {
@@ -107,7 +107,7 @@ impl ScoreBiases for Learner {
         Ok(KerpleGrads { dr1: sum(0), dr2: sum(1) })
     }
 
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
+    fn transformer_xl_in(&self, _: Manner, case: &XlCase) -> Reply<Vec<f32>> {
         self.may("transformer_xl")?;
         let ([b, s, nh, hd], t, h) = (case.shape, case.keys, case.hidden_size);
         let sinusoid = |j: usize, c: usize| {

@@ -24,10 +24,6 @@ impl VocabEmbedding for Learner {
         Ok(embedding::normal(v * e, init.mean, init.std, init.seed))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         if self.may("check_ids").is_ok() {
             // `embedding/refuse` is about refusals alone.
@@ -45,10 +41,6 @@ impl VocabEmbedding for Learner {
             |V, E| forward::<V, E>(manner, case),
             _ => Err(Refusal::not_compiled("this table"))
         )
-    }
-
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {

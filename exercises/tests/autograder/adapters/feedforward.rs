@@ -27,10 +27,6 @@ impl SwiGlu for Learner {
         Ok(feedforward::ffn_hidden_size(hidden_size, multiple_of, multiplier))
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         self.may("forward")?;
         with_feedforward_sizes!(
@@ -38,10 +34,6 @@ impl SwiGlu for Learner {
             |H, FF| forward::<H, FF>(manner, case),
             _ => Err(Refusal::not_compiled("these sizes"))
         )
-    }
-
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {

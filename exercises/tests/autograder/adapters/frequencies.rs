@@ -38,13 +38,18 @@ impl StretchedRope for Learner {
         Ok(Frequencies { frequencies, scale })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         self.may("forward")?;
         let StretchedRopeCase { shape, offset, frequencies, scale, x } = case;
         Ok(frequencies::turn(x, *shape, (frequencies, *scale), *offset))
     }
 
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        case: &StretchedRopeCase,
+        dy: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         self.may("backward")?;
         let StretchedRopeCase { shape, offset, frequencies, scale, x } = case;
         let (dx, dtheta) =

@@ -20,10 +20,6 @@ fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> 
 }
 
 impl LayerNorm for Learner {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         if self.may("forward").is_err() {
             self.may("backward")?; // differences of outputs
@@ -33,10 +29,6 @@ impl LayerNorm for Learner {
             |H| forward::<H>(manner, case),
             _ => Err(Refusal::not_compiled("this hidden size"))
         )
-    }
-
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(

@@ -16,10 +16,6 @@ impl CrossEntropy for Learner {
         Ok(Pairs { inputs: pairs.0, targets: pairs.1 })
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
         self.may("forward")?;
         let input = tokens(&case.logits, case.shape, manner);
@@ -33,10 +29,6 @@ impl CrossEntropy for Learner {
             return Ok(traced.map_err(Refusal::new)?.array());
         }
         Ok(loss::cross_entropy(input, &case.targets).map_err(Refusal::new)?.array())
-    }
-
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dloss)
     }
 
     fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {

@@ -21,10 +21,6 @@ impl GroupRmsNorm for Learner {
         Ok(norm::uniform(hidden_size, range.0, range.1, seed))
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         if self.may("forward").is_err() {
             self.may("backward")?; // differences of outputs
@@ -36,10 +32,6 @@ impl GroupRmsNorm for Learner {
         )
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
-        self.backward_in(Manner::Plain, case, dy)
-    }
-
     fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         self.may("backward")?;
         with_norm_sizes!(
@@ -47,10 +39,6 @@ impl GroupRmsNorm for Learner {
             |H, GZ| backward::<H, GZ>(self.by_hand, manner, case, dy),
             _ => Err(Refusal::not_compiled("this group size"))
         )
-    }
-
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_half_in(Manner::Plain, case)
     }
 
     fn forward_half_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {

@@ -37,10 +37,6 @@ impl ParallelVocabEmbedding for Learner {
         parallel::initial_shard(v, e, w, r, (mean, std), seed).map_err(Refusal::new)
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         self.may("forward")?;
         let sizes = (case.vocab_size, case.embedding_dim, case.world_size);
@@ -49,10 +45,6 @@ impl ParallelVocabEmbedding for Learner {
             |V, E, W| forward::<V, E, W>(manner, case),
             _ => Err(Refusal::not_compiled("this table and world"))
         )
-    }
-
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {

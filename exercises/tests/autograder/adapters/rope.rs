@@ -77,10 +77,6 @@ impl NtkAwareRope for Learner {
         Ok(Tables { cos, sin })
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
-        self.rotate_in(Manner::Plain, case)
-    }
-
     fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         self.may("rotate")?;
         if case.layout == Layout::Interleaved {
@@ -92,10 +88,6 @@ impl NtkAwareRope for Learner {
             |HD| rotate::<HD>(manner, case),
             _ => Err(Refusal::not_compiled("this head size"))
         )
-    }
-
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.rotate_backward_in(Manner::Plain, case, dy)
     }
 
     fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -144,10 +136,6 @@ impl NtkAwareRope for Learner {
 struct Built<const HD: usize>(rope::NtkAwareRope<HD, Cpu>);
 
 impl<const HD: usize> RopeModule for Built<HD> {
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
         let x = heads::<HD>(case.shape, &case.x, manner);
         if manner == Manner::Traced {
@@ -155,10 +143,6 @@ impl<const HD: usize> RopeModule for Built<HD> {
             return Ok(y.map_err(Refusal::new)?.as_vec());
         }
         Ok(self.0.forward(x, case.offset).map_err(Refusal::new)?.as_vec())
-    }
-
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {

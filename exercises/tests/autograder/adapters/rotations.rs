@@ -39,7 +39,7 @@ fn rope_angles(case: &LinearCase) -> Vec<Vec<f64>> {
 }
 
 impl Rotations for Learner {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         self.may("xpos")?;
         let [_, s, n, hd] = case.shape;
         let settings = XPos { base: case.base, scale_base: case.scale_base, center: case.center };
@@ -54,18 +54,10 @@ impl Rotations for Learner {
         Ok(TurnedPair { q: one(&case.q, Side::Query), k: one(&case.k, Side::Key) })
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
-        self.axial_in(Manner::Plain, case)
-    }
-
     fn axial_in(&self, manner: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         self.may("axial")?;
         let x = heads(case.shape, &case.x, manner);
         Ok(rotations::turned(x, &axial_angles(case)).as_vec())
-    }
-
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.axial_backward_in(Manner::Plain, case, dy)
     }
 
     fn axial_backward_in(&self, manner: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -73,10 +65,6 @@ impl Rotations for Learner {
         let x = heads(case.shape, &case.x, of_leaf(manner));
         let y = rotations::turned(x.leaky_trace(), &axial_angles(case));
         Ok(gradient_of(&mut run_back(y, dy), &x))
-    }
-
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
-        self.linear_in(Manner::Plain, case)
     }
 
     fn linear_in(&self, manner: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
@@ -94,10 +82,6 @@ impl Rotations for Learner {
             return Ok(rotations::linear_attention(q, k, v, &angles).as_vec());
         }
         Ok(rotations::linear_attention(q, k, v, &angles).as_vec())
-    }
-
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
-        self.linear_backward_in(Manner::Plain, case, dy)
     }
 
     fn linear_backward_in(

@@ -42,19 +42,24 @@ impl AbsolutePositions for PyTorch {
                             "base": plain_f64(base), "steps": steps}))
     }
 
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
+    fn add_sinusoids_in(&self, _: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         self.ask_f32(of_sinusoids("absolute.add_sinusoids", case))
     }
 
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn sinusoids_backward_in(&self, _: Manner, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(of_sinusoids("absolute.sinusoids_backward", case), dy))
     }
 
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
+    fn add_learned_in(&self, _: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         self.ask_f32(of_learned("absolute.add_learned", case))
     }
 
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
+    fn learned_backward_in(
+        &self,
+        _: Manner,
+        case: &LearnedCase,
+        dy: &[f32],
+    ) -> Reply<LearnedGrads> {
         let mut dx = self.ask_f32(with_dy(of_learned("absolute.learned_backward", case), dy))?;
         let dtable = dx.split_off(case.x.len());
         Ok(LearnedGrads { dx, dtable })

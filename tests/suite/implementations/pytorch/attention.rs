@@ -28,7 +28,7 @@ fn apart() -> Vec<Apart> {
 pub const ADAPTER: Adapter<PyTorch> = adapter!(GroupedQueryAttention, &apart());
 
 impl GroupedQueryAttention for PyTorch {
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
+    fn repeat_in(&self, _: Manner, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
         let call = "attention.repeat";
         self.ask_f32(json!({"call": call, "shape": shape, "times": times, "x": plain(x)}))
     }
@@ -49,18 +49,24 @@ impl GroupedQueryAttention for PyTorch {
         Ok(mask.into_iter().map(|seen| seen == 1).collect())
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("attention.forward", case))
     }
 
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
+    fn backward_in(&self, _: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
         let mut dq = self.ask_f32(with_dy(question("attention.backward", case), dy))?;
         let mut dk = dq.split_off(case.q.len());
         let dv = dk.split_off(case.k.len());
         Ok(AttendGrads { dq, dk, dv })
     }
 
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
+    fn softmax_backward_in(
+        &self,
+        _: Manner,
+        shape: [usize; 4],
+        y: &[f32],
+        dy: &[f32],
+    ) -> Reply<Vec<f32>> {
         let call = "attention.softmax_backward";
         self.ask_f32(with_dy(json!({"call": call, "shape": shape, "y": plain(y)}), dy))
     }

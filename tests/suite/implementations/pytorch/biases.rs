@@ -43,25 +43,25 @@ impl ScoreBiases for PyTorch {
         Ok(bucket[0])
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
+    fn t5_in(&self, _: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         self.ask_f32(of_t5("biases.t5", case))
     }
 
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn t5_backward_in(&self, _: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(of_t5("biases.t5_backward", case), dy))
     }
 
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
+    fn kerple_in(&self, _: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
         self.ask_f32(of_kerple("biases.kerple", case))
     }
 
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
+    fn kerple_backward_in(&self, _: Manner, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
         let mut dr1 = self.ask_f32(with_dy(of_kerple("biases.kerple_backward", case), dy))?;
         let dr2 = dr1.split_off(case.r1.len());
         Ok(KerpleGrads { dr1, dr2 })
     }
 
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
+    fn transformer_xl_in(&self, _: Manner, case: &XlCase) -> Reply<Vec<f32>> {
         let XlCase { shape, keys, hidden_size, base, q, k, u, v, weight } = case;
         let [q, k, u, v, weight] = [q, k, u, v, weight].map(|values| plain(values));
         self.ask_f32(json!({"call": "biases.transformer_xl", "shape": shape, "keys": keys,

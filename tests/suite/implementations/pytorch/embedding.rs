@@ -24,12 +24,12 @@ impl VocabEmbedding for PyTorch {
                             "mean": mean, "std": std, "seed": seed}))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &LookupCase) -> Reply<Found> {
         let values = self.ask(lookup_question("embedding.forward", case))?;
         Ok(found(values, case.ids.len()))
     }
 
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(lookup_question("embedding.backward", case), dy))
     }
 }

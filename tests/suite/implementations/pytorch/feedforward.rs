@@ -23,11 +23,11 @@ impl SwiGlu for PyTorch {
         Ok(size[0])
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("feedforward.forward", case))
     }
 
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
+    fn backward_in(&self, _: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
         let mut dx = self.ask_f32(with_dy(question("feedforward.backward", case), dy))?;
         let mut dgate = dx.split_off(case.x.len());
         let mut dup = dgate.split_off(case.gate.len());

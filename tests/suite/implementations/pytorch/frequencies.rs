@@ -22,11 +22,16 @@ impl StretchedRope for PyTorch {
         Ok(Frequencies { frequencies, scale })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("frequencies.forward", case))
     }
 
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
+    fn backward_in(
+        &self,
+        _: Manner,
+        case: &StretchedRopeCase,
+        dy: &[f32],
+    ) -> Reply<StretchedRopeGrads> {
         let mut dx = self.ask_f32(with_dy(question("frequencies.backward", case), dy))?;
         let dtheta = dx.split_off(case.x.len());
         Ok(StretchedRopeGrads { dx, dtheta })

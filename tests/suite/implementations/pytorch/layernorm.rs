@@ -14,11 +14,11 @@ fn question(call: &str, case: &LayerNormCase) -> Value {
 pub const ADAPTER: Adapter<PyTorch> = adapter!(LayerNorm, &[]);
 
 impl LayerNorm for PyTorch {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("layernorm.forward", case))
     }
 
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
+    fn backward_in(&self, _: Manner, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
         let mut dx = self.ask_f32(with_dy(question("layernorm.backward", case), dy))?;
         let mut dgamma = dx.split_off(case.x.len());
         let dbeta = dgamma.split_off(case.gamma.len());

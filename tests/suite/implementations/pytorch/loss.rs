@@ -27,11 +27,11 @@ impl CrossEntropy for PyTorch {
         Ok(Pairs { inputs, targets })
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
+    fn forward_in(&self, _: Manner, case: &LossCase) -> Reply<f32> {
         Ok(self.ask_f32(question("loss.forward", case))?[0])
     }
 
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
         let mut question = question("loss.backward", case);
         question["dloss"] = plain_f64(f64::from(dloss));
         self.ask_f32(question)

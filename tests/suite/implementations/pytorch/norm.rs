@@ -21,17 +21,17 @@ impl GroupRmsNorm for PyTorch {
         )
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         self.ask_f32(norm_question("norm.forward", case))
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
+    fn backward_in(&self, _: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         let mut dx = self.ask_f32(with_dy(norm_question("norm.backward", case), dy))?;
         let dgamma = dx.split_off(case.x.len());
         Ok(NormGrads { dx, dgamma })
     }
 
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
+    fn forward_half_in(&self, _: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         self.ask_f32(norm_question("norm.forward_half", case))
     }
 }

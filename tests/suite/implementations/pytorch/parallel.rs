@@ -35,11 +35,11 @@ impl ParallelVocabEmbedding for PyTorch {
                             "world_size": w, "rank": rank, "mean": mean, "std": std, "seed": seed}))
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
+    fn forward_in(&self, _: Manner, case: &ShardCase) -> Reply<Found> {
         Ok(found(self.ask(shard_question("parallel.forward", case))?, case.ids.len()))
     }
 
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn backward_in(&self, _: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(shard_question("parallel.backward", case), dy))
     }
 }

@@ -50,11 +50,11 @@ impl NtkAwareRope for PyTorch {
         Ok(Tables { cos, sin })
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
+    fn rotate_in(&self, _: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         self.ask_f32(rotate_question("rope.rotate", case))
     }
 
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn rotate_backward_in(&self, _: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(rotate_question("rope.rotate_backward", case), dy))
     }
 

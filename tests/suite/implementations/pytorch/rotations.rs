@@ -20,7 +20,7 @@ fn linear_question(call: &str, case: &LinearCase) -> Value {
 }
 
 impl Rotations for PyTorch {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
+    fn xpos_in(&self, _: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         let XPosCase { shape, base, scale_base, center, offset, q, k } = case;
         let mut both = self.ask_f32(json!({"call": "rotations.xpos", "shape": shape, "base": base,
             "scale_base": scale_base, "center": center, "offset": offset, "q": plain(q), "k": plain(k)}))?;
@@ -28,19 +28,19 @@ impl Rotations for PyTorch {
         Ok(TurnedPair { q: both, k })
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
+    fn axial_in(&self, _: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         self.ask_f32(axial_question("rotations.axial", case))
     }
 
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
+    fn axial_backward_in(&self, _: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.ask_f32(with_dy(axial_question("rotations.axial_backward", case), dy))
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
+    fn linear_in(&self, _: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         self.ask_f32(linear_question("rotations.linear", case))
     }
 
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
+    fn linear_backward_in(&self, _: Manner, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
         let mut dq =
             self.ask_f32(with_dy(linear_question("rotations.linear_backward", case), dy))?;
         let mut dk = dq.split_off(case.q.len());

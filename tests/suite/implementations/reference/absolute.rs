@@ -70,16 +70,8 @@ impl AbsolutePositions for Library {
         Ok(narrow(matrix))
     }
 
-    fn add_sinusoids(&self, case: &SinusoidCase) -> Reply<Vec<f32>> {
-        self.add_sinusoids_in(Manner::Plain, case)
-    }
-
     fn add_sinusoids_in(&self, manner: Manner, case: &SinusoidCase) -> Reply<Vec<f32>> {
         sinusoids_added(manner, case, &case.offset.into())
-    }
-
-    fn sinusoids_backward(&self, case: &SinusoidCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.sinusoids_backward_in(Manner::Plain, case, dy)
     }
 
     fn sinusoids_backward_in(
@@ -94,16 +86,8 @@ impl AbsolutePositions for Library {
         Ok(gradient(&mut run_back(manner, dy, call)?, &x))
     }
 
-    fn add_learned(&self, case: &LearnedCase) -> Reply<Vec<f32>> {
-        self.add_learned_in(Manner::Plain, case)
-    }
-
     fn add_learned_in(&self, manner: Manner, case: &LearnedCase) -> Reply<Vec<f32>> {
         learned_added(manner, case, &case.offset.into())
-    }
-
-    fn learned_backward(&self, case: &LearnedCase, dy: &[f32]) -> Reply<LearnedGrads> {
-        self.learned_backward_in(Manner::Plain, case, dy)
     }
 
     fn learned_backward_in(

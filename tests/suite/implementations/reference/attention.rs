@@ -23,10 +23,6 @@ fn attend<T: Tape<f32, Dev>>([q, k, v]: [Heads<T>; 3]) -> Reply<Heads<T>> {
 }
 
 impl GroupedQueryAttention for Library {
-    fn repeat(&self, shape: [usize; 4], times: usize, x: &[f32]) -> Reply<Vec<f32>> {
-        self.repeat_in(Manner::Plain, shape, times, x)
-    }
-
     fn repeat_in(
         &self,
         manner: Manner,
@@ -58,10 +54,6 @@ impl GroupedQueryAttention for Library {
         Ok(causal_mask(p, s, p + s, &[0]))
     }
 
-    fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
-        GroupedQueryAttention::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         let inputs = inputs(case, manner);
         if manner == Manner::Traced {
@@ -70,20 +62,12 @@ impl GroupedQueryAttention for Library {
         Ok(attend(inputs)?.as_vec())
     }
 
-    fn backward(&self, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
-        GroupedQueryAttention::backward_in(self, Manner::Plain, case, dy)
-    }
-
     fn backward_in(&self, manner: Manner, case: &AttendCase, dy: &[f32]) -> Reply<AttendGrads> {
         let inputs = inputs(case, leaf_manner(manner));
         let call = || attend(inputs.each_ref().map(|x| traced(x, manner)));
         let mut grads = run_back(manner, dy, call)?;
         let [dq, dk, dv] = inputs.each_ref().map(|x| gradient(&mut grads, x));
         Ok(AttendGrads { dq, dk, dv })
-    }
-
-    fn softmax_backward(&self, shape: [usize; 4], y: &[f32], dy: &[f32]) -> Reply<Vec<f32>> {
-        self.softmax_backward_in(Manner::Plain, shape, y, dy)
     }
 
     fn softmax_backward_in(
@@ -111,10 +95,6 @@ struct Cache {
 struct Typed<const NKV: usize, const HD: usize>(KvCache<NKV, HD, f32, Dev>);
 
 impl KeyValueCache for Cache {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
-        self.push_in(Manner::Plain, piece)
-    }
-
     fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         let [_, _, nkv, hd] = piece.shape;
         match &mut self.kept {
@@ -141,10 +121,6 @@ impl KeyValueCache for Cache {
 }
 
 impl<const NKV: usize, const HD: usize> KeyValueCache for Typed<NKV, HD> {
-    fn push(&mut self, piece: &KeysValues) -> Reply<KeysValues> {
-        self.push_in(Manner::Plain, piece)
-    }
-
     fn push_in(&mut self, manner: Manner, piece: &KeysValues) -> Reply<KeysValues> {
         let heads = |x: &[f32]| {
             heads(piece.shape, x, manner).realize::<(usize, usize, Const<NKV>, Const<HD>)>()

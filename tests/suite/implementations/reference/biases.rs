@@ -101,10 +101,6 @@ impl ScoreBiases for Library {
         t5_bucket(relative, bidirectional, num_buckets, max_distance).map_err(refused)
     }
 
-    fn t5(&self, case: &T5Case) -> Reply<Vec<f32>> {
-        self.t5_in(Manner::Plain, case)
-    }
-
     fn t5_in(&self, manner: Manner, case: &T5Case) -> Reply<Vec<f32>> {
         let weight = matrix(&case.table, (case.num_buckets, case.num_heads), manner);
         if manner == Manner::Traced {
@@ -120,18 +116,10 @@ impl ScoreBiases for Library {
         Ok(bias.map_err(refused)?.as_vec())
     }
 
-    fn t5_backward(&self, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.t5_backward_in(Manner::Plain, case, dy)
-    }
-
     fn t5_backward_in(&self, manner: Manner, case: &T5Case, dy: &[f32]) -> Reply<Vec<f32>> {
         let weight = matrix(&case.table, (case.num_buckets, case.num_heads), manner);
         let mut grads = run_back(manner, dy, || t5_traced(traced(&weight, manner), case))?;
         Ok(gradient(&mut grads, &weight))
-    }
-
-    fn kerple(&self, case: &KerpleCase) -> Reply<Vec<f32>> {
-        self.kerple_in(Manner::Plain, case)
     }
 
     fn kerple_in(&self, manner: Manner, case: &KerpleCase) -> Reply<Vec<f32>> {
@@ -144,10 +132,6 @@ impl ScoreBiases for Library {
         }
         let bias = kerple_bias::<_, _, _, NoneTape>(kernel(case), &r1, &r2, case.positions);
         Ok(bias.map_err(refused)?.as_vec())
-    }
-
-    fn kerple_backward(&self, case: &KerpleCase, dy: &[f32]) -> Reply<KerpleGrads> {
-        self.kerple_backward_in(Manner::Plain, case, dy)
     }
 
     fn kerple_backward_in(
@@ -167,10 +151,6 @@ impl ScoreBiases for Library {
             Ok(bias.put_tape(tape.merge(second_tape).merge(own)))
         })?;
         Ok(KerpleGrads { dr1: gradient(&mut grads, &r1), dr2: gradient(&mut grads, &r2) })
-    }
-
-    fn transformer_xl(&self, case: &XlCase) -> Reply<Vec<f32>> {
-        self.transformer_xl_in(Manner::Plain, case)
     }
 
     fn transformer_xl_in(&self, manner: Manner, case: &XlCase) -> Reply<Vec<f32>> {

@@ -19,10 +19,6 @@ impl VocabEmbedding for Library {
         Ok(config.init().values(v * e))
     }
 
-    fn forward(&self, case: &LookupCase) -> Reply<Found> {
-        VocabEmbedding::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LookupCase) -> Reply<Found> {
         let table = tensor(&case.table, (case.vocab_size, case.embedding_dim));
         let ids = ids_in(&case.ids, case.shape, manner);
@@ -34,10 +30,6 @@ impl VocabEmbedding for Library {
             _ => vocab_embedding(ids.clone(), &table).map_err(refused)?.as_vec(),
         };
         Ok(Found { y, ids_after: ids.as_vec() })
-    }
-
-    fn backward(&self, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        VocabEmbedding::backward_in(self, Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {

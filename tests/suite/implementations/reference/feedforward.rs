@@ -36,20 +36,12 @@ impl SwiGlu for Library {
         ffn_hidden_size(hidden_size, multiple_of, multiplier).map_err(refused)
     }
 
-    fn forward(&self, case: &SwiGluCase) -> Reply<Vec<f32>> {
-        SwiGlu::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &SwiGluCase) -> Reply<Vec<f32>> {
         let (x, matrices) = (rows(&case.x, case.shape, manner), matrices(case));
         if manner == Manner::Traced {
             return Ok(network(x.leaky_trace(), &matrices)?.as_vec());
         }
         Ok(network(x, &matrices)?.as_vec())
-    }
-
-    fn backward(&self, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {
-        SwiGlu::backward_in(self, Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &SwiGluCase, dy: &[f32]) -> Reply<SwiGluGrads> {

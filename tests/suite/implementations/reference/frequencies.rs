@@ -91,10 +91,6 @@ impl StretchedRope for Library {
         Ok(Frequencies { frequencies: made.frequencies().to_vec(), scale: made.scale() })
     }
 
-    fn forward(&self, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
-        StretchedRope::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &StretchedRopeCase) -> Reply<Vec<f32>> {
         let x = heads(case.shape, &case.x, manner);
         if manner == Manner::Traced {
@@ -106,10 +102,6 @@ impl StretchedRope for Library {
         with_frequencies_size!(case.shape[3], |HD| by_module::<HD>(x, manner, case), _ => {
             Ok(turned(x, case)?.as_vec())
         })
-    }
-
-    fn backward(&self, case: &StretchedRopeCase, dy: &[f32]) -> Reply<StretchedRopeGrads> {
-        StretchedRope::backward_in(self, Manner::Plain, case, dy)
     }
 
     fn backward_in(

@@ -9,10 +9,6 @@ use quadrivium::functional::layer_norm;
 pub const ADAPTER: Adapter<Library> = adapter!(LayerNorm, &[]);
 
 impl LayerNorm for Library {
-    fn forward(&self, case: &LayerNormCase) -> Reply<Vec<f32>> {
-        LayerNorm::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LayerNormCase) -> Reply<Vec<f32>> {
         let h = case.shape[2];
         let (gamma, beta) = (tensor(&case.gamma, (h,)), tensor(&case.beta, (h,)));
@@ -22,10 +18,6 @@ impl LayerNorm for Library {
             return Ok(y.map_err(refused)?.as_vec());
         }
         Ok(layer_norm(x, &gamma, &beta, case.eps).map_err(refused)?.as_vec())
-    }
-
-    fn backward(&self, case: &LayerNormCase, dy: &[f32]) -> Reply<LayerNormGrads> {
-        LayerNorm::backward_in(self, Manner::Plain, case, dy)
     }
 
     fn backward_in(

@@ -22,20 +22,12 @@ impl CrossEntropy for Library {
         Ok(Pairs { inputs: inputs.as_vec(), targets: targets.as_vec() })
     }
 
-    fn forward(&self, case: &LossCase) -> Reply<f32> {
-        CrossEntropy::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &LossCase) -> Reply<f32> {
         let (logits, targets) = (rows(&case.logits, case.shape, manner), targets(case));
         if manner == Manner::Traced {
             return Ok(cross_entropy(logits.leaky_trace(), &targets).map_err(refused)?.array());
         }
         Ok(cross_entropy(logits, &targets).map_err(refused)?.array())
-    }
-
-    fn backward(&self, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {
-        CrossEntropy::backward_in(self, Manner::Plain, case, dloss)
     }
 
     fn backward_in(&self, manner: Manner, case: &LossCase, dloss: f32) -> Reply<Vec<f32>> {

@@ -29,10 +29,6 @@ impl GroupRmsNorm for Library {
         Ok(config.init().values(hidden_size))
     }
 
-    fn forward(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        GroupRmsNorm::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &NormCase) -> Reply<Vec<f32>> {
         let gamma = tensor(&case.gamma, (case.shape[2],));
         let x = rows(&case.x, case.shape, manner);
@@ -44,10 +40,6 @@ impl GroupRmsNorm for Library {
         Ok(group_rms_norm(x, &gamma, group_size, eps).map_err(refused)?.as_vec())
     }
 
-    fn backward(&self, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
-        GroupRmsNorm::backward_in(self, Manner::Plain, case, dy)
-    }
-
     fn backward_in(&self, manner: Manner, case: &NormCase, dy: &[f32]) -> Reply<NormGrads> {
         let gamma = tensor(&case.gamma, (case.shape[2],));
         let x = rows(&case.x, case.shape, leaf_manner(manner));
@@ -56,10 +48,6 @@ impl GroupRmsNorm for Library {
         })?;
         let dgamma = gradient(&mut grads, &gamma);
         Ok(NormGrads { dx: gradient(&mut grads, &x), dgamma })
-    }
-
-    fn forward_half(&self, case: &NormCase) -> Reply<Vec<f32>> {
-        self.forward_half_in(Manner::Plain, case)
     }
 
     #[cfg(feature = "f16")]

@@ -33,10 +33,6 @@ impl ParallelVocabEmbedding for Library {
         Ok(config.init().values(rows * e))
     }
 
-    fn forward(&self, case: &ShardCase) -> Reply<Found> {
-        ParallelVocabEmbedding::forward_in(self, Manner::Plain, case)
-    }
-
     fn forward_in(&self, manner: Manner, case: &ShardCase) -> Reply<Found> {
         let (shard, rank, world_size) = (shard(case), case.rank, case.world_size);
         let ids = ids_in(&case.ids, case.shape, manner);
@@ -52,10 +48,6 @@ impl ParallelVocabEmbedding for Library {
             }
         };
         Ok(Found { y, ids_after: ids.as_vec() })
-    }
-
-    fn backward(&self, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        ParallelVocabEmbedding::backward_in(self, Manner::Plain, case, dy)
     }
 
     fn backward_in(&self, manner: Manner, case: &ShardCase, dy: &[f32]) -> Reply<Vec<f32>> {

@@ -48,20 +48,12 @@ impl NtkAwareRope for Library {
         Ok(Tables { cos: tables.cos.as_vec(), sin: tables.sin.as_vec() })
     }
 
-    fn rotate(&self, case: &RotateCase) -> Reply<Vec<f32>> {
-        self.rotate_in(Manner::Plain, case)
-    }
-
     fn rotate_in(&self, manner: Manner, case: &RotateCase) -> Reply<Vec<f32>> {
         let x = heads(case.shape, &case.x, manner);
         match manner {
             Manner::Traced => Ok(rotated(x.leaky_trace(), case)?.as_vec()),
             _ => Ok(rotated(x, case)?.as_vec()),
         }
-    }
-
-    fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.rotate_backward_in(Manner::Plain, case, dy)
     }
 
     fn rotate_backward_in(&self, manner: Manner, case: &RotateCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -137,16 +129,8 @@ impl<const HD: usize> Built<HD> {
 }
 
 impl<const HD: usize> RopeModule for Built<HD> {
-    fn forward(&mut self, case: &RopeCase) -> Reply<Vec<f32>> {
-        self.forward_in(Manner::Plain, case)
-    }
-
     fn forward_in(&mut self, manner: Manner, case: &RopeCase) -> Reply<Vec<f32>> {
         self.turned(manner, case, &case.offset.into())
-    }
-
-    fn backward(&mut self, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.backward_in(Manner::Plain, case, dy)
     }
 
     fn backward_in(&mut self, manner: Manner, case: &RopeCase, dy: &[f32]) -> Reply<Vec<f32>> {

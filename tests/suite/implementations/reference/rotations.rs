@@ -92,10 +92,6 @@ fn reversed(values: &[f32]) -> Vec<f32> {
 }
 
 impl Rotations for Library {
-    fn xpos(&self, case: &XPosCase) -> Reply<TurnedPair> {
-        self.xpos_in(Manner::Plain, case)
-    }
-
     fn xpos_in(&self, manner: Manner, case: &XPosCase) -> Reply<TurnedPair> {
         with_rotations_size!(case.shape[3], |HD| {
             let mut xpos = XPos::<HD, Dev>::new(&dev(), config(case)).map_err(refused)?;
@@ -113,10 +109,6 @@ impl Rotations for Library {
         }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
-    fn axial(&self, case: &AxialCase) -> Reply<Vec<f32>> {
-        self.axial_in(Manner::Plain, case)
-    }
-
     fn axial_in(&self, manner: Manner, case: &AxialCase) -> Reply<Vec<f32>> {
         with_rotations_size!(case.shape[3], |HD| {
             let x = heads(case.shape, &case.x, manner);
@@ -125,10 +117,6 @@ impl Rotations for Library {
             }
             Ok(by_axes::<HD, _>(typed(x), case)?.as_vec())
         }, _ => Err(Refusal::not_compiled("this head size")))
-    }
-
-    fn axial_backward(&self, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
-        self.axial_backward_in(Manner::Plain, case, dy)
     }
 
     fn axial_backward_in(&self, manner: Manner, case: &AxialCase, dy: &[f32]) -> Reply<Vec<f32>> {
@@ -140,20 +128,12 @@ impl Rotations for Library {
         }, _ => Err(Refusal::not_compiled("this head size")))
     }
 
-    fn linear(&self, case: &LinearCase) -> Reply<Vec<f32>> {
-        self.linear_in(Manner::Plain, case)
-    }
-
     fn linear_in(&self, manner: Manner, case: &LinearCase) -> Reply<Vec<f32>> {
         let all = [&case.q, &case.k, &case.v].map(|x| heads(case.shape, x, manner));
         if manner == Manner::Traced {
             return Ok(attended(all.map(|x| x.leaky_trace()), case)?.as_vec());
         }
         Ok(attended(all, case)?.as_vec())
-    }
-
-    fn linear_backward(&self, case: &LinearCase, dy: &[f32]) -> Reply<LinearGrads> {
-        self.linear_backward_in(Manner::Plain, case, dy)
     }
 
     fn linear_backward_in(
