@@ -7,6 +7,7 @@ use crate::repair::Repair;
 use crate::run::Run;
 use crate::task::Spec;
 use crate::violation::{Verdict, Violation};
+pub(crate) use contract_macros::{bug, law};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -30,6 +31,24 @@ pub struct Invariant<P: ?Sized> {
     /// The check.
     pub check: fn(&P, &Run) -> Verdict,
 }
+
+/// The list of a component's laws, from the names of their checks.
+macro_rules! laws {
+    ($($law:ty),+ $(,)?) => {
+        /// All of them, the most telling first.
+        pub static INVARIANTS: &[$crate::component::Invariant<super::Interface>] = &[$(<$law>::LAW),+];
+    };
+}
+pub(crate) use laws;
+
+/// The list of a component's known bugs, from their names.
+macro_rules! bugs {
+    ($($bug:ty),+ $(,)?) => {
+        /// All of them, in the order of the matrix.
+        pub static BUGS: &[$crate::component::Bug<super::Interface>] = &[$(<$bug>::BUG),+];
+    };
+}
+pub(crate) use bugs;
 
 impl<P: ?Sized> Invariant<P> {
     /// Runs the check. A panic in it is a violation too: some answer was stranger than it expected.
@@ -217,7 +236,10 @@ pub trait Component: 'static {
 /// its parts are: in the files of its folder.
 macro_rules! component {
     ($interface:ident { slug: $slug:literal, name: $name:literal, title: $title:literal, about: $about:literal }) => {
-        impl $crate::component::Component for dyn interface::$interface {
+        /// What an implementation of this component is.
+        pub type Interface = dyn interface::$interface;
+
+        impl $crate::component::Component for Interface {
             const SLUG: &'static str = $slug;
             const NAME: &'static str = $name;
             const TITLE: &'static str = $title;

@@ -91,7 +91,7 @@ fn proved(entry: &Entry) -> Vec<String> {
     each(
         "it says why it `stays`, and catches a bug alone by now",
         unneeded.collect(),
-        &format!("Set `stays: None` in {laws}"),
+        &format!("Take its `stays` away in {laws}"),
     );
     let accuracy = entry.accuracy();
     if accuracy.top1() < 0.85 {

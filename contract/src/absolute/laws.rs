@@ -6,7 +6,7 @@ use super::tolerance::*;
 use crate::absolute::interface::*;
 use crate::absolute::oracle::PositionLoops;
 use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::describe::List;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::graded_cases::{Asked, stands_still};
@@ -21,149 +21,14 @@ use std::ops::Range;
 
 type Positions = dyn AbsolutePositions;
 
-/// A law of the table or of the shift: id, sentence, formula, section, points, why it stays, check.
-macro_rules! laws {
-    ($($id:literal, $category:ident, $weight:literal, $chapter:literal, $stays:expr, $check:ident:
-        $sentence:literal, $formula:literal;)+) => {
-        /// All of them, the most telling first.
-        pub static INVARIANTS: &[Invariant<Positions>] = &[$(Invariant {
-            id: $id,
-            sentence: $sentence,
-            formula: $formula,
-            chapter: $chapter,
-            category: Category::$category,
-            weight: $weight,
-            stays: $stays,
-            check: $check,
-        }),+];
-    };
-}
-
 laws! {
-    "absolute/position-zero", Rotation, 1, "absolute#definition",
-        Some("The first row by heart: no number in it needs a sine."), position_zero:
-        "At position 0 every sine is 0 and every cosine is 1, and they alternate.",
-        "P[0] = (0, 1, 0, 1, …)";
-    "absolute/ten-times-slower", Frequencies, 2, "absolute#definition",
-        Some("The frequencies by hand, for round numbers."), ten_times_slower:
-        "With 8 columns and base 10,000 each pair turns ten times as slowly as the one before.",
-        "P[1] = (sin 1, cos 1, sin 0.1, cos 0.1, sin 0.01, cos 0.01, sin 0.001, cos 0.001)";
-    "absolute/unit-circles", Rotation, 1, "absolute#circles",
-        Some("A law without an oracle: each pair is a point of the unit circle."), unit_circles:
-        "Each pair of a row is a point of the unit circle.",
-        "P[m,2i]² + P[m,2i+1]² = 1";
-    "absolute/far-positions", Precision, 2, "absolute#precision",
-        Some("The plain questions never come so far."), far_positions:
-        "At far positions the values are right to f32's own rounding.",
-        "|P[m] − P₆₄[m]| ≤ 2⁻²⁴ + m·2⁻⁴⁶,  m ≈ 10⁶";
-    "absolute/rows-are-a-slice", Offset, 1, "absolute#definition",
-        Some("A law without an oracle: a row knows its own position and no other."), rows_are_a_slice:
-        "The rows from any position on are a slice of the longer table.",
-        "P[a..b] = P[0..b][a..]";
-    "absolute/rows-differ", Offset, 1, "absolute#definition",
-        Some("Why a vector can name a position at all."), rows_differ:
-        "Of the first 64 positions no two have nearly the same row.",
-        "‖P[m] − P[n]‖² > 0.4,  h = 8, 0 ≤ n < m < 64";
-    "absolute/distance-in-the-product", Rotation, 2, "absolute#distance",
-        Some("What is relative about sinusoids, and needs no oracle."), distance_in_the_product:
-        "The inner product of two rows depends on their distance alone.",
-        "P[m]·P[n] = Σ cos((m − n)·wᵢ)";
-    "absolute/table-f64-loops", Rotation, 2, "absolute#definition", Some(NET), table_f64_loops:
-        "For any positions, size and base, the table is what plain f64 loops give.",
-        "P[m,2i] = sin(m·wᵢ),  P[m,2i+1] = cos(m·wᵢ),  wᵢ = base^(−2i/h)";
-    "absolute/sinusoids-refuse", Refusal, 1, "absolute#definition",
-        Some("The table, the shift and the sum have the same settings, and each must look at them."), sinusoids_refuse:
-        "An odd hidden size and a base that is not above 1 are refused.",
-        "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused";
-    "absolute/shift-moves", Rotation, 3, "absolute#shift", None, shift_moves:
-        "One matrix takes the row of every position to the row k positions on.",
-        "P[m + k] = S(k)·P[m], for every m";
-    "absolute/shift-composes", Rotation, 1, "absolute#shift",
-        Some("Steps add up, in any order."), shift_composes:
-        "A shift by a and then by b is the shift by a + b.",
-        "S(a)·S(b) = S(a + b),  S(0) = 1";
-    "absolute/shift-keeps-lengths", Rotation, 1, "absolute#shift",
-        Some("A shift only turns: its transpose undoes it."), shift_keeps_lengths:
-        "The transpose of a shift undoes it.",
-        "S(k)ᵀ·S(k) = 1";
-    "absolute/shift-f64-loops", Rotation, 2, "absolute#shift", Some(NET), shift_f64_loops:
-        "For any steps, size and base, the shift is what plain f64 loops give: blocks, and zeros around them.",
-        "blockᵢ = (cos k·wᵢ, sin k·wᵢ; −sin k·wᵢ, cos k·wᵢ)";
-    "absolute/shift-refuses", Refusal, 1, "absolute#shift",
-        Some("The table, the shift and the sum have the same settings, and each must look at them."), shift_refuses:
-        "What has no sinusoids has no shift.",
-        "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused";
-    "absolute/sinusoids-start-at-the-offset", Offset, 2, "absolute#adding",
-        Some("Decoding with a cache, in one question."), sinusoids_start_at_the_offset:
-        "A text in pieces, each with its offset, gets what it gets as a whole.",
-        "y(x[a..], offset a) = y(x)[a..]";
-    "absolute/same-for-each-text", Offset, 1, "absolute#adding", None, same_for_each_text:
-        "Every text of a batch gets the same rows.",
-        "x = 0  ⇒  y[b] = y[0]";
-    "absolute/additive", Wiring, 1, "absolute#adding", Some("A law without an oracle: what is added is the same for all tokens."), additive:
-        "What is added does not depend on the tokens.",
-        "y(x) − x = y(0)";
-    "absolute/not-relative", Offset, 2, "absolute#not-relative",
-        Some("The property that is NOT there: a score moves with the place. Who has it adds no positions."), not_relative:
-        "The score of two tokens moves when both move: a token meets the other's position too.",
-        "x = e₀:  y[m]·y[n] = 1 + sin m + sin n + cos(m − n),  h = 2";
-    "absolute/adding-refuses", Refusal, 1, "absolute#adding",
-        Some("The table, the shift and the sum have the same settings, and each must look at them."), adding_refuses:
-        "Tokens of an odd size get no sinusoids.",
-        "h odd, base ≤ 1, base = ∞ or NaN  ⇒  refused";
-    "absolute/sinusoids-any-input", Order, 2, "absolute#adding", Some(NET), sinusoids_any_input:
-        "On any input, the sum is what plain f64 loops give.",
-        "y[b,t] = x[b,t] + P[offset + t]";
-    "absolute/rows-are-taken", Lookup, 2, "absolute#learned",
-        Some("The rows themselves, bit for bit."), rows_are_taken:
-        "Tokens of zeros get the rows from the offset on, bit for bit.",
-        "x = 0  ⇒  y[b,t] = T[offset + t]";
-    "absolute/whole-table", Refusal, 1, "absolute#learned",
-        Some("The last row is a row."), whole_table:
-        "A text may be as long as the table.",
-        "offset + s = ms  ⇒  answered";
-    "absolute/past-the-table", Refusal, 2, "absolute#learned", Some("Refusing at all, whatever the words are."), past_the_table:
-        "There is nothing past the last row: a text that ends there is refused.",
-        "offset + s > ms  ⇒  refused";
-    "absolute/refusal-names-the-rows", Refusal, 1, "absolute#learned", None, refusal_names_the_rows:
-        "The refusal names the rows that the table has, and where the text ends.",
-        "the words have ms, and offset + s or offset + s − 1";
-    "absolute/refused-past-any-table", Refusal, 1, "absolute#learned", Some(NET), refused_past_any_table:
-        "For any sizes, a text past the table is refused, in words that name the rows.",
-        "offset + s > ms  ⇒  refused";
-    "absolute/learned-any-input", Lookup, 2, "absolute#learned", Some(NET), learned_any_input:
-        "On any input, the sum is what plain f64 loops give.",
-        "y[b,t] = x[b,t] + T[offset + t]";
-    "absolute/gradient-passes", Gradient, 1, "absolute#gradient", None, gradient_passes:
-        "The gradient of the tokens is that of the sum, bit for bit, for both tables.",
-        "dx = dy";
-    "absolute/unseen-rows-stay", Gradient, 1, "absolute#gradient", None, unseen_rows_stay:
-        "A row that no token used has no gradient.",
-        "m < offset or m ≥ offset + s  ⇒  dT[m] = 0";
-    "absolute/gradient-counts-texts", Gradient, 2, "absolute#gradient", None, gradient_counts_texts:
-        "With a gradient of ones, a row that was used gets the number of texts.",
-        "dy = 1  ⇒  dT[m] = b";
-    "absolute/sinusoids-gradient", Gradient, 1, "absolute#gradient", Some(NET), sinusoids_gradient:
-        "On any input, the gradient through sinusoids is dy.",
-        "dx = dy";
-    "absolute/learned-gradient-of-x", Gradient, 1, "absolute#gradient", Some(NET), learned_gradient_of_x:
-        "On any input, the gradient of the tokens is dy.",
-        "dx = dy";
-    "absolute/gradient-of-the-table", Gradient, 2, "absolute#gradient", Some(NET), gradient_of_the_table:
-        "On any input, the gradient of a row is the sum over the texts, as plain f64 loops give it.",
-        "dT[offset + t] = Σ_b dy[b,t]";
-    "absolute/each-token-its-row", Offset, 2, "absolute#position-ids", None, each_token_its_row:
-        "With position_ids each token gets the row of its own position, as in a text alone: packed, padded at its start, in any order, in each text of the batch.",
-        "y[b,t] = x[b,t] + P[p[b,t]]";
-    "absolute/tokens-at-one-position-add", Gradient, 2, "absolute#position-ids", None, tokens_at_one_position_add:
-        "With position_ids a row of a learned table gets the sum over all tokens that stand there, twice in one text too, and a row that no token uses gets 0.",
-        "dT[m] = Σ_{p[b,t] = m} dy[b,t]";
-    "absolute/id-past-the-table", Refusal, 1, "absolute#position-ids", None, id_past_the_table:
-        "A position past the table is refused wherever it stands among position_ids, and the words name it and the rows.",
-        "p[b,t] ≥ ms  ⇒  refused, and the words have p[b,t] and ms";
-    "absolute/one-id-for-each-token", Refusal, 1, "absolute#position-ids", None, one_id_for_each_token:
-        "Position_ids that are not one for each token are refused.",
-        "shape(p) ≠ [b,s]  ⇒  refused";
+    position_zero, ten_times_slower, unit_circles, far_positions, rows_are_a_slice, rows_differ,
+    distance_in_the_product, table_f64_loops, sinusoids_refuse, shift_moves, shift_composes, shift_keeps_lengths,
+    shift_f64_loops, shift_refuses, sinusoids_start_at_the_offset, same_for_each_text, additive, not_relative,
+    adding_refuses, sinusoids_any_input, rows_are_taken, whole_table, past_the_table, refusal_names_the_rows,
+    refused_past_any_table, learned_any_input, gradient_passes, unseen_rows_stay, gradient_counts_texts,
+    sinusoids_gradient, learned_gradient_of_x, gradient_of_the_table, each_token_its_row, tokens_at_one_position_add,
+    id_past_the_table, one_id_for_each_token,
 }
 
 // --- asking ---------------------------------------------------------------------------------
@@ -264,6 +129,10 @@ fn learned_case(shape: [usize; 3], offset: usize) -> LearnedCase {
 
 // --- the table ------------------------------------------------------------------------------
 
+/// At position 0 every sine is 0 and every cosine is 1, and they alternate.
+#[law("absolute/position-zero", see = "absolute#definition", about = Rotation, points = 1,
+    formula = "P[0] = (0, 1, 0, 1, …)",
+    stays = "The first row by heart: no number in it needs a sine.")]
 fn position_zero(absolute: &Positions, _: &Run) -> Verdict {
     for h in [2, 4, 6, 8] {
         let asked = rows(h, 10_000.0, 0..1);
@@ -276,6 +145,10 @@ fn position_zero(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With 8 columns and base 10,000 each pair turns ten times as slowly as the one before.
+#[law("absolute/ten-times-slower", see = "absolute#definition", about = Frequencies, points = 2,
+    formula = "P[1] = (sin 1, cos 1, sin 0.1, cos 0.1, sin 0.01, cos 0.01, sin 0.001, cos 0.001)",
+    stays = "The frequencies by hand, for round numbers.")]
 fn ten_times_slower(absolute: &Positions, _: &Run) -> Verdict {
     let asked = rows(8, 10_000.0, 1..2);
     let got = table(absolute, &asked)?;
@@ -291,6 +164,10 @@ fn drawn(&(half, base, m): &(u8, u8, u16)) -> Rows {
     rows(2 * half, base, usize::from(m) % 3000..usize::from(m) % 3000 + 2)
 }
 
+/// Each pair of a row is a point of the unit circle.
+#[law("absolute/unit-circles", see = "absolute#circles", about = Rotation, points = 1,
+    formula = "P[m,2i]² + P[m,2i+1]² = 1",
+    stays = "A law without an oracle: each pair is a point of the unit circle.")]
 fn unit_circles(absolute: &Positions, run: &Run) -> Verdict {
     run.integers(|drawing| {
         let asked = drawn(drawing);
@@ -305,6 +182,10 @@ fn unit_circles(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// At far positions the values are right to f32's own rounding.
+#[law("absolute/far-positions", see = "absolute#precision", about = Precision, points = 2,
+    formula = "|P[m] − P₆₄[m]| ≤ 2⁻²⁴ + m·2⁻⁴⁶,  m ≈ 10⁶",
+    stays = "The plain questions never come so far.")]
 fn far_positions(absolute: &Positions, _: &Run) -> Verdict {
     // Beyond 2²⁴ and 2³², where f32 and 32 bits hold no odd positions, or none at all.
     for start in [255, 1000, 200_000, 1_000_000, (1 << 24) + 1, (1 << 32) + 1] {
@@ -338,10 +219,17 @@ pub(super) fn answers_table(absolute: &Positions, asked: &Rows, other: Range<usi
     })
 }
 
+/// For any positions, size and base, the table is what plain f64 loops give.
+#[law("absolute/table-f64-loops", see = "absolute#definition", about = Rotation, points = 2,
+    formula = "P[m,2i] = sin(m·wᵢ),  P[m,2i+1] = cos(m·wᵢ),  wᵢ = base^(−2i/h)", stays = NET)]
 fn table_f64_loops(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "table")
 }
 
+/// The rows from any position on are a slice of the longer table.
+#[law("absolute/rows-are-a-slice", see = "absolute#definition", about = Offset, points = 1,
+    formula = "P[a..b] = P[0..b][a..]",
+    stays = "A law without an oracle: a row knows its own position and no other.")]
 fn rows_are_a_slice(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (6, 100.0);
     let whole = table(absolute, &rows(h, base, 0..40))?;
@@ -356,6 +244,10 @@ fn rows_are_a_slice(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Of the first 64 positions no two have nearly the same row.
+#[law("absolute/rows-differ", see = "absolute#definition", about = Offset, points = 1,
+    formula = "‖P[m] − P[n]‖² > 0.4,  h = 8, 0 ≤ n < m < 64",
+    stays = "Why a vector can name a position at all.")]
 fn rows_differ(absolute: &Positions, _: &Run) -> Verdict {
     let asked = rows(8, 10_000.0, 0..64);
     let got = table(absolute, &asked)?;
@@ -370,6 +262,10 @@ fn rows_differ(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The inner product of two rows depends on their distance alone.
+#[law("absolute/distance-in-the-product", see = "absolute#distance", about = Rotation, points = 2,
+    formula = "P[m]·P[n] = Σ cos((m − n)·wᵢ)",
+    stays = "What is relative about sinusoids, and needs no oracle.")]
 fn distance_in_the_product(absolute: &Positions, run: &Run) -> Verdict {
     run.integers(|drawing: &(u8, u8, u16)| {
         let asked = drawn(drawing);
@@ -403,6 +299,10 @@ pub(super) const BAD: [(usize, f64); 10] = [
     (4, f64::NAN),
 ];
 
+/// An odd hidden size and a base that is not above 1 are refused.
+#[law("absolute/sinusoids-refuse", see = "absolute#definition", about = Refusal, points = 1,
+    formula = "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused",
+    stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
 fn sinusoids_refuse(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD {
         let rule = format!("hidden size {h} with base {base}");
@@ -411,6 +311,10 @@ fn sinusoids_refuse(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// What has no sinusoids has no shift.
+#[law("absolute/shift-refuses", see = "absolute#shift", about = Refusal, points = 1,
+    formula = "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused",
+    stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
 fn shift_refuses(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD {
         let rule = format!("hidden size {h} with base {base}");
@@ -419,6 +323,10 @@ fn shift_refuses(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Tokens of an odd size get no sinusoids.
+#[law("absolute/adding-refuses", see = "absolute#adding", about = Refusal, points = 1,
+    formula = "h odd, base ≤ 1, base = ∞ or NaN  ⇒  refused",
+    stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
 fn adding_refuses(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in BAD.into_iter().filter(|(h, _)| *h > 0) {
         let shape = [1, 2, h];
@@ -431,6 +339,9 @@ fn adding_refuses(absolute: &Positions, _: &Run) -> Verdict {
 
 // --- the shift ------------------------------------------------------------------------------
 
+/// One matrix takes the row of every position to the row k positions on.
+#[law("absolute/shift-moves", see = "absolute#shift", about = Rotation, points = 3,
+    formula = "P[m + k] = S(k)·P[m], for every m")]
 fn shift_moves(absolute: &Positions, _: &Run) -> Verdict {
     for (h, base) in [(2, 10_000.0), (6, 100.0), (8, 10_000.0)] {
         for (m, k) in [(0, 1), (1, 1), (5, 3), (0, 10), (17, 4), (100, 0), (40, 29)] {
@@ -447,6 +358,10 @@ fn shift_moves(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A shift by a and then by b is the shift by a + b.
+#[law("absolute/shift-composes", see = "absolute#shift", about = Rotation, points = 1,
+    formula = "S(a)·S(b) = S(a + b),  S(0) = 1",
+    stays = "Steps add up, in any order.")]
 fn shift_composes(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (6, 100.0);
     let of = |steps| shift(absolute, Steps { h, base, steps });
@@ -461,6 +376,10 @@ fn shift_composes(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The transpose of a shift undoes it.
+#[law("absolute/shift-keeps-lengths", see = "absolute#shift", about = Rotation, points = 1,
+    formula = "S(k)ᵀ·S(k) = 1",
+    stays = "A shift only turns: its transpose undoes it.")]
 fn shift_keeps_lengths(absolute: &Positions, _: &Run) -> Verdict {
     let (h, base) = (8, 10_000.0);
     for steps in [1, 2, 7, 1000] {
@@ -482,12 +401,19 @@ pub(super) fn matches_shift(absolute: &Positions, asked: &Steps) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
+/// For any steps, size and base, the shift is what plain f64 loops give: blocks, and zeros around them.
+#[law("absolute/shift-f64-loops", see = "absolute#shift", about = Rotation, points = 2,
+    formula = "blockᵢ = (cos k·wᵢ, sin k·wᵢ; −sin k·wᵢ, cos k·wᵢ)", stays = NET)]
 fn shift_f64_loops(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "shift")
 }
 
 // --- adding sinusoids -----------------------------------------------------------------------
 
+/// A text in pieces, each with its offset, gets what it gets as a whole.
+#[law("absolute/sinusoids-start-at-the-offset", see = "absolute#adding", about = Offset, points = 2,
+    formula = "y(x[a..], offset a) = y(x)[a..]",
+    stays = "Decoding with a cache, in one question.")]
 fn sinusoids_start_at_the_offset(absolute: &Positions, _: &Run) -> Verdict {
     let shape = [1, 12, 6];
     let x: Vec<f32> = (0..72).map(|i| (i * 7 % 13) as f32 / 4.0 - 1.5).collect();
@@ -504,6 +430,9 @@ fn sinusoids_start_at_the_offset(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Every text of a batch gets the same rows.
+#[law("absolute/same-for-each-text", see = "absolute#adding", about = Offset, points = 1,
+    formula = "x = 0  ⇒  y[b] = y[0]")]
 fn same_for_each_text(absolute: &Positions, _: &Run) -> Verdict {
     let shape = [3, 4, 6];
     let case = sinusoid_case(shape, 2, zeros(shape));
@@ -537,6 +466,10 @@ fn any_sinusoids() -> impl Strategy<Value = Any> {
     })
 }
 
+/// What is added does not depend on the tokens.
+#[law("absolute/additive", see = "absolute#adding", about = Wiring, points = 1,
+    formula = "y(x) − x = y(0)",
+    stays = "A law without an oracle: what is added is the same for all tokens.")]
 fn additive(absolute: &Positions, run: &Run) -> Verdict {
     run.forall(any_sinusoids(), |Any(case)| {
         let alone = add(absolute, &SinusoidCase { x: zeros(case.shape), ..case.clone() })?;
@@ -549,6 +482,10 @@ fn additive(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The score of two tokens moves when both move: a token meets the other's position too.
+#[law("absolute/not-relative", see = "absolute#not-relative", about = Offset, points = 2,
+    formula = "x = e₀:  y[m]·y[n] = 1 + sin m + sin n + cos(m − n),  h = 2",
+    stays = "The property that is NOT there: a score moves with the place. Who has it adds no positions.")]
 fn not_relative(absolute: &Positions, _: &Run) -> Verdict {
     for (m, far) in [(0, 1), (1, 1), (5, 1), (9, 3), (30, 2)] {
         let s = far + 1;
@@ -589,6 +526,9 @@ pub(super) fn answers_sum(absolute: &Positions, asked: &AskedSinusoids, other: u
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, the sum is what plain f64 loops give.
+#[law("absolute/sinusoids-any-input", see = "absolute#adding", about = Order, points = 2,
+    formula = "y[b,t] = x[b,t] + P[offset + t]", stays = NET)]
 fn sinusoids_any_input(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "add_sinusoids")
 }
@@ -602,12 +542,19 @@ pub(super) fn matches_sinusoids_dx(absolute: &Positions, asked: &AskedSinusoids)
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, the gradient through sinusoids is dy.
+#[law("absolute/sinusoids-gradient", see = "absolute#gradient", about = Gradient, points = 1,
+    formula = "dx = dy", stays = NET)]
 fn sinusoids_gradient(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "sinusoids_backward")
 }
 
 // --- the learned table ----------------------------------------------------------------------
 
+/// Tokens of zeros get the rows from the offset on, bit for bit.
+#[law("absolute/rows-are-taken", see = "absolute#learned", about = Lookup, points = 2,
+    formula = "x = 0  ⇒  y[b,t] = T[offset + t]",
+    stays = "The rows themselves, bit for bit.")]
 fn rows_are_taken(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 1), (1, 1), (0, 3), (2, 2)] {
         let case = learned_case([2, s, 3], offset);
@@ -622,6 +569,10 @@ fn rows_are_taken(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text may be as long as the table.
+#[law("absolute/whole-table", see = "absolute#learned", about = Refusal, points = 1,
+    formula = "offset + s = ms  ⇒  answered",
+    stays = "The last row is a row.")]
 fn whole_table(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 5), (4, 1), (2, 3)] {
         let case = learned_case([1, s, 3], offset);
@@ -635,6 +586,10 @@ fn whole_table(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// There is nothing past the last row: a text that ends there is refused.
+#[law("absolute/past-the-table", see = "absolute#learned", about = Refusal, points = 2,
+    formula = "offset + s > ms  ⇒  refused",
+    stays = "Refusing at all, whatever the words are.")]
 fn past_the_table(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 6), (5, 1), (4, 2), (1000, 1), (usize::MAX, 1)] {
         refused(absolute, Manner::Plain, &learned_case([1, s, 3], offset))?;
@@ -649,6 +604,9 @@ fn refused(absolute: &Positions, manner: Manner, case: &LearnedCase) -> Step<Str
         .map_err(|violation| violation.on(case))
 }
 
+/// The refusal names the rows that the table has, and where the text ends.
+#[law("absolute/refusal-names-the-rows", see = "absolute#learned", about = Refusal, points = 1,
+    formula = "the words have ms, and offset + s or offset + s − 1")]
 fn refusal_names_the_rows(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 7), (3, 9), (1000, 2)] {
         refused_in_words(
@@ -677,6 +635,9 @@ fn said(words: &str, number: usize) -> bool {
     words.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
 }
 
+/// For any sizes, a text past the table is refused, in words that name the rows.
+#[law("absolute/refused-past-any-table", see = "absolute#learned", about = Refusal, points = 1,
+    formula = "offset + s > ms  ⇒  refused", stays = NET)]
 fn refused_past_any_table(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "refusal")
 }
@@ -701,6 +662,9 @@ pub(super) fn answers_learned(absolute: &Positions, asked: &AskedLearned, other:
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, the sum is what plain f64 loops give.
+#[law("absolute/learned-any-input", see = "absolute#learned", about = Lookup, points = 2,
+    formula = "y[b,t] = x[b,t] + T[offset + t]", stays = NET)]
 fn learned_any_input(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "add_learned")
 }
@@ -712,6 +676,9 @@ fn backward(absolute: &Positions, case: &LearnedCase, dy: &[f32]) -> Step<Learne
         .map_err(|violation| violation.on(format!("{case}\ndy    = {}", List(dy))))
 }
 
+/// The gradient of the tokens is that of the sum, bit for bit, for both tables.
+#[law("absolute/gradient-passes", see = "absolute#gradient", about = Gradient, points = 1,
+    formula = "dx = dy")]
 fn gradient_passes(absolute: &Positions, _: &Run) -> Verdict {
     let dy: Vec<f32> = (0..24).map(|i| 1.0 - 0.3125 * i as f32).collect();
     let case = sinusoid_case([2, 3, 4], 5, zeros([2, 3, 4]));
@@ -721,6 +688,9 @@ fn gradient_passes(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A row that no token used has no gradient.
+#[law("absolute/unseen-rows-stay", see = "absolute#gradient", about = Gradient, points = 1,
+    formula = "m < offset or m ≥ offset + s  ⇒  dT[m] = 0")]
 fn unseen_rows_stay(absolute: &Positions, _: &Run) -> Verdict {
     for (offset, s) in [(0, 2), (1, 2), (3, 2)] {
         let case = learned_case([2, s, 3], offset);
@@ -741,6 +711,9 @@ fn unseen_rows_stay(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With a gradient of ones, a row that was used gets the number of texts.
+#[law("absolute/gradient-counts-texts", see = "absolute#gradient", about = Gradient, points = 2,
+    formula = "dy = 1  ⇒  dT[m] = b")]
 fn gradient_counts_texts(absolute: &Positions, _: &Run) -> Verdict {
     for b in [1, 2, 3, 5] {
         let case = learned_case([b, 2, 3], 0);
@@ -790,10 +763,16 @@ pub(super) fn matches_dtable(absolute: &Positions, asked: &AskedLearned) -> Step
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, the gradient of the tokens is dy.
+#[law("absolute/learned-gradient-of-x", see = "absolute#gradient", about = Gradient, points = 1,
+    formula = "dx = dy", stays = NET)]
 fn learned_gradient_of_x(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "learned_backward (dx)")
 }
 
+/// On any input, the gradient of a row is the sum over the texts, as plain f64 loops give it.
+#[law("absolute/gradient-of-the-table", see = "absolute#gradient", about = Gradient, points = 2,
+    formula = "dT[offset + t] = Σ_b dy[b,t]", stays = NET)]
 fn gradient_of_the_table(absolute: &Positions, run: &Run) -> Verdict {
     judge_graded_cases(absolute, run, "learned_backward (dtable)")
 }

@@ -3,7 +3,7 @@
 use crate::category::Category;
 use crate::collectives::interface::*;
 use crate::collectives::oracle::{passes, tree, whole};
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::describe::List;
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
@@ -14,253 +14,12 @@ use std::fmt::Display;
 
 type Ranks = dyn Collectives;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Ranks>] = &[
-    Invariant {
-        id: "collectives/everyone-comes",
-        sentence: "All ranks make the same calls in the same order, with equally many values, whatever their own logits and \
-                   targets are.",
-        formula: "calls(r) = calls(q),  r, q < w",
-        chapter: "collectives#calls",
-        category: Category::Exchange,
-        weight: 2,
-        stays: Some(
-            "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.",
-        ),
-        check: everyone_comes,
-    },
-    Invariant {
-        id: "collectives/world-of-one",
-        sentence: "One rank alone has the whole vocabulary, and gets the plain loss and its gradient.",
-        formula: "w = 1  ⇒  loss = cross-entropy of all v logits",
-        chapter: "collectives#definition",
-        category: Category::Softmax,
-        weight: 1,
-        stays: Some("The plainest question: without others, it is the loss of the chapter before."),
-        check: world_of_one,
-    },
-    Invariant {
-        id: "collectives/same-loss-on-all-ranks",
-        sentence: "Every rank gets the same loss, bit for bit.",
-        formula: "loss(r) = loss(q),  r, q < w",
-        chapter: "collectives#definition",
-        category: Category::Exchange,
-        weight: 2,
-        stays: Some(
-            "A law without an oracle: ranks that disagree about the loss disagree about when to stop.",
-        ),
-        check: same_loss_on_all_ranks,
-    },
-    Invariant {
-        id: "collectives/any-number-of-ranks",
-        sentence: "The loss is that of one rank with everything, however many ranks share the vocabulary.",
-        formula: "loss(w) = loss(1),  w = 2, 3, 4, 12",
-        chapter: "collectives#definition",
-        category: Category::Exchange,
-        weight: 2,
-        stays: Some(
-            "A law without an oracle: it compares a world with one rank of the same implementation.",
-        ),
-        check: any_number_of_ranks,
-    },
-    Invariant {
-        id: "collectives/one-owner",
-        sentence: "Each id has one owner, who alone has its logit: also the first and the last id of a rank.",
-        formula: "loss = ln Σ exp(l) − l(target),  target = 0 .. v − 1",
-        chapter: "collectives#owners",
-        category: Category::Range,
-        weight: 2,
-        stays: Some("Every id is asked for, so that both edges of every rank are among them."),
-        check: one_owner,
-    },
-    Invariant {
-        id: "collectives/foreign-logits-stay-out",
-        sentence: "A rank that does not have the target adds 0, also where its own logits are −∞.",
-        formula: "target not on r,  l = −∞ on r  ⇒  loss as in f64",
-        chapter: "collectives#owners",
-        category: Category::Special,
-        weight: 1,
-        stays: Some("One forbidden id on a rank is what happens; a whole rank of them is rarer."),
-        check: foreign_logits_stay_out,
-    },
-    Invariant {
-        id: "collectives/largest-of-all",
-        sentence: "The number that is subtracted before exp is the largest logit of ALL ranks, token by token.",
-        formula: "l(r) = l + c on one rank,  c = ±10⁴  ⇒  loss in f64",
-        chapter: "collectives#largest",
-        category: Category::Precision,
-        weight: 2,
-        stays: None,
-        check: largest_of_all,
-    },
-    Invariant {
-        id: "collectives/forbidden-shard",
-        sentence: "A rank may have nothing but forbidden ids: its part of the sum is 0.",
-        formula: "l = −∞ for all ids of r  ⇒  loss as without r",
-        chapter: "collectives#largest",
-        category: Category::Special,
-        weight: 1,
-        stays: None,
-        check: forbidden_shard,
-    },
-    Invariant {
-        id: "collectives/mean-over-tokens",
-        sentence: "The loss is the mean over all tokens, each with the same weight, wherever their targets lie.",
-        formula: "loss = Σ loss(token) / t",
-        chapter: "collectives#definition",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some(
-            "It compares the loss with its own tokens, one by one: a law without an oracle.",
-        ),
-        check: mean_over_tokens,
-    },
-    Invariant {
-        id: "collectives/bad-target-refused-alike",
-        sentence: "A target that is not below v is refused by every rank with the same error, which names the first one, its \
-                   place, and v. Nobody waits.",
-        formula: "target ≥ v  ⇒  error(r) = Target { target, place, v },  r < w",
-        chapter: "collectives#refusal",
-        category: Category::Refusal,
-        weight: 2,
-        stays: None,
-        check: bad_target_refused_alike,
-    },
-    Invariant {
-        id: "collectives/lost-rank-is-told",
-        sentence: "If a rank is lost on the way, at whichever call, each of the others ends with the error that its call gave \
-                   it, and with no loss.",
-        formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
-        chapter: "collectives#refusal",
-        category: Category::Refusal,
-        weight: 2,
-        stays: None,
-        check: lost_rank_is_told,
-    },
-    Invariant {
-        id: "collectives/logits-stay",
-        sentence: "What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.",
-        formula: "values handed ≤ 4t,  v = 24, t = 3",
-        chapter: "collectives#costs",
-        category: Category::Exchange,
-        weight: 2,
-        stays: None,
-        check: logits_stay,
-    },
-    Invariant {
-        id: "collectives/gradient-of-uniform",
-        sentence: "Where all logits are alike, the gradient is 1/v on every rank, less 1 for the target on its owner.",
-        formula: "l = c  ⇒  dl(j) = (1/v − [j = target]) / t",
-        chapter: "collectives#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("The gradient can be written down by hand here."),
-        check: gradient_of_uniform,
-    },
-    Invariant {
-        id: "collectives/gradient-sums-to-zero",
-        sentence: "Over all ranks together, the gradient of a token adds up to 0.",
-        formula: "Σ dl = 0 over the ids of all ranks, per token",
-        chapter: "collectives#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("A law without an oracle, of all ranks together: none alone can check it."),
-        check: gradient_sums_to_zero,
-    },
-    Invariant {
-        id: "collectives/gradient-any-number-of-ranks",
-        sentence: "The gradients of all ranks, side by side, are that of one rank with everything: each is the owner's alone.",
-        formula: "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
-        chapter: "collectives#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(
-            "A law without an oracle: what is one rank's does not change when ranks are more.",
-        ),
-        check: gradient_any_number_of_ranks,
-    },
-    Invariant {
-        id: "collectives/entropy-f64-loops",
-        sentence: "On any input, loss and gradient are what plain f64 loops over the whole vocabulary give.",
-        formula: "loss = Σ (ln Σ exp(l) − l(target)) / t,  dl = (softmax(l) − onehot) / t",
-        chapter: "collectives#definition",
-        category: Category::Softmax,
-        weight: 3,
-        stays: Some(NET),
-        check: entropy_f64_loops,
-    },
-    Invariant {
-        id: "collectives/sum-of-all-blocks",
-        sentence: "Each block is added once, whoever has it: sums of small whole numbers are exact.",
-        formula: "sum = Σ blocks,  exactly",
-        chapter: "collectives#order",
-        category: Category::Statistics,
-        weight: 1,
-        stays: None,
-        check: sum_of_all_blocks,
-    },
-    Invariant {
-        id: "collectives/bits-of-one-rank",
-        sentence: "The sum has the bits of one rank with all blocks, however many ranks share them.",
-        formula: "sum(w) = sum(1), bit for bit,  w = 2, 4, 8",
-        chapter: "collectives#order",
-        category: Category::Order,
-        weight: 2,
-        stays: None,
-        check: bits_of_one_rank,
-    },
-    Invariant {
-        id: "collectives/same-sum-on-all-ranks",
-        sentence: "Every rank gets the same sum, bit for bit.",
-        formula: "sum(r) = sum(q),  r, q < w",
-        chapter: "collectives#order",
-        category: Category::Order,
-        weight: 1,
-        stays: Some("A law without an oracle: weights that are equal stay equal."),
-        check: same_sum_on_all_ranks,
-    },
-    Invariant {
-        id: "collectives/order-of-the-tree",
-        sentence: "Halves are summed by themselves and then added. Another order has other bits.",
-        formula: "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
-        chapter: "collectives#order",
-        category: Category::Order,
-        weight: 2,
-        stays: Some("Four numbers, by hand: each order has another result."),
-        check: order_of_the_tree,
-    },
-    Invariant {
-        id: "collectives/one-sum-a-rank",
-        sentence: "A rank hands over the sum of its blocks, and not the blocks.",
-        formula: "values handed ≤ length of a block",
-        chapter: "collectives#order",
-        category: Category::Exchange,
-        weight: 1,
-        stays: None,
-        check: one_sum_a_rank,
-    },
-    Invariant {
-        id: "collectives/sum-needs-all-ranks",
-        sentence: "If a rank is lost on the way, each of the others ends with the error that its call gave it, and with no \
-                   sum.",
-        formula: "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q",
-        chapter: "collectives#refusal",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: sum_needs_all_ranks,
-    },
-    Invariant {
-        id: "collectives/sum-any-blocks",
-        sentence: "For any blocks on any number of ranks, the sum has the bits of the tree.",
-        formula: "sum = tree(blocks), bit for bit",
-        chapter: "collectives#order",
-        category: Category::Order,
-        weight: 2,
-        stays: Some(NET),
-        check: sum_any_blocks,
-    },
-];
+laws! {
+    everyone_comes, world_of_one, same_loss_on_all_ranks, any_number_of_ranks, one_owner, foreign_logits_stay_out,
+    largest_of_all, forbidden_shard, mean_over_tokens, bad_target_refused_alike, lost_rank_is_told, logits_stay,
+    gradient_of_uniform, gradient_sums_to_zero, gradient_any_number_of_ranks, entropy_f64_loops, sum_of_all_blocks,
+    bits_of_one_rank, same_sum_on_all_ranks, order_of_the_tree, one_sum_a_rank, sum_needs_all_ranks, sum_any_blocks,
+}
 
 // --- questions ------------------------------------------------------------------------------
 
@@ -375,6 +134,10 @@ const WORLDS: [usize; 4] = [2, 3, 4, 12];
 
 // --- what all do ------------------------------------------------------------------------------
 
+/// All ranks make the same calls in the same order, with equally many values, whatever their own logits and targets are.
+#[law("collectives/everyone-comes", see = "collectives#calls", about = Exchange, points = 2,
+    formula = "calls(r) = calls(q),  r, q < w",
+    stays = "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.")]
 fn everyone_comes(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3, 12] {
         // All targets on one rank, and one on each of several.
@@ -388,6 +151,10 @@ fn everyone_comes(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// One rank alone has the whole vocabulary, and gets the plain loss and its gradient.
+#[law("collectives/world-of-one", see = "collectives#definition", about = Softmax, points = 1,
+    formula = "w = 1  ⇒  loss = cross-entropy of all v logits",
+    stays = "The plainest question: without others, it is the loss of the chapter before.")]
 fn world_of_one(collectives: &Ranks, _: &Run) -> Verdict {
     // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
     let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);
@@ -398,6 +165,10 @@ fn world_of_one(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Every rank gets the same loss, bit for bit.
+#[law("collectives/same-loss-on-all-ranks", see = "collectives#definition", about = Exchange, points = 2,
+    formula = "loss(r) = loss(q),  r, q < w",
+    stays = "A law without an oracle: ranks that disagree about the loss disagree about when to stop.")]
 fn same_loss_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in WORLDS {
         let case = witness(world_size);
@@ -409,6 +180,10 @@ fn same_loss_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The loss is that of one rank with everything, however many ranks share the vocabulary.
+#[law("collectives/any-number-of-ranks", see = "collectives#definition", about = Exchange, points = 2,
+    formula = "loss(w) = loss(1),  w = 2, 3, 4, 12",
+    stays = "A law without an oracle: it compares a world with one rank of the same implementation.")]
 fn any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     let alone = entropy(collectives, &witness(1))?;
     for world_size in WORLDS {
@@ -423,6 +198,10 @@ fn any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The loss is the mean over all tokens, each with the same weight, wherever their targets lie.
+#[law("collectives/mean-over-tokens", see = "collectives#definition", about = Statistics, points = 1,
+    formula = "loss = Σ loss(token) / t",
+    stays = "It compares the loss with its own tokens, one by one: a law without an oracle.")]
 fn mean_over_tokens(collectives: &Ranks, _: &Run) -> Verdict {
     let all = witness(3);
     let (mut sum, mut off) = (0.0, 0.0);
@@ -454,6 +233,10 @@ fn asked_of_each(
     are_losses(&case, &entropy(collectives, &case)?, passes(&case).loss, LOSS_WHY)
 }
 
+/// Each id has one owner, who alone has its logit: also the first and the last id of a rank.
+#[law("collectives/one-owner", see = "collectives#owners", about = Range, points = 2,
+    formula = "loss = ln Σ exp(l) − l(target),  target = 0 .. v − 1",
+    stays = "Every id is asked for, so that both edges of every rank are among them.")]
 fn one_owner(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in WORLDS {
         // Ids have logits that are as far apart as their squares, so that none can stand for two others.
@@ -462,6 +245,10 @@ fn one_owner(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rank that does not have the target adds 0, also where its own logits are −∞.
+#[law("collectives/foreign-logits-stay-out", see = "collectives#owners", about = Special, points = 1,
+    formula = "target not on r,  l = −∞ on r  ⇒  loss as in f64",
+    stays = "One forbidden id on a rank is what happens; a whole rank of them is rarer.")]
 fn foreign_logits_stay_out(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3, 4] {
         let n = 12 / world_size;
@@ -479,6 +266,9 @@ fn foreign_logits_stay_out(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- the largest logit ------------------------------------------------------------------------
 
+/// The number that is subtracted before exp is the largest logit of ALL ranks, token by token.
+#[law("collectives/largest-of-all", see = "collectives#largest", about = Precision, points = 2,
+    formula = "l(r) = l + c on one rank,  c = ±10⁴  ⇒  loss in f64")]
 fn largest_of_all(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         for (far, rank) in [(1e4, 0), (1e4, world_size - 1), (-1e4, 0), (100.0, world_size - 1)] {
@@ -495,6 +285,9 @@ fn largest_of_all(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rank may have nothing but forbidden ids: its part of the sum is 0.
+#[law("collectives/forbidden-shard", see = "collectives#largest", about = Special, points = 1,
+    formula = "l = −∞ for all ids of r  ⇒  loss as without r")]
 fn forbidden_shard(collectives: &Ranks, _: &Run) -> Verdict {
     for (world_size, rank) in [(2, 0), (2, 1), (3, 1), (12, 5)] {
         let mut case = witness(world_size);
@@ -512,6 +305,10 @@ fn forbidden_shard(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- refusal ----------------------------------------------------------------------------------
 
+/// A target that is not below v is refused by every rank with the same error, which names the first one, its place, and v.
+/// Nobody waits.
+#[law("collectives/bad-target-refused-alike", see = "collectives#refusal", about = Refusal, points = 2,
+    formula = "target ≥ v  ⇒  error(r) = Target { target, place, v },  r < w")]
 fn bad_target_refused_alike(collectives: &Ranks, run: &Run) -> Verdict {
     judge_graded_cases(collectives, run, "refusal")
 }
@@ -595,6 +392,10 @@ fn others_are_told<T>(
 /// More than any program here makes: three for each token are the most of the variants.
 const MOST_CALLS: usize = 40;
 
+/// If a rank is lost on the way, at whichever call, each of the others ends with the error that its call gave it, and with no
+/// loss.
+#[law("collectives/lost-rank-is-told", see = "collectives#refusal", about = Refusal, points = 2,
+    formula = "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q")]
 fn lost_rank_is_told(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3] {
         others_are_told("entropy", world_size, |lost| {
@@ -607,6 +408,9 @@ fn lost_rank_is_told(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If a rank is lost on the way, each of the others ends with the error that its call gave it, and with no sum.
+#[law("collectives/sum-needs-all-ranks", see = "collectives#refusal", about = Refusal, points = 1,
+    formula = "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q")]
 fn sum_needs_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 4] {
         others_are_told("tree_sum", world_size, |lost| {
@@ -636,6 +440,9 @@ fn hands_at_most<T>(
     .map_err(|violation| violation.on(case))
 }
 
+/// What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.
+#[law("collectives/logits-stay", see = "collectives#costs", about = Exchange, points = 2,
+    formula = "values handed ≤ 4t,  v = 24, t = 3")]
 fn logits_stay(collectives: &Ranks, _: &Run) -> Verdict {
     let (vocab_size, world_size) = (24, 2);
     let logits = (0..72).map(|i| (i * 5 % 13) as f32 * 0.25).collect();
@@ -645,6 +452,9 @@ fn logits_stay(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rank hands over the sum of its blocks, and not the blocks.
+#[law("collectives/one-sum-a-rank", see = "collectives#order", about = Exchange, points = 1,
+    formula = "values handed ≤ length of a block")]
 fn one_sum_a_rank(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         let case = numbers(world_size, 8);
@@ -656,6 +466,10 @@ fn one_sum_a_rank(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- the gradient -----------------------------------------------------------------------------
 
+/// Where all logits are alike, the gradient is 1/v on every rank, less 1 for the target on its owner.
+#[law("collectives/gradient-of-uniform", see = "collectives#gradient", about = Gradient, points = 2,
+    formula = "l = c  ⇒  dl(j) = (1/v − [j = target]) / t",
+    stays = "The gradient can be written down by hand here.")]
 fn gradient_of_uniform(collectives: &Ranks, _: &Run) -> Verdict {
     for (vocab_size, world_size) in [(2, 2), (6, 3), (8, 4)] {
         let targets = vec![1, vocab_size - 1, 0];
@@ -671,6 +485,10 @@ fn gradient_of_uniform(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Over all ranks together, the gradient of a token adds up to 0.
+#[law("collectives/gradient-sums-to-zero", see = "collectives#gradient", about = Gradient, points = 1,
+    formula = "Σ dl = 0 over the ids of all ranks, per token",
+    stays = "A law without an oracle, of all ranks together: none alone can check it.")]
 fn gradient_sums_to_zero(collectives: &Ranks, run: &Run) -> Verdict {
     for world_size in WORLDS {
         let logits = Draw::new(run, 3).values(36);
@@ -688,6 +506,10 @@ fn gradient_sums_to_zero(collectives: &Ranks, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradients of all ranks, side by side, are that of one rank with everything: each is the owner's alone.
+#[law("collectives/gradient-any-number-of-ranks", see = "collectives#gradient", about = Gradient, points = 2,
+    formula = "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
+    stays = "A law without an oracle: what is one rank's does not change when ranks are more.")]
 fn gradient_any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     let one = witness(1);
     let alone = side_by_side(&one, &entropy(collectives, &one)?);
@@ -703,6 +525,9 @@ fn gradient_any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, loss and gradient are what plain f64 loops over the whole vocabulary give.
+#[law("collectives/entropy-f64-loops", see = "collectives#definition", about = Softmax, points = 3,
+    formula = "loss = Σ (ln Σ exp(l) − l(target)) / t,  dl = (softmax(l) − onehot) / t", stays = NET)]
 fn entropy_f64_loops(collectives: &Ranks, run: &Run) -> Verdict {
     judge_graded_cases(collectives, run, "entropy")
 }
@@ -766,6 +591,9 @@ fn blocks(world_size: usize) -> SumCase {
     SumCase { world_size, blocks: 8, len: 3, values: values.concat(), lost: None }
 }
 
+/// Each block is added once, whoever has it: sums of small whole numbers are exact.
+#[law("collectives/sum-of-all-blocks", see = "collectives#order", about = Statistics, points = 1,
+    formula = "sum = Σ blocks,  exactly")]
 fn sum_of_all_blocks(collectives: &Ranks, _: &Run) -> Verdict {
     for (world_size, blocks) in [(1, 1), (1, 2), (2, 2), (1, 8), (2, 8), (8, 8)] {
         let case = numbers(world_size, blocks);
@@ -780,6 +608,9 @@ fn sum_of_all_blocks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The sum has the bits of one rank with all blocks, however many ranks share them.
+#[law("collectives/bits-of-one-rank", see = "collectives#order", about = Order, points = 2,
+    formula = "sum(w) = sum(1), bit for bit,  w = 2, 4, 8")]
 fn bits_of_one_rank(collectives: &Ranks, _: &Run) -> Verdict {
     let alone = tree_sum(collectives, &blocks(1))?.concat();
     for world_size in [2, 4, 8] {
@@ -794,6 +625,10 @@ fn bits_of_one_rank(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Every rank gets the same sum, bit for bit.
+#[law("collectives/same-sum-on-all-ranks", see = "collectives#order", about = Order, points = 1,
+    formula = "sum(r) = sum(q),  r, q < w",
+    stays = "A law without an oracle: weights that are equal stay equal.")]
 fn same_sum_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 4, 8] {
         let case = blocks(world_size);
@@ -803,6 +638,10 @@ fn same_sum_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Halves are summed by themselves and then added. Another order has other bits.
+#[law("collectives/order-of-the-tree", see = "collectives#order", about = Order, points = 2,
+    formula = "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
+    stays = "Four numbers, by hand: each order has another result.")]
 fn order_of_the_tree(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [1, 2, 4] {
         // (2^25 + 1) + (-2^25 + 1): each 1 is lost beside 2^25. From the left, the second is not.
@@ -814,6 +653,9 @@ fn order_of_the_tree(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any blocks on any number of ranks, the sum has the bits of the tree.
+#[law("collectives/sum-any-blocks", see = "collectives#order", about = Order, points = 2,
+    formula = "sum = tree(blocks), bit for bit", stays = NET)]
 fn sum_any_blocks(collectives: &Ranks, run: &Run) -> Verdict {
     judge_graded_cases(collectives, run, "tree_sum")
 }

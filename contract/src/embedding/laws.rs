@@ -1,7 +1,6 @@
 //! What VocabEmbedding promises.
 
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::embedding::interface::*;
 use crate::embedding::menu;
 use crate::embedding::oracle::LookupLoops;
@@ -17,269 +16,13 @@ use std::fmt;
 
 type Embedding = dyn VocabEmbedding;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Embedding>] = &[
-    Invariant {
-        id: "embedding/initial-normal-short",
-        sentence: "A table of fewer than 16 values starts with PyTorch's normal numbers: in \
-                   double precision, two values for each two draws.",
-        formula: "z = √(−2 ln(1 − u₂))·(cos 2πu₁, sin 2πu₁),  u ∈ 53 bits",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_short,
-    },
-    Invariant {
-        id: "embedding/initial-normal-long",
-        sentence: "A table of 16 values or more is filled with uniform numbers first, which \
-                   then become normal ones in blocks of 16, value j with value j + 8.",
-        formula: "(z_j, z_{j+8}) = √(−2 ln(1 − u_j))·(cos 2πu_{j+8}, sin 2πu_{j+8})",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_long,
-    },
-    Invariant {
-        id: "embedding/initial-normal-tail",
-        sentence: "If the number of values is no multiple of 16, the LAST 16 are drawn anew.",
-        formula: "n mod 16 ≠ 0  ⇒  z_{n−16} … z_{n−1} come from 16 fresh draws",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_tail,
-    },
-    Invariant {
-        id: "embedding/initial-mean-and-std",
-        sentence: "The normal numbers are multiplied by the standard deviation, then the mean \
-                   is added.",
-        formula: "T = z·std + mean",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 2,
-        stays: None,
-        check: initial_mean_and_std,
-    },
-    Invariant {
-        id: "embedding/initial-seed",
-        sentence: "The seed decides the numbers. Its low 32 bits count.",
-        formula: "T(seed) = T(seed mod 2³²);  other low bits give another T",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_seed,
-    },
-    Invariant {
-        id: "embedding/initial-repeats",
-        sentence: "Drawn again, with other tables drawn between, the table is the same.",
-        formula: "T(seed), then T(seed'), then T(seed): the first equals the last",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: Some(
-            "A generator that goes on breaks other checks as well, but as a wrong number; here it has its name.",
-        ),
-        check: initial_repeats,
-    },
-    Invariant {
-        id: "embedding/initial-any-table",
-        sentence: "For any size, mean, deviation and seed, the table is PyTorch's.",
-        formula: "T = mean + std·z(v·e; seed)",
-        chapter: "embedding#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: Some(NET),
-        check: initial_any_table,
-    },
-    Invariant {
-        id: "embedding/rows-of-the-table",
-        sentence: "Each token gets the row of its id, at its own place in batch and sequence.",
-        formula: "E[i, j] = T[I[i, j]], bit for bit",
-        chapter: "embedding#lookup",
-        category: Category::Lookup,
-        weight: 2,
-        stays: Some("The definition on two inputs that can be checked by hand."),
-        check: rows_of_the_table,
-    },
-    Invariant {
-        id: "embedding/first-and-last-id",
-        sentence: "The ids 0 and v − 1 are ids like all others.",
-        formula: "E(0) = T[0],  E(v − 1) = T[v − 1]",
-        chapter: "embedding#lookup",
-        category: Category::Lookup,
-        weight: 1,
-        stays: Some("The two ends are where off-by-one shows; random ids rarely stand there."),
-        check: first_and_last_id,
-    },
-    Invariant {
-        id: "embedding/special-values",
-        sentence: "Rows are copied, whatever they hold: NaN, infinities, tiny and huge numbers \
-                   arrive as they are, and stay in their rows.",
-        formula: "E = T[I] for T with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
-        chapter: "embedding#lookup",
-        category: Category::Special,
-        weight: 1,
-        stays: None,
-        check: special_values,
-    },
-    Invariant {
-        id: "embedding/ids-kept",
-        sentence: "The ids are only read.",
-        formula: "I after = I before",
-        chapter: "embedding#lookup",
-        category: Category::State,
-        weight: 1,
-        stays: Some("It says what is wrong: the ids, and not the rows."),
-        check: ids_kept,
-    },
-    Invariant {
-        id: "embedding/token-alone",
-        sentence: "A token's row depends on its id alone: looked up without the other tokens, \
-                   it is the same.",
-        formula: "E(I)[i, j] = E([[I[i, j]]])",
-        chapter: "embedding#lookup",
-        category: Category::Lookup,
-        weight: 1,
-        stays: Some("A law without an oracle: it holds for every lookup, whatever its numbers."),
-        check: token_alone,
-    },
-    Invariant {
-        id: "embedding/relabelling",
-        sentence: "If the rows of the table change places and the ids follow, nothing changes.",
-        formula: "E(π(I); πT) = E(I; T)",
-        chapter: "embedding#lookup",
-        category: Category::Lookup,
-        weight: 1,
-        stays: Some("A law without an oracle: no id is special, to padding or to anything else."),
-        check: relabelling,
-    },
-    Invariant {
-        id: "embedding/forward-any-input",
-        sentence: "On any input, the result is the rows of the table.",
-        formula: "E[i, j] = T[I[i, j]], bit for bit",
-        chapter: "embedding#lookup",
-        category: Category::Lookup,
-        weight: 3,
-        stays: Some(NET),
-        check: forward_any_input,
-    },
-    Invariant {
-        id: "embedding/id-refused",
-        sentence: "An id that is not below v is refused, wherever it stands. The first such id \
-                   is v.",
-        formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result",
-        chapter: "embedding#ids",
-        category: Category::Refusal,
-        weight: 2,
-        stays: Some("The plain rule. Which words a refusal needs is another one's."),
-        check: id_refused,
-    },
-    Invariant {
-        id: "embedding/huge-id-refused",
-        sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
-        formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
-        chapter: "embedding#ids",
-        category: Category::Refusal,
-        weight: 1,
-        stays: Some("It says why: cut to 32 bits, 2³² + 3 is 3."),
-        check: huge_id_refused,
-    },
-    Invariant {
-        id: "embedding/refusal-names-id",
-        sentence: "The words of the refusal name the first bad id, its place in the batch, and the \
-                   vocabulary size.",
-        formula: "I[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"",
-        chapter: "embedding#ids",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: refusal_names_id,
-    },
-    Invariant {
-        id: "embedding/gradient-counts",
-        sentence: "If every dy is 1, the gradient of a row is the number of its tokens.",
-        formula: "dE = 1  ⇒  dT[k, ·] = #{(i, j): I[i, j] = k}",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("The gradient can be written down by hand here: it counts."),
-        check: gradient_counts,
-    },
-    Invariant {
-        id: "embedding/gradient-adds",
-        sentence: "A row that is looked up three times gets the sum of its three dy.",
-        formula: "dT[k] = Σ dE[i, j] over I[i, j] = k",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("Repeated ids by name: the most common mistake on the way back."),
-        check: gradient_adds,
-    },
-    Invariant {
-        id: "embedding/gradient-unused-rows",
-        sentence: "A row that is never looked up gets exactly 0.",
-        formula: "k ∉ I  ⇒  dT[k] = 0",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("Exactly 0, without a tolerance: optimizers move what is not 0."),
-        check: gradient_unused_rows,
-    },
-    Invariant {
-        id: "embedding/gradient-stays-in-its-row",
-        sentence: "A dy of NaN or infinity reaches the row of its token and no other.",
-        formula: "dE[i, j] = NaN  ⇒  dT[k] unchanged for k ≠ I[i, j]",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_stays_in_its_row,
-    },
-    Invariant {
-        id: "embedding/gradient-linear",
-        sentence: "The gradient is linear in dy.",
-        formula: "dT(a + 64·b) = dT(a) + 64·dT(b), exactly, for whole a and b",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("A law without an oracle and without a tolerance."),
-        check: gradient_linear,
-    },
-    Invariant {
-        id: "embedding/gradient-not-of-table",
-        sentence: "The gradient depends on ids and dy, not on what the table holds.",
-        formula: "dT(I, dE; T) = dT(I, dE; T')",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_not_of_table,
-    },
-    Invariant {
-        id: "embedding/gradient-of-a-frequent-token",
-        sentence: "A token that comes 3000 times adds 3000 times: the sum is kept in f32 or \
-                   better.",
-        formula: "dE = 1, k looked up 3000 times  ⇒  dT[k] = 3000",
-        chapter: "embedding#gradient",
-        category: Category::Precision,
-        weight: 1,
-        stays: None,
-        check: gradient_of_a_frequent_token,
-    },
-    Invariant {
-        id: "embedding/gradient-any-input",
-        sentence: "On any input, the gradient is what plain f64 loops give.",
-        formula: "|dT − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|",
-        chapter: "embedding#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_any_input,
-    },
-];
+laws! {
+    initial_short, initial_long, initial_tail, initial_mean_and_std, initial_seed, initial_repeats, initial_any_table,
+    rows_of_the_table, first_and_last_id, special_values, ids_kept, token_alone, relabelling, forward_any_input,
+    id_refused, huge_id_refused, refusal_names_id, gradient_counts, gradient_adds, gradient_unused_rows,
+    gradient_stays_in_its_row, gradient_linear, gradient_not_of_table, gradient_of_a_frequent_token,
+    gradient_any_input,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -452,6 +195,9 @@ fn told((v, e): (usize, usize), init: NormalInit) -> String {
 
 const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
 
+/// A table of fewer than 16 values starts with PyTorch's normal numbers: in double precision, two values for each two draws.
+#[law("embedding/initial-normal-short", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "z = √(−2 ln(1 − u₂))·(cos 2πu₁, sin 2πu₁),  u ∈ 53 bits")]
 fn initial_short(embedding: &Embedding, _: &Run) -> Verdict {
     // 15 is odd: the last value's partner is dropped.
     for sizes in [(3, 4), (7, 2), (3, 5), (1, 1)] {
@@ -460,6 +206,10 @@ fn initial_short(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A table of 16 values or more is filled with uniform numbers first, which then become normal ones in blocks of 16, value j
+/// with value j + 8.
+#[law("embedding/initial-normal-long", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "(z_j, z_{j+8}) = √(−2 ln(1 − u_j))·(cos 2πu_{j+8}, sin 2πu_{j+8})")]
 fn initial_long(embedding: &Embedding, _: &Run) -> Verdict {
     for sizes in [(4, 4), (8, 4), (16, 4)] {
         initial(embedding, sizes, STANDARD)?;
@@ -467,6 +217,9 @@ fn initial_long(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If the number of values is no multiple of 16, the LAST 16 are drawn anew.
+#[law("embedding/initial-normal-tail", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "n mod 16 ≠ 0  ⇒  z_{n−16} … z_{n−1} come from 16 fresh draws")]
 fn initial_tail(embedding: &Embedding, _: &Run) -> Verdict {
     for sizes in [(4, 6), (5, 6), (12, 5), (17, 1)] {
         initial(embedding, sizes, STANDARD)?;
@@ -474,6 +227,9 @@ fn initial_tail(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The normal numbers are multiplied by the standard deviation, then the mean is added.
+#[law("embedding/initial-mean-and-std", see = "embedding#initial-values", about = Seed, points = 2,
+    formula = "T = z·std + mean")]
 fn initial_mean_and_std(embedding: &Embedding, _: &Run) -> Verdict {
     for (mean, std) in [(0.5, 0.02), (-3.0, 2.5), (0.25, 0.0)] {
         for sizes in [(3, 4), (8, 4)] {
@@ -483,6 +239,9 @@ fn initial_mean_and_std(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The seed decides the numbers. Its low 32 bits count.
+#[law("embedding/initial-seed", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "T(seed) = T(seed mod 2³²);  other low bits give another T")]
 fn initial_seed(embedding: &Embedding, _: &Run) -> Verdict {
     let high = 1u64 << 32; // the generator takes the low 32 bits
     for seed in [0, 7, high - 1, high + 42, 3 * high + 7, u64::MAX - 5] {
@@ -493,10 +252,17 @@ fn initial_seed(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any size, mean, deviation and seed, the table is PyTorch's.
+#[law("embedding/initial-any-table", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "T = mean + std·z(v·e; seed)", stays = NET)]
 fn initial_any_table(embedding: &Embedding, run: &Run) -> Verdict {
     judge_graded_cases(embedding, run, "initial_table")
 }
 
+/// Drawn again, with other tables drawn between, the table is the same.
+#[law("embedding/initial-repeats", see = "embedding#initial-values", about = Seed, points = 1,
+    formula = "T(seed), then T(seed'), then T(seed): the first equals the last",
+    stays = "A generator that goes on breaks other checks as well, but as a wrong number; here it has its name.")]
 fn initial_repeats(embedding: &Embedding, _: &Run) -> Verdict {
     let draw = |(v, e), seed| {
         let init = NormalInit { seed, ..STANDARD };
@@ -518,6 +284,10 @@ fn initial_repeats(embedding: &Embedding, _: &Run) -> Verdict {
 
 // --- lookup ---------------------------------------------------------------------------------
 
+/// Each token gets the row of its id, at its own place in batch and sequence.
+#[law("embedding/rows-of-the-table", see = "embedding#lookup", about = Lookup, points = 2,
+    formula = "E[i, j] = T[I[i, j]], bit for bit",
+    stays = "The definition on two inputs that can be checked by hand.")]
 fn rows_of_the_table(embedding: &Embedding, _: &Run) -> Verdict {
     matches_table(embedding, &witness())?;
     let (v, e) = menu::EMBEDDING[1];
@@ -526,6 +296,10 @@ fn rows_of_the_table(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The ids 0 and v − 1 are ids like all others.
+#[law("embedding/first-and-last-id", see = "embedding#lookup", about = Lookup, points = 1,
+    formula = "E(0) = T[0],  E(v − 1) = T[v − 1]",
+    stays = "The two ends are where off-by-one shows; random ids rarely stand there.")]
 fn first_and_last_id(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for ids in [vec![0], vec![v - 1], vec![v - 1, 0], vec![1, 0, v - 2, v - 1]] {
@@ -535,6 +309,9 @@ fn first_and_last_id(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Rows are copied, whatever they hold: NaN, infinities, tiny and huge numbers arrive as they are, and stay in their rows.
+#[law("embedding/special-values", see = "embedding#lookup", about = Special, points = 1,
+    formula = "E = T[I] for T with NaN, ±∞, 10⁻⁴⁵, 10³⁸")]
 fn special_values(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         // Every other row is special, each in its own way.
@@ -550,6 +327,10 @@ fn special_values(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The ids are only read.
+#[law("embedding/ids-kept", see = "embedding#lookup", about = State, points = 1,
+    formula = "I after = I before",
+    stays = "It says what is wrong: the ids, and not the rows.")]
 fn ids_kept(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         let ids = (0..v).rev().chain([3, 3]).collect();
@@ -563,6 +344,10 @@ fn ids_kept(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token's row depends on its id alone: looked up without the other tokens, it is the same.
+#[law("embedding/token-alone", see = "embedding#lookup", about = Lookup, points = 1,
+    formula = "E(I)[i, j] = E([[I[i, j]]])",
+    stays = "A law without an oracle: it holds for every lookup, whatever its numbers.")]
 fn token_alone(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let y = forward(embedding, case)?.y;
@@ -577,6 +362,10 @@ fn token_alone(embedding: &Embedding, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If the rows of the table change places and the ids follow, nothing changes.
+#[law("embedding/relabelling", see = "embedding#lookup", about = Lookup, points = 1,
+    formula = "E(π(I); πT) = E(I; T)",
+    stays = "A law without an oracle: no id is special, to padding or to anything else.")]
 fn relabelling(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let v = case.vocab_size;
@@ -590,6 +379,9 @@ fn relabelling(embedding: &Embedding, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the result is the rows of the table.
+#[law("embedding/forward-any-input", see = "embedding#lookup", about = Lookup, points = 3,
+    formula = "E[i, j] = T[I[i, j]], bit for bit", stays = NET)]
 fn forward_any_input(embedding: &Embedding, run: &Run) -> Verdict {
     judge_graded_cases(embedding, run, "forward")
 }
@@ -609,6 +401,10 @@ fn refused(embedding: &Embedding, manner: Manner, case: &LookupCase, id: usize) 
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
+/// An id that is not below v is refused, wherever it stands. The first such id is v.
+#[law("embedding/id-refused", see = "embedding#ids", about = Refusal, points = 2,
+    formula = "∃ i, j: I[i, j] ≥ v  ⇒  no result",
+    stays = "The plain rule. Which words a refusal needs is another one's.")]
 fn id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for t in 0..6 {
@@ -625,6 +421,10 @@ fn id_refused(embedding: &Embedding, _: &Run) -> Verdict {
 pub(crate) const HUGE: [usize; 6] =
     [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX, usize::MAX - 2];
 
+/// An id is not cut to fewer bits, and never negative: huge ids are refused too.
+#[law("embedding/huge-id-refused", see = "embedding#ids", about = Refusal, points = 1,
+    formula = "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
+    stays = "It says why: cut to 32 bits, 2³² + 3 is 3.")]
 fn huge_id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for id in HUGE {
@@ -634,6 +434,9 @@ fn huge_id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The words of the refusal name the first bad id, its place in the batch, and the vocabulary size.
+#[law("embedding/refusal-names-id", see = "embedding#ids", about = Refusal, points = 1,
+    formula = "I[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"")]
 fn refusal_names_id(embedding: &Embedding, run: &Run) -> Verdict {
     judge_graded_cases(embedding, run, "refusal")
 }
@@ -685,6 +488,10 @@ pub(crate) fn names_all(words: &str, id: usize, place: [usize; 2], vocab_size: u
 
 // --- gradient -------------------------------------------------------------------------------
 
+/// If every dy is 1, the gradient of a row is the number of its tokens.
+#[law("embedding/gradient-counts", see = "embedding#gradient", about = Gradient, points = 2,
+    formula = "dE = 1  ⇒  dT[k, ·] = #{(i, j): I[i, j] = k}",
+    stays = "The gradient can be written down by hand here: it counts.")]
 fn gradient_counts(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         let ids = vec![v - 1, 0, v - 1, 2, v - 1, 0, 1, 5];
@@ -695,6 +502,10 @@ fn gradient_counts(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A row that is looked up three times gets the sum of its three dy.
+#[law("embedding/gradient-adds", see = "embedding#gradient", about = Gradient, points = 2,
+    formula = "dT[k] = Σ dE[i, j] over I[i, j] = k",
+    stays = "Repeated ids by name: the most common mistake on the way back.")]
 fn gradient_adds(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
@@ -705,6 +516,10 @@ fn gradient_adds(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A row that is never looked up gets exactly 0.
+#[law("embedding/gradient-unused-rows", see = "embedding#gradient", about = Gradient, points = 1,
+    formula = "k ∉ I  ⇒  dT[k] = 0",
+    stays = "Exactly 0, without a tolerance: optimizers move what is not 0.")]
 fn gradient_unused_rows(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
@@ -715,6 +530,9 @@ fn gradient_unused_rows(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A dy of NaN or infinity reaches the row of its token and no other.
+#[law("embedding/gradient-stays-in-its-row", see = "embedding#gradient", about = Gradient, points = 1,
+    formula = "dE[i, j] = NaN  ⇒  dT[k] unchanged for k ≠ I[i, j]")]
 fn gradient_stays_in_its_row(embedding: &Embedding, _: &Run) -> Verdict {
     let case = witness();
     let mut dy = witness_dy();
@@ -725,6 +543,10 @@ fn gradient_stays_in_its_row(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is linear in dy.
+#[law("embedding/gradient-linear", see = "embedding#gradient", about = Gradient, points = 1,
+    formula = "dT(a + 64·b) = dT(a) + 64·dT(b), exactly, for whole a and b",
+    stays = "A law without an oracle and without a tolerance.")]
 fn gradient_linear(embedding: &Embedding, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         // Whole numbers, so that all sums are exact.
@@ -741,6 +563,9 @@ fn gradient_linear(embedding: &Embedding, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient depends on ids and dy, not on what the table holds.
+#[law("embedding/gradient-not-of-table", see = "embedding#gradient", about = Gradient, points = 1,
+    formula = "dT(I, dE; T) = dT(I, dE; T')")]
 fn gradient_not_of_table(embedding: &Embedding, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let expected = backward(embedding, &case, &dy).map_err(|violation| violation.on(&case))?;
@@ -755,6 +580,9 @@ fn gradient_not_of_table(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token that comes 3000 times adds 3000 times: the sum is kept in f32 or better.
+#[law("embedding/gradient-of-a-frequent-token", see = "embedding#gradient", about = Precision, points = 1,
+    formula = "dE = 1, k looked up 3000 times  ⇒  dT[k] = 3000")]
 fn gradient_of_a_frequent_token(embedding: &Embedding, _: &Run) -> Verdict {
     let (v, e) = menu::EMBEDDING[0];
     let case = LookupCase { shape: [30, 100], ..row_of(v, e, vec![3; 3000]) };
@@ -762,6 +590,9 @@ fn gradient_of_a_frequent_token(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the gradient is what plain f64 loops give.
+#[law("embedding/gradient-any-input", see = "embedding#gradient", about = Gradient, points = 3,
+    formula = "|dT − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|", stays = NET)]
 fn gradient_any_input(embedding: &Embedding, run: &Run) -> Verdict {
     judge_graded_cases(embedding, run, "backward")
 }

@@ -1,8 +1,7 @@
 //! What SwiGLU promises.
 
 use super::tolerance::{Off, SIZE_WHY, off};
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::feedforward::interface::*;
 use crate::feedforward::menu;
 use crate::feedforward::oracle::{Passes, SwiGluLoops};
@@ -18,194 +17,12 @@ use std::rc::Rc;
 
 type Network = dyn SwiGlu;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Network>] = &[
-    Invariant {
-        id: "feedforward/size-of-llama",
-        sentence: "The rule gives the sizes that trained models have.",
-        formula: "h = 4096, multiple of 256  ⇒  f = 11008",
-        chapter: "feedforward#size",
-        category: Category::Extent,
-        weight: 2,
-        stays: None,
-        check: size_of_llama,
-    },
-    Invariant {
-        id: "feedforward/size-is-a-multiple",
-        sentence: "The size is a multiple, and less than one multiple above what is rounded up.",
-        formula: "m | f,  n ≤ f < n + m,  n = ⌊8h/3⌋",
-        chapter: "feedforward#size",
-        category: Category::Extent,
-        weight: 1,
-        stays: None,
-        check: size_is_a_multiple,
-    },
-    Invariant {
-        id: "feedforward/size-any",
-        sentence: "For any h, multiple and multiplier, the size is that of the rule, step by step.",
-        formula: "f = ⌈⌊c·⌊8h/3⌋⌋ / m⌉ · m",
-        chapter: "feedforward#size",
-        category: Category::Extent,
-        weight: 2,
-        stays: Some(NET),
-        check: size_any,
-    },
-    Invariant {
-        id: "feedforward/silu-by-numbers",
-        sentence: "Silu has the values that can be computed by hand: at ln 3 the gate is open by 3/4, at −ln 3 by \
-                   1/4.",
-        formula: "silu(ln 3) = ¾·ln 3,  silu(−ln 3) = −¼·ln 3",
-        chapter: "feedforward#definition",
-        category: Category::Gate,
-        weight: 2,
-        stays: None,
-        check: silu_by_numbers,
-    },
-    Invariant {
-        id: "feedforward/closed-gate",
-        sentence: "A gate of 0 lets nothing through, whatever comes up.",
-        formula: "W₁ = 0  ⇒  y = 0, exactly",
-        chapter: "feedforward#gate",
-        category: Category::Gate,
-        weight: 1,
-        stays: Some("It can be checked by hand, and tells which branch is the gate."),
-        check: closed_gate,
-    },
-    Invariant {
-        id: "feedforward/open-gate",
-        sentence: "Far from 0 the gate is open or shut, and exp of it is no number of f32: the result is one all the \
-                   same.",
-        formula: "a = 1000  ⇒  silu(a) = a;  a = −1000  ⇒  silu(a) = 0",
-        chapter: "feedforward#gate",
-        category: Category::Precision,
-        weight: 1,
-        stays: None,
-        check: open_gate,
-    },
-    Invariant {
-        id: "feedforward/gate-and-its-negative",
-        sentence: "What a gate lets through, less what its negative lets through, is the plain product.",
-        formula: "y(W₁) − y(−W₁) = W₂((W₁x) ⊙ (W₃x))",
-        chapter: "feedforward#gate",
-        category: Category::Gate,
-        weight: 1,
-        stays: Some("silu(a) − silu(−a) = a: a law of silu that needs no exp."),
-        check: gate_and_its_negative,
-    },
-    Invariant {
-        id: "feedforward/linear-in-up-and-down",
-        sentence: "Only the gate is bent: W₃ or W₂ times a power of 2 gives y times it.",
-        formula: "y(2ʲ·W₃) = y(2ʲ·W₂) = 2ʲ·y, bit for bit",
-        chapter: "feedforward#gate",
-        category: Category::Gate,
-        weight: 2,
-        stays: Some("A law without an oracle and without a tolerance."),
-        check: linear_in_up_and_down,
-    },
-    Invariant {
-        id: "feedforward/units-permute",
-        sentence: "The f units between may change places, with their rows of W₁ and W₃ and their column of W₂.",
-        formula: "y(P·W₁, P·W₃, W₂·Pᵀ) = y(W₁, W₃, W₂)",
-        chapter: "feedforward#definition",
-        category: Category::Order,
-        weight: 1,
-        stays: Some("A law without an oracle: no unit knows its place."),
-        check: units_permute,
-    },
-    Invariant {
-        id: "feedforward/tokens-are-independent",
-        sentence: "A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.",
-        formula: "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t",
-        chapter: "feedforward#definition",
-        category: Category::Order,
-        weight: 1,
-        stays: None,
-        check: tokens_are_independent,
-    },
-    Invariant {
-        id: "feedforward/forward-f64-loops",
-        sentence: "On any input, y is what plain f64 loops give.",
-        formula: "y = W₂(silu(W₁x) ⊙ (W₃x))",
-        chapter: "feedforward#definition",
-        category: Category::Gate,
-        weight: 3,
-        stays: Some(NET),
-        check: forward_f64_loops,
-    },
-    Invariant {
-        id: "feedforward/gradient-at-a-closed-gate",
-        sentence: "At a gate of 0 the slope of silu is ½: W₁ alone has a gradient, and it can be written down.",
-        formula: "W₁ = 0  ⇒  dW₁ = ½ Σ (W₂ᵀdy ⊙ W₃x)·xᵀ,  dx = dW₂ = dW₃ = 0",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(
-            "The gradient by hand. A network whose gate is 0 can learn only because of it.",
-        ),
-        check: gradient_at_a_closed_gate,
-    },
-    Invariant {
-        id: "feedforward/gradient-along-the-weights",
-        sentence: "y is proportional to W₃ and to W₂, so their gradients know the loss: along the weights they give \
-                   Σ y·dy.",
-        formula: "Σ W₃·dW₃ = Σ W₂·dW₂ = Σ y·dy",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_along_the_weights,
-    },
-    Invariant {
-        id: "feedforward/gradient-differences",
-        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
-        formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: None,
-        check: gradient_differences,
-    },
-    Invariant {
-        id: "feedforward/gradient-of-x",
-        sentence: "On any input, dx is what plain f64 loops give: what comes through the gate, and what comes up.",
-        formula: "dx = W₁ᵀda + W₃ᵀdc",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_of_x,
-    },
-    Invariant {
-        id: "feedforward/gradient-of-the-gate",
-        sentence: "On any input, the gradient of W₁ is what plain f64 loops give: silu's slope, times what came up.",
-        formula: "dW₁ = Σ_tokens da·xᵀ,  da = dz ⊙ c ⊙ σ(a)(1 + a(1 − σ(a)))",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(NET),
-        check: gradient_of_the_gate,
-    },
-    Invariant {
-        id: "feedforward/gradient-of-up",
-        sentence: "On any input, the gradient of W₃ is what plain f64 loops give: what the gate let through.",
-        formula: "dW₃ = Σ_tokens dc·xᵀ,  dc = dz ⊙ silu(a)",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some(NET),
-        check: gradient_of_up,
-    },
-    Invariant {
-        id: "feedforward/gradient-of-down",
-        sentence: "On any input, the gradient of W₂ is what plain f64 loops give.",
-        formula: "dW₂ = Σ_tokens dy·zᵀ,  z = silu(a) ⊙ c",
-        chapter: "feedforward#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some(NET),
-        check: gradient_of_down,
-    },
-];
+laws! {
+    size_of_llama, size_is_a_multiple, size_any, silu_by_numbers, closed_gate, open_gate, gate_and_its_negative,
+    linear_in_up_and_down, units_permute, tokens_are_independent, forward_f64_loops, gradient_at_a_closed_gate,
+    gradient_along_the_weights, gradient_differences, gradient_of_x, gradient_of_the_gate, gradient_of_up,
+    gradient_of_down,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -335,6 +152,9 @@ pub(super) fn matches_size(swiglu: &Network, case: &SizeCase, expected: usize) -
         .map_err(|violation| violation.on(case))
 }
 
+/// The rule gives the sizes that trained models have.
+#[law("feedforward/size-of-llama", see = "feedforward#size", about = Extent, points = 2,
+    formula = "h = 4096, multiple of 256  ⇒  f = 11008")]
 fn size_of_llama(swiglu: &Network, _: &Run) -> Verdict {
     for (hidden_size, multiple_of, multiplier, expected) in LLAMA {
         matches_size(swiglu, &SizeCase { hidden_size, multiple_of, multiplier }, expected)?;
@@ -342,6 +162,9 @@ fn size_of_llama(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The size is a multiple, and less than one multiple above what is rounded up.
+#[law("feedforward/size-is-a-multiple", see = "feedforward#size", about = Extent, points = 1,
+    formula = "m | f,  n ≤ f < n + m,  n = ⌊8h/3⌋")]
 fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
     run.integers(|&(h, m): &(u8, u8)| {
         let (hidden_size, multiple_of) = (usize::from(h) + 1, usize::from(m) + 1);
@@ -360,12 +183,18 @@ fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any h, multiple and multiplier, the size is that of the rule, step by step.
+#[law("feedforward/size-any", see = "feedforward#size", about = Extent, points = 2,
+    formula = "f = ⌈⌊c·⌊8h/3⌋⌋ / m⌉ · m", stays = NET)]
 fn size_any(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "size")
 }
 
 // --- forward --------------------------------------------------------------------------------
 
+/// Silu has the values that can be computed by hand: at ln 3 the gate is open by 3/4, at −ln 3 by 1/4.
+#[law("feedforward/silu-by-numbers", see = "feedforward#definition", about = Gate, points = 2,
+    formula = "silu(ln 3) = ¾·ln 3,  silu(−ln 3) = −¼·ln 3")]
 fn silu_by_numbers(swiglu: &Network, _: &Run) -> Verdict {
     let ln3 = 3.0f64.ln();
     // silu(1) = 1 / (1 + 1/e)
@@ -383,6 +212,10 @@ fn silu_by_numbers(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A gate of 0 lets nothing through, whatever comes up.
+#[law("feedforward/closed-gate", see = "feedforward#gate", about = Gate, points = 1,
+    formula = "W₁ = 0  ⇒  y = 0, exactly",
+    stays = "It can be checked by hand, and tells which branch is the gate.")]
 fn closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     let case = SwiGluCase { gate: vec![0.0; 15], ..witness() };
     let why = "silu(0) is 0, and 0 times anything is 0";
@@ -391,6 +224,9 @@ fn closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Far from 0 the gate is open or shut, and exp of it is no number of f32: the result is one all the same.
+#[law("feedforward/open-gate", see = "feedforward#gate", about = Precision, points = 1,
+    formula = "a = 1000  ⇒  silu(a) = a;  a = −1000  ⇒  silu(a) = 0")]
 fn open_gate(swiglu: &Network, _: &Run) -> Verdict {
     for x in [100.0, 1000.0, -100.0, -1000.0] {
         let case = single(x, 1.0, 0.5, -2.0);
@@ -402,6 +238,10 @@ fn open_gate(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// What a gate lets through, less what its negative lets through, is the plain product.
+#[law("feedforward/gate-and-its-negative", see = "feedforward#gate", about = Gate, points = 1,
+    formula = "y(W₁) − y(−W₁) = W₂((W₁x) ⊙ (W₃x))",
+    stays = "silu(a) − silu(−a) = a: a law of silu that needs no exp.")]
 fn gate_and_its_negative(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let negative = SwiGluCase { gate: times(&case.gate, -1.0), ..case.clone() };
@@ -422,6 +262,10 @@ fn gate_and_its_negative(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Only the gate is bent: W₃ or W₂ times a power of 2 gives y times it.
+#[law("feedforward/linear-in-up-and-down", see = "feedforward#gate", about = Gate, points = 2,
+    formula = "y(2ʲ·W₃) = y(2ʲ·W₂) = 2ʲ·y, bit for bit",
+    stays = "A law without an oracle and without a tolerance.")]
 fn linear_in_up_and_down(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let y = forward(swiglu, case)?;
@@ -441,6 +285,10 @@ fn linear_in_up_and_down(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The f units between may change places, with their rows of W₁ and W₃ and their column of W₂.
+#[law("feedforward/units-permute", see = "feedforward#definition", about = Order, points = 1,
+    formula = "y(P·W₁, P·W₃, W₂·Pᵀ) = y(W₁, W₃, W₂)",
+    stays = "A law without an oracle: no unit knows its place.")]
 fn units_permute(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let ([_, _, h], f) = (case.shape, case.ffn_hidden_size);
@@ -459,6 +307,9 @@ fn units_permute(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.
+#[law("feedforward/tokens-are-independent", see = "feedforward#definition", about = Order, points = 1,
+    formula = "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t")]
 fn tokens_are_independent(swiglu: &Network, _: &Run) -> Verdict {
     let case = witness();
     let y = forward(swiglu, &case)?;
@@ -478,12 +329,19 @@ fn tokens_are_independent(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, y is what plain f64 loops give.
+#[law("feedforward/forward-f64-loops", see = "feedforward#definition", about = Gate, points = 3,
+    formula = "y = W₂(silu(W₁x) ⊙ (W₃x))", stays = NET)]
 fn forward_f64_loops(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
 
+/// At a gate of 0 the slope of silu is ½: W₁ alone has a gradient, and it can be written down.
+#[law("feedforward/gradient-at-a-closed-gate", see = "feedforward#gradient", about = Gradient, points = 2,
+    formula = "W₁ = 0  ⇒  dW₁ = ½ Σ (W₂ᵀdy ⊙ W₃x)·xᵀ,  dx = dW₂ = dW₃ = 0",
+    stays = "The gradient by hand. A network whose gate is 0 can learn only because of it.")]
 fn gradient_at_a_closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     let (case, dy) = (SwiGluCase { gate: vec![0.0; 15], ..witness() }, witness_dy());
     let on = |violation: Box<Violation>| violation.on(Input { case: case.clone(), dy: dy.clone() });
@@ -511,6 +369,9 @@ fn gradient_at_a_closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// y is proportional to W₃ and to W₂, so their gradients know the loss: along the weights they give Σ y·dy.
+#[law("feedforward/gradient-along-the-weights", see = "feedforward#gradient", about = Gradient, points = 1,
+    formula = "Σ W₃·dW₃ = Σ W₂·dW₂ = Σ y·dy")]
 fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let along = |weights: &[f32], grads: &[f32]| -> f64 {
@@ -540,6 +401,9 @@ fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
 /// No derivative of silu from the second to the fifth is larger.
 const BENT: f64 = 1.0;
 
+/// The gradient is the slope that differences of the implementation's own outputs show.
+#[law("feedforward/gradient-differences", see = "feedforward#gradient", about = Gradient, points = 2,
+    formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ")]
 fn gradient_differences(swiglu: &Network, _: &Run) -> Verdict {
     let (case, dy) = (witness(), witness_dy());
     let loss = |i: usize, step: f32| -> Step<f64> {
@@ -578,6 +442,9 @@ fn gradient_differences(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, dx is what plain f64 loops give: what comes through the gate, and what comes up.
+#[law("feedforward/gradient-of-x", see = "feedforward#gradient", about = Gradient, points = 3,
+    formula = "dx = W₁ᵀda + W₃ᵀdc", stays = NET)]
 fn gradient_of_x(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "backward (dx)")
 }
@@ -592,14 +459,23 @@ pub(super) fn matches_dx(swiglu: &Network, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, the gradient of W₁ is what plain f64 loops give: silu's slope, times what came up.
+#[law("feedforward/gradient-of-the-gate", see = "feedforward#gradient", about = Gradient, points = 2,
+    formula = "dW₁ = Σ_tokens da·xᵀ,  da = dz ⊙ c ⊙ σ(a)(1 + a(1 − σ(a)))", stays = NET)]
 fn gradient_of_the_gate(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "backward (dgate)")
 }
 
+/// On any input, the gradient of W₃ is what plain f64 loops give: what the gate let through.
+#[law("feedforward/gradient-of-up", see = "feedforward#gradient", about = Gradient, points = 1,
+    formula = "dW₃ = Σ_tokens dc·xᵀ,  dc = dz ⊙ silu(a)", stays = NET)]
 fn gradient_of_up(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "backward (dup)")
 }
 
+/// On any input, the gradient of W₂ is what plain f64 loops give.
+#[law("feedforward/gradient-of-down", see = "feedforward#gradient", about = Gradient, points = 1,
+    formula = "dW₂ = Σ_tokens dy·zᵀ,  z = silu(a) ⊙ c", stays = NET)]
 fn gradient_of_down(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "backward (ddown)")
 }

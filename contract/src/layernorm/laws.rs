@@ -1,7 +1,6 @@
 //! What LayerNorm promises.
 
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, repeats, values, widen};
 use crate::layernorm::interface::*;
@@ -15,230 +14,12 @@ use std::fmt;
 
 type Norm = dyn LayerNorm;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Norm>] = &[
-    Invariant {
-        id: "layernorm/shift",
-        sentence: "One number added to all elements of a token changes nothing, also a number that is \
-                   a thousand times larger than they are.",
-        formula: "N(x + c) = N(x)",
-        chapter: "layernorm#shift",
-        category: Category::Statistics,
-        weight: 2,
-        stays: Some("It is what LayerNorm has and RMSNorm lacks, without an oracle."),
-        check: shift,
-    },
-    Invariant {
-        id: "layernorm/mean-is-zero",
-        sentence: "After the norm, with gamma 1 and beta 0, the mean of a token is 0.",
-        formula: "mean(x̂) = 0",
-        chapter: "layernorm#definition",
-        category: Category::Statistics,
-        weight: 2,
-        stays: Some("It says what the mean is subtracted for, in one number, without an oracle."),
-        check: mean_is_zero,
-    },
-    Invariant {
-        id: "layernorm/variance-is-one",
-        sentence: "After the norm, with gamma 1 and beta 0, the mean square of a token is 1, but for eps.",
-        formula: "mean(x̂²) = var / (var + ε)",
-        chapter: "layernorm#definition",
-        category: Category::Statistics,
-        weight: 2,
-        stays: Some("It says what the root is for, in one number, without an oracle."),
-        check: variance_is_one,
-    },
-    Invariant {
-        id: "layernorm/eps-inside-root",
-        sentence: "Eps is added to the variance, inside the root. Where x is √ε from the mean, eps is \
-                   half of the sum, and y is 1/√2.",
-        formula: "x = ±√ε, γ = 1, β = 0  ⇒  y = ±1/√2",
-        chapter: "layernorm#eps",
-        category: Category::Eps,
-        weight: 2,
-        stays: Some(
-            "The number that every wrong place of eps gets wrong, and that is known by heart.",
-        ),
-        check: eps_inside_root,
-    },
-    Invariant {
-        id: "layernorm/constant-row",
-        sentence: "A token of equal values has nothing but its mean: it gives beta.",
-        formula: "x = c everywhere  ⇒  y = β",
-        chapter: "layernorm#eps",
-        category: Category::Eps,
-        weight: 1,
-        stays: Some("Without eps it is 0 / 0. It can be checked by hand."),
-        check: constant_row,
-    },
-    Invariant {
-        id: "layernorm/scale",
-        sentence: "A token twice as large gives the same, when eps is scaled alike.",
-        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 20",
-        chapter: "layernorm#definition",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some("A law without an oracle: it compares the norm with itself."),
-        check: scale,
-    },
-    Invariant {
-        id: "layernorm/odd",
-        sentence: "With beta 0, changing the sign of x changes the sign of y, and nothing else.",
-        formula: "N(−x) = −N(x), bit for bit, β = 0",
-        chapter: "layernorm#definition",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some("A law without an oracle and without a tolerance."),
-        check: odd,
-    },
-    Invariant {
-        id: "layernorm/rows-are-independent",
-        sentence: "A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.",
-        formula: "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t",
-        chapter: "layernorm#rows",
-        category: Category::Statistics,
-        weight: 1,
-        stays: None,
-        check: rows_are_independent,
-    },
-    Invariant {
-        id: "layernorm/elements-permute",
-        sentence: "The elements of a token may change places together with their gamma and beta.",
-        formula: "y(P·x; P·γ, P·β) = P·y(x; γ, β)",
-        chapter: "layernorm#gamma",
-        category: Category::Weights,
-        weight: 1,
-        stays: Some(
-            "A law without an oracle: it holds for every right norm, whatever its numbers.",
-        ),
-        check: elements_permute,
-    },
-    Invariant {
-        id: "layernorm/gamma-per-element",
-        sentence: "Gamma multiplies, one number per element: with beta 0, y is proportional to it.",
-        formula: "y(x; γ, 0) = γ ⊙ y(x; 1, 0)",
-        chapter: "layernorm#gamma",
-        category: Category::Weights,
-        weight: 2,
-        stays: Some("It looks at gamma alone, whatever the rest of the norm does."),
-        check: gamma_per_element,
-    },
-    Invariant {
-        id: "layernorm/beta-is-added-last",
-        sentence: "Beta is added after gamma has multiplied, and gamma does not scale it.",
-        formula: "y(x; γ, β) = y(x; γ, 0) + β",
-        chapter: "layernorm#gamma",
-        category: Category::Weights,
-        weight: 2,
-        stays: None,
-        check: beta_is_added_last,
-    },
-    Invariant {
-        id: "layernorm/rms-norm-if-centred",
-        sentence: "A token whose mean is 0 gets what RMSNorm gives it, and beta.",
-        formula: "mean(x) = 0  ⇒  y = γ·x / √(mean(x²) + ε) + β",
-        chapter: "layernorm#rmsnorm",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some("It says what the two norms share: all but the mean and beta."),
-        check: rms_norm_if_centred,
-    },
-    Invariant {
-        id: "layernorm/forward-f64-loops",
-        sentence: "On any input, y is what plain f64 loops give.",
-        formula: "y = (x − mean) / √(var + ε) · γ + β",
-        chapter: "layernorm#definition",
-        category: Category::Statistics,
-        weight: 3,
-        stays: Some(NET),
-        check: forward_f64_loops,
-    },
-    Invariant {
-        id: "layernorm/gradient-of-constant-row",
-        sentence: "At a token of equal values the norm is centring and a scale by 1 / √ε, and so is its \
-                   gradient.",
-        formula: "x = c  ⇒  dx = (γ·dy − mean(γ·dy)) / √ε",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("The gradient can be written down by hand here."),
-        check: gradient_of_constant_row,
-    },
-    Invariant {
-        id: "layernorm/gradient-sums-to-zero",
-        sentence: "Because a shift of the token changes nothing, the gradient along it is 0.",
-        formula: "Σ dx = 0, per token",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("It tells a gradient that takes the mean for a constant, without an oracle."),
-        check: gradient_sums_to_zero,
-    },
-    Invariant {
-        id: "layernorm/gradient-shift",
-        sentence: "One number added to all elements of a token changes no gradient, also a number that is a \
-                   thousand times larger than they are.",
-        formula: "dx(x + c) = dx(x),  dγ(x + c) = dγ(x)",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("The only question about gradients where the mean is large."),
-        check: gradient_shift,
-    },
-    Invariant {
-        id: "layernorm/gradient-along-x",
-        sentence: "Stretching a token away from its mean changes the result almost not at all, so the \
-                   gradient along it is almost 0: eps gives it exactly.",
-        formula: "Σ x·dx = Σ x̂·γ·dy · ε/(var + ε), per token",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("It tells a gradient that takes the root for a constant."),
-        check: gradient_along_x,
-    },
-    Invariant {
-        id: "layernorm/gradient-differences",
-        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
-        formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(
-            "It needs no formula for the gradient at all, so an error in the oracle's would show.",
-        ),
-        check: gradient_differences,
-    },
-    Invariant {
-        id: "layernorm/gradient-of-beta",
-        sentence: "Beta's gradient sums dy over all rows of all batches.",
-        formula: "dβ_j = Σ_rows dy_j",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_of_beta,
-    },
-    Invariant {
-        id: "layernorm/gradient-of-gamma",
-        sentence: "Gamma's gradient sums dy · x̂ over all rows of all batches.",
-        formula: "dγ_j = Σ_rows dy_j · x̂_j",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: None,
-        check: gradient_of_gamma,
-    },
-    Invariant {
-        id: "layernorm/gradient-of-x",
-        sentence: "On any input, dx is what plain f64 loops give.",
-        formula: "dx = (γ·dy − mean(γ·dy) − x̂·mean(γ·dy·x̂)) / √(var + ε)",
-        chapter: "layernorm#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_of_x,
-    },
-];
+laws! {
+    shift, mean_is_zero, variance_is_one, eps_inside_root, constant_row, scale, odd, rows_are_independent,
+    elements_permute, gamma_per_element, beta_is_added_last, rms_norm_if_centred, forward_f64_loops,
+    gradient_of_constant_row, gradient_sums_to_zero, gradient_shift, gradient_along_x, gradient_differences,
+    gradient_of_beta, gradient_of_gamma, gradient_of_x,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -403,6 +184,10 @@ fn matches_oracle(norm: &Norm, case: &LayerNormCase) -> Step {
 
 // --- forward --------------------------------------------------------------------------------
 
+/// One number added to all elements of a token changes nothing, also a number that is a thousand times larger than they are.
+#[law("layernorm/shift", see = "layernorm#shift", about = Statistics, points = 2,
+    formula = "N(x + c) = N(x)",
+    stays = "It is what LayerNorm has and RMSNorm lacks, without an oracle.")]
 fn shift(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
     let before = forward(norm, &case)?;
@@ -418,6 +203,10 @@ fn shift(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// After the norm, with gamma 1 and beta 0, the mean of a token is 0.
+#[law("layernorm/mean-is-zero", see = "layernorm#definition", about = Statistics, points = 2,
+    formula = "mean(x̂) = 0",
+    stays = "It says what the mean is subtracted for, in one number, without an oracle.")]
 fn mean_is_zero(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = plain(input.case.clone());
@@ -433,6 +222,10 @@ fn mean_is_zero(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// After the norm, with gamma 1 and beta 0, the mean square of a token is 1, but for eps.
+#[law("layernorm/variance-is-one", see = "layernorm#definition", about = Statistics, points = 2,
+    formula = "mean(x̂²) = var / (var + ε)",
+    stays = "It says what the root is for, in one number, without an oracle.")]
 fn variance_is_one(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = plain(input.case.clone());
@@ -457,6 +250,10 @@ fn variance_is_one(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Eps is added to the variance, inside the root. Where x is √ε from the mean, eps is half of the sum, and y is 1/√2.
+#[law("layernorm/eps-inside-root", see = "layernorm#eps", about = Eps, points = 2,
+    formula = "x = ±√ε, γ = 1, β = 0  ⇒  y = ±1/√2",
+    stays = "The number that every wrong place of eps gets wrong, and that is known by heart.")]
 fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0f32 };
     for eps in [1e-5, 1e-2, 4.0] {
@@ -478,6 +275,10 @@ fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token of equal values has nothing but its mean: it gives beta.
+#[law("layernorm/constant-row", see = "layernorm#eps", about = Eps, points = 1,
+    formula = "x = c everywhere  ⇒  y = β",
+    stays = "Without eps it is 0 / 0. It can be checked by hand.")]
 fn constant_row(norm: &Norm, _: &Run) -> Verdict {
     for c in [0.0, 2.0, -0.5] {
         let case = with_x(&witness(1e-5), |_| c);
@@ -491,6 +292,10 @@ fn constant_row(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token twice as large gives the same, when eps is scaled alike.
+#[law("layernorm/scale", see = "layernorm#definition", about = Statistics, points = 1,
+    formula = "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 20",
+    stays = "A law without an oracle: it compares the norm with itself.")]
 fn scale(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1.0 / 1024.0);
     let y = forward(norm, &case)?;
@@ -506,6 +311,10 @@ fn scale(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With beta 0, changing the sign of x changes the sign of y, and nothing else.
+#[law("layernorm/odd", see = "layernorm#definition", about = Statistics, points = 1,
+    formula = "N(−x) = −N(x), bit for bit, β = 0",
+    stays = "A law without an oracle and without a tolerance.")]
 fn odd(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = without_beta(input.case.clone());
@@ -518,6 +327,9 @@ fn odd(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.
+#[law("layernorm/rows-are-independent", see = "layernorm#rows", about = Statistics, points = 1,
+    formula = "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t")]
 fn rows_are_independent(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
     let y = forward(norm, &case)?;
@@ -537,6 +349,10 @@ fn rows_are_independent(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The elements of a token may change places together with their gamma and beta.
+#[law("layernorm/elements-permute", see = "layernorm#gamma", about = Weights, points = 1,
+    formula = "y(P·x; P·γ, P·β) = P·y(x; γ, β)",
+    stays = "A law without an oracle: it holds for every right norm, whatever its numbers.")]
 fn elements_permute(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         // Each row begins with its last element.
@@ -558,6 +374,10 @@ fn elements_permute(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Gamma multiplies, one number per element: with beta 0, y is proportional to it.
+#[law("layernorm/gamma-per-element", see = "layernorm#gamma", about = Weights, points = 2,
+    formula = "y(x; γ, 0) = γ ⊙ y(x; 1, 0)",
+    stays = "It looks at gamma alone, whatever the rest of the norm does.")]
 fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     let case = without_beta(witness(1e-5));
     let one = widen(&forward(norm, &plain(case.clone()))?);
@@ -571,6 +391,9 @@ fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Beta is added after gamma has multiplied, and gamma does not scale it.
+#[law("layernorm/beta-is-added-last", see = "layernorm#gamma", about = Weights, points = 2,
+    formula = "y(x; γ, β) = y(x; γ, 0) + β")]
 fn beta_is_added_last(norm: &Norm, _: &Run) -> Verdict {
     // Also where gamma leaves everything as it is.
     for gamma in [witness(1e-5).gamma, vec![1.0; 6]] {
@@ -587,6 +410,10 @@ fn beta_is_added_last(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token whose mean is 0 gets what RMSNorm gives it, and beta.
+#[law("layernorm/rms-norm-if-centred", see = "layernorm#rmsnorm", about = Statistics, points = 1,
+    formula = "mean(x) = 0  ⇒  y = γ·x / √(mean(x²) + ε) + β",
+    stays = "It says what the two norms share: all but the mean and beta.")]
 fn rms_norm_if_centred(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 1.0] {
         // Pairs of opposite values: the mean is 0 in any order of addition.
@@ -619,6 +446,9 @@ fn outlier() -> LayerNormCase {
     LayerNormCase { shape: [1, 1, 64], eps: 1e-5, gamma, beta, x: (0..64).map(x).collect() }
 }
 
+/// On any input, y is what plain f64 loops give.
+#[law("layernorm/forward-f64-loops", see = "layernorm#definition", about = Statistics, points = 3,
+    formula = "y = (x − mean) / √(var + ε) · γ + β", stays = NET)]
 fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "forward")?;
     matches_oracle(norm, &outlier())?;
@@ -627,6 +457,10 @@ fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
 
 // --- backward -------------------------------------------------------------------------------
 
+/// At a token of equal values the norm is centring and a scale by 1 / √ε, and so is its gradient.
+#[law("layernorm/gradient-of-constant-row", see = "layernorm#gradient", about = Gradient, points = 1,
+    formula = "x = c  ⇒  dx = (γ·dy − mean(γ·dy)) / √ε",
+    stays = "The gradient can be written down by hand here.")]
 fn gradient_of_constant_row(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 4.0] {
         let case = with_x(&witness(eps), |_| 0.5);
@@ -642,6 +476,10 @@ fn gradient_of_constant_row(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Because a shift of the token changes nothing, the gradient along it is 0.
+#[law("layernorm/gradient-sums-to-zero", see = "layernorm#gradient", about = Gradient, points = 2,
+    formula = "Σ dx = 0, per token",
+    stays = "It tells a gradient that takes the mean for a constant, without an oracle.")]
 fn gradient_sums_to_zero(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let h = case.shape[2];
@@ -655,6 +493,11 @@ fn gradient_sums_to_zero(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// One number added to all elements of a token changes no gradient, also a number that is a thousand times larger than they
+/// are.
+#[law("layernorm/gradient-shift", see = "layernorm#gradient", about = Gradient, points = 2,
+    formula = "dx(x + c) = dx(x),  dγ(x + c) = dγ(x)",
+    stays = "The only question about gradients where the mean is large.")]
 fn gradient_shift(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(1e-5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
@@ -676,6 +519,11 @@ fn gradient_shift(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Stretching a token away from its mean changes the result almost not at all, so the gradient along it is almost 0: eps gives
+/// it exactly.
+#[law("layernorm/gradient-along-x", see = "layernorm#gradient", about = Gradient, points = 2,
+    formula = "Σ x·dx = Σ x̂·γ·dy · ε/(var + ε), per token",
+    stays = "It tells a gradient that takes the root for a constant.")]
 fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let h = case.shape[2];
@@ -697,6 +545,10 @@ fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is the slope that differences of the implementation's own outputs show.
+#[law("layernorm/gradient-differences", see = "layernorm#gradient", about = Gradient, points = 2,
+    formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
+    stays = "It needs no formula for the gradient at all, so an error in the oracle's would show.")]
 fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(0.5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
@@ -726,6 +578,9 @@ fn over_rows(h: usize, n: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..h).map(|j| (j..n).step_by(h).map(&f).sum()).collect()
 }
 
+/// Beta's gradient sums dy over all rows of all batches.
+#[law("layernorm/gradient-of-beta", see = "layernorm#gradient", about = Gradient, points = 1,
+    formula = "dβ_j = Σ_rows dy_j")]
 fn gradient_of_beta(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "backward (dbeta)")
 }
@@ -756,6 +611,9 @@ fn dgamma_tolerance(case: &LayerNormCase, dy: &[f32]) -> Vec<f64> {
     over_rows(h, n, |i| f64::from(dy[i]).abs() * (off[i] + additions * U * xhat[i].abs()))
 }
 
+/// Gamma's gradient sums dy · x̂ over all rows of all batches.
+#[law("layernorm/gradient-of-gamma", see = "layernorm#gradient", about = Gradient, points = 2,
+    formula = "dγ_j = Σ_rows dy_j · x̂_j")]
 fn gradient_of_gamma(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "backward (dgamma)")
 }
@@ -777,6 +635,9 @@ pub(super) fn matches_dgamma(norm: &Norm, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, dx is what plain f64 loops give.
+#[law("layernorm/gradient-of-x", see = "layernorm#gradient", about = Gradient, points = 3,
+    formula = "dx = (γ·dy − mean(γ·dy) − x̂·mean(γ·dy·x̂)) / √(var + ε)", stays = NET)]
 fn gradient_of_x(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "backward (dx)")
 }

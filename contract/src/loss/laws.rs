@@ -3,8 +3,7 @@
 use super::tolerance::{
     GRADIENT_WHY, LOSS_WHY, PERPLEXITY_WHY, gradient_off, loss_off, perplexity_off,
 };
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::embedding::laws::names_all;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{repeats, values, widen};
@@ -17,264 +16,13 @@ use proptest::prelude::*;
 
 type Loss = dyn CrossEntropy;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Loss>] = &[
-    Invariant {
-        id: "loss/next-token",
-        sentence: "The target of a token is the token that follows it in its own text.",
-        formula: "in[i, t] = ids[i, t],  target[i, t] = ids[i, t + 1],  t < s − 1",
-        chapter: "loss#shift",
-        category: Category::Offset,
-        weight: 2,
-        stays: None,
-        check: next_token,
-    },
-    Invariant {
-        id: "loss/next-input-is-the-target",
-        sentence: "What is asked at a place is what is read at the next one.",
-        formula: "in[i, t + 1] = target[i, t]",
-        chapter: "loss#shift",
-        category: Category::Offset,
-        weight: 1,
-        stays: Some("A law without an oracle: it ties the two results to each other."),
-        check: next_input_is_the_target,
-    },
-    Invariant {
-        id: "loss/one-token-refused",
-        sentence: "A text of fewer than two tokens has no next token, and is refused.",
-        formula: "s < 2  ⇒  no result",
-        chapter: "loss#shift",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: one_token_refused,
-    },
-    Invariant {
-        id: "loss/shift-any-text",
-        sentence: "Any texts are cut into inputs and targets as the rule says, row by row.",
-        formula: "in = ids[:, ..s − 1],  target = ids[:, 1..]",
-        chapter: "loss#shift",
-        category: Category::Offset,
-        weight: 2,
-        stays: Some(NET),
-        check: shift_any_text,
-    },
-    Invariant {
-        id: "loss/uniform",
-        sentence: "Who finds all tokens alike is surprised by ln v, whatever follows.",
-        formula: "logits = c  ⇒  loss = ln v",
-        chapter: "loss#definition",
-        category: Category::Softmax,
-        weight: 2,
-        stays: Some("The number that every training begins with. It can be checked by hand."),
-        check: uniform,
-    },
-    Invariant {
-        id: "loss/two-tokens",
-        sentence: "Of two tokens with the logits 0 and ln 3, one has the probability ¼ and the other ¾.",
-        formula: "logits = (0, ln 3)  ⇒  loss = ln 4 or ln 4/3",
-        chapter: "loss#definition",
-        category: Category::Softmax,
-        weight: 1,
-        stays: Some("The smallest case in which a logarithm, a sign or a class shows."),
-        check: two_tokens,
-    },
-    Invariant {
-        id: "loss/shift-of-all-logits",
-        sentence: "One number added to all logits of a place changes nothing, also a number whose exp no f32 holds.",
-        formula: "loss(l + c) = loss(l),  |c| ≤ 4096",
-        chapter: "loss#largest",
-        category: Category::Softmax,
-        weight: 2,
-        stays: None,
-        check: shift_of_all_logits,
-    },
-    Invariant {
-        id: "loss/far-logits",
-        sentence: "A target that lies 200 below the largest logit costs 200, and the largest itself nearly nothing.",
-        formula: "l = (0, −200)  ⇒  loss = 200 or 0",
-        chapter: "loss#largest",
-        category: Category::Precision,
-        weight: 1,
-        stays: None,
-        check: far_logits,
-    },
-    Invariant {
-        id: "loss/forbidden-token",
-        sentence: "A logit of −∞ forbids a token: it has no part, and the loss is a number.",
-        formula: "l_j = −∞,  j ≠ target  ⇒  loss as without j",
-        chapter: "loss#largest",
-        category: Category::Special,
-        weight: 1,
-        stays: None,
-        check: forbidden_token,
-    },
-    Invariant {
-        id: "loss/tokens-permute",
-        sentence: "If the tokens of the vocabulary change places and the targets follow, nothing changes.",
-        formula: "loss(π(l), π(target)) = loss(l, target)",
-        chapter: "loss#definition",
-        category: Category::Softmax,
-        weight: 1,
-        stays: Some("A law without an oracle: no id is special, to padding or to anything else."),
-        check: tokens_permute,
-    },
-    Invariant {
-        id: "loss/ignored-has-no-part",
-        sentence: "A place that is not asked about may hold anything, also NaN.",
-        formula: "loss(l, targets) does not depend on l[i, t] where target[i, t] is none",
-        chapter: "loss#ignored",
-        category: Category::Ignored,
-        weight: 2,
-        stays: None,
-        check: ignored_has_no_part,
-    },
-    Invariant {
-        id: "loss/mean-over-what-is-asked",
-        sentence: "The loss is the mean over all places that are asked about, each with the same weight.",
-        formula: "loss = Σ_asked loss(place) / #asked",
-        chapter: "loss#ignored",
-        category: Category::Ignored,
-        weight: 2,
-        stays: Some(
-            "It compares the loss with its own places, one by one: a law without an oracle.",
-        ),
-        check: mean_over_what_is_asked,
-    },
-    Invariant {
-        id: "loss/nothing-asked-refused",
-        sentence: "Where no place is asked about, there is no mean: it is refused.",
-        formula: "#asked = 0  ⇒  no result",
-        chapter: "loss#ignored",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: nothing_asked_refused,
-    },
-    Invariant {
-        id: "loss/refusal-names-target",
-        sentence: "A target that is not below v is refused. The words name the first one, its place, and v.",
-        formula: "target[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"",
-        chapter: "loss#ignored",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: refusal_names_target,
-    },
-    Invariant {
-        id: "loss/forward-f64-loops",
-        sentence: "On any input, the loss is what plain f64 loops give.",
-        formula: "loss = Σ_asked (ln Σ_j exp(l_j) − l_target) / #asked",
-        chapter: "loss#definition",
-        category: Category::Softmax,
-        weight: 3,
-        stays: Some(NET),
-        check: forward_f64_loops,
-    },
-    Invariant {
-        id: "loss/gradient-of-uniform",
-        sentence: "Where all logits are alike, the gradient is 1/v for every token, less 1 for the target.",
-        formula: "l = c  ⇒  dl_j = (1/v − [j = target]) / #asked",
-        chapter: "loss#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("The gradient can be written down by hand here."),
-        check: gradient_of_uniform,
-    },
-    Invariant {
-        id: "loss/gradient-sums-to-zero",
-        sentence: "Because a shift of all logits changes nothing, the gradient of a place adds up to 0.",
-        formula: "Σ_j dl_j = 0, per place",
-        chapter: "loss#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("A law without an oracle: what is pushed up is taken from the others."),
-        check: gradient_sums_to_zero,
-    },
-    Invariant {
-        id: "loss/gradient-of-ignored-is-zero",
-        sentence: "A place that is not asked about has no gradient, not by a bit.",
-        formula: "target[i, t] none  ⇒  dl[i, t] = 0",
-        chapter: "loss#gradient",
-        category: Category::Ignored,
-        weight: 2,
-        stays: Some("Exactly 0, without a tolerance: optimizers move what is not 0."),
-        check: gradient_of_ignored_is_zero,
-    },
-    Invariant {
-        id: "loss/gradient-of-ignored-nan",
-        sentence: "That is so whatever the logits of such a place hold, also NaN, and the others do not feel it.",
-        formula: "target[i, t] none, l[i, t] NaN  ⇒  dl[i, t] = 0, the others unchanged",
-        chapter: "loss#gradient",
-        category: Category::Ignored,
-        weight: 1,
-        stays: None,
-        check: gradient_of_ignored_nan,
-    },
-    Invariant {
-        id: "loss/gradient-of-a-scaled-loss",
-        sentence: "The gradient is proportional to the one that arrives: a loss times a power of 2 scales it, bit for \
-                   bit.",
-        formula: "dl(2ʲ·dloss) = 2ʲ·dl(dloss)",
-        chapter: "loss#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_of_a_scaled_loss,
-    },
-    Invariant {
-        id: "loss/gradient-differences",
-        sentence: "The gradient is the slope that differences of the implementation's own losses show.",
-        formula: "dl_i ≈ (8(L(l+δ) − L(l−δ)) − (L(l+2δ) − L(l−2δ))) / 12δ",
-        chapter: "loss#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(
-            "It needs no formula for the gradient, so an error in the oracle's would show.",
-        ),
-        check: gradient_differences,
-    },
-    Invariant {
-        id: "loss/gradient-f64-loops",
-        sentence: "On any input, the gradient is what plain f64 loops give.",
-        formula: "dl = dloss · (softmax(l) − onehot(target)) / #asked",
-        chapter: "loss#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_f64_loops,
-    },
-    Invariant {
-        id: "loss/perplexity-of-uniform",
-        sentence: "Who finds v tokens alike has the perplexity v.",
-        formula: "loss = ln v  ⇒  perplexity = v",
-        chapter: "loss#perplexity",
-        category: Category::Softmax,
-        weight: 1,
-        stays: Some("It says what a perplexity counts."),
-        check: perplexity_of_uniform,
-    },
-    Invariant {
-        id: "loss/perplexity-of-parts",
-        sentence: "A text may come in parts of any length: its perplexity is that of the whole.",
-        formula: "ppl(parts) = exp(Σ nᵢ·lossᵢ / Σ nᵢ)",
-        chapter: "loss#perplexity",
-        category: Category::Statistics,
-        weight: 2,
-        stays: None,
-        check: perplexity_of_parts,
-    },
-    Invariant {
-        id: "loss/perplexity-any-parts",
-        sentence: "For any parts, the perplexity is what f64 gives.",
-        formula: "ppl = exp(mean over all places)",
-        chapter: "loss#perplexity",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some(NET),
-        check: perplexity_any_parts,
-    },
-];
+laws! {
+    next_token, next_input_is_the_target, one_token_refused, shift_any_text, uniform, two_tokens, shift_of_all_logits,
+    far_logits, forbidden_token, tokens_permute, ignored_has_no_part, mean_over_what_is_asked, nothing_asked_refused,
+    refusal_names_target, forward_f64_loops, gradient_of_uniform, gradient_sums_to_zero, gradient_of_ignored_is_zero,
+    gradient_of_ignored_nan, gradient_of_a_scaled_loss, gradient_differences, gradient_f64_loops,
+    perplexity_of_uniform, perplexity_of_parts, perplexity_any_parts,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -389,12 +137,19 @@ fn texts() -> TextCase {
     TextCase { shape: [2, 4], ids: vec![10, 11, 12, 13, 20, 21, 22, 23] }
 }
 
+/// The target of a token is the token that follows it in its own text.
+#[law("loss/next-token", see = "loss#shift", about = Offset, points = 2,
+    formula = "in[i, t] = ids[i, t],  target[i, t] = ids[i, t + 1],  t < s − 1")]
 fn next_token(cross_entropy: &Loss, _: &Run) -> Verdict {
     matches_pairs(cross_entropy, &TextCase { shape: [1, 3], ids: vec![7, 3, 5] })?;
     matches_pairs(cross_entropy, &texts())?;
     Ok(None)
 }
 
+/// What is asked at a place is what is read at the next one.
+#[law("loss/next-input-is-the-target", see = "loss#shift", about = Offset, points = 1,
+    formula = "in[i, t + 1] = target[i, t]",
+    stays = "A law without an oracle: it ties the two results to each other.")]
 fn next_input_is_the_target(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = texts();
     let Pairs { inputs, targets } = answer("next_tokens", || cross_entropy.next_tokens(&case))
@@ -410,6 +165,9 @@ fn next_input_is_the_target(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text of fewer than two tokens has no next token, and is refused.
+#[law("loss/one-token-refused", see = "loss#shift", about = Refusal, points = 1,
+    formula = "s < 2  ⇒  no result")]
 fn one_token_refused(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "one token")
 }
@@ -421,12 +179,19 @@ pub(super) fn refuses_one_token(cross_entropy: &Loss, case: &TextCase) -> Step {
     Ok(())
 }
 
+/// Any texts are cut into inputs and targets as the rule says, row by row.
+#[law("loss/shift-any-text", see = "loss#shift", about = Offset, points = 2,
+    formula = "in = ids[:, ..s − 1],  target = ids[:, 1..]", stays = NET)]
 fn shift_any_text(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "next_tokens")
 }
 
 // --- forward --------------------------------------------------------------------------------
 
+/// Who finds all tokens alike is surprised by ln v, whatever follows.
+#[law("loss/uniform", see = "loss#definition", about = Softmax, points = 2,
+    formula = "logits = c  ⇒  loss = ln v",
+    stays = "The number that every training begins with. It can be checked by hand.")]
 fn uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for (v, c) in [(2, 0.0), (5, 1.5), (5, -3.0), (1, 2.0), (100, 0.25)] {
         for target in [0, v - 1] {
@@ -437,6 +202,10 @@ fn uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Of two tokens with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
+#[law("loss/two-tokens", see = "loss#definition", about = Softmax, points = 1,
+    formula = "logits = (0, ln 3)  ⇒  loss = ln 4 or ln 4/3",
+    stays = "The smallest case in which a logarithm, a sign or a class shows.")]
 fn two_tokens(cross_entropy: &Loss, _: &Run) -> Verdict {
     let ln3 = 3f32.ln();
     for (target, expected) in [(0, 4.0f64.ln()), (1, (4.0f64 / 3.0).ln())] {
@@ -446,6 +215,9 @@ fn two_tokens(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// One number added to all logits of a place changes nothing, also a number whose exp no f32 holds.
+#[law("loss/shift-of-all-logits", see = "loss#largest", about = Softmax, points = 2,
+    formula = "loss(l + c) = loss(l),  |c| ≤ 4096")]
 fn shift_of_all_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let before = f64::from(forward(cross_entropy, &case)?);
@@ -471,6 +243,9 @@ fn shift_of_all_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A target that lies 200 below the largest logit costs 200, and the largest itself nearly nothing.
+#[law("loss/far-logits", see = "loss#largest", about = Precision, points = 1,
+    formula = "l = (0, −200)  ⇒  loss = 200 or 0")]
 fn far_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     for far in [30.0f32, 200.0, 2000.0] {
         let case = |target| place(vec![0.0, -far, -far], target);
@@ -487,6 +262,9 @@ fn far_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A logit of −∞ forbids a token: it has no part, and the loss is a number.
+#[law("loss/forbidden-token", see = "loss#largest", about = Special, points = 1,
+    formula = "l_j = −∞,  j ≠ target  ⇒  loss as without j")]
 fn forbidden_token(cross_entropy: &Loss, _: &Run) -> Verdict {
     let allowed = vec![0.5, -1.0, 2.0, 0.25];
     for at in 0..=4 {
@@ -501,6 +279,10 @@ fn forbidden_token(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If the tokens of the vocabulary change places and the targets follow, nothing changes.
+#[law("loss/tokens-permute", see = "loss#definition", about = Softmax, points = 1,
+    formula = "loss(π(l), π(target)) = loss(l, target)",
+    stays = "A law without an oracle: no id is special, to padding or to anything else.")]
 fn tokens_permute(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
@@ -516,6 +298,9 @@ fn tokens_permute(cross_entropy: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A place that is not asked about may hold anything, also NaN.
+#[law("loss/ignored-has-no-part", see = "loss#ignored", about = Ignored, points = 2,
+    formula = "loss(l, targets) does not depend on l[i, t] where target[i, t] is none")]
 fn ignored_has_no_part(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let before = forward(cross_entropy, &case)?;
@@ -531,6 +316,10 @@ fn ignored_has_no_part(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The loss is the mean over all places that are asked about, each with the same weight.
+#[law("loss/mean-over-what-is-asked", see = "loss#ignored", about = Ignored, points = 2,
+    formula = "loss = Σ_asked loss(place) / #asked",
+    stays = "It compares the loss with its own places, one by one: a law without an oracle.")]
 fn mean_over_what_is_asked(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
@@ -551,6 +340,9 @@ fn mean_over_what_is_asked(cross_entropy: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Where no place is asked about, there is no mean: it is refused.
+#[law("loss/nothing-asked-refused", see = "loss#ignored", about = Refusal, points = 1,
+    formula = "#asked = 0  ⇒  no result")]
 fn nothing_asked_refused(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "nothing asked")
 }
@@ -564,6 +356,9 @@ pub(super) fn refuses_nothing(cross_entropy: &Loss, asked: &Asked) -> Step {
     Ok(())
 }
 
+/// A target that is not below v is refused. The words name the first one, its place, and v.
+#[law("loss/refusal-names-target", see = "loss#ignored", about = Refusal, points = 1,
+    formula = "target[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"")]
 fn refusal_names_target(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "refusal")
 }
@@ -586,12 +381,19 @@ pub(super) fn refused_in_words(
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
+/// On any input, the loss is what plain f64 loops give.
+#[law("loss/forward-f64-loops", see = "loss#definition", about = Softmax, points = 3,
+    formula = "loss = Σ_asked (ln Σ_j exp(l_j) − l_target) / #asked", stays = NET)]
 fn forward_f64_loops(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "forward")
 }
 
 // --- backward -------------------------------------------------------------------------------
 
+/// Where all logits are alike, the gradient is 1/v for every token, less 1 for the target.
+#[law("loss/gradient-of-uniform", see = "loss#gradient", about = Gradient, points = 2,
+    formula = "l = c  ⇒  dl_j = (1/v − [j = target]) / #asked",
+    stays = "The gradient can be written down by hand here.")]
 fn gradient_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for v in [2, 5, 8] {
         let targets = vec![Some(1), None, Some(v - 1), Some(0)];
@@ -609,6 +411,10 @@ fn gradient_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Because a shift of all logits changes nothing, the gradient of a place adds up to 0.
+#[law("loss/gradient-sums-to-zero", see = "loss#gradient", about = Gradient, points = 1,
+    formula = "Σ_j dl_j = 0, per place",
+    stays = "A law without an oracle: what is pushed up is taken from the others.")]
 fn gradient_sums_to_zero(cross_entropy: &Loss, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let v = case.shape[2];
@@ -623,6 +429,10 @@ fn gradient_sums_to_zero(cross_entropy: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A place that is not asked about has no gradient, not by a bit.
+#[law("loss/gradient-of-ignored-is-zero", see = "loss#gradient", about = Ignored, points = 2,
+    formula = "target[i, t] none  ⇒  dl[i, t] = 0",
+    stays = "Exactly 0, without a tolerance: optimizers move what is not 0.")]
 fn gradient_of_ignored_is_zero(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let got = backward(cross_entropy, &case, 1.0)?;
@@ -638,6 +448,9 @@ fn gradient_of_ignored_is_zero(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// That is so whatever the logits of such a place hold, also NaN, and the others do not feel it.
+#[law("loss/gradient-of-ignored-nan", see = "loss#gradient", about = Ignored, points = 1,
+    formula = "target[i, t] none, l[i, t] NaN  ⇒  dl[i, t] = 0, the others unchanged")]
 fn gradient_of_ignored_nan(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let before = backward(cross_entropy, &case, 1.0)?;
@@ -653,6 +466,9 @@ fn gradient_of_ignored_nan(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is proportional to the one that arrives: a loss times a power of 2 scales it, bit for bit.
+#[law("loss/gradient-of-a-scaled-loss", see = "loss#gradient", about = Gradient, points = 1,
+    formula = "dl(2ʲ·dloss) = 2ʲ·dl(dloss)")]
 fn gradient_of_a_scaled_loss(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let one = backward(cross_entropy, &case, 1.0)?;
@@ -669,6 +485,10 @@ fn gradient_of_a_scaled_loss(cross_entropy: &Loss, _: &Run) -> Verdict {
 /// No fifth derivative of `ln Σ exp` is larger, along one logit.
 const BENT: f64 = 0.5;
 
+/// The gradient is the slope that differences of the implementation's own losses show.
+#[law("loss/gradient-differences", see = "loss#gradient", about = Gradient, points = 2,
+    formula = "dl_i ≈ (8(L(l+δ) − L(l−δ)) − (L(l+2δ) − L(l−2δ))) / 12δ",
+    stays = "It needs no formula for the gradient, so an error in the oracle's would show.")]
 fn gradient_differences(cross_entropy: &Loss, _: &Run) -> Verdict {
     let case = witness();
     let delta = 1.0 / 16.0;
@@ -695,6 +515,9 @@ fn gradient_differences(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the gradient is what plain f64 loops give.
+#[law("loss/gradient-f64-loops", see = "loss#gradient", about = Gradient, points = 3,
+    formula = "dl = dloss · (softmax(l) − onehot(target)) / #asked", stays = NET)]
 fn gradient_f64_loops(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "backward")
 }
@@ -711,6 +534,10 @@ pub(super) fn matches_perplexity(cross_entropy: &Loss, parts: &[Part], expected:
         .map_err(|violation| violation.on(Parts(parts)))
 }
 
+/// Who finds v tokens alike has the perplexity v.
+#[law("loss/perplexity-of-uniform", see = "loss#perplexity", about = Softmax, points = 1,
+    formula = "loss = ln v  ⇒  perplexity = v",
+    stays = "It says what a perplexity counts.")]
 fn perplexity_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     for v in [1.0f64, 2.0, 1000.0, 50_257.0] {
         let loss = v.ln() as f32;
@@ -720,6 +547,9 @@ fn perplexity_of_uniform(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text may come in parts of any length: its perplexity is that of the whole.
+#[law("loss/perplexity-of-parts", see = "loss#perplexity", about = Statistics, points = 2,
+    formula = "ppl(parts) = exp(Σ nᵢ·lossᵢ / Σ nᵢ)")]
 fn perplexity_of_parts(cross_entropy: &Loss, _: &Run) -> Verdict {
     // 96 places with a loss of 2, in parts: the last one is short, and hard.
     let parts = [(1.5, 40), (1.75, 52), (10.25, 4)];
@@ -732,6 +562,9 @@ fn perplexity_of_parts(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any parts, the perplexity is what f64 gives.
+#[law("loss/perplexity-any-parts", see = "loss#perplexity", about = Statistics, points = 1,
+    formula = "ppl = exp(mean over all places)", stays = NET)]
 fn perplexity_any_parts(cross_entropy: &Loss, run: &Run) -> Verdict {
     judge_graded_cases(cross_entropy, run, "perplexity")
 }

@@ -1,7 +1,7 @@
 //! What the model promises.
 
 use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::describe::List;
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
@@ -18,315 +18,13 @@ use proptest::prelude::*;
 
 type Model = dyn Llama;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Model>] = &[
-    Invariant {
-        id: "model/nothing-added",
-        sentence: "A block whose last matrices are 0 adds nothing: what goes in comes out.",
-        formula: "W_o = 0, W_2 = 0  ⇒  y = x, bit for bit",
-        chapter: "model#block",
-        category: Category::Wiring,
-        weight: 2,
-        stays: Some("It shows the residual path alone, without an oracle and without a tolerance."),
-        check: nothing_added,
-    },
-    Invariant {
-        id: "model/each-half-alone",
-        sentence: "Where one half finds nothing, the other adds something to the tokens as they came. How large \
-                   these are does not matter to it: it reads them behind its norm.",
-        formula: "W_o = 0 or W_2 = 0  ⇒  y(c·x) − c·x = y(x) − x ≠ 0, ε → 0",
-        chapter: "model#block",
-        category: Category::Wiring,
-        weight: 2,
-        stays: None,
-        check: each_half_alone,
-    },
-    Invariant {
-        id: "model/gamma-folds",
-        sentence: "Each half has a norm of its own: its gamma can be moved into the matrices behind it.",
-        formula: "y(2γ; W/2) = y(γ; W), bit for bit, for each norm and the matrices behind it",
-        chapter: "model#block",
-        category: Category::Wiring,
-        weight: 2,
-        stays: None,
-        check: gamma_folds,
-    },
-    Invariant {
-        id: "model/equal-tokens",
-        sentence: "Tokens that are all equal find the same everywhere: only queries and keys are turned by their \
-                   position.",
-        formula: "x_t = x_0  ⇒  y_t = y_0",
-        chapter: "model#block",
-        category: Category::Wiring,
-        weight: 1,
-        stays: None,
-        check: equal_tokens,
-    },
-    Invariant {
-        id: "model/heads-change-places",
-        sentence: "The query heads that share a key head may change places, with their columns of W_o.",
-        formula: "y(P·W_q; W_o·Pᵀ) = y(W_q; W_o)",
-        chapter: "model#block",
-        category: Category::Order,
-        weight: 1,
-        stays: None,
-        check: heads_change_places,
-    },
-    Invariant {
-        id: "model/later-tokens-unseen",
-        sentence: "A token changes nothing before it, and nothing in another row, bit for bit.",
-        formula: "x_t changed  ⇒  y_u unchanged for u < t, and in other rows",
-        chapter: "model#block",
-        category: Category::Mask,
-        weight: 2,
-        stays: Some("What makes a model one that can write: it may not read what it shall write."),
-        check: later_tokens_unseen,
-    },
-    Invariant {
-        id: "model/block-f64-loops",
-        sentence: "On any input, a block gives what plain f64 loops give.",
-        formula: "x ← x + A(N₁(x)),  y = x + F(N₂(x))",
-        chapter: "model#block",
-        category: Category::Wiring,
-        weight: 3,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "block"),
-    },
-    Invariant {
-        id: "model/block-gradient",
-        sentence: "All of a block is on the tape: the gradients of its tokens and of each weight are what the chain rule gives.",
-        formula: "dx = Σ dy · ∂y/∂x,  dW = Σ dy · ∂y/∂W",
-        chapter: "model#block",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "block_backward"),
-    },
-    Invariant {
-        id: "model/idle-block",
-        sentence: "A block that adds nothing may stand anywhere among the others.",
-        formula: "logits(…, idle, …) = logits(…, …), bit for bit",
-        chapter: "model#whole",
-        category: Category::Wiring,
-        weight: 2,
-        stays: None,
-        check: idle_block,
-    },
-    Invariant {
-        id: "model/last-norm",
-        sentence: "Where the blocks add nothing, the size of a table's rows does not reach the logits: the last \
-                   norm takes it away.",
-        formula: "logits(4·E) = logits(E), ε → 0, where the output has a matrix of its own",
-        chapter: "model#whole",
-        category: Category::Wiring,
-        weight: 1,
-        stays: Some("It shows the norm that stands before the output, without an oracle."),
-        check: last_norm,
-    },
-    Invariant {
-        id: "model/tied",
-        sentence: "Tied weights are one matrix in two places, and a head of its own is used where there is one.",
-        formula: "logits(E, tied) = logits(E, head = E), bit for bit",
-        chapter: "model#whole",
-        category: Category::Weights,
-        weight: 1,
-        stays: Some("It compares the model with itself."),
-        check: tied,
-    },
-    Invariant {
-        id: "model/forward-f64-loops",
-        sentence: "On any texts, the logits are what plain f64 loops give.",
-        formula: "logits = N(B_L(… B_1(E[ids]))) · Wᵀ",
-        chapter: "model#whole",
-        category: Category::Wiring,
-        weight: 3,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "forward"),
-    },
-    Invariant {
-        id: "model/gradient",
-        sentence: "All of a model is on the tape: the gradient of each weight is what the chain rule gives, from the table to \
-                   the output.",
-        formula: "dW = Σ dlogits · ∂logits/∂W",
-        chapter: "model#whole",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "backward"),
-    },
-    Invariant {
-        id: "model/unknown-id",
-        sentence: "An id that the table does not have is refused.",
-        formula: "id ≥ v  ⇒  refused",
-        chapter: "model#whole",
-        category: Category::Refusal,
-        weight: 1,
-        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: |llama, run| unknown_id(run, "forward", |case| llama.forward(case)),
-    },
-    Invariant {
-        id: "model/pieces",
-        sentence: "A text in one call, in pieces, or token by token has the same logits.",
-        formula: "decode(pieces) = forward(text)",
-        chapter: "model#decoding",
-        category: Category::State,
-        weight: 3,
-        stays: None,
-        check: in_pieces,
-    },
-    Invariant {
-        id: "model/decode-f64-loops",
-        sentence: "In any pieces, the logits are what plain f64 loops give for the whole text.",
-        formula: "decode(pieces) = N(B_L(… B_1(E[ids]))) · Wᵀ",
-        chapter: "model#decoding",
-        category: Category::State,
-        weight: 2,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "decode"),
-    },
-    Invariant {
-        id: "model/unknown-id-in-a-piece",
-        sentence: "An id that the table does not have is refused, in whichever piece it comes.",
-        formula: "id ≥ v  ⇒  refused",
-        chapter: "model#decoding",
-        category: Category::Refusal,
-        weight: 1,
-        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: |llama, run| unknown_id(run, "decode", |case| llama.decode(case, &[2, 3])),
-    },
-    Invariant {
-        id: "model/full-cache-refused",
-        sentence: "A piece that the caches have no room for is refused: nothing that was kept is given up for it.",
-        formula: "p + s > positions  ⇒  refused",
-        chapter: "model#decoding",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: full_cache_refused,
-    },
-    Invariant {
-        id: "model/greedy",
-        sentence: "Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Of equal \
-                   ones it is the first.",
-        formula: "T = 0 or k = 1  ⇒  the first of the largest",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 1,
-        stays: Some("The end of every setting, known without an oracle."),
-        check: greedy,
-    },
-    Invariant {
-        id: "model/temperature-divides",
-        sentence: "A temperature divides the logits: the same power of 2 in both changes no choice, however small or large it is.",
-        formula: "sample(2ⁿ·x; 2ⁿ·T) = sample(x; T)",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 1,
-        stays: None,
-        check: temperature_divides,
-    },
-    Invariant {
-        id: "model/often-as-probable",
-        sentence: "Over evenly spread units, a token is drawn as often as it is probable.",
-        formula: "#{u : token} = n · p(token), to one unit at either edge",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 2,
-        stays: None,
-        check: often_as_probable,
-    },
-    Invariant {
-        id: "model/cuts-keep-enough",
-        sentence: "top_k keeps k tokens. top_p keeps the fewest that together reach p, so also the one that \
-                   crosses it.",
-        formula: "p = 1/2, 1/4, 1/8, 1/8: for 0.6, two tokens",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 2,
-        stays: None,
-        check: cuts_keep_enough,
-    },
-    Invariant {
-        id: "model/edge-of-a-token",
-        sentence: "A unit on the edge between two tokens draws the second: the running sum must exceed it.",
-        formula: "n equal logits, unit = i/n  ⇒  token i",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 1,
-        stays: None,
-        check: edge_of_a_token,
-    },
-    Invariant {
-        id: "model/sample-f64-loops",
-        sentence: "For any logits and settings, the token is that of plain f64 loops.",
-        formula: "sort, cut to k, softmax(x / T), cut at p, the first whose sum exceeds u",
-        chapter: "model#sampling",
-        category: Category::Choice,
-        weight: 2,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "sample"),
-    },
-    Invariant {
-        id: "model/sample-refuses",
-        sentence: "Logits that are no numbers, and settings that keep no token, are refused.",
-        formula: "NaN, +∞, T < 0, k = 0, p ∉ (0, 1]  ⇒  refused",
-        chapter: "model#sampling",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: sample_refuses,
-    },
-    Invariant {
-        id: "model/unknown-id-in-training",
-        sentence: "A text with an id that the table does not have is refused, and so is a text of one token, which nothing follows.",
-        formula: "id ≥ v or s = 1  ⇒  refused",
-        chapter: "model#learning",
-        category: Category::Refusal,
-        weight: 1,
-        stays: Some("Each call that reads ids has this law, so no bug breaks one of them alone."),
-        check: nothing_to_learn,
-    },
-    Invariant {
-        id: "model/loss-of-equal-logits",
-        sentence: "A model that prefers nothing has the loss ln v.",
-        formula: "W = 0  ⇒  loss = ln v",
-        chapter: "model#learning",
-        category: Category::Statistics,
-        weight: 1,
-        stays: None,
-        check: loss_of_equal_logits,
-    },
-    Invariant {
-        id: "model/loss-is-of-the-next",
-        sentence: "Who knows which token follows which has almost no loss.",
-        formula: "each place sure of the token behind it  ⇒  loss → 0",
-        chapter: "model#learning",
-        category: Category::Offset,
-        weight: 2,
-        stays: None,
-        check: loss_is_of_the_next,
-    },
-    Invariant {
-        id: "model/step-lowers-loss",
-        sentence: "Small steps, one after the other, lower the loss each time.",
-        formula: "loss(w − η·∇) < loss(w)",
-        chapter: "model#learning",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: step_lowers_loss,
-    },
-    Invariant {
-        id: "model/step-f64-loops",
-        sentence: "A step goes against the gradient of every weight, as differences of the loss show it.",
-        formula: "w′ = w − η · ∂loss/∂w",
-        chapter: "model#learning",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: |llama, run| judge_graded_cases(llama, run, "train"),
-    },
-];
+laws! {
+    nothing_added, each_half_alone, gamma_folds, equal_tokens, heads_change_places, later_tokens_unseen,
+    block_f64_loops, block_gradient, idle_block, last_norm, tied, forward_f64_loops, gradient, unknown_id, in_pieces,
+    decode_f64_loops, unknown_id_in_a_piece, full_cache_refused, greedy, temperature_divides, often_as_probable,
+    cuts_keep_enough, edge_of_a_token, sample_f64_loops, sample_refuses, nothing_to_learn, loss_of_equal_logits,
+    loss_is_of_the_next, step_lowers_loss, step_f64_loops,
+}
 
 // --- answers --------------------------------------------------------------------------------
 
@@ -468,6 +166,10 @@ fn blocks(run: &Run) -> impl Iterator<Item = BlockCase> + use<> {
     (0..MODEL.len()).map(move |place| plan(place).block(&run))
 }
 
+/// A block whose last matrices are 0 adds nothing: what goes in comes out.
+#[law("model/nothing-added", see = "model#block", about = Wiring, points = 2,
+    formula = "W_o = 0, W_2 = 0  ⇒  y = x, bit for bit",
+    stays = "It shows the residual path alone, without an oracle and without a tolerance.")]
 fn nothing_added(llama: &Model, run: &Run) -> Verdict {
     for mut case in blocks(run) {
         case.weights.o.fill(0.0);
@@ -479,6 +181,10 @@ fn nothing_added(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Where one half finds nothing, the other adds something to the tokens as they came. How large these are does not matter to
+/// it: it reads them behind its norm.
+#[law("model/each-half-alone", see = "model#block", about = Wiring, points = 2,
+    formula = "W_o = 0 or W_2 = 0  ⇒  y(c·x) − c·x = y(x) − x ≠ 0, ε → 0")]
 fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
     for half in ["network", "attention"] {
         for mut case in blocks(run) {
@@ -508,6 +214,9 @@ fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Each half has a norm of its own: its gamma can be moved into the matrices behind it.
+#[law("model/gamma-folds", see = "model#block", about = Wiring, points = 2,
+    formula = "y(2γ; W/2) = y(γ; W), bit for bit, for each norm and the matrices behind it")]
 fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
     fn halve(matrix: &mut [f32]) {
         matrix.iter_mut().for_each(|w| *w /= 2.0);
@@ -534,6 +243,9 @@ fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Tokens that are all equal find the same everywhere: only queries and keys are turned by their position.
+#[law("model/equal-tokens", see = "model#block", about = Wiring, points = 1,
+    formula = "x_t = x_0  ⇒  y_t = y_0")]
 fn equal_tokens(llama: &Model, run: &Run) -> Verdict {
     for mut case in blocks(run) {
         let h = case.sizes.h;
@@ -551,6 +263,9 @@ fn equal_tokens(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The query heads that share a key head may change places, with their columns of W_o.
+#[law("model/heads-change-places", see = "model#block", about = Order, points = 1,
+    formula = "y(P·W_q; W_o·Pᵀ) = y(W_q; W_o)")]
 fn heads_change_places(llama: &Model, run: &Run) -> Verdict {
     for case in blocks(run) {
         let Sizes { h, nh, nkv, hd, .. } = case.sizes;
@@ -578,6 +293,10 @@ fn heads_change_places(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token changes nothing before it, and nothing in another row, bit for bit.
+#[law("model/later-tokens-unseen", see = "model#block", about = Mask, points = 2,
+    formula = "x_t changed  ⇒  y_u unchanged for u < t, and in other rows",
+    stays = "What makes a model one that can write: it may not read what it shall write.")]
 fn later_tokens_unseen(llama: &Model, run: &Run) -> Verdict {
     for case in blocks(run) {
         let ([_, s], h) = (case.tokens, case.sizes.h);
@@ -621,6 +340,9 @@ fn idle(weights: &BlockWeights) -> BlockWeights {
     idle
 }
 
+/// A block that adds nothing may stand anywhere among the others.
+#[law("model/idle-block", see = "model#whole", about = Wiring, points = 2,
+    formula = "logits(…, idle, …) = logits(…, …), bit for bit")]
 fn idle_block(llama: &Model, run: &Run) -> Verdict {
     for case in models(run) {
         let expected = forward(llama, &case)?;
@@ -636,6 +358,10 @@ fn idle_block(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Where the blocks add nothing, the size of a table's rows does not reach the logits: the last norm takes it away.
+#[law("model/last-norm", see = "model#whole", about = Wiring, points = 1,
+    formula = "logits(4·E) = logits(E), ε → 0, where the output has a matrix of its own",
+    stays = "It shows the norm that stands before the output, without an oracle.")]
 fn last_norm(llama: &Model, run: &Run) -> Verdict {
     for mut case in models(run) {
         case.blocks.iter_mut().for_each(|block| *block = idle(block));
@@ -650,6 +376,10 @@ fn last_norm(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Tied weights are one matrix in two places, and a head of its own is used where there is one.
+#[law("model/tied", see = "model#whole", about = Weights, points = 1,
+    formula = "logits(E, tied) = logits(E, head = E), bit for bit",
+    stays = "It compares the model with itself.")]
 fn tied(llama: &Model, run: &Run) -> Verdict {
     for case in models(run) {
         let tied = ModelCase { head: None, ..case.clone() };
@@ -667,7 +397,7 @@ fn tied(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) -> Verdict {
+fn refuses_unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) -> Verdict {
     for mut case in models(run) {
         for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
             let before = std::mem::replace(&mut case.ids[at], id);
@@ -679,8 +409,12 @@ fn unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) ->
     Ok(None)
 }
 
+/// A text with an id that the table does not have is refused, and so is a text of one token, which nothing follows.
+#[law("model/unknown-id-in-training", see = "model#learning", about = Refusal, points = 1,
+    formula = "id ≥ v or s = 1  ⇒  refused",
+    stays = "Each call that reads ids has this law, so no bug breaks one of them alone.")]
 fn nothing_to_learn(llama: &Model, run: &Run) -> Verdict {
-    unknown_id(run, "train", |case| llama.train(case, 1.0))?;
+    refuses_unknown_id(run, "train", |case| llama.train(case, 1.0))?;
     for b in [1, 2] {
         let case = Plan { tokens: [b, 1], ..PLAIN }.model(run);
         refusal("train", "no token follows the only one of a text", || llama.train(&case, 1.0))
@@ -689,6 +423,9 @@ fn nothing_to_learn(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text in one call, in pieces, or token by token has the same logits.
+#[law("model/pieces", see = "model#decoding", about = State, points = 3,
+    formula = "decode(pieces) = forward(text)")]
 fn in_pieces(llama: &Model, run: &Run) -> Verdict {
     for (place, case) in models(run).enumerate() {
         let shape = shape_of_logits(&case);
@@ -709,6 +446,9 @@ fn in_pieces(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A piece that the caches have no room for is refused: nothing that was kept is given up for it.
+#[law("model/full-cache-refused", see = "model#decoding", about = Refusal, points = 1,
+    formula = "p + s > positions  ⇒  refused")]
 fn full_cache_refused(llama: &Model, run: &Run) -> Verdict {
     for (pieces, positions) in [(vec![5], 4), (vec![4, 1], 4), (vec![1, 1, 3], 3), (vec![2, 3], 2)]
     {
@@ -727,6 +467,10 @@ fn plain(logits: &[f32]) -> SampleCase {
     SampleCase { logits: logits.to_vec(), temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.5 }
 }
 
+/// Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Of equal ones it is the first.
+#[law("model/greedy", see = "model#sampling", about = Choice, points = 1,
+    formula = "T = 0 or k = 1  ⇒  the first of the largest",
+    stays = "The end of every setting, known without an oracle.")]
 fn greedy(llama: &Model, run: &Run) -> Verdict {
     let logits = prop::collection::vec(-4i8..4, 1..9);
     run.forall(logits.prop_map(Shown), |Shown(logits)| {
@@ -756,6 +500,9 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
     }
 }
 
+/// A temperature divides the logits: the same power of 2 in both changes no choice, however small or large it is.
+#[law("model/temperature-divides", see = "model#sampling", about = Choice, points = 1,
+    formula = "sample(2ⁿ·x; 2ⁿ·T) = sample(x; T)")]
 fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
     let mut draw = Draw::new(run, 11);
     for _ in 0..run.cases {
@@ -771,6 +518,9 @@ fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Over evenly spread units, a token is drawn as often as it is probable.
+#[law("model/often-as-probable", see = "model#sampling", about = Choice, points = 2,
+    formula = "#{u : token} = n · p(token), to one unit at either edge")]
 fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
     const UNITS: usize = 256;
     for (logits, temperature) in [
@@ -805,6 +555,9 @@ fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// top_k keeps k tokens. top_p keeps the fewest that together reach p, so also the one that crosses it.
+#[law("model/cuts-keep-enough", see = "model#sampling", about = Choice, points = 2,
+    formula = "p = 1/2, 1/4, 1/8, 1/8: for 0.6, two tokens")]
 fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
     // Probabilities 1/8, 1/2, 1/8, 1/4.
     let logits: Vec<f32> = [1.0f32, 4.0, 1.0, 2.0].iter().map(|x| x.ln()).collect();
@@ -837,6 +590,9 @@ fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A unit on the edge between two tokens draws the second: the running sum must exceed it.
+#[law("model/edge-of-a-token", see = "model#sampling", about = Choice, points = 1,
+    formula = "n equal logits, unit = i/n  ⇒  token i")]
 fn edge_of_a_token(llama: &Model, _: &Run) -> Verdict {
     for n in [2u8, 4, 8] {
         for token in 0..n {
@@ -848,6 +604,9 @@ fn edge_of_a_token(llama: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Logits that are no numbers, and settings that keep no token, are refused.
+#[law("model/sample-refuses", see = "model#sampling", about = Refusal, points = 1,
+    formula = "NaN, +∞, T < 0, k = 0, p ∉ (0, 1]  ⇒  refused")]
 fn sample_refuses(llama: &Model, _: &Run) -> Verdict {
     let case = plain(&[0.5, 2.0, -1.0]);
     let with = |change: &dyn Fn(&mut SampleCase)| {
@@ -888,6 +647,9 @@ fn learner(run: &Run) -> ModelCase {
     model(&mut Draw::new(run, 5), plan)
 }
 
+/// A model that prefers nothing has the loss ln v.
+#[law("model/loss-of-equal-logits", see = "model#learning", about = Statistics, points = 1,
+    formula = "W = 0  ⇒  loss = ln v")]
 fn loss_of_equal_logits(llama: &Model, run: &Run) -> Verdict {
     for tokens in [[1, 2], [2, 5]] {
         for place in 0..MODEL.len() {
@@ -920,6 +682,9 @@ fn sure_of(next: [usize; 4], text: &[usize], run: &Run) -> ModelCase {
     ModelCase { head: Some(head), ids: text.to_vec(), ..case }
 }
 
+/// Who knows which token follows which has almost no loss.
+#[law("model/loss-is-of-the-next", see = "model#learning", about = Offset, points = 2,
+    formula = "each place sure of the token behind it  ⇒  loss → 0")]
 fn loss_is_of_the_next(llama: &Model, run: &Run) -> Verdict {
     for (text, next) in [([0, 1, 2, 3, 0, 1], [1, 2, 3, 0]), ([2, 0, 3, 1, 2, 0], [3, 2, 0, 1])] {
         let case = sure_of(next, &text, run);
@@ -933,6 +698,9 @@ fn loss_is_of_the_next(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Small steps, one after the other, lower the loss each time.
+#[law("model/step-lowers-loss", see = "model#learning", about = Gradient, points = 1,
+    formula = "loss(w − η·∇) < loss(w)")]
 fn step_lowers_loss(llama: &Model, run: &Run) -> Verdict {
     // Of a model that is sure and wrong: its loss is 45.
     let mut wrong = sure_of([2, 3, 0, 1], &[0, 1], run);
@@ -964,4 +732,71 @@ fn put(weights: Vec<f32>, case: &mut ModelCase) {
     for tensor in case.weights_mut() {
         tensor.iter_mut().zip(&mut weights).for_each(|(to, from)| *to = from);
     }
+}
+
+// --- the nets, and refusals ------------------------------------------------------------------
+
+/// On any input, a block gives what plain f64 loops give.
+#[law("model/block-f64-loops", see = "model#block", about = Wiring, points = 3,
+    formula = "x ← x + A(N₁(x)),  y = x + F(N₂(x))", stays = NET)]
+fn block_f64_loops(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "block")
+}
+
+/// All of a block is on the tape: the gradients of its tokens and of each weight are what the chain rule gives.
+#[law("model/block-gradient", see = "model#block", about = Gradient, points = 2,
+    formula = "dx = Σ dy · ∂y/∂x,  dW = Σ dy · ∂y/∂W", stays = NET)]
+fn block_gradient(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "block_backward")
+}
+
+/// On any texts, the logits are what plain f64 loops give.
+#[law("model/forward-f64-loops", see = "model#whole", about = Wiring, points = 3,
+    formula = "logits = N(B_L(… B_1(E[ids]))) · Wᵀ", stays = NET)]
+fn forward_f64_loops(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "forward")
+}
+
+/// All of a model is on the tape: the gradient of each weight is what the chain rule gives, from the table to the output.
+#[law("model/gradient", see = "model#whole", about = Gradient, points = 2,
+    formula = "dW = Σ dlogits · ∂logits/∂W", stays = NET)]
+fn gradient(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "backward")
+}
+
+/// An id that the table does not have is refused.
+#[law("model/unknown-id", see = "model#whole", about = Refusal, points = 1,
+    formula = "id ≥ v  ⇒  refused",
+    stays = "Each call that reads ids has this law, so no bug breaks one of them alone.")]
+fn unknown_id(llama: &Model, run: &Run) -> Verdict {
+    refuses_unknown_id(run, "forward", |case| llama.forward(case))
+}
+
+/// In any pieces, the logits are what plain f64 loops give for the whole text.
+#[law("model/decode-f64-loops", see = "model#decoding", about = State, points = 2,
+    formula = "decode(pieces) = N(B_L(… B_1(E[ids]))) · Wᵀ", stays = NET)]
+fn decode_f64_loops(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "decode")
+}
+
+/// An id that the table does not have is refused, in whichever piece it comes.
+#[law("model/unknown-id-in-a-piece", see = "model#decoding", about = Refusal, points = 1,
+    formula = "id ≥ v  ⇒  refused",
+    stays = "Each call that reads ids has this law, so no bug breaks one of them alone.")]
+fn unknown_id_in_a_piece(llama: &Model, run: &Run) -> Verdict {
+    refuses_unknown_id(run, "decode", |case| llama.decode(case, &[2, 3]))
+}
+
+/// For any logits and settings, the token is that of plain f64 loops.
+#[law("model/sample-f64-loops", see = "model#sampling", about = Choice, points = 2,
+    formula = "sort, cut to k, softmax(x / T), cut at p, the first whose sum exceeds u", stays = NET)]
+fn sample_f64_loops(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "sample")
+}
+
+/// A step goes against the gradient of every weight, as differences of the loss show it.
+#[law("model/step-f64-loops", see = "model#learning", about = Gradient, points = 3,
+    formula = "w′ = w − η · ∂loss/∂w", stays = NET)]
+fn step_f64_loops(llama: &Model, run: &Run) -> Verdict {
+    judge_graded_cases(llama, run, "train")
 }

@@ -1,7 +1,6 @@
 //! What GroupRMSNorm promises.
 
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, U16, repeats, values, widen};
 use crate::norm::interface::*;
@@ -15,247 +14,12 @@ use std::fmt;
 
 type Norm = dyn GroupRmsNorm;
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Norm>] = &[
-    Invariant {
-        id: "norm/initial-gamma",
-        sentence: "Gamma starts uniform on [low, high), with PyTorch's numbers for the seed.",
-        formula: "γ_j = (r_j mod 2²⁴)·2⁻²⁴·(high − low) + low,  r = MT19937(seed)",
-        chapter: "norm#initial-values",
-        category: Category::Seed,
-        weight: 2,
-        stays: None,
-        check: initial_gamma,
-    },
-    Invariant {
-        id: "norm/statistics-in-f32",
-        sentence: "Squares and means are kept in f32 or better: values of 300 and of 0.0003 \
-                   give the same as values of 1, when eps is scaled alike.",
-        formula: "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 12",
-        chapter: "norm#precision",
-        category: Category::Precision,
-        weight: 2,
-        stays: Some("It compares the norm with itself at other sizes, without an oracle."),
-        check: statistics_in_f32,
-    },
-    Invariant {
-        id: "norm/eps-inside-root",
-        sentence: "Eps is added to the mean square, inside the root. Where every x is √ε, eps \
-                   is half of the sum, and y is 1/√2.",
-        formula: "x = √ε everywhere, γ = 1  ⇒  y = 1/√2",
-        chapter: "norm#eps",
-        category: Category::Eps,
-        weight: 2,
-        stays: Some(
-            "The number that every wrong place of eps gets wrong, and that is known by heart.",
-        ),
-        check: eps_inside_root,
-    },
-    Invariant {
-        id: "norm/zero-group",
-        sentence: "A group of zeros gives zeros, because eps keeps the root away from 0.",
-        formula: "x_g = 0  ⇒  y_g = 0",
-        chapter: "norm#eps",
-        category: Category::Eps,
-        weight: 1,
-        stays: Some(
-            "It shows what eps is for: without eps, 0 / 0 is NaN. A larger eps \
-                     catches the same bugs by a number.",
-        ),
-        check: zero_group,
-    },
-    Invariant {
-        id: "norm/mean-square-is-one",
-        sentence: "After the norm, with gamma 1, the mean square of a group is 1, but for eps.",
-        formula: "mean(x̂²) = ms / (ms + ε),  ms = mean(x²)",
-        chapter: "norm#definition",
-        category: Category::Statistics,
-        weight: 2,
-        stays: Some("It says what the norm is for, in one number, without an oracle."),
-        check: mean_square_is_one,
-    },
-    Invariant {
-        id: "norm/not-centred",
-        sentence: "The mean is not subtracted: a group of equal values keeps its sign and does \
-                   not become 0.",
-        formula: "x = c everywhere, ε → 0, γ = 1  ⇒  y = sign(c)",
-        chapter: "norm#layernorm",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some(
-            "It separates RMSNorm from LayerNorm by one input that can be checked by hand.",
-        ),
-        check: not_centred,
-    },
-    Invariant {
-        id: "norm/groups-are-neighbours",
-        sentence: "A group is group_size NEIGHBOURS on the hidden axis: scaling one group \
-                   changes nothing in the others.",
-        formula: "groups are [0, gz), [gz, 2gz), …;  N(…, 1000·x_g, …) is the same elsewhere",
-        chapter: "norm#groups",
-        category: Category::Statistics,
-        weight: 2,
-        stays: Some("A wrong cut shows here by name; elsewhere it is just a wrong number."),
-        check: groups_are_neighbours,
-    },
-    Invariant {
-        id: "norm/groups-are-independent",
-        sentence: "A NaN in one group leaves all other groups as they were, bit for bit.",
-        formula: "x_g = NaN  ⇒  y_k unchanged for k ≠ g",
-        chapter: "norm#groups",
-        category: Category::Statistics,
-        weight: 1,
-        stays: None,
-        check: groups_are_independent,
-    },
-    Invariant {
-        id: "norm/groups-permute",
-        sentence: "Whole groups may change places together with their gamma.",
-        formula: "y(P·x; P·γ) = P·y(x; γ),  P moves whole groups",
-        chapter: "norm#groups",
-        category: Category::Weights,
-        weight: 1,
-        stays: Some(
-            "A law without an oracle: it holds for every right norm, whatever its numbers.",
-        ),
-        check: groups_permute,
-    },
-    Invariant {
-        id: "norm/gamma-per-element",
-        sentence: "Gamma multiplies, one number per element: y is proportional to it.",
-        formula: "y(x; γ) = γ ⊙ y(x; 1)",
-        chapter: "norm#gamma",
-        category: Category::Weights,
-        weight: 2,
-        stays: Some("It looks at gamma alone, whatever the rest of the norm does."),
-        check: gamma_per_element,
-    },
-    Invariant {
-        id: "norm/odd",
-        sentence: "Changing the sign of x changes the sign of y, and nothing else.",
-        formula: "N(−x) = −N(x), bit for bit",
-        chapter: "norm#definition",
-        category: Category::Statistics,
-        weight: 1,
-        stays: Some("A law without an oracle and without a tolerance."),
-        check: odd,
-    },
-    Invariant {
-        id: "norm/tiny-and-huge",
-        sentence: "Values of 10⁻¹⁵ and of 10¹⁵ are normalized like all others.",
-        formula: "y = x / √(mean(x²) + ε) · γ, |x| from 10⁻¹⁵ to 10¹⁵",
-        chapter: "norm#precision",
-        category: Category::Precision,
-        weight: 1,
-        stays: Some("It names the sizes at which squares leave f32."),
-        check: tiny_and_huge,
-    },
-    Invariant {
-        id: "norm/forward-f64-loops",
-        sentence: "On any input, y is what plain f64 loops give.",
-        formula: "|y − y₆₄| ≤ (gz/2 + 4)·2⁻²⁴·|y₆₄|",
-        chapter: "norm#definition",
-        category: Category::Statistics,
-        weight: 3,
-        stays: Some(NET),
-        check: forward_f64_loops,
-    },
-    Invariant {
-        id: "norm/gradient-at-zero",
-        sentence: "At a group of zeros the norm is a plain scale by gamma / √ε, and so is its \
-                   gradient.",
-        formula: "x_g = 0  ⇒  dx = γ·dy / √ε",
-        chapter: "norm#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("The gradient can be written down by hand here."),
-        check: gradient_at_zero,
-    },
-    Invariant {
-        id: "norm/gradient-along-x",
-        sentence: "Longer x changes almost nothing, so the gradient along x is almost 0: eps \
-                   gives it exactly.",
-        formula: "Σ x·dx = Σ x̂·γ·dy · ε/(ms + ε), per group",
-        chapter: "norm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some("It tells a gradient that takes the rms for a constant, without an oracle."),
-        check: gradient_along_x,
-    },
-    Invariant {
-        id: "norm/gradient-differences",
-        sentence: "The gradient is the slope that differences of the implementation's own outputs show.",
-        formula: "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
-        chapter: "norm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: Some(
-            "It needs no formula for the gradient at all, so an error in the oracle's \
-                     would show.",
-        ),
-        check: gradient_differences,
-    },
-    Invariant {
-        id: "norm/gradient-of-gamma",
-        sentence: "Gamma's gradient sums dy · x̂ over all rows of all batches.",
-        formula: "dγ_j = Σ_rows dy_j · x̂_j",
-        chapter: "norm#gradient",
-        category: Category::Gradient,
-        weight: 2,
-        stays: None,
-        check: gradient_of_gamma,
-    },
-    Invariant {
-        id: "norm/gradient-of-x",
-        sentence: "On any input, dx is what plain f64 loops give.",
-        formula: "dx = (γ·dy − x̂·mean(γ·dy·x̂)) / rms",
-        chapter: "norm#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_of_x,
-    },
-    Invariant {
-        id: "norm/half-result-is-half",
-        sentence: "An f16 input gives an f16 result, also when gamma is f32.",
-        formula: "y ∈ f16",
-        chapter: "norm#precision",
-        category: Category::Precision,
-        weight: 1,
-        stays: Some("It says what is wrong: the type, and not the number."),
-        check: half_result_is_half,
-    },
-    Invariant {
-        id: "norm/half-does-not-overflow",
-        sentence: "An f16 input of 300 gives finite results, although 300² is not an f16.",
-        formula: "x = 300  ⇒  |y| = |γ|",
-        chapter: "norm#precision",
-        category: Category::Precision,
-        weight: 2,
-        stays: Some("The number by which this bug became known."),
-        check: half_does_not_overflow,
-    },
-    Invariant {
-        id: "norm/half-rounds-once",
-        sentence: "The result is rounded to f16 once, after the product with gamma.",
-        formula: "|y − y₆₄| ≤ ½ ulp₁₆ + (gz/2 + 4)·2⁻²⁴·|y₆₄|",
-        chapter: "norm#precision",
-        category: Category::Precision,
-        weight: 2,
-        stays: None,
-        check: half_rounds_once,
-    },
-    Invariant {
-        id: "norm/group-size-divides",
-        sentence: "A group size that does not divide the hidden size is refused.",
-        formula: "h mod gz ≠ 0  ⇒  no result",
-        chapter: "norm#groups",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: group_size_divides,
-    },
-];
+laws! {
+    initial_gamma, statistics_in_f32, eps_inside_root, zero_group, mean_square_is_one, not_centred,
+    groups_are_neighbours, groups_are_independent, groups_permute, gamma_per_element, odd, tiny_and_huge,
+    forward_f64_loops, gradient_at_zero, gradient_along_x, gradient_differences, gradient_of_gamma, gradient_of_x,
+    half_result_is_half, half_does_not_overflow, half_rounds_once, group_size_divides,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -343,6 +107,9 @@ fn matches_oracle(norm: &Norm, case: &NormCase) -> Step {
 
 // --- initial values -------------------------------------------------------------------------
 
+/// Gamma starts uniform on [low, high), with PyTorch's numbers for the seed.
+#[law("norm/initial-gamma", see = "norm#initial-values", about = Seed, points = 2,
+    formula = "γ_j = (r_j mod 2²⁴)·2⁻²⁴·(high − low) + low,  r = MT19937(seed)")]
 fn initial_gamma(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "initial_gamma")
 }
@@ -375,6 +142,11 @@ fn scaled(case: &NormCase, j: i32) -> NormCase {
     NormCase { x, eps: case.eps * 4.0f64.powi(j), ..case.clone() }
 }
 
+/// Squares and means are kept in f32 or better: values of 300 and of 0.0003 give the same as values of 1, when eps is scaled
+/// alike.
+#[law("norm/statistics-in-f32", see = "norm#precision", about = Precision, points = 2,
+    formula = "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 12",
+    stays = "It compares the norm with itself at other sizes, without an oracle.")]
 fn statistics_in_f32(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(3, 1.0 / 1024.0);
     let y = forward(norm, &case)?;
@@ -389,6 +161,10 @@ fn statistics_in_f32(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Eps is added to the mean square, inside the root. Where every x is √ε, eps is half of the sum, and y is 1/√2.
+#[law("norm/eps-inside-root", see = "norm#eps", about = Eps, points = 2,
+    formula = "x = √ε everywhere, γ = 1  ⇒  y = 1/√2",
+    stays = "The number that every wrong place of eps gets wrong, and that is known by heart.")]
 fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 1e-2, 4.0] {
         let case = ones(witness(3, eps));
@@ -408,6 +184,10 @@ fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A group of zeros gives zeros, because eps keeps the root away from 0.
+#[law("norm/zero-group", see = "norm#eps", about = Eps, points = 1,
+    formula = "x_g = 0  ⇒  y_g = 0",
+    stays = "It shows what eps is for: without eps, 0 / 0 is NaN. A larger eps catches the same bugs by a number.")]
 fn zero_group(norm: &Norm, _: &Run) -> Verdict {
     let mut case = witness(3, 1e-5);
     case.x[3..6].fill(0.0);
@@ -417,6 +197,10 @@ fn zero_group(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// After the norm, with gamma 1, the mean square of a group is 1, but for eps.
+#[law("norm/mean-square-is-one", see = "norm#definition", about = Statistics, points = 2,
+    formula = "mean(x̂²) = ms / (ms + ε),  ms = mean(x²)",
+    stays = "It says what the norm is for, in one number, without an oracle.")]
 fn mean_square_is_one(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let case = ones(input.case.clone());
@@ -436,6 +220,10 @@ fn mean_square_is_one(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The mean is not subtracted: a group of equal values keeps its sign and does not become 0.
+#[law("norm/not-centred", see = "norm#layernorm", about = Statistics, points = 1,
+    formula = "x = c everywhere, ε → 0, γ = 1  ⇒  y = sign(c)",
+    stays = "It separates RMSNorm from LayerNorm by one input that can be checked by hand.")]
 fn not_centred(norm: &Norm, _: &Run) -> Verdict {
     for c in [2.0f32, -2.0] {
         let case = ones(witness(3, 1e-12));
@@ -475,6 +263,10 @@ fn others_keep(norm: &Norm, group_size: usize, change: impl Fn(f32) -> f32 + Cop
     Ok(())
 }
 
+/// A group is group_size NEIGHBOURS on the hidden axis: scaling one group changes nothing in the others.
+#[law("norm/groups-are-neighbours", see = "norm#groups", about = Statistics, points = 2,
+    formula = "groups are [0, gz), [gz, 2gz), …;  N(…, 1000·x_g, …) is the same elsewhere",
+    stays = "A wrong cut shows here by name; elsewhere it is just a wrong number.")]
 fn groups_are_neighbours(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2, 1] {
         others_keep(norm, group_size, |x| 1000.0 * x)?;
@@ -494,6 +286,9 @@ fn groups_are_neighbours(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A NaN in one group leaves all other groups as they were, bit for bit.
+#[law("norm/groups-are-independent", see = "norm#groups", about = Statistics, points = 1,
+    formula = "x_g = NaN  ⇒  y_k unchanged for k ≠ g")]
 fn groups_are_independent(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2, 1] {
         others_keep(norm, group_size, |_| f32::NAN)?;
@@ -501,6 +296,10 @@ fn groups_are_independent(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Whole groups may change places together with their gamma.
+#[law("norm/groups-permute", see = "norm#groups", about = Weights, points = 1,
+    formula = "y(P·x; P·γ) = P·y(x; γ),  P moves whole groups",
+    stays = "A law without an oracle: it holds for every right norm, whatever its numbers.")]
 fn groups_permute(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let turn = |values: &[f32]| -> Vec<f32> {
@@ -518,6 +317,10 @@ fn groups_permute(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Gamma multiplies, one number per element: y is proportional to it.
+#[law("norm/gamma-per-element", see = "norm#gamma", about = Weights, points = 2,
+    formula = "y(x; γ) = γ ⊙ y(x; 1)",
+    stays = "It looks at gamma alone, whatever the rest of the norm does.")]
 fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [3, 2] {
         let case = witness(group_size, 1e-5);
@@ -534,6 +337,10 @@ fn gamma_per_element(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Changing the sign of x changes the sign of y, and nothing else.
+#[law("norm/odd", see = "norm#definition", about = Statistics, points = 1,
+    formula = "N(−x) = −N(x), bit for bit",
+    stays = "A law without an oracle and without a tolerance.")]
 fn odd(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let negative = NormCase { x: case.x.iter().map(|x| -x).collect(), ..case.clone() };
@@ -544,6 +351,10 @@ fn odd(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Values of 10⁻¹⁵ and of 10¹⁵ are normalized like all others.
+#[law("norm/tiny-and-huge", see = "norm#precision", about = Precision, points = 1,
+    formula = "y = x / √(mean(x²) + ε) · γ, |x| from 10⁻¹⁵ to 10¹⁵",
+    stays = "It names the sizes at which squares leave f32.")]
 fn tiny_and_huge(norm: &Norm, _: &Run) -> Verdict {
     for (size, eps) in [(1e-15, 1e-30), (1e15, 1e-5), (1e15, 1e30), (1e-3, 1e-8), (1e-4, 1e-12)] {
         let case = witness(3, eps);
@@ -553,6 +364,9 @@ fn tiny_and_huge(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, y is what plain f64 loops give.
+#[law("norm/forward-f64-loops", see = "norm#definition", about = Statistics, points = 3,
+    formula = "|y − y₆₄| ≤ (gz/2 + 4)·2⁻²⁴·|y₆₄|", stays = NET)]
 fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "forward")
 }
@@ -573,6 +387,10 @@ fn dx_terms(case: &NormCase, dy: &[f32]) -> Vec<f64> {
     Terms.passes(&positive, &absolute(dy)).dx
 }
 
+/// At a group of zeros the norm is a plain scale by gamma / √ε, and so is its gradient.
+#[law("norm/gradient-at-zero", see = "norm#gradient", about = Gradient, points = 1,
+    formula = "x_g = 0  ⇒  dx = γ·dy / √ε",
+    stays = "The gradient can be written down by hand here.")]
 fn gradient_at_zero(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 4.0] {
         let mut case = witness(3, eps);
@@ -589,6 +407,10 @@ fn gradient_at_zero(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Longer x changes almost nothing, so the gradient along x is almost 0: eps gives it exactly.
+#[law("norm/gradient-along-x", see = "norm#gradient", about = Gradient, points = 2,
+    formula = "Σ x·dx = Σ x̂·γ·dy · ε/(ms + ε), per group",
+    stays = "It tells a gradient that takes the rms for a constant, without an oracle.")]
 fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let gz = case.group_size;
@@ -623,6 +445,10 @@ fn dx_tolerance(case: &NormCase) -> f64 {
 const DX_WHY: &str =
     "(5gz/2 + 14)·2⁻²⁴ of the size of the terms, which cancel: sums over the group in f32";
 
+/// The gradient is the slope that differences of the implementation's own outputs show.
+#[law("norm/gradient-differences", see = "norm#gradient", about = Gradient, points = 2,
+    formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
+    stays = "It needs no formula for the gradient at all, so an error in the oracle's would show.")]
 fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     let case = witness(3, 0.5);
     let dy: Vec<f32> = (0..12).map(|i| 1.0 - 0.25 * i as f32).collect();
@@ -647,6 +473,9 @@ fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Gamma's gradient sums dy · x̂ over all rows of all batches.
+#[law("norm/gradient-of-gamma", see = "norm#gradient", about = Gradient, points = 2,
+    formula = "dγ_j = Σ_rows dy_j · x̂_j")]
 fn gradient_of_gamma(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "backward (dgamma)")
 }
@@ -672,6 +501,9 @@ pub(super) fn matches_dgamma(norm: &Norm, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
+/// On any input, dx is what plain f64 loops give.
+#[law("norm/gradient-of-x", see = "norm#gradient", about = Gradient, points = 3,
+    formula = "dx = (γ·dy − x̂·mean(γ·dy·x̂)) / rms", stays = NET)]
 fn gradient_of_x(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "backward (dx)")
 }
@@ -695,6 +527,10 @@ fn forward_half(norm: &Norm, case: &NormCase) -> Step<Vec<f32>> {
     answer("forward_half", || norm.forward_half(case)).map_err(|violation| violation.on(case))
 }
 
+/// An f16 input gives an f16 result, also when gamma is f32.
+#[law("norm/half-result-is-half", see = "norm#precision", about = Precision, points = 1,
+    formula = "y ∈ f16",
+    stays = "It says what is wrong: the type, and not the number.")]
 fn half_result_is_half(norm: &Norm, _: &Run) -> Verdict {
     for (h, group_size) in menu::NORM.into_iter().chain(menu::LARGE) {
         let x = (0..6 * h).map(|i| (i * 37 % 64) as f32 / 16.0 - 1.9375).collect();
@@ -708,6 +544,10 @@ fn half_result_is_half(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// An f16 input of 300 gives finite results, although 300² is not an f16.
+#[law("norm/half-does-not-overflow", see = "norm#precision", about = Precision, points = 2,
+    formula = "x = 300  ⇒  |y| = |γ|",
+    stays = "The number by which this bug became known.")]
 fn half_does_not_overflow(norm: &Norm, _: &Run) -> Verdict {
     let case = ones(witness(3, 1e-5));
     let x: Vec<f32> = case.x.iter().map(|x| 300.0 * x.signum()).collect();
@@ -720,6 +560,9 @@ fn half_does_not_overflow(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The result is rounded to f16 once, after the product with gamma.
+#[law("norm/half-rounds-once", see = "norm#precision", about = Precision, points = 2,
+    formula = "|y − y₆₄| ≤ ½ ulp₁₆ + (gz/2 + 4)·2⁻²⁴·|y₆₄|")]
 fn half_rounds_once(norm: &Norm, run: &Run) -> Verdict {
     judge_graded_cases(norm, run, "forward_half")
 }
@@ -750,6 +593,9 @@ fn half_ulp16(y: f64) -> f64 {
 
 // --- refusals -------------------------------------------------------------------------------
 
+/// A group size that does not divide the hidden size is refused.
+#[law("norm/group-size-divides", see = "norm#groups", about = Refusal, points = 1,
+    formula = "h mod gz ≠ 0  ⇒  no result")]
 fn group_size_divides(norm: &Norm, _: &Run) -> Verdict {
     for group_size in [4, 5, 0, 12] {
         let case = NormCase { group_size, ..witness(3, 1e-5) };

@@ -1,7 +1,6 @@
 //! What ParallelVocabEmbedding promises.
 
-use crate::category::Category;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::embedding::interface::LookupCase;
 use crate::embedding::laws::{HUGE, SPECIAL, names_all, same_normal, telling_table};
 use crate::embedding::oracle as whole_table;
@@ -23,367 +22,14 @@ type Parallel = dyn ParallelVocabEmbedding;
 /// `v`, `e`, `w`.
 pub(super) type Sizes = (usize, usize, usize);
 
-/// All of them, the most telling first.
-pub static INVARIANTS: &[Invariant<Parallel>] = &[
-    Invariant {
-        id: "parallel/range",
-        sentence: "Rank r owns the n ids from r·n on, the end not included.",
-        formula: "[r·n, (r + 1)·n),  n = v / w",
-        chapter: "parallel#ranges",
-        category: Category::Range,
-        weight: 2,
-        stays: None,
-        check: range,
-    },
-    Invariant {
-        id: "parallel/ranges-partition",
-        sentence: "Every id has exactly one owner, and all ranks own equally many.",
-        formula: "⋃ range(r) = [0, v),  range(r) ∩ range(q) = ∅,  |range(r)| = n",
-        chapter: "parallel#ranges",
-        category: Category::Range,
-        weight: 2,
-        stays: Some("A law without an oracle: it holds for every right cut, whatever the numbers."),
-        check: ranges_partition,
-    },
-    Invariant {
-        id: "parallel/uneven-world-refused",
-        sentence: "A world size that does not divide the vocabulary size is refused, and so is \
-                   a world of 0.",
-        formula: "w = 0 or v mod w ≠ 0  ⇒  no range",
-        chapter: "parallel#ranges",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: uneven_world_refused,
-    },
-    Invariant {
-        id: "parallel/rank-has-no-range",
-        sentence: "A rank that is not below w owns no range: it is refused.",
-        formula: "r ≥ w  ⇒  no range",
-        chapter: "parallel#ranges",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: rank_has_no_range,
-    },
-    Invariant {
-        id: "parallel/any-world",
-        sentence: "For any vocabulary, world and rank, the range is the one of the definition, or there is none.",
-        formula: "[r·n, (r + 1)·n) for v to 2⁶⁴ − 1",
-        chapter: "parallel#ranges",
-        category: Category::Range,
-        weight: 1,
-        stays: Some(NET),
-        check: any_world,
-    },
-    Invariant {
-        id: "parallel/rank-refused",
-        sentence: "A rank that is not below w is refused in the lookup, also if no token is \
-                   its own.",
-        formula: "r ≥ w  ⇒  no result",
-        chapter: "parallel#ranges",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: rank_refused,
-    },
-    Invariant {
-        id: "parallel/initial-shard",
-        sentence: "A rank draws its n rows as a table of n rows does, from the base seed plus \
-                   the rank.",
-        formula: "T_r = VocabEmbedding(n, e; seed = base + r)",
-        chapter: "parallel#initial-values",
-        category: Category::Seed,
-        weight: 2,
-        stays: Some(
-            "The definition, on every rank of every size. The next three say which part of it is wrong.",
-        ),
-        check: initial_shard,
-    },
-    Invariant {
-        id: "parallel/initial-mean-and-std",
-        sentence: "Mean and standard deviation are the same on every rank, whatever w is.",
-        formula: "T_r = z·std + mean",
-        chapter: "parallel#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_mean_and_std,
-    },
-    Invariant {
-        id: "parallel/initial-seed-wraps",
-        sentence: "Any base seed will do: base + r wraps around, and its low 32 bits count.",
-        formula: "seed = (base + r) mod 2³²",
-        chapter: "parallel#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: None,
-        check: initial_seed_wraps,
-    },
-    Invariant {
-        id: "parallel/initial-ranks-differ",
-        sentence: "No two ranks start alike.",
-        formula: "r ≠ q  ⇒  T_r ≠ T_q",
-        chapter: "parallel#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: Some("It shows what the rank in the seed is for, without an oracle."),
-        check: initial_ranks_differ,
-    },
-    Invariant {
-        id: "parallel/initial-any-shard",
-        sentence: "For any base seed, mean and deviation, a shard is PyTorch's; what has no range has no shard.",
-        formula: "T_r = mean + std·z(n·e; base + r)",
-        chapter: "parallel#initial-values",
-        category: Category::Seed,
-        weight: 1,
-        stays: Some(NET),
-        check: initial_any_shard,
-    },
-    Invariant {
-        id: "parallel/owned-rows",
-        sentence: "An owned token gets its row, counted from the start of the shard, at its own \
-                   place in batch and sequence.",
-        formula: "r·n ≤ I[i, j] < (r + 1)·n  ⇒  E_r[i, j] = T_r[I[i, j] − r·n]",
-        chapter: "parallel#lookup",
-        category: Category::Lookup,
-        weight: 2,
-        stays: Some("The definition on two inputs that can be checked by hand."),
-        check: owned_rows,
-    },
-    Invariant {
-        id: "parallel/edges",
-        sentence: "The first and the last id of a rank are its own, their neighbours are not.",
-        formula: "r·n and (r + 1)·n − 1 are owned; r·n − 1 and (r + 1)·n are foreign",
-        chapter: "parallel#lookup",
-        category: Category::Range,
-        weight: 2,
-        stays: Some("The four ids where off-by-one shows, by name; random ids rarely stand there."),
-        check: edges,
-    },
-    Invariant {
-        id: "parallel/foreign-tokens-are-zero",
-        sentence: "A token that another rank owns gives a vector of zeros, also if all tokens \
-                   of the batch are foreign.",
-        formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  E_r[i, j] = 0",
-        chapter: "parallel#lookup",
-        category: Category::Mask,
-        weight: 2,
-        stays: Some("The other half of the definition, by name."),
-        check: foreign_tokens_are_zero,
-    },
-    Invariant {
-        id: "parallel/zeros-are-written",
-        sentence: "The zeros of foreign tokens are written, not multiplied: a NaN or an \
-                   infinity in the shard does not reach them.",
-        formula: "T_r[k] = NaN  ⇒  E_r of foreign tokens = 0",
-        chapter: "parallel#lookup",
-        category: Category::Mask,
-        weight: 2,
-        stays: None,
-        check: zeros_are_written,
-    },
-    Invariant {
-        id: "parallel/special-values",
-        sentence: "Owned rows are copied, whatever they hold.",
-        formula: "E_r = T_r[I − r·n] for T_r with NaN, ±∞, 10⁻⁴⁵, 10³⁸",
-        chapter: "parallel#lookup",
-        category: Category::Special,
-        weight: 1,
-        stays: None,
-        check: special_values,
-    },
-    Invariant {
-        id: "parallel/ids-kept",
-        sentence: "The ids are only read: the other ranks need them as they are.",
-        formula: "I after = I before",
-        chapter: "parallel#lookup",
-        category: Category::State,
-        weight: 1,
-        stays: Some("It says what is wrong: the ids, and not the rows."),
-        check: ids_kept,
-    },
-    Invariant {
-        id: "parallel/one-rank-answers",
-        sentence: "For every token, exactly one rank gives its row and all others give zeros.",
-        formula: "#{r: E_r[i, j] ≠ 0} = 1, for tables without zeros",
-        chapter: "parallel#sum",
-        category: Category::Mask,
-        weight: 1,
-        stays: Some("A law without an oracle: it holds whatever the numbers are."),
-        check: one_rank_answers,
-    },
-    Invariant {
-        id: "parallel/sum-is-the-lookup",
-        sentence: "The sum over the ranks is the lookup in the whole table, bit for bit.",
-        formula: "Σ_r E_r = T[I]",
-        chapter: "parallel#sum",
-        category: Category::Mask,
-        weight: 3,
-        stays: Some(NET),
-        check: sum_is_the_lookup,
-    },
-    Invariant {
-        id: "parallel/world-of-one",
-        sentence: "In a world of one the shard is the whole table: the same first values, the \
-                   same rows, the same gradient.",
-        formula: "w = 1  ⇒  ParallelVocabEmbedding = VocabEmbedding",
-        chapter: "parallel#sum",
-        category: Category::Range,
-        weight: 1,
-        stays: Some("Two components must agree where they are the same."),
-        check: world_of_one,
-    },
-    Invariant {
-        id: "parallel/forward-any-input",
-        sentence: "On any input, and however it is asked, an owned token gets its row and a foreign one zeros.",
-        formula: "E_r[i, j] = T_r[I[i, j] − r·n], or 0",
-        chapter: "parallel#lookup",
-        category: Category::Lookup,
-        weight: 1,
-        stays: Some(NET),
-        check: forward_any_input,
-    },
-    Invariant {
-        id: "parallel/id-refused",
-        sentence: "An id that is not below v is refused by every rank, not only by the one \
-                   with the last rows.",
-        formula: "∃ i, j: I[i, j] ≥ v  ⇒  no result, for every r",
-        chapter: "parallel#ids",
-        category: Category::Refusal,
-        weight: 2,
-        stays: Some("Ids from v on, by name. Huge ids and a world of one are special cases of it."),
-        check: id_refused,
-    },
-    Invariant {
-        id: "parallel/id-refused-in-a-world-of-one",
-        sentence: "A world of one refuses such an id as well.",
-        formula: "w = 1, I[i, j] ≥ v  ⇒  no result",
-        chapter: "parallel#ids",
-        category: Category::Refusal,
-        weight: 2,
-        stays: Some(
-            "It names the smallest world, where a check that belongs to the mask is missing.",
-        ),
-        check: id_refused_in_a_world_of_one,
-    },
-    Invariant {
-        id: "parallel/huge-id-refused",
-        sentence: "An id is not cut to fewer bits, and never negative: huge ids are refused too.",
-        formula: "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
-        chapter: "parallel#ids",
-        category: Category::Refusal,
-        weight: 1,
-        stays: Some("It says why: cut to 32 bits, 2³² + 3 is 3."),
-        check: huge_id_refused,
-    },
-    Invariant {
-        id: "parallel/refusal-names-id",
-        sentence: "The words of the refusal name the first bad id as it was given, not counted from \
-                   the start of the shard, its place in the batch, and the vocabulary size.",
-        formula: "I[2, 3] = 977 ≥ v = 20  ⇒  \"… 977 … [2, 3] … 20 …\"",
-        chapter: "parallel#ids",
-        category: Category::Refusal,
-        weight: 1,
-        stays: None,
-        check: refusal_names_id,
-    },
-    Invariant {
-        id: "parallel/foreign-tokens-give-no-gradient",
-        sentence: "A foreign token sends no gradient to the shard, not even to its first or \
-                   last row.",
-        formula: "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  dE_r[i, j] has no part in dT_r",
-        chapter: "parallel#gradient",
-        category: Category::Mask,
-        weight: 2,
-        stays: Some("The most common mistake on the way back, by name."),
-        check: foreign_tokens_give_no_gradient,
-    },
-    Invariant {
-        id: "parallel/foreign-nan-stays-out",
-        sentence: "A dy of NaN or infinity at a foreign token does not reach the shard.",
-        formula: "dE_r = NaN at foreign tokens  ⇒  dT_r unchanged",
-        chapter: "parallel#gradient",
-        category: Category::Mask,
-        weight: 1,
-        stays: None,
-        check: foreign_nan_stays_out,
-    },
-    Invariant {
-        id: "parallel/gradient-counts",
-        sentence: "If every dy is 1, the gradient of a row is the number of its tokens, and all \
-                   ranks together count all tokens.",
-        formula: "dE = 1  ⇒  dT_r[k, ·] = #{(i, j): I[i, j] = r·n + k}",
-        chapter: "parallel#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("The gradient can be written down by hand here: it counts."),
-        check: gradient_counts,
-    },
-    Invariant {
-        id: "parallel/gradient-at-the-edges",
-        sentence: "The first and the last id of a rank send their gradient, their neighbours \
-                   don't.",
-        formula: "dT_r[0] = dE(r·n),  dT_r[n − 1] = dE((r + 1)·n − 1)",
-        chapter: "parallel#gradient",
-        category: Category::Range,
-        weight: 1,
-        stays: Some("Forward and backward may draw their edges in different places."),
-        check: gradient_at_the_edges,
-    },
-    Invariant {
-        id: "parallel/gradient-adds",
-        sentence: "An owned row that is looked up three times gets the sum of its three dy.",
-        formula: "dT_r[k] = Σ dE_r[i, j] over I[i, j] = r·n + k",
-        chapter: "parallel#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some("Repeated ids by name."),
-        check: gradient_adds,
-    },
-    Invariant {
-        id: "parallel/gradient-not-of-shard",
-        sentence: "The gradient depends on ids and dy, not on what the shard holds.",
-        formula: "dT_r(I, dE; T) = dT_r(I, dE; T')",
-        chapter: "parallel#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: None,
-        check: gradient_not_of_shard,
-    },
-    Invariant {
-        id: "parallel/gradient-of-a-frequent-token",
-        sentence: "A token that comes 3000 times adds 3000 times: the sum is kept in f32 or \
-                   better.",
-        formula: "dE = 1, k looked up 3000 times  ⇒  dT_r[k − r·n] = 3000",
-        chapter: "parallel#gradient",
-        category: Category::Precision,
-        weight: 1,
-        stays: None,
-        check: gradient_of_a_frequent_token,
-    },
-    Invariant {
-        id: "parallel/gradient-slices",
-        sentence: "On any input, the ranks' gradients, one below the other, are the gradient of \
-                   the whole table.",
-        formula: "dT_r = dT[r·n .. (r + 1)·n],  ± count·2⁻²⁴·Σ|dE|",
-        chapter: "parallel#gradient",
-        category: Category::Gradient,
-        weight: 3,
-        stays: Some(NET),
-        check: gradient_slices,
-    },
-    Invariant {
-        id: "parallel/gradient-any-input",
-        sentence: "On any input, and however it is asked, the gradient is what plain f64 loops give.",
-        formula: "|dT_r − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|",
-        chapter: "parallel#gradient",
-        category: Category::Gradient,
-        weight: 1,
-        stays: Some(NET),
-        check: gradient_any_input,
-    },
-];
+laws! {
+    range, ranges_partition, uneven_world_refused, rank_has_no_range, any_world, rank_refused, initial_shard,
+    initial_mean_and_std, initial_seed_wraps, initial_ranks_differ, initial_any_shard, owned_rows, edges,
+    foreign_tokens_are_zero, zeros_are_written, special_values, ids_kept, one_rank_answers, sum_is_the_lookup,
+    world_of_one, forward_any_input, id_refused, id_refused_in_a_world_of_one, huge_id_refused, refusal_names_id,
+    foreign_tokens_give_no_gradient, foreign_nan_stays_out, gradient_counts, gradient_at_the_edges, gradient_adds,
+    gradient_not_of_shard, gradient_of_a_frequent_token, gradient_slices, gradient_any_input,
+}
 
 // --- inputs ---------------------------------------------------------------------------------
 
@@ -580,6 +226,9 @@ fn asked_range(parallel: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
+/// Rank r owns the n ids from r·n on, the end not included.
+#[law("parallel/range", see = "parallel#ranges", about = Range, points = 2,
+    formula = "[r·n, (r + 1)·n),  n = v / w")]
 fn range(parallel: &Parallel, _: &Run) -> Verdict {
     let many = 1usize << 40; // more ids than 32 bits count
     for (v, w, r, expected) in [
@@ -599,6 +248,9 @@ fn range(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any vocabulary, world and rank, the range is the one of the definition, or there is none.
+#[law("parallel/any-world", see = "parallel#ranges", about = Range, points = 1,
+    formula = "[r·n, (r + 1)·n) for v to 2⁶⁴ − 1", stays = NET)]
 fn any_world(parallel: &Parallel, run: &Run) -> Verdict {
     judge_graded_cases(parallel, run, "shard_range")
 }
@@ -609,6 +261,10 @@ pub(super) fn matches_range(parallel: &Parallel, v: usize, w: usize, r: usize) -
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
+/// Every id has exactly one owner, and all ranks own equally many.
+#[law("parallel/ranges-partition", see = "parallel#ranges", about = Range, points = 2,
+    formula = "⋃ range(r) = [0, v),  range(r) ∩ range(q) = ∅,  |range(r)| = n",
+    stays = "A law without an oracle: it holds for every right cut, whatever the numbers.")]
 fn ranges_partition(parallel: &Parallel, run: &Run) -> Verdict {
     run.integers(|&(n, w): &(u8, u8)| {
         let (n, w) = (usize::from(n % 64) + 1, usize::from(w % 16) + 1);
@@ -633,6 +289,9 @@ pub(super) fn no_range(parallel: &Parallel, v: usize, w: usize, r: usize, rule: 
     Ok(())
 }
 
+/// A world size that does not divide the vocabulary size is refused, and so is a world of 0.
+#[law("parallel/uneven-world-refused", see = "parallel#ranges", about = Refusal, points = 1,
+    formula = "w = 0 or v mod w ≠ 0  ⇒  no range")]
 fn uneven_world_refused(parallel: &Parallel, run: &Run) -> Verdict {
     let uneven = |v, w, r| {
         no_range(parallel, v, w, r, &format!("world size {w} does not divide vocabulary size {v}"))
@@ -647,6 +306,9 @@ fn uneven_world_refused(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rank that is not below w owns no range: it is refused.
+#[law("parallel/rank-has-no-range", see = "parallel#ranges", about = Refusal, points = 1,
+    formula = "r ≥ w  ⇒  no range")]
 fn rank_has_no_range(parallel: &Parallel, _: &Run) -> Verdict {
     for (v, w) in [(12, 1), (12, 3), (20, 2)] {
         for r in [w, w + 1, usize::MAX] {
@@ -656,6 +318,9 @@ fn rank_has_no_range(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rank that is not below w is refused in the lookup, also if no token is its own.
+#[law("parallel/rank-refused", see = "parallel#ranges", about = Refusal, points = 1,
+    formula = "r ≥ w  ⇒  no result")]
 fn rank_refused(parallel: &Parallel, _: &Run) -> Verdict {
     for sizes in menu::PARALLEL {
         let w = sizes.2;
@@ -711,6 +376,10 @@ pub(super) fn no_shard(parallel: &Parallel, (v, e, w): Sizes, r: usize) -> Step 
     Ok(())
 }
 
+/// A rank draws its n rows as a table of n rows does, from the base seed plus the rank.
+#[law("parallel/initial-shard", see = "parallel#initial-values", about = Seed, points = 2,
+    formula = "T_r = VocabEmbedding(n, e; seed = base + r)",
+    stays = "The definition, on every rank of every size. The next three say which part of it is wrong.")]
 fn initial_shard(parallel: &Parallel, _: &Run) -> Verdict {
     // Shards of 6, 20, 40 and 60 values: PyTorch draws short and long tables in different ways.
     for (sizes, rank) in ranks() {
@@ -719,10 +388,16 @@ fn initial_shard(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any base seed, mean and deviation, a shard is PyTorch's; what has no range has no shard.
+#[law("parallel/initial-any-shard", see = "parallel#initial-values", about = Seed, points = 1,
+    formula = "T_r = mean + std·z(n·e; base + r)", stays = NET)]
 fn initial_any_shard(parallel: &Parallel, run: &Run) -> Verdict {
     judge_graded_cases(parallel, run, "initial_shard")
 }
 
+/// Mean and standard deviation are the same on every rank, whatever w is.
+#[law("parallel/initial-mean-and-std", see = "parallel#initial-values", about = Seed, points = 1,
+    formula = "T_r = z·std + mean")]
 fn initial_mean_and_std(parallel: &Parallel, _: &Run) -> Verdict {
     for (mean, std) in [(0.5, 0.02), (-3.0, 2.5)] {
         for (sizes, rank) in ranks() {
@@ -732,6 +407,9 @@ fn initial_mean_and_std(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Any base seed will do: base + r wraps around, and its low 32 bits count.
+#[law("parallel/initial-seed-wraps", see = "parallel#initial-values", about = Seed, points = 1,
+    formula = "seed = (base + r) mod 2³²")]
 fn initial_seed_wraps(parallel: &Parallel, _: &Run) -> Verdict {
     for seed in [u64::from(u32::MAX), u64::MAX, (1 << 32) + 42] {
         for (sizes, rank) in ranks() {
@@ -741,6 +419,10 @@ fn initial_seed_wraps(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// No two ranks start alike.
+#[law("parallel/initial-ranks-differ", see = "parallel#initial-values", about = Seed, points = 1,
+    formula = "r ≠ q  ⇒  T_r ≠ T_q",
+    stays = "It shows what the rank in the seed is for, without an oracle.")]
 fn initial_ranks_differ(parallel: &Parallel, _: &Run) -> Verdict {
     for sizes in menu::PARALLEL {
         let shards = (0..sizes.2).map(|rank| drawn(parallel, sizes, rank, STANDARD));
@@ -758,6 +440,10 @@ fn initial_ranks_differ(parallel: &Parallel, _: &Run) -> Verdict {
 
 // --- lookup ---------------------------------------------------------------------------------
 
+/// An owned token gets its row, counted from the start of the shard, at its own place in batch and sequence.
+#[law("parallel/owned-rows", see = "parallel#lookup", about = Lookup, points = 2,
+    formula = "r·n ≤ I[i, j] < (r + 1)·n  ⇒  E_r[i, j] = T_r[I[i, j] − r·n]",
+    stays = "The definition on two inputs that can be checked by hand.")]
 fn owned_rows(parallel: &Parallel, _: &Run) -> Verdict {
     matches_rows(parallel, &witness())?;
     // More batch rows than tokens, on the last rank of 2.
@@ -766,6 +452,9 @@ fn owned_rows(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, and however it is asked, an owned token gets its row and a foreign one zeros.
+#[law("parallel/forward-any-input", see = "parallel#lookup", about = Lookup, points = 1,
+    formula = "E_r[i, j] = T_r[I[i, j] − r·n], or 0", stays = NET)]
 fn forward_any_input(parallel: &Parallel, run: &Run) -> Verdict {
     judge_graded_cases(parallel, run, "forward")
 }
@@ -777,6 +466,10 @@ pub(super) fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usi
     ids.into_iter().flatten().collect()
 }
 
+/// The first and the last id of a rank are its own, their neighbours are not.
+#[law("parallel/edges", see = "parallel#lookup", about = Range, points = 2,
+    formula = "r·n and (r + 1)·n − 1 are owned; r·n − 1 and (r + 1)·n are foreign",
+    stays = "The four ids where off-by-one shows, by name; random ids rarely stand there.")]
 fn edges(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids = edge_ids(sizes, rank);
@@ -792,6 +485,10 @@ fn all_foreign(sizes: (usize, usize, usize), rank: usize) -> Option<ShardCase> {
     (!ids.is_empty()).then(|| case(sizes, rank, [1, ids.len()], ids))
 }
 
+/// A token that another rank owns gives a vector of zeros, also if all tokens of the batch are foreign.
+#[law("parallel/foreign-tokens-are-zero", see = "parallel#lookup", about = Mask, points = 2,
+    formula = "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  E_r[i, j] = 0",
+    stays = "The other half of the definition, by name.")]
 fn foreign_tokens_are_zero(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         if let Some(case) = all_foreign(sizes, rank) {
@@ -801,6 +498,9 @@ fn foreign_tokens_are_zero(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The zeros of foreign tokens are written, not multiplied: a NaN or an infinity in the shard does not reach them.
+#[law("parallel/zeros-are-written", see = "parallel#lookup", about = Mask, points = 2,
+    formula = "T_r[k] = NaN  ⇒  E_r of foreign tokens = 0")]
 fn zeros_are_written(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         for value in [f32::NAN, f32::INFINITY] {
@@ -813,6 +513,9 @@ fn zeros_are_written(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Owned rows are copied, whatever they hold.
+#[law("parallel/special-values", see = "parallel#lookup", about = Special, points = 1,
+    formula = "E_r = T_r[I − r·n] for T_r with NaN, ±∞, 10⁻⁴⁵, 10³⁸")]
 fn special_values(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let (v, e, w) = sizes;
@@ -830,6 +533,10 @@ fn special_values(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The ids are only read: the other ranks need them as they are.
+#[law("parallel/ids-kept", see = "parallel#lookup", about = State, points = 1,
+    formula = "I after = I before",
+    stays = "It says what is wrong: the ids, and not the rows.")]
 fn ids_kept(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids: Vec<usize> = (0..sizes.0).rev().chain([3, 3]).collect();
@@ -850,6 +557,10 @@ fn all_ranks(parallel: &Parallel, input: &Input) -> Step<Vec<Vec<f32>>> {
     (0..input.world_size).map(|rank| Ok(forward(parallel, &input.rank(rank))?.y)).collect()
 }
 
+/// For every token, exactly one rank gives its row and all others give zeros.
+#[law("parallel/one-rank-answers", see = "parallel#sum", about = Mask, points = 1,
+    formula = "#{r: E_r[i, j] ≠ 0} = 1, for tables without zeros",
+    stays = "A law without an oracle: it holds whatever the numbers are.")]
 fn one_rank_answers(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let mut input = input.clone();
@@ -869,6 +580,9 @@ fn one_rank_answers(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The sum over the ranks is the lookup in the whole table, bit for bit.
+#[law("parallel/sum-is-the-lookup", see = "parallel#sum", about = Mask, points = 3,
+    formula = "Σ_r E_r = T[I]", stays = NET)]
 fn sum_is_the_lookup(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let whole = &input.whole;
@@ -884,6 +598,10 @@ fn sum_is_the_lookup(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// In a world of one the shard is the whole table: the same first values, the same rows, the same gradient.
+#[law("parallel/world-of-one", see = "parallel#sum", about = Range, points = 1,
+    formula = "w = 1  ⇒  ParallelVocabEmbedding = VocabEmbedding",
+    stays = "Two components must agree where they are the same.")]
 fn world_of_one(parallel: &Parallel, run: &Run) -> Verdict {
     let sizes = menu::PARALLEL[0];
     matches_normal(parallel, sizes, 0, NormalInit { seed: 7, ..STANDARD })?;
@@ -935,16 +653,28 @@ fn ids_from_v_on(parallel: &Parallel, worlds: impl Fn(usize) -> bool) -> Step {
     Ok(())
 }
 
+/// An id that is not below v is refused by every rank, not only by the one with the last rows.
+#[law("parallel/id-refused", see = "parallel#ids", about = Refusal, points = 2,
+    formula = "∃ i, j: I[i, j] ≥ v  ⇒  no result, for every r",
+    stays = "Ids from v on, by name. Huge ids and a world of one are special cases of it.")]
 fn id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     ids_from_v_on(parallel, |w| w > 1)?;
     Ok(None)
 }
 
+/// A world of one refuses such an id as well.
+#[law("parallel/id-refused-in-a-world-of-one", see = "parallel#ids", about = Refusal, points = 2,
+    formula = "w = 1, I[i, j] ≥ v  ⇒  no result",
+    stays = "It names the smallest world, where a check that belongs to the mask is missing.")]
 fn id_refused_in_a_world_of_one(parallel: &Parallel, _: &Run) -> Verdict {
     ids_from_v_on(parallel, |w| w == 1)?;
     Ok(None)
 }
 
+/// An id is not cut to fewer bits, and never negative: huge ids are refused too.
+#[law("parallel/huge-id-refused", see = "parallel#ids", about = Refusal, points = 1,
+    formula = "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
+    stays = "It says why: cut to 32 bits, 2³² + 3 is 3.")]
 fn huge_id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     // In a world of more than one. What a world of one lets pass has its own invariant.
     for (sizes, rank) in ranks().filter(|(sizes, _)| sizes.2 > 1) {
@@ -955,6 +685,10 @@ fn huge_id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The words of the refusal name the first bad id as it was given, not counted from the start of the shard, its place in the
+/// batch, and the vocabulary size.
+#[law("parallel/refusal-names-id", see = "parallel#ids", about = Refusal, points = 1,
+    formula = "I[2, 3] = 977 ≥ v = 20  ⇒  \"… 977 … [2, 3] … 20 …\"")]
 fn refusal_names_id(parallel: &Parallel, run: &Run) -> Verdict {
     judge_graded_cases(parallel, run, "refusal")
 }
@@ -980,6 +714,10 @@ pub(super) fn refused_in_words(
 
 // --- gradient -------------------------------------------------------------------------------
 
+/// A foreign token sends no gradient to the shard, not even to its first or last row.
+#[law("parallel/foreign-tokens-give-no-gradient", see = "parallel#gradient", about = Mask, points = 2,
+    formula = "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  dE_r[i, j] has no part in dT_r",
+    stays = "The most common mistake on the way back, by name.")]
 fn foreign_tokens_give_no_gradient(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         // One token of the middle of the shard, so that its first and last rows are not used.
@@ -996,6 +734,9 @@ fn foreign_tokens_give_no_gradient(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A dy of NaN or infinity at a foreign token does not reach the shard.
+#[law("parallel/foreign-nan-stays-out", see = "parallel#gradient", about = Mask, points = 1,
+    formula = "dE_r = NaN at foreign tokens  ⇒  dT_r unchanged")]
 fn foreign_nan_stays_out(parallel: &Parallel, _: &Run) -> Verdict {
     for value in [f32::NAN, f32::INFINITY] {
         let case = witness();
@@ -1009,6 +750,10 @@ fn foreign_nan_stays_out(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If every dy is 1, the gradient of a row is the number of its tokens, and all ranks together count all tokens.
+#[law("parallel/gradient-counts", see = "parallel#gradient", about = Gradient, points = 1,
+    formula = "dE = 1  ⇒  dT_r[k, ·] = #{(i, j): I[i, j] = r·n + k}",
+    stays = "The gradient can be written down by hand here: it counts.")]
 fn gradient_counts(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         // Every id once, even ones once more, multiples of 3 once more.
@@ -1021,6 +766,10 @@ fn gradient_counts(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The first and the last id of a rank send their gradient, their neighbours don't.
+#[law("parallel/gradient-at-the-edges", see = "parallel#gradient", about = Range, points = 1,
+    formula = "dT_r[0] = dE(r·n),  dT_r[n − 1] = dE((r + 1)·n − 1)",
+    stays = "Forward and backward may draw their edges in different places.")]
 fn gradient_at_the_edges(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids = edge_ids(sizes, rank);
@@ -1032,6 +781,10 @@ fn gradient_at_the_edges(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// An owned row that is looked up three times gets the sum of its three dy.
+#[law("parallel/gradient-adds", see = "parallel#gradient", about = Gradient, points = 1,
+    formula = "dT_r[k] = Σ dE_r[i, j] over I[i, j] = r·n + k",
+    stays = "Repeated ids by name.")]
 fn gradient_adds(parallel: &Parallel, _: &Run) -> Verdict {
     let case = witness();
     let (e, dy) = (case.embedding_dim, witness_dy(&case));
@@ -1043,6 +796,9 @@ fn gradient_adds(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient depends on ids and dy, not on what the shard holds.
+#[law("parallel/gradient-not-of-shard", see = "parallel#gradient", about = Gradient, points = 1,
+    formula = "dT_r(I, dE; T) = dT_r(I, dE; T')")]
 fn gradient_not_of_shard(parallel: &Parallel, _: &Run) -> Verdict {
     let case = witness();
     let dy = witness_dy(&case);
@@ -1057,6 +813,9 @@ fn gradient_not_of_shard(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A token that comes 3000 times adds 3000 times: the sum is kept in f32 or better.
+#[law("parallel/gradient-of-a-frequent-token", see = "parallel#gradient", about = Precision, points = 1,
+    formula = "dE = 1, k looked up 3000 times  ⇒  dT_r[k − r·n] = 3000")]
 fn gradient_of_a_frequent_token(parallel: &Parallel, _: &Run) -> Verdict {
     let case = case(menu::PARALLEL[2], 1, [30, 100], vec![4; 3000]);
     let dy = vec![1.0; 3000 * case.embedding_dim];
@@ -1064,6 +823,9 @@ fn gradient_of_a_frequent_token(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the ranks' gradients, one below the other, are the gradient of the whole table.
+#[law("parallel/gradient-slices", see = "parallel#gradient", about = Gradient, points = 3,
+    formula = "dT_r = dT[r·n .. (r + 1)·n],  ± count·2⁻²⁴·Σ|dE|", stays = NET)]
 fn gradient_slices(parallel: &Parallel, run: &Run) -> Verdict {
     run.forall(inputs(), |input| {
         let Input { world_size, whole, dy } = input;
@@ -1084,6 +846,9 @@ fn gradient_slices(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, and however it is asked, the gradient is what plain f64 loops give.
+#[law("parallel/gradient-any-input", see = "parallel#gradient", about = Gradient, points = 1,
+    formula = "|dT_r − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|", stays = NET)]
 fn gradient_any_input(parallel: &Parallel, run: &Run) -> Verdict {
     judge_graded_cases(parallel, run, "backward")
 }

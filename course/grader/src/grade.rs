@@ -378,6 +378,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "contract/error-bounds/src",
         "contract/protocol/src",
         "contract/interfaces/src",
+        "contract/macros/src",
         "course/grader/src",
         "exercises/submission/dfdx-prebuilt/src",
         "exercises/submission/src",

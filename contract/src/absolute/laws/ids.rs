@@ -3,6 +3,7 @@
 use super::{AskedLearned, PASSES_WHY, Positions, said};
 use crate::absolute::interface::*;
 use crate::absolute::tolerance::*;
+use crate::component::law;
 use crate::graded_cases::{Asked, Draw, combinations, is_short};
 use crate::laws::{U, widen};
 use crate::run::Run;
@@ -148,6 +149,10 @@ impl Plan {
     }
 }
 
+/// With position_ids each token gets the row of its own position, as in a text alone: packed, padded at its start, in any
+/// order, in each text of the batch.
+#[law("absolute/each-token-its-row", see = "absolute#position-ids", about = Offset, points = 2,
+    formula = "y[b,t] = x[b,t] + P[p[b,t]]")]
 pub(super) fn each_token_its_row(absolute: &Positions, run: &Run) -> Verdict {
     let of_gradient =
         |plan: &Plan| [Manner::UsedTwice, Manner::Continued].contains(&plan.asked.manner);
@@ -157,6 +162,10 @@ pub(super) fn each_token_its_row(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With position_ids a row of a learned table gets the sum over all tokens that stand there, twice in one text too, and a row
+/// that no token uses gets 0.
+#[law("absolute/tokens-at-one-position-add", see = "absolute#position-ids", about = Gradient, points = 2,
+    formula = "dT[m] = Σ_{p[b,t] = m} dy[b,t]")]
 pub(super) fn tokens_at_one_position_add(absolute: &Positions, run: &Run) -> Verdict {
     for plan in plans(run).iter().filter(|plan| plan.asked.manner != Manner::Traced) {
         plan.gradients_add(absolute).map_err(|violation| violation.on(plan))?;
@@ -164,6 +173,9 @@ pub(super) fn tokens_at_one_position_add(absolute: &Positions, run: &Run) -> Ver
     Ok(None)
 }
 
+/// A position past the table is refused wherever it stands among position_ids, and the words name it and the rows.
+#[law("absolute/id-past-the-table", see = "absolute#position-ids", about = Refusal, points = 1,
+    formula = "p[b,t] ≥ ms  ⇒  refused, and the words have p[b,t] and ms")]
 pub(super) fn id_past_the_table(absolute: &Positions, run: &Run) -> Verdict {
     // The first, one among others, the last of all.
     for (place, more) in [(0, 0), (6, 1), (14, 30), (1, usize::MAX)] {
@@ -175,6 +187,9 @@ pub(super) fn id_past_the_table(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Position_ids that are not one for each token are refused.
+#[law("absolute/one-id-for-each-token", see = "absolute#position-ids", about = Refusal, points = 1,
+    formula = "shape(p) ≠ [b,s]  ⇒  refused")]
 pub(super) fn one_id_for_each_token(absolute: &Positions, _: &Run) -> Verdict {
     // One row for all, a row short, an id short, a row more.
     for n in [5, 10, 14, 20] {

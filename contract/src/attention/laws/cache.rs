@@ -6,6 +6,7 @@ use super::{Attention, case_of, sizes};
 use crate::attention::interface::*;
 use crate::attention::oracle::{cut, joined, positions};
 use crate::category::Category;
+use crate::component::{NET, law};
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::widen;
@@ -99,6 +100,10 @@ fn expect_script(
     script.iter().enumerate().try_for_each(&mut push).map_err(|b| b.on(input().trim_start()))
 }
 
+/// A cache gives back all keys and values that it was given, in their order, bit for bit, in every batch row.
+#[law("attention/cache-keeps", see = "attention#cache", about = State, points = 2,
+    formula = "push(a), push(b)  ⇒  a then b",
+    stays = "What a cache is, in small numbers.")]
 pub(super) fn cache_keeps(attention: &Attention, run: &Run) -> Verdict {
     expect_positions(&cache(attention, 3)?, 0).map_err(|violation| violation.on("a new cache"))?;
     for pieces in [vec![6], vec![2, 1, 3], vec![1; 6]] {
@@ -110,6 +115,10 @@ pub(super) fn cache_keeps(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text in pieces, or token by token, gives what one call gives.
+#[law("attention/pieces-are-one-call", see = "attention#cache", about = State, points = 3,
+    formula = "y of the pieces = y of the whole",
+    stays = "A law without an oracle: it is what a user of the cache relies on.")]
 pub(super) fn pieces_are_one_call(attention: &Attention, _: &Run) -> Verdict {
     for heads in [(2, 2), (4, 2), (3, 1)] {
         let whole = case_of(sizes([2, 6, 6], heads, 4), 21);
@@ -148,6 +157,9 @@ pub(super) fn pieces_are_one_call(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A piece that does not fit is refused, and nothing is overwritten; one that just fits is taken.
+#[law("attention/full-cache-refuses", see = "attention#cache", about = Refusal, points = 2,
+    formula = "p + s > capacity  ⇒  an error")]
 pub(super) fn full_cache_refuses(attention: &Attention, run: &Run) -> Verdict {
     for (capacity, pieces, last) in
         [(4, vec![4], 1), (5, vec![2, 3], 2), (4, vec![3], 2), (2, vec![], 3), (0, vec![], 1)]
@@ -165,6 +177,9 @@ pub(super) fn full_cache_refuses(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A refused piece leaves the cache as it was, and the next piece that fits goes on from there.
+#[law("attention/refused-piece-changes-nothing", see = "attention#cache", about = State, points = 2,
+    formula = "push(a), error, push(b)  ⇒  a then b")]
 pub(super) fn refused_piece_changes_nothing(attention: &Attention, run: &Run) -> Verdict {
     for bad in [[2, 9, 2, 3], [1, 1, 2, 3], [2, 1, 1, 3], [2, 1, 2, 2], [2, 1, 3, 2], [1, 2, 2, 3]]
     {
@@ -185,6 +200,10 @@ pub(super) fn refused_piece_changes_nothing(attention: &Attention, run: &Run) ->
     Ok(None)
 }
 
+/// Another batch, other heads or another head size than those that are kept are refused.
+#[law("attention/cache-refuses-other-shapes", see = "attention#cache", about = Refusal, points = 1,
+    formula = "[b, nkv, hd] differs from what is kept  ⇒  an error",
+    stays = "The refusal alone, whatever comes after it.")]
 pub(super) fn cache_refuses_other_shapes(attention: &Attention, run: &Run) -> Verdict {
     for (bad, rule) in [
         ([1, 1, 2, 3], "a batch of 1 for a cache of 2 texts"),
@@ -203,6 +222,9 @@ pub(super) fn cache_refuses_other_shapes(attention: &Attention, run: &Run) -> Ve
     Ok(None)
 }
 
+/// Two caches share nothing: each block of a model has one of its own.
+#[law("attention/caches-are-apart", see = "attention#cache", about = State, points = 1,
+    formula = "push to one  ⇒  the other unchanged")]
 pub(super) fn caches_are_apart(attention: &Attention, run: &Run) -> Verdict {
     let [mut one, mut other] = [cache(attention, 5)?, cache(attention, 5)?];
     let [a, b, c] = [[1, 2, 2, 3], [1, 3, 2, 3], [1, 1, 2, 3]].map(|shape| piece(run, shape));
@@ -215,6 +237,9 @@ pub(super) fn caches_are_apart(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Pieces of any sizes are kept, in any number of batch rows and heads.
+#[law("attention/cache-any-size", see = "attention#cache", about = State, points = 1,
+    formula = "push(a), push(b), push(c)  ⇒  a then b then c", stays = NET)]
 pub(super) fn cache_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "push")
 }

@@ -5,6 +5,7 @@ use super::values::forward;
 use super::{Attention, Case, case_of, cases, sizes};
 use crate::attention::interface::*;
 use crate::attention::oracle::{AttentionLoops, Passes};
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::graded_cases::{self, Draw};
 use crate::laws::{U, widen};
@@ -18,6 +19,9 @@ fn backward(attention: &Attention, case: &AttendCase, dy: &[f32]) -> Step<Attend
     answer("backward", || attention.backward(case, dy)).map_err(|violation| violation.on(case))
 }
 
+/// The gradients are the slopes that differences of the implementation's own outputs show.
+#[law("attention/gradient-differences", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "dx ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ")]
 pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([1, 2, 3], (2, 1), 2), 11);
     let dy: Vec<f32> = (0..case.q.len()).map(|i| 1.0 - 0.25 * i as f32).collect();
@@ -55,6 +59,10 @@ pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// What a token does not see gets no gradient from it: exactly 0.
+#[law("attention/gradient-of-the-future", see = "attention#gradient", about = Mask, points = 2,
+    formula = "dy is 0 but for the first new token  ⇒  dk, dv are 0 behind p",
+    stays = "Exactly 0, without a tolerance: it says what a mask means for a gradient.")]
 pub(super) fn gradient_of_the_future(attention: &Attention, _: &Run) -> Verdict {
     // Only the first of three new tokens is asked about. It stands at position p.
     for p in [0, 2] {
@@ -86,6 +94,10 @@ fn over_tokens(x: &[f64], [b, t, n, hd]: [usize; 4], nkv: usize) -> Vec<f64> {
     sums
 }
 
+/// The gradients of all values of a head add up to dy, over all queries and all heads of its group.
+#[law("attention/gradient-of-values-adds-up", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "Σ_j dv_j = Σ_t Σ_group dy_t",
+    stays = "A sum that needs no softmax: it tells whether a group's heads are all counted.")]
 pub(super) fn gradient_of_values_adds_up(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, dy }| {
         let (sizes, nkv) = (case.sizes, case.sizes.num_kv_heads);
@@ -100,6 +112,10 @@ pub(super) fn gradient_of_values_adds_up(attention: &Attention, run: &Run) -> Ve
     Ok(None)
 }
 
+/// The gradients of all keys of a head add up to 0, because one vector more in all keys changes nothing.
+#[law("attention/gradient-of-keys-cancels", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "Σ_j dk_j = 0",
+    stays = "It follows from key-shift, and needs no oracle.")]
 pub(super) fn gradient_of_keys_cancels(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, dy }| {
         let (sizes, nkv) = (case.sizes, case.sizes.num_kv_heads);
@@ -114,14 +130,23 @@ pub(super) fn gradient_of_keys_cancels(attention: &Attention, run: &Run) -> Verd
     Ok(None)
 }
 
+/// On any input, dq is what plain f64 loops give.
+#[law("attention/gradient-of-queries", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "dq_t = Σ_j w_tj (dw_tj − Σ w·dw) k_j / √hd", stays = NET)]
 pub(super) fn gradient_of_queries(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "backward (dq)")
 }
 
+/// On any input, dk is what plain f64 loops give.
+#[law("attention/gradient-of-keys", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "dk_j = Σ_group Σ_t w_tj (dw_tj − Σ w·dw) q_t / √hd", stays = NET)]
 pub(super) fn gradient_of_keys(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "backward (dk)")
 }
 
+/// On any input, dv is what plain f64 loops give.
+#[law("attention/gradient-of-values", see = "attention#gradient", about = Gradient, points = 2,
+    formula = "dv_j = Σ_group Σ_t w_tj dy_t", stays = NET)]
 pub(super) fn gradient_of_values(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "backward (dv)")
 }
@@ -210,6 +235,10 @@ fn shown(shape: [usize; 4], y: &[f32], dy: &[f32]) -> String {
     format!("y and dy {shape:?}\ny  = {}\ndy = {}", List(y), List(dy))
 }
 
+/// The gradients of a row's scores add up to 0, because its weights go on adding up to 1.
+#[law("attention/softmax-gradient-sums-to-zero", see = "attention#softmax-gradient", about = Gradient, points = 2,
+    formula = "Σ dx = 0, per row",
+    stays = "It tells a gradient that forgets the sum, without an oracle.")]
 pub(super) fn softmax_gradient_sums_to_zero(attention: &Attention, run: &Run) -> Verdict {
     for shape in [[1, 1, 1, 3], [2, 2, 3, 5]] {
         let (n, (y, dy)) = (shape[3], rows(run, shape));
@@ -231,6 +260,10 @@ pub(super) fn softmax_gradient_sums_to_zero(attention: &Attention, run: &Run) ->
     Ok(None)
 }
 
+/// A row that gives all its weight to one position has no gradient, whatever dy is.
+#[law("attention/softmax-gradient-of-certainty", see = "attention#softmax-gradient", about = Gradient, points = 1,
+    formula = "y = 0 and 1 only  ⇒  dx = 0",
+    stays = "The answer is known by heart, and it is why attention can stop learning.")]
 pub(super) fn softmax_gradient_of_certainty(attention: &Attention, _: &Run) -> Verdict {
     let y = [0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0];
     let dy = [2.0, -3.0, 0.5, 1.0, 1.5, -0.25, 4.0, -1.0, 8.0];
@@ -241,6 +274,10 @@ pub(super) fn softmax_gradient_of_certainty(attention: &Attention, _: &Run) -> V
     Ok(None)
 }
 
+/// One number added to all dy of a row changes nothing.
+#[law("attention/softmax-gradient-of-a-level", see = "attention#softmax-gradient", about = Gradient, points = 1,
+    formula = "dx(y, dy + c) = dx(y, dy)",
+    stays = "A law without an oracle: it compares the gradient with itself.")]
 pub(super) fn softmax_gradient_of_a_level(attention: &Attention, run: &Run) -> Verdict {
     let shape = [1, 2, 2, 4];
     let (y, dy) = rows(run, shape);
@@ -258,6 +295,9 @@ pub(super) fn softmax_gradient_of_a_level(attention: &Attention, run: &Run) -> V
     Ok(None)
 }
 
+/// On any rows, also such as do not sum to 1, dx is what plain f64 loops give.
+#[law("attention/softmax-gradient-f64-loops", see = "attention#softmax-gradient", about = Gradient, points = 2,
+    formula = "dx = y · (dy − Σ y·dy)", stays = NET)]
 pub(super) fn softmax_gradient_f64_loops(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "softmax_backward")
 }

@@ -4,6 +4,7 @@ use super::tolerance::{WHY, tolerances};
 use super::{Attention, Case, case_of, cases, sizes};
 use crate::attention::interface::*;
 use crate::category::Category;
+use crate::component::{NET, law};
 use crate::describe::List;
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
@@ -13,6 +14,10 @@ use crate::violation::*;
 
 // --- repeat ---------------------------------------------------------------------------------
 
+/// Repeated heads stand beside each other, 0, 0, 1, 1, and not in turns, 0, 1, 0, 1.
+#[law("attention/repeat-neighbours", see = "attention#groups", about = Order, points = 2,
+    formula = "repeat(x, n)[j] = x[j / n]",
+    stays = "The order that everybody must have, in numbers that are known by heart.")]
 pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
     // Two tokens of two heads, of two elements each.
     let x = [1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, -4.0];
@@ -31,6 +36,9 @@ pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Heads of any number and size are repeated in that order.
+#[law("attention/repeat-any-size", see = "attention#groups", about = Order, points = 1,
+    formula = "repeat(x, n)[j] = x[j / n]", stays = NET)]
 pub(super) fn repeat_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "repeat")
 }
@@ -63,6 +71,9 @@ pub(in crate::attention) fn matches_repeat(
         .map_err(|violation| violation.on(input.trim_start()))
 }
 
+/// The gradient of a head is the sum over its copies.
+#[law("attention/repeat-gradient", see = "attention#groups", about = Gradient, points = 1,
+    formula = "dx[j] = Σ dy[i] over the copies i of j", stays = NET)]
 pub(super) fn repeat_gradient(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "repeat_backward")
 }
@@ -111,6 +122,10 @@ fn expect_mask(attention: &Attention, s: usize, p: usize, expected: &[bool], why
         .map_err(|violation| violation.on(format!("{s} new tokens after {p} in the cache")))
 }
 
+/// With nothing in the cache, row t of the mask sees columns 0 to t: a triangle with its diagonal.
+#[law("attention/mask-triangle", see = "attention#mask", about = Mask, points = 1,
+    formula = "p = 0  ⇒  mask[t][j] = 1 where j ≤ t",
+    stays = "The mask that is known by heart.")]
 pub(super) fn mask_triangle(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: j ≤ t";
     expect_mask(attention, 1, 0, &mask_of(&["1"]), why)?;
@@ -119,6 +134,10 @@ pub(super) fn mask_triangle(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With p positions in the cache, the mask has p + s columns, and every row sees the first p + 1 at least.
+#[law("attention/mask-with-cache", see = "attention#mask", about = Mask, points = 2,
+    formula = "mask[t][j] = 1 where j ≤ p + t",
+    stays = "The mask that is known by heart, where tokens came before.")]
 pub(super) fn mask_with_cache(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: j ≤ p + t, so all of the cache and itself";
     expect_mask(attention, 1, 4, &mask_of(&["11111"]), why)?;
@@ -127,6 +146,10 @@ pub(super) fn mask_with_cache(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The mask of the last s tokens of a text is the last s rows of the text's mask.
+#[law("attention/mask-tail", see = "attention#mask", about = Mask, points = 1,
+    formula = "mask(s, t − s) = the last s rows of mask(t, 0)",
+    stays = "A law without an oracle: it compares masks with each other.")]
 pub(super) fn mask_tail(attention: &Attention, _: &Run) -> Verdict {
     for t in 2..7 {
         let whole = answer("mask", || attention.mask(t, 0))
@@ -140,6 +163,9 @@ pub(super) fn mask_tail(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Any number of new tokens after any number in the cache has this mask.
+#[law("attention/mask-any-size", see = "attention#mask", about = Mask, points = 1,
+    formula = "mask[t][j] = 1 where j ≤ p + t", stays = NET)]
 pub(super) fn mask_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "mask")
 }
@@ -166,6 +192,9 @@ fn expect(case: &AttendCase, got: &[f32], expected: &[f64], times: f64, why: &st
         .map_err(|violation| violation.on(case))
 }
 
+/// The first token of a text sees itself alone, so it gets its own value, bit for bit, however low its score is.
+#[law("attention/first-token", see = "attention#definition", about = Statistics, points = 1,
+    formula = "p = 0  ⇒  y₀ = v₀")]
 pub(super) fn first_token(attention: &Attention, _: &Run) -> Verdict {
     for (s, heads) in [(1, (1, 1)), (1, (4, 2)), (3, (6, 2)), (3, (3, 3))] {
         let case = case_of(sizes([2, s, s], heads, 4), 1);
@@ -198,6 +227,10 @@ pub(super) fn first_token(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A query of zeros gives all positions one score, and gets the mean of the values that it sees.
+#[law("attention/equal-scores", see = "attention#definition", about = Statistics, points = 2,
+    formula = "q = 0  ⇒  y = mean of v₀ .. v at p + t",
+    stays = "It needs no exponential: the answer is a plain mean.")]
 pub(super) fn equal_scores(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[1, 5], [4, 4], [2, 5]] {
         let mut case = case_of(sizes([1, s, t], (2, 1), 3), 2);
@@ -220,6 +253,9 @@ pub(super) fn equal_scores(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Scores are divided by the root of the head size: a product of √hd · ln 3 weighs three times as much as one of 0.
+#[law("attention/score-scale", see = "attention#scale", about = Statistics, points = 2,
+    formula = "q·k₀ = √hd · ln 3,  q·k₁ = 0  ⇒  weights 3/4 and 1/4")]
 pub(super) fn score_scale(attention: &Attention, _: &Run) -> Verdict {
     for (heads, hd) in [((1, 1), 4), ((1, 1), 16), ((2, 1), 9), ((4, 2), 64)] {
         let sizes = sizes([1, 1, 2], heads, hd);
@@ -245,6 +281,10 @@ pub(super) fn score_scale(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Other keys and values at a position change no row before it, not by a bit, and every row from it on.
+#[law("attention/causal", see = "attention#mask", about = Mask, points = 3,
+    formula = "k′, v′ differ at j  ⇒  y_t unchanged for p + t < j",
+    stays = "A law without an oracle: it compares attention with itself, at each position.")]
 pub(super) fn causal(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[4, 4], [3, 5]] {
         let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
@@ -275,6 +315,9 @@ pub(super) fn causal(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A key that a row does not see has no part in it, whatever it holds, also NaN and infinities.
+#[law("attention/unseen-keys", see = "attention#mask", about = Mask, points = 2,
+    formula = "k_j = NaN or ±∞  ⇒  y_t unchanged for p + t < j")]
 pub(super) fn unseen_keys(attention: &Attention, _: &Run) -> Verdict {
     for [s, t] in [[4, 4], [3, 5]] {
         let case = case_of(sizes([1, s, t], (4, 2), 3), 3);
@@ -296,6 +339,10 @@ pub(super) fn unseen_keys(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// One vector added to all keys changes nothing: all scores of a query grow by one number.
+#[law("attention/key-shift", see = "attention#softmax", about = Statistics, points = 2,
+    formula = "y(q, k + c, v) = y(q, k, v)",
+    stays = "What a softmax knows of its scores: their differences. It needs no oracle.")]
 pub(super) fn key_shift(attention: &Attention, _: &Run) -> Verdict {
     let mut case = case_of(sizes([1, 3, 4], (4, 2), 4), 4);
     case.k.iter_mut().for_each(|k| *k = (*k * 8.0).round() / 8.0); // so that a shift is exact
@@ -313,6 +360,9 @@ pub(super) fn key_shift(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Scores of hundreds up to a million, of either sign, give numbers, because the largest is subtracted first.
+#[law("attention/large-scores", see = "attention#softmax", about = Precision, points = 2,
+    formula = "softmax(x) = softmax(x − max x)")]
 pub(super) fn large_scores(attention: &Attention, _: &Run) -> Verdict {
     for score in [200.0, 3000.0, 1e5, 1e6, -200.0, -3000.0, -1e5, -1e6f32] {
         // A key whose score is 150 lower, and two equal ones. hd is 4, so a score is half of the product.
@@ -329,6 +379,10 @@ pub(super) fn large_scores(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Fewer queries than keys are the last ones: their rows are those of a call with all queries.
+#[law("attention/decode", see = "attention#mask", about = Mask, points = 3,
+    formula = "y(q_last, k, v) = the last rows of y(q, k, v)",
+    stays = "A law without an oracle: what a cache is for.")]
 pub(super) fn decode(attention: &Attention, _: &Run) -> Verdict {
     for heads in [(2, 2), (4, 2), (3, 1)] {
         let whole = case_of(sizes([2, 5, 5], heads, 4), 5);
@@ -350,6 +404,10 @@ pub(super) fn decode(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Keys and values may change places together: the last token's result stays.
+#[law("attention/past-is-a-bag", see = "attention#definition", about = Order, points = 1,
+    formula = "y(q, P·k, P·v) = y(q, k, v), for a query that sees all",
+    stays = "It says what attention does not know: the order of what it reads.")]
 pub(super) fn past_is_a_bag(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([1, 1, 5], (4, 2), 4), 6);
     let y = widen(&forward(attention, &case)?);
@@ -362,6 +420,10 @@ pub(super) fn past_is_a_bag(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Grouped heads give what as many key heads as query heads give, if each is a copy of its group's.
+#[law("attention/groups-are-copies", see = "attention#groups", about = Order, points = 2,
+    formula = "y(q, k, v) = y(q, repeat(k), repeat(v))",
+    stays = "A law without an oracle: it compares grouped heads with heads of their own.")]
 pub(super) fn groups_are_copies(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, .. }| {
         let AttendSizes { num_heads: nh, num_kv_heads: nkv, head_dim: hd, .. } = case.sizes;
@@ -384,6 +446,10 @@ pub(super) fn groups_are_copies(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The query heads of one group may change places, and their results change places with them.
+#[law("attention/heads-change-places", see = "attention#groups", about = Order, points = 1,
+    formula = "y(P·q, k, v) = P·y(q, k, v), P within the groups",
+    stays = "A law without an oracle: only the group tells a query head from another.")]
 pub(super) fn heads_change_places(attention: &Attention, _: &Run) -> Verdict {
     // Heads 0, 1, 2 read key head 0, and 3, 4, 5 read key head 1.
     let case = case_of(sizes([1, 2, 3], (6, 2), 4), 7);
@@ -402,6 +468,10 @@ pub(super) fn heads_change_places(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The weights of a row sum to 1: if all values are one number, the result is that number.
+#[law("attention/weights-sum-to-one", see = "attention#softmax", about = Statistics, points = 2,
+    formula = "v = c  ⇒  y = c",
+    stays = "It looks at the weights alone, without an oracle.")]
 pub(super) fn weights_sum_to_one(attention: &Attention, run: &Run) -> Verdict {
     run.forall(cases(), |Case { case, .. }| {
         let flat = AttendCase { v: vec![3.0; case.v.len()], ..case.clone() };
@@ -417,6 +487,9 @@ pub(super) fn weights_sum_to_one(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text of NaN gives NaN, and leaves the other texts of the batch as they were, bit for bit.
+#[law("attention/batch-rows-apart", see = "attention#definition", about = Order, points = 1,
+    formula = "row b of q, k, v is NaN  ⇒  row b of y is NaN, the others unchanged")]
 pub(super) fn batch_rows_apart(attention: &Attention, _: &Run) -> Verdict {
     let case = case_of(sizes([2, 2, 3], (4, 2), 4), 8);
     let y = forward(attention, &case)?;
@@ -439,10 +512,16 @@ pub(super) fn batch_rows_apart(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, y is what plain f64 loops give.
+#[law("attention/forward-f64-loops", see = "attention#definition", about = Statistics, points = 3,
+    formula = "y = softmax(q·kᵀ / √hd + mask) · v", stays = NET)]
 pub(super) fn forward_f64_loops(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "forward")
 }
 
+/// Key heads that do not divide the query heads are refused, and so are more queries than keys.
+#[law("attention/forward-refuses", see = "attention#groups", about = Refusal, points = 1,
+    formula = "nh mod nkv ≠ 0, or t < s  ⇒  an error")]
 pub(super) fn forward_refuses(attention: &Attention, _: &Run) -> Verdict {
     for (sizes, rule) in [
         (sizes([1, 2, 2], (4, 3), 2), "3 key heads for 4 query heads"),

@@ -4,6 +4,7 @@ use super::{ANYTHING, Biases, of_a_mask, of_length, sees_the_past, unmoved};
 use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::tolerance::{self, SLOPE_WHY, WEIGHT_WHY};
+use crate::component::{NET, law};
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::widen;
@@ -31,6 +32,10 @@ fn powers_of_half(exponents: &[f64]) -> Vec<f64> {
     exponents.iter().map(|exponent| (-exponent).exp2()).collect()
 }
 
+/// For 1, 2, 4, 8 and 16 heads the slopes are the powers of 2 that the paper has.
+#[law("biases/slopes-of-powers", see = "biases#slopes", about = Frequencies, points = 2,
+    formula = "slope of head t = 2⁻⁸ᵗᐟⁿ,  t = 1 … n",
+    stays = "The numbers that can be done by hand.")]
 pub(super) fn slopes_of_powers(biases: &Biases, _: &Run) -> Verdict {
     let halves: Vec<f64> = (1..=16).map(|t| f64::from(t) / 2.0).collect();
     let eight: Vec<f64> = (1..=8).map(f64::from).collect();
@@ -40,6 +45,10 @@ pub(super) fn slopes_of_powers(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For 6, 12 and 20 heads the slopes are those of the published code, in its order.
+#[law("biases/slopes-published", see = "biases#slopes", about = Frequencies, points = 2,
+    formula = "n = 6  ⇒  2⁻², 2⁻⁴, 2⁻⁶, 2⁻⁸, 2⁻¹, 2⁻³",
+    stays = "Numbers that can be compared with a trained model's code.")]
 pub(super) fn slopes_published(biases: &Biases, _: &Run) -> Verdict {
     let halves = (1..=16).map(|t| f64::from(t) / 2.0);
     let twenty: Vec<f64> = halves.chain([0.25, 0.75, 1.25, 1.75]).collect();
@@ -50,6 +59,10 @@ pub(super) fn slopes_published(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A slope of the second sequence is the geometric mean of two neighbours of the first one, so all slopes differ.
+#[law("biases/slopes-between-neighbours", see = "biases#slopes", about = Frequencies, points = 2,
+    formula = "(slope of p + i)² = (slope of i − 1) · (slope of i),  slope of 0 = 1",
+    stays = "A law without an oracle, for any number of heads.")]
 pub(super) fn slopes_between_neighbours(biases: &Biases, run: &Run) -> Verdict {
     for num_heads in (3..=70usize).filter(|nh| run.every_size || [3, 6, 11].contains(nh)) {
         let power = 1 << num_heads.ilog2();
@@ -73,6 +86,9 @@ pub(super) fn slopes_between_neighbours(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any number of heads, the slopes are those of the published rule.
+#[law("biases/slopes-any", see = "biases#slopes", about = Frequencies, points = 2,
+    formula = "slopes of p heads, then every other one of 2p heads,  p ≤ n < 2p", stays = NET)]
 pub(super) fn slopes_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "slopes")
 }
@@ -106,6 +122,9 @@ fn of_zeros(shape: [usize; 4]) -> AlibiCase {
     AlibiCase { shape, q: vec![0.0; s * nh * hd], k: vec![0.0; t * nh * hd] }
 }
 
+/// If queries and keys are 0, each step back makes a weight smaller by the factor exp(−slope).
+#[law("biases/alibi-by-numbers", see = "biases#alibi", about = Statistics, points = 2,
+    formula = "q = 0  ⇒  w(j) / w(j + 1) = exp(slope)")]
 pub(super) fn alibi_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     // Slopes 1/16 and 1/256.
     let case = of_zeros([1, 5, 2, 1]);
@@ -122,6 +141,10 @@ pub(super) fn alibi_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If queries and keys are 0, a nearer key has more weight than a farther one.
+#[law("biases/alibi-falls", see = "biases#alibi", about = Statistics, points = 1,
+    formula = "q = 0, j < i  ⇒  w(j) > w(i)",
+    stays = "A law without numbers. T5's bias does not keep it.")]
 pub(super) fn alibi_falls(biases: &Biases, run: &Run) -> Verdict {
     for nh in [1, 3, 8].into_iter().filter(|nh| run.every_size || *nh < 4) {
         let case = of_zeros([2, 6, nh, 1]);
@@ -136,6 +159,9 @@ pub(super) fn alibi_falls(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The bias is added after the product was divided by √hd: the head size does not change it.
+#[law("biases/alibi-after-the-scale", see = "biases#alibi", about = Wiring, points = 2,
+    formula = "q = 0  ⇒  w does not depend on hd")]
 pub(super) fn alibi_after_the_scale(biases: &Biases, _: &Run) -> Verdict {
     let case = of_zeros([1, 4, 2, 16]);
     let plain = of_zeros([1, 4, 2, 1]);
@@ -155,6 +181,10 @@ pub(in crate::biases) fn alibi_text(shape: [usize; 4], run: &Run) -> AlibiCase {
     AlibiCase { shape, q: values(s * nh * hd), k: values(t * nh * hd) }
 }
 
+/// The last queries alone, with all keys, get the weights that they get in the whole text.
+#[law("biases/alibi-decoding", see = "biases#alibi", about = Offset, points = 2,
+    formula = "w(last s of t) = rows t − s … t − 1 of w(all)",
+    stays = "A law without an oracle: a text in pieces is the same text.")]
 pub(super) fn alibi_decoding(biases: &Biases, run: &Run) -> Verdict {
     let whole = alibi_text([6, 6, 2, 4], run);
     let all = alibi(biases, &whole)?;
@@ -171,6 +201,10 @@ pub(super) fn alibi_decoding(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of a query add
+/// up to 1.
+#[law("biases/alibi-no-future", see = "biases#alibi", about = Mask, points = 1,
+    formula = "n > m  ⇒  w = 0,  Σ w = 1")]
 pub(super) fn alibi_no_future(biases: &Biases, run: &Run) -> Verdict {
     for shape in [[4, 4, 2, 2], [3, 7, 1, 4], [1, 1, 1, 1]] {
         let case = alibi_text(shape, run);
@@ -186,6 +220,9 @@ pub(super) fn alibi_no_future(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the weights with ALiBi are what plain f64 loops give.
+#[law("biases/alibi-any", see = "biases#alibi", about = Statistics, points = 3,
+    formula = "w = softmax(q·k / √hd − slope · j)", stays = NET)]
 pub(super) fn alibi_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "alibi")
 }

@@ -4,6 +4,7 @@ use super::{Asked, Biases, of_length};
 use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, LARGEST, LEAST};
 use crate::biases::tolerance::{self, KERPLE_WHY, SUM_WHY};
+use crate::component::{NET, law};
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::widen;
@@ -46,6 +47,10 @@ pub(in crate::biases) fn matches_dr(biases: &Biases, asked: &Asked<KerpleCase>) 
         .map_err(|violation| violation.on(asked))
 }
 
+/// At distance 0 nothing is taken away, exactly.
+#[law("biases/kerple-nothing-at-0", see = "biases#kerple", about = Statistics, points = 1,
+    formula = "bias(0) = 0",
+    stays = "The value that is known before anything is learned.")]
 pub(super) fn kerple_nothing_at_0(biases: &Biases, _: &Run) -> Verdict {
     for kernel in KERNELS {
         let case = KerpleCase { kernel, r1: vec![1.0, -3.0], r2: vec![0.5, 7.0], positions: 2 };
@@ -58,6 +63,10 @@ pub(super) fn kerple_nothing_at_0(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The bias of a farther key is never larger, whatever was learned.
+#[law("biases/kerple-falls", see = "biases#kerple", about = Statistics, points = 1,
+    formula = "j < i  ⇒  bias(j) ≥ bias(i)",
+    stays = "A law without numbers, which T5's bias does not keep.")]
 pub(super) fn kerple_falls(biases: &Biases, _: &Run) -> Verdict {
     for kernel in KERNELS {
         let case = KerpleCase {
@@ -76,6 +85,9 @@ pub(super) fn kerple_falls(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A logarithm with r₂ = 3 takes r₁ ln 4 away at distance 1; a power with exponent 1 is ALiBi.
+#[law("biases/kerple-by-numbers", see = "biases#kerple", about = Statistics, points = 2,
+    formula = "−r₁ ln(1 + 3·1) = −r₁ ln 4,  −r₁ j¹ = −r₁ j,  −r₁ j² at 3 = −9 r₁")]
 pub(super) fn kerple_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     let ln = f64::ln;
     for (case, expected) in [
@@ -92,6 +104,10 @@ pub(super) fn kerple_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A number below 0.01 counts as 0.01. An exponent above 2 counts as 2, and the factor in a logarithm has no such bound.
+#[law("biases/kerple-bounds", see = "biases#kerple", about = Range, points = 2,
+    formula = "bias(r₁ = −1) = bias(r₁ = 0.01),  bias(j³) = bias(j²)",
+    stays = "The bounds themselves, at the numbers that cross them.")]
 pub(super) fn kerple_bounds(biases: &Biases, _: &Run) -> Verdict {
     let [least, largest] = [LEAST, LARGEST].map(|bound| bound as f32);
     for kernel in KERNELS {
@@ -135,6 +151,10 @@ fn balanced(run: &Run) -> Vec<Vec<f64>> {
     all
 }
 
+/// For numbers x that add up to 0, the bias makes a form that is never negative: it is the kernel of a distance.
+#[law("biases/kerple-positive-definite", see = "biases#kerple", about = Range, points = 2,
+    formula = "Σ x = 0  ⇒  Σ x(m) x(n) bias(|m − n|) ≥ 0",
+    stays = "What the bounds are there for. An exponent above 2 breaks it, and so does a bias that rises.")]
 pub(super) fn kerple_positive_definite(biases: &Biases, run: &Run) -> Verdict {
     for kernel in KERNELS {
         for (r1, r2) in [(1.0, 0.5), (2.0, 1.0), (1.0, 1.75), (1.0, 2.0), (1.0, 3.0), (-1.0, 1.5)] {
@@ -152,6 +172,9 @@ pub(super) fn kerple_positive_definite(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, KERPLE's bias is what plain f64 loops give.
+#[law("biases/kerple-any", see = "biases#kerple", about = Statistics, points = 2,
+    formula = "bias = −r₁ ln(1 + r₂ j), or −r₁ exp(r₂ ln j)", stays = NET)]
 pub(super) fn kerple_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "kerple")
 }
@@ -166,6 +189,9 @@ fn kerple_backward(biases: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<
         .map_err(|violation| violation.on(case))
 }
 
+/// The gradients are the slopes that differences of the implementation's own biases show.
+#[law("biases/kerple-gradient-differences", see = "biases#kerple", about = Gradient, points = 2,
+    formula = "dr ≈ (8(L(r+δ) − L(r−δ)) − (L(r+2δ) − L(r−2δ))) / 12δ")]
 pub(super) fn kerple_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
     const DELTA: f32 = 1.0 / 32.0;
     let delta = f64::from(DELTA);
@@ -211,6 +237,9 @@ pub(super) fn kerple_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A number that is out of bounds gets the gradient that it would have at the bound, so that it can come back.
+#[law("biases/kerple-gradient-at-the-bound", see = "biases#kerple", about = Gradient, points = 1,
+    formula = "dr(r₁ = −1) = dr(r₁ = 0.01)")]
 pub(super) fn kerple_gradient_at_the_bound(biases: &Biases, _: &Run) -> Verdict {
     let dy = [1.0f32, -0.5, 0.75, 0.25, -1.0];
     let [least, largest] = [LEAST, LARGEST].map(|bound| bound as f32);
@@ -240,6 +269,10 @@ pub(super) fn kerple_gradient_at_the_bound(biases: &Biases, _: &Run) -> Verdict 
     Ok(None)
 }
 
+/// On any input, the gradients of r₁ and r₂ are what plain f64 loops give.
+#[law("biases/kerple-gradient-any", see = "biases#kerple", about = Gradient, points = 2,
+    formula = "dr₁ = −Σ dy ln(1 + r₂j),  dr₂ = −Σ dy r₁j / (1 + r₂j);  or P = exp(r₂ ln j):  −Σ dy P,  −Σ dy r₁ P ln j",
+    stays = NET)]
 pub(super) fn kerple_gradient_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "kerple_backward")
 }

@@ -4,6 +4,7 @@ use super::{Asked, Biases, of_length};
 use crate::biases::interface::*;
 use crate::biases::oracle::BiasLoops;
 use crate::biases::tolerance::{self, SUM_WHY};
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::oracle::Oracle;
 use crate::run::Run;
@@ -67,6 +68,10 @@ const EDGES_OF_BOTH: [(i64, usize); 14] = [
     (91, 15),
 ];
 
+/// With 32 buckets up to 128, distances change their bucket where T5 has it: 15 is in 15, 16 in 16, 112 in 30, 113 in 31.
+#[law("biases/bucket-edges", see = "biases#buckets", about = Range, points = 2,
+    formula = "bucket(15) = 15,  bucket(18) = 16,  bucket(19) = 17,  bucket(113) = bucket(128) = 31",
+    stays = "The numbers by which a trained table is read.")]
 pub(super) fn bucket_edges(biases: &Biases, _: &Run) -> Verdict {
     for (distance, expected) in EDGES {
         has_bucket(biases, &published(-distance, false), expected)?;
@@ -89,6 +94,10 @@ pub(in crate::biases) const RULES: [(usize, usize, bool); 8] = [
     (2, 4, false),
 ];
 
+/// A farther key is never in an earlier bucket, and all from the longest distance on are in the last one.
+#[law("biases/bucket-never-decreases", see = "biases#buckets", about = Range, points = 2,
+    formula = "j ≤ i  ⇒  bucket(j) ≤ bucket(i) ≤ last,  bucket(j) = last for j ≥ longest",
+    stays = "A law without an oracle, for any rule.")]
 pub(super) fn bucket_never_decreases(biases: &Biases, run: &Run) -> Verdict {
     for (num_buckets, max_distance, bidirectional) in RULES {
         let count = if bidirectional { num_buckets / 2 } else { num_buckets };
@@ -112,6 +121,10 @@ pub(super) fn bucket_never_decreases(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// In both directions, a later key has the bucket of the earlier one at its distance, in the second half.
+#[law("biases/bucket-halves", see = "biases#buckets", about = Mask, points = 2,
+    formula = "bucket(+j) = bucket(−j) + buckets/2 for j > 0,  bucket(0) = 0",
+    stays = "A law without an oracle: both directions have one rule.")]
 pub(super) fn bucket_halves(biases: &Biases, _: &Run) -> Verdict {
     for (num_buckets, max_distance, bidirectional) in RULES {
         let case = |relative| BucketCase { relative, bidirectional, num_buckets, max_distance };
@@ -127,6 +140,10 @@ pub(super) fn bucket_halves(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// In one direction, a later key counts as distance 0, and an earlier one has all the buckets.
+#[law("biases/bucket-of-later-keys", see = "biases#buckets", about = Mask, points = 1,
+    formula = "bucket(+j) = 0,  bucket(−j) = j for j < buckets/2",
+    stays = "What tells one direction from two.")]
 pub(super) fn bucket_of_later_keys(biases: &Biases, _: &Run) -> Verdict {
     for distance in [0, 1, 2, 15, 16, 100, 1000] {
         has_bucket(biases, &published(distance, false), 0)?;
@@ -180,6 +197,10 @@ pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
     (exact + 1..max_distance).step_by(37).filter(beside).take(100).map(case)
 }
 
+/// What is a whole number but for its last digits in f64 is that number, and what is only near one is not: a bucket begins
+/// where it should.
+#[law("biases/bucket-last-digit", see = "biases#buckets", about = Precision, points = 2,
+    formula = "j = e·rᵇ, longest = e·rᵃ  ⇒  bucket(j) = e + (n − e)·b/a, if that is a whole number")]
 pub(super) fn bucket_last_digit(biases: &Biases, _: &Run) -> Verdict {
     for (case, expected) in whole_distances() {
         has_bucket(biases, &case, expected)?;
@@ -192,6 +213,9 @@ pub(super) fn bucket_last_digit(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any sizes and any distance, the bucket is that of the rule.
+#[law("biases/bucket-any", see = "biases#buckets", about = Range, points = 3,
+    formula = "bucket(j) = e + ⌊(n − e) · ln(j/e) / ln(longest/e)⌋,  e = ⌊n/2⌋,  at most n − 1", stays = NET)]
 pub(super) fn bucket_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "bucket")
 }
@@ -240,6 +264,10 @@ pub(super) fn rising(shape: [usize; 2], bidirectional: bool) -> T5Case {
     T5Case { shape, num_heads: 2, bidirectional, num_buckets: 32, max_distance: 128, table }
 }
 
+/// The bias is the learned number of the bucket and the head, as it is.
+#[law("biases/t5-reads-its-bucket", see = "biases#t5", about = Lookup, points = 1,
+    formula = "bias(head, m, n) = table[bucket(n − m)][head]",
+    stays = "The plainest question to a table.")]
 pub(super) fn t5_reads_its_bucket(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([1, 130], false);
     let bias = t5(biases, &case)?;
@@ -256,6 +284,10 @@ pub(super) fn t5_reads_its_bucket(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Two pairs at the same distance get the same bias, to the bit.
+#[law("biases/t5-relative", see = "biases#t5", about = Offset, points = 1,
+    formula = "bias(m + 1, n + 1) = bias(m, n)",
+    stays = "The property that gives relative positions their name. A learned table of positions breaks it.")]
 pub(super) fn t5_relative(biases: &Biases, _: &Run) -> Verdict {
     for bidirectional in [false, true] {
         let case = rising([12, 12], bidirectional);
@@ -272,6 +304,10 @@ pub(super) fn t5_relative(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If the table rises with the bucket, so does the bias with the distance: nothing promises that it falls.
+#[law("biases/t5-need-not-fall", see = "biases#t5", about = Lookup, points = 1,
+    formula = "table rises  ⇒  bias(8) > bias(4) > bias(0)",
+    stays = "The law of ALiBi and KERPLE that T5 does not keep, turned around.")]
 pub(super) fn t5_need_not_fall(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([1, 9], false);
     let bias = t5(biases, &case)?;
@@ -284,6 +320,10 @@ pub(super) fn t5_need_not_fall(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The last queries alone, with all keys, get the biases that they get in the whole text.
+#[law("biases/t5-decoding", see = "biases#t5", about = Offset, points = 2,
+    formula = "bias(last s of t) = rows t − s … t − 1 of bias(all)",
+    stays = "A law without an oracle: a text in pieces is the same text.")]
 pub(super) fn t5_decoding(biases: &Biases, _: &Run) -> Verdict {
     for bidirectional in [false, true] {
         let all = t5(biases, &rising([9, 9], bidirectional))?;
@@ -304,10 +344,17 @@ pub(super) fn t5_decoding(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, T5's bias is what plain loops read, to the bit.
+#[law("biases/t5-any", see = "biases#t5", about = Lookup, points = 2,
+    formula = "bias = table[bucket(n − m)]", stays = NET)]
 pub(super) fn t5_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "t5")
 }
 
+/// A gradient of ones counts how many pairs are in each bucket.
+#[law("biases/t5-gradient-counts", see = "biases#t5-gradient", about = Gradient, points = 2,
+    formula = "dy = 1  ⇒  dtable[bucket] = number of pairs in it",
+    stays = "The gradient by hand: who counts right adds up right.")]
 pub(super) fn t5_gradient_counts(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([20, 20], false);
     // Later keys are at distance 0; then 20 - j pairs at distance j; 16, 17 and 18 share a bucket.
@@ -323,6 +370,10 @@ pub(super) fn t5_gradient_counts(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is what the implementation's own biases change by, if one number of the table grows by 1.
+#[law("biases/t5-gradient-differences", see = "biases#t5-gradient", about = Gradient, points = 2,
+    formula = "dtable[e] = Σ dy · (bias(table + 1 at e) − bias(table)), exactly",
+    stays = "A law without an oracle: the bias is linear in its table, so differences are exact.")]
 pub(super) fn t5_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
     for (shape, bidirectional) in [([5, 5], false), ([3, 6], true)] {
         let [s, t] = shape;
@@ -372,6 +423,9 @@ pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
     (case, dy)
 }
 
+/// The sums are made in f64: between a large number and its opposite, nothing is lost.
+#[law("biases/t5-gradient-in-f64", see = "biases#t5-gradient", about = Precision, points = 1,
+    formula = "dy = …, 1, 2²⁸, 1, …, 1, −2²⁸, 1, …  ⇒  dtable = number of ones")]
 pub(super) fn t5_gradient_in_f64(biases: &Biases, _: &Run) -> Verdict {
     let (case, dy) = large_among_ones();
     let why = "nineteen ones and fifteen, whatever large numbers cancel among them";
@@ -381,6 +435,9 @@ pub(super) fn t5_gradient_in_f64(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the gradient of the table is the sum over the pairs of each bucket.
+#[law("biases/t5-gradient-any", see = "biases#t5-gradient", about = Gradient, points = 3,
+    formula = "dtable[bucket][head] = Σ dy[head][m][n] over its pairs", stays = NET)]
 pub(super) fn t5_gradient_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "t5_backward")
 }

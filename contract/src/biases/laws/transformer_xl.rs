@@ -4,6 +4,7 @@ use super::{ANYTHING, Asked, Biases, of_a_mask, of_length, sees_the_past, unmove
 use crate::biases::interface::*;
 use crate::biases::oracle::{BiasLoops, softmax};
 use crate::biases::tolerance::{self, WEIGHT_WHY};
+use crate::component::{NET, law};
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::widen;
@@ -55,6 +56,9 @@ pub(in crate::biases) fn xl_text(
     XlCase { shape, keys, hidden_size, base: 10_000.0, q, k, u, v, weight }
 }
 
+/// If W_r is 0, no distance matters: what is left is the softmax of (q + u)·k.
+#[law("biases/xl-content-alone", see = "biases#transformer-xl", about = Wiring, points = 2,
+    formula = "Wᵣ = 0  ⇒  w = softmax((q + u)·k / √hd)")]
 pub(super) fn xl_content_alone(biases: &Biases, run: &Run) -> Verdict {
     let mut case = xl_text([1, 4, 2, 2], 6, 4, run);
     case.weight.fill(0.0);
@@ -77,6 +81,9 @@ pub(super) fn xl_content_alone(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// If q and u are 0, the keys do not matter: neighbours' weights have one ratio wherever the query stands.
+#[law("biases/xl-place-alone", see = "biases#transformer-xl", about = Wiring, points = 2,
+    formula = "q = u = 0  ⇒  w(m, n) / w(m, n − 1) = w(m + 1, n + 1) / w(m + 1, n)")]
 pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
     let mut case = xl_text([1, 5, 1, 2], 5, 4, run);
     case.q.fill(0.0);
@@ -115,6 +122,10 @@ pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The last queries alone, with all keys, get the weights that they get in the whole text.
+#[law("biases/xl-decoding", see = "biases#transformer-xl", about = Offset, points = 2,
+    formula = "w(last s of t) = rows t − s … t − 1 of w(all)",
+    stays = "A law without an oracle: a text in pieces is the same text.")]
 pub(super) fn xl_decoding(biases: &Biases, run: &Run) -> Verdict {
     let whole = xl_text([1, 6, 2, 2], 6, 4, run);
     let all = xl(biases, &whole)?;
@@ -131,6 +142,11 @@ pub(super) fn xl_decoding(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of a query add
+/// up to 1.
+#[law("biases/xl-no-future", see = "biases#transformer-xl", about = Mask, points = 1,
+    formula = "n > m  ⇒  w = 0,  Σ w = 1",
+    stays = "A law without an oracle: what the shift leaves behind must be hidden.")]
 pub(super) fn xl_no_future(biases: &Biases, run: &Run) -> Verdict {
     for (shape, keys) in [([1, 4, 2, 2], 4), ([2, 3, 1, 4], 7), ([1, 1, 1, 1], 1)] {
         let case = xl_text(shape, keys, 4, run);
@@ -148,6 +164,9 @@ pub(super) fn xl_no_future(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, shifted or not, the weights are those of the direct sum.
+#[law("biases/xl-any", see = "biases#transformer-xl", about = Offset, points = 3,
+    formula = "w = softmax(((q + u)·k + (q + v)·WᵣRⱼ) / √hd),  j = m − n", stays = NET)]
 pub(super) fn xl_any(biases: &Biases, run: &Run) -> Verdict {
     judge_graded_cases(biases, run, "transformer_xl")
 }

@@ -1,6 +1,7 @@
 //! The frequencies of each rule.
 
 use super::Any;
+use crate::component::{NET, law};
 use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
 use crate::frequencies::tolerance::{FREQUENCY_WHY, SCALE_WHY, of_frequencies};
@@ -108,6 +109,9 @@ fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: 
 
 // --- position interpolation -----------------------------------------------------------------
 
+/// Under interpolation, position m·s turns as position m does without it.
+#[law("frequencies/interpolation-at-a-multiple", see = "frequencies#interpolation", about = Frequencies, points = 2,
+    formula = "s·θ'ᵢ = θᵢ")]
 pub(super) fn interpolation_at_a_multiple(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Interpolated { factor }, d, base, 8);
@@ -133,10 +137,16 @@ impl std::fmt::Display for Sized {
     }
 }
 
+/// For any size, base and factor, interpolated frequencies are those of the formula.
+#[law("frequencies/interpolation-any", see = "frequencies#interpolation", about = Frequencies, points = 2,
+    formula = "θ'ᵢ = θᵢ / s", stays = NET)]
 pub(super) fn interpolation_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (interpolated)")
 }
 
+/// Where a part of a head turns, its frequencies are those of a head of that size.
+#[law("frequencies/part-as-a-small-head", see = "frequencies#definition", about = Frequencies, points = 1,
+    formula = "θᵢ(d of hd) = θᵢ(d of d)")]
 pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
     for (rule, d, head_dim) in [
         (Stretch::Ntk { factor: 2.0 }, 4, 8),
@@ -153,6 +163,10 @@ pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
 
 // --- NTK ------------------------------------------------------------------------------------
 
+/// NTK leaves the fastest plane as it is, and slows the slowest by the factor.
+#[law("frequencies/ntk-ends", see = "frequencies#ntk", about = Frequencies, points = 2,
+    formula = "θ'₀ = 1,  θ'ₙ = θₙ / s,  n = d/2 − 1",
+    stays = "Dynamic NTK has the same power and shows the same bugs. Who writes NTK alone is told here.")]
 pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Ntk { factor }, d, base, 8);
@@ -168,6 +182,9 @@ pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// After NTK, each plane is slower than the one before by the same quotient.
+#[law("frequencies/ntk-is-one-base", see = "frequencies#ntk", about = Frequencies, points = 1,
+    formula = "θ'ᵢ₊₁ / θ'ᵢ = const")]
 pub(super) fn ntk_is_one_base(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Ntk { factor }, d, base, 8);
@@ -185,12 +202,19 @@ pub(super) fn ntk_is_one_base(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any size, base and factor, NTK's frequencies are those of the formula.
+#[law("frequencies/ntk-any", see = "frequencies#ntk", about = Frequencies, points = 2,
+    formula = "θ'ᵢ = θᵢ(base'),  ln base' = ln base + d/(d−2)·ln s", stays = NET)]
 pub(super) fn ntk_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (ntk)")
 }
 
 // --- dynamic NTK ----------------------------------------------------------------------------
 
+/// Dynamic NTK leaves calls up to the trained length as they are.
+#[law("frequencies/dynamic-short-is-plain", see = "frequencies#dynamic", about = Frequencies, points = 2,
+    formula = "L ≤ ms  ⇒  θ' = θ",
+    stays = "It asks short calls alone. After a longer one, another law asks the same.")]
 pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(2.0, 16), (8.0, 100), (1.0, 64)] {
         for length in [1, ms / 2, ms - 1, ms] {
@@ -208,6 +232,9 @@ pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Past the trained length, each position more slows the slowest plane by the same amount.
+#[law("frequencies/dynamic-slowest-plane", see = "frequencies#dynamic", about = Frequencies, points = 2,
+    formula = "L > ms  ⇒  θₙ / θ'ₙ = 1 + f·(L − ms)/ms")]
 pub(super) fn dynamic_slowest_plane(rope: &Any, run: &Run) -> Verdict {
     // A length of its own for each run: who keeps the longest call is another law's to tell.
     let more = (run.seed % 997) as usize;
@@ -225,6 +252,9 @@ pub(super) fn dynamic_slowest_plane(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A short call after a long one has the frequencies that it had before.
+#[law("frequencies/dynamic-forgets", see = "frequencies#dynamic", about = State, points = 2,
+    formula = "θ'(L) after θ'(L₂) = θ'(L), bit for bit")]
 pub(super) fn dynamic_forgets(rope: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(3.0, 19), (5.0, 99)] {
         let call = |length| call(dynamic(factor, ms), 8, 10_000.0, length);
@@ -238,6 +268,9 @@ pub(super) fn dynamic_forgets(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The length is that of the text, from position 0 to the end of the call.
+#[law("frequencies/length-from-the-start", see = "frequencies#dynamic", about = Offset, points = 2,
+    formula = "θ'(offset a, n rows) = θ'(offset 0, a + n rows)")]
 pub(super) fn length_from_the_start(rope: &Any, _: &Run) -> Verdict {
     for factor in [2.5, 1.5] {
         for length in [23, 24, 40] {
@@ -253,12 +286,18 @@ pub(super) fn length_from_the_start(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any settings and length, dynamic frequencies are those of the formula.
+#[law("frequencies/dynamic-any", see = "frequencies#dynamic", about = Frequencies, points = 2,
+    formula = "θ' = NTK with s = f·L/ms − (f − 1), or 1", stays = NET)]
 pub(super) fn dynamic_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (dynamic)")
 }
 
 // --- LongRoPE -------------------------------------------------------------------------------
 
+/// LongRoPE divides by the short list up to the trained length, and by the long one beyond it.
+#[law("frequencies/longrope-list-by-length", see = "frequencies#longrope", about = Frequencies, points = 2,
+    formula = "L ≤ ms  ⇒  θ'ᵢ = θᵢ / shortᵢ,  else θᵢ / longᵢ")]
 pub(super) fn longrope_list_by_length(rope: &Any, _: &Run) -> Verdict {
     let rule = longrope(4.0, 32);
     let Stretch::LongRope { short_factor, long_factor, .. } = &rule else { return Ok(None) };
@@ -279,6 +318,9 @@ pub(super) fn longrope_list_by_length(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// LongRoPE takes its divisors as they are, also below 1 and above s.
+#[law("frequencies/longrope-any-divisor", see = "frequencies#longrope", about = Frequencies, points = 1,
+    formula = "shortᵢ = ½  ⇒  θ'ᵢ = 2·θᵢ")]
 pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
     let divisors = vec![0.5, 16.0, 0.75, 32.0];
     let rule = Stretch::LongRope {
@@ -304,6 +346,9 @@ pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// LongRoPE's scale depends on the factor and the trained length, and is the same with both lists.
+#[law("frequencies/longrope-scale", see = "frequencies#longrope", about = Frequencies, points = 2,
+    formula = "scale² = 1 + ln s / ln ms")]
 pub(super) fn longrope_scale(rope: &Any, _: &Run) -> Verdict {
     // Scales that can be written down: ln s / ln ms is 1, 1/2, 3 and 0.
     for (factor, ms, squared) in [(64.0, 64, 2.0), (8.0, 64, 1.5), (64.0, 4, 4.0), (1.0, 64, 1.0)] {
@@ -316,6 +361,9 @@ pub(super) fn longrope_scale(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any lists and lengths, LongRoPE's frequencies and scale are those of the formula.
+#[law("frequencies/longrope-any", see = "frequencies#longrope", about = Frequencies, points = 2,
+    formula = "θ'ᵢ = θᵢ / divisorᵢ,  scale² = 1 + ln s / ln ms", stays = NET)]
 pub(super) fn longrope_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (longrope)")
 }
@@ -332,6 +380,10 @@ fn plane_that_turns(turns: f64, d: usize, base: f64, ms: usize) -> f64 {
     d as f64 / 2.0 * (ms as f64 / TAU / turns).ln() / base.ln()
 }
 
+/// YaRN leaves planes that turn often over the trained length, and interpolates those that do not turn once.
+#[law("frequencies/yarn-ends", see = "frequencies#yarn", about = Frequencies, points = 2,
+    formula = "turns > 32  ⇒  θ' = θ;  turns < 1  ⇒  θ' = θ / s",
+    stays = "It counts turns and knows no planes, so it can be checked by hand.")]
 pub(super) fn yarn_ends(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
         for factor in [2.0, 16.0] {
@@ -386,14 +438,23 @@ fn ramp(rope: &Any, truncate: bool) -> Verdict {
     Ok(None)
 }
 
+/// Between, YaRN's ramp falls by equal steps from plane to plane, and its ends are whole planes.
+#[law("frequencies/yarn-ramp", see = "frequencies#yarn", about = Frequencies, points = 2,
+    formula = "keptᵢ − keptᵢ₊₁ = 1/(last − first),  first = ⌊…⌋,  last = ⌈…⌉")]
 pub(super) fn yarn_ramp(rope: &Any, _: &Run) -> Verdict {
     ramp(rope, true)
 }
 
+/// With truncate = false the ends of the ramp are not rounded.
+#[law("frequencies/yarn-not-rounded", see = "frequencies#yarn", about = Frequencies, points = 1,
+    formula = "keptᵢ = 1 − (i − first)/(last − first),  first and last not whole")]
 pub(super) fn yarn_not_rounded(rope: &Any, _: &Run) -> Verdict {
     ramp(rope, false)
 }
 
+/// YaRN scales queries and keys by what grows with the logarithm of the factor.
+#[law("frequencies/yarn-scale", see = "frequencies#yarn", about = Frequencies, points = 2,
+    formula = "scale = 0.1·ln s + 1")]
 pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
     for (factor, expected) in [(1.0, 1.0), (2.0, 1.069_314_718), (16.0, 1.277_258_872)] {
         let case = call(yarn(factor, 4096), 64, 10_000.0, 8);
@@ -403,6 +464,10 @@ pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Each plane lies between interpolation and its own frequency, and is slower than the one before.
+#[law("frequencies/yarn-between", see = "frequencies#yarn", about = Frequencies, points = 1,
+    formula = "θᵢ / s ≤ θ'ᵢ ≤ θᵢ,  θ'ᵢ₊₁ < θ'ᵢ",
+    stays = "It needs no formula of the ramp: whoever writes another ramp keeps it too.")]
 pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
         let factor = 8.0;
@@ -426,6 +491,9 @@ pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any settings, YaRN's frequencies and scale are those of the formula.
+#[law("frequencies/yarn-any", see = "frequencies#yarn", about = Frequencies, points = 2,
+    formula = "θ'ᵢ = θᵢ·keptᵢ + θᵢ/s·(1 − keptᵢ)", stays = NET)]
 pub(super) fn yarn_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (yarn)")
 }
@@ -436,6 +504,9 @@ pub(super) fn yarn_any(rope: &Any, run: &Run) -> Verdict {
 const LLAMA3: [(usize, f64, usize); 3] =
     [(128, 500_000.0, 8192), (32, 10_000.0, 1024), (8, 100.0, 64)];
 
+/// Llama 3's rule leaves planes that turn often over the trained length, and interpolates those that turn seldom.
+#[law("frequencies/llama3-three-bands", see = "frequencies#llama3", about = Frequencies, points = 2,
+    formula = "turns > high  ⇒  θ' = θ;  turns < low  ⇒  θ' = θ / s")]
 pub(super) fn llama3_three_bands(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let factor = 8.0;
@@ -469,6 +540,9 @@ fn plane_with(
     Ok((case, theta, got))
 }
 
+/// A plane a quarter of the way from low to high keeps a quarter of its frequency.
+#[law("frequencies/llama3-a-quarter", see = "frequencies#llama3", about = Frequencies, points = 2,
+    formula = "turns = low + ¼(high − low)  ⇒  θ' = ¼θ + ¾θ/s")]
 pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
     for i in [0, 3, 7] {
         let (case, theta, got) = plane_with(rope, i, |turns| [0.75 * turns, 1.75 * turns])?;
@@ -480,6 +554,10 @@ pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Where a band ends, the next one begins with the same frequency.
+#[law("frequencies/llama3-no-jump", see = "frequencies#llama3", about = Frequencies, points = 1,
+    formula = "turns → low  ⇒  θ' → θ/s;  turns → high  ⇒  θ' → θ",
+    stays = "It knows no formula of the ramp: whoever writes another one without a jump keeps it.")]
 pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     // A thousandth of the way inside an end, and outside it.
     for (i, step) in [(0, 1e-3), (3, -1e-3), (7, 1e-3)] {
@@ -499,6 +577,10 @@ pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Only how often a plane turns counts: twice the trained length with twice the limits is the same.
+#[law("frequencies/llama3-turns-alone", see = "frequencies#llama3", about = Frequencies, points = 1,
+    formula = "θ'(2ms, 2low, 2high) = θ'(ms, low, high)",
+    stays = "A law without an oracle: whoever fixes a length or a limit breaks it.")]
 pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let case = |times: usize| {
@@ -515,6 +597,9 @@ pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any settings, Llama 3's frequencies are those of the formula.
+#[law("frequencies/llama3-any", see = "frequencies#llama3", about = Frequencies, points = 2,
+    formula = "θ'ᵢ = θᵢ·kept + θᵢ/s·(1 − kept),  kept = (turns − low)/(high − low), cut to 0 … 1", stays = NET)]
 pub(super) fn llama3_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (llama3)")
 }

@@ -2,6 +2,7 @@
 
 use super::Any;
 use crate::category::Category;
+use crate::component::{NET, law};
 use crate::describe::List;
 use crate::frequencies::interface::*;
 use crate::frequencies::oracle::StretchedRopeLoops;
@@ -152,6 +153,10 @@ pub(in crate::frequencies) fn matches_dtheta(rope: &Any, asked: &Asked) -> Step 
 
 // --- forward --------------------------------------------------------------------------------
 
+/// At position 1, a 1 in the first element becomes cosine and sine of the first frequency, times the scale.
+#[law("frequencies/turn-first-step", see = "frequencies#turning", about = Rotation, points = 2,
+    formula = "e₀  ↦  scale·(cos θ₀·e₀ + sin θ₀·eₕ), h = d/2",
+    stays = "By numbers: it tells which way a plane turns, and which two elements it has.")]
 pub(super) fn turn_first_step(rope: &Any, _: &Run) -> Verdict {
     for (theta, scale) in [(1.0, 1.0), (0.5, 1.25)] {
         let case = single(1, theta, [1.0, 0.0, 0.0, 0.0], scale);
@@ -169,6 +174,10 @@ fn behind(case: &StretchedRopeCase, values: &[f32]) -> Vec<f32> {
     values.chunks(hd).flat_map(|head| &head[2 * planes..]).copied().collect()
 }
 
+/// What stands behind the part that turns stays, bit for bit.
+#[law("frequencies/rest-of-a-head-stays", see = "frequencies#turning", about = Rotation, points = 2,
+    formula = "j ≥ d  ⇒  yⱼ = xⱼ",
+    stays = "It is exact: what stays may not even be rounded.")]
 pub(super) fn rest_of_a_head_stays(rope: &Any, _: &Run) -> Verdict {
     for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
         let mut case = witness(planes, hd, 7, 1.25);
@@ -182,6 +191,10 @@ pub(super) fn rest_of_a_head_stays(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The part that turns does so as a head of its size would.
+#[law("frequencies/part-turns-as-a-small-head", see = "frequencies#turning", about = Rotation, points = 1,
+    formula = "y[..d] = turn(x[..d])",
+    stays = "It needs no cosine: a head is compared with a smaller one.")]
 pub(super) fn part_turns_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
     for (planes, hd) in [(2, 6), (2, 8), (3, 8)] {
         let case = witness(planes, hd, 7, 1.25);
@@ -209,6 +222,10 @@ fn lengths(case: &StretchedRopeCase, values: &[f32]) -> Vec<f64> {
     values.chunks(hd).flat_map(of_head).collect()
 }
 
+/// A turn multiplies the length of each pair by the scale, and changes it in no other way.
+#[law("frequencies/length-times-scale", see = "frequencies#turning", about = Rotation, points = 2,
+    formula = "|(y₀, y₁)| = scale·|(x₀, x₁)|",
+    stays = "It needs no angle, so it tells the scale from the turn.")]
 pub(super) fn length_times_scale(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, .. }| {
         let expected: Vec<f64> = lengths(case, &case.x).iter().map(|x| case.scale * x).collect();
@@ -227,6 +244,10 @@ fn score(q: &[f32], k: &[f32]) -> f64 {
     q.iter().zip(k).map(|(&q, &k)| f64::from(q) * f64::from(k)).sum()
 }
 
+/// The score of a query and a key depends on their distance alone, whatever the frequencies are.
+#[law("frequencies/scores-by-distance", see = "frequencies#turning", about = Offset, points = 2,
+    formula = "⟨R(m + a)q, R(n + a)k⟩ = ⟨R(m)q, R(n)k⟩",
+    stays = "It is what RoPE is for, and it knows neither cosines nor frequencies.")]
 pub(super) fn scores_by_distance(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, dy: k }| {
         let hd = case.shape[3];
@@ -257,6 +278,10 @@ pub(super) fn scores_by_distance(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A text in pieces, each with its offset, is turned as the whole text is.
+#[law("frequencies/pieces-are-the-whole", see = "frequencies#turning", about = Offset, points = 2,
+    formula = "turn(x[t..], offset t) = turn(x, offset 0)[t..]",
+    stays = "It is what a cache of keys needs, and compares an implementation with itself.")]
 pub(super) fn pieces_are_the_whole(rope: &Any, _: &Run) -> Verdict {
     for offset in [0, 60] {
         let whole = witness(2, 6, offset, 1.25);
@@ -281,6 +306,9 @@ pub(super) fn pieces_are_the_whole(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, the turned values are what plain f64 loops give.
+#[law("frequencies/forward-any", see = "frequencies#turning", about = Rotation, points = 3,
+    formula = "y = scale·R(m·θ)·x", stays = NET)]
 pub(super) fn forward_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "forward")?;
     angles_far_out("forward", |case| forward(rope, case), |case| Oracle.forward(case))
@@ -313,6 +341,9 @@ fn angles_far_out(
 
 // --- backward -------------------------------------------------------------------------------
 
+/// The way back is the transpose of the way there.
+#[law("frequencies/gradient-turns-back", see = "frequencies#gradient", about = Gradient, points = 2,
+    formula = "Σ dy·y = Σ dx·x")]
 pub(super) fn gradient_turns_back(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(false), |Input { case, dy }| {
         let dx = widen(&backward(rope, case, dy)?.dx);
@@ -329,6 +360,10 @@ pub(super) fn gradient_turns_back(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient of a frequency has the position in it, and the turned pair.
+#[law("frequencies/theta-by-hand", see = "frequencies#gradient", about = Gradient, points = 2,
+    formula = "dθ = m·(dy₁·y₀ − dy₀·y₁)",
+    stays = "It can be checked by hand.")]
 pub(super) fn theta_by_hand(rope: &Any, _: &Run) -> Verdict {
     // x is 2 in the first element, so y is scale · (2 cos, 2 sin), and dy is (0, 1) or (1, 0).
     for (position, theta, scale) in [(1, 0.5, 1.0), (3, 0.25, 1.0), (0, 0.75, 1.0), (3, 0.25, 1.25)]
@@ -349,6 +384,10 @@ pub(super) fn theta_by_hand(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient of a frequency is the sum over all tokens and heads.
+#[law("frequencies/theta-adds-up", see = "frequencies#gradient", about = Gradient, points = 2,
+    formula = "dθ(x) = Σ dθ(one token, one head)",
+    stays = "It compares an implementation with itself, and tells a sum that is not one.")]
 pub(super) fn theta_adds_up(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(true), |Input { case, dy }| {
         let [_, s, nh, hd] = case.shape;
@@ -371,6 +410,10 @@ pub(super) fn theta_adds_up(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient of a frequency is what a small change of it does to the loss.
+#[law("frequencies/theta-differences", see = "frequencies#gradient", about = Gradient, points = 2,
+    formula = "dθ ≈ (L(θ + ε) − L(θ − ε)) / 2ε",
+    stays = "It knows no formula of the gradient: only the values of the loops.")]
 pub(super) fn theta_differences(rope: &Any, run: &Run) -> Verdict {
     run.forall(inputs(true), |Input { case, dy }| {
         let [_, s, _, hd] = case.shape;
@@ -400,12 +443,18 @@ fn of_values(case: &StretchedRopeCase, dy: &[f32]) -> f64 {
     4.0 * largest(&case.x) * largest(dy)
 }
 
+/// On any input, the gradient of x is what plain f64 loops give.
+#[law("frequencies/dx-any", see = "frequencies#gradient", about = Gradient, points = 3,
+    formula = "dx = scale·R(−m·θ)·dy", stays = NET)]
 pub(super) fn dx_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "backward (dx)")?;
     let dx = |case: &StretchedRopeCase| Ok(backward(rope, case, &case.x)?.dx);
     angles_far_out("backward (dx)", dx, |case| Oracle.backward(case, &case.x).0)
 }
 
+/// On any input, the gradient of the frequencies is what plain f64 loops give.
+#[law("frequencies/dtheta-any", see = "frequencies#gradient", about = Gradient, points = 3,
+    formula = "dθᵢ = Σ m·(dy₁·y₀ − dy₀·y₁)", stays = NET)]
 pub(super) fn dtheta_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "backward (dtheta)")
 }

@@ -1,6 +1,7 @@
 //! Frequencies, and the tables of their angles.
 
 use super::Rope;
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -95,6 +96,10 @@ fn expect_frequencies(rope: &Rope, asked: Scale, expected: &[f64]) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
+/// Plane 0 is the fastest, 1 radian per position whatever the base and the ratio, and each plane is slower than the one before.
+#[law("rope/fastest-plane-first", see = "rope#frequencies", about = Frequencies, points = 2,
+    formula = "θ₀ = 1,  θ_{i+1} < θ_i",
+    stays = "It says which end is which, what many tutorials have wrong.")]
 pub(super) fn fastest_plane_first(rope: &Rope, _: &Run) -> Verdict {
     for asked in [scale(4, 10_000.0, 1.0), scale(8, 500.0, 4.0), scale(64, 500_000.0, 2.5)] {
         let theta = frequencies(rope, asked)?;
@@ -113,6 +118,10 @@ pub(super) fn fastest_plane_first(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Without NTK, ratio 1, the frequencies go from 1 down towards 1/base in equal quotients: 1, 0.1, 0.01, 0.001 for d = 8.
+#[law("rope/plain-frequencies", see = "rope#frequencies", about = Frequencies, points = 2,
+    formula = "k = 1  ⇒  θ_i = base^(−2i/d)",
+    stays = "Numbers that are known by heart, without NTK in the way.")]
 pub(super) fn plain_frequencies(rope: &Rope, _: &Run) -> Verdict {
     for (asked, expected) in [
         (scale(4, 10_000.0, 1.0), vec![1.0, 1e-2]),
@@ -125,6 +134,10 @@ pub(super) fn plain_frequencies(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// NTK slows the last plane by exactly the ratio, as position interpolation would.
+#[law("rope/ntk-slows-last-plane", see = "rope#ntk", about = Frequencies, points = 2,
+    formula = "θ_{d/2−1}(k) = θ_{d/2−1}(1) / k",
+    stays = "What NTK is for, in one number.")]
 pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
     for (head_dim, base) in [(4, 10_000.0), (6, 500.0), (8, 10_000.0), (64, 500_000.0)] {
         let slowest = |ratio| -> Step<f64> {
@@ -146,6 +159,10 @@ pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// From plane to plane the frequency falls by one constant quotient, with NTK too.
+#[law("rope/ntk-constant-quotient", see = "rope#ntk", about = Frequencies, points = 2,
+    formula = "θ_{i+1} / θ_i = 1/(c·β),  β = base^(2/d),  c = k^(2/(d−2))",
+    stays = "The other half of NTK: the end points alone do not fix the planes between.")]
 pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
     run.forall(scales(), |&asked| {
         let Scale { head_dim, base, ratio } = asked;
@@ -162,6 +179,10 @@ pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Ratio k₁ and then k₂ is ratio k₁·k₂: NTK is nothing but another base.
+#[law("rope/ntk-composes", see = "rope#ntk", about = Frequencies, points = 1,
+    formula = "θ(base, k₁·k₂) = θ(base·k₁^(d/(d−2)), k₂)",
+    stays = "A law without an oracle: it holds for every right NTK, whatever its numbers.")]
 pub(super) fn ntk_composes(rope: &Rope, run: &Run) -> Verdict {
     let second = prop::sample::select(vec![1.0, 2.0, 3.0, 6.0]);
     let inputs = (scales(), second).prop_map(|(scale, second)| Twice { scale, second });
@@ -192,6 +213,9 @@ impl fmt::Display for Twice {
     }
 }
 
+/// For any head size, base and ratio, frequencies are what plain f64 loops give.
+#[law("rope/frequencies-f64-loops", see = "rope#frequencies", about = Frequencies, points = 3,
+    formula = "θ_i = (base·k^(d/(d−2)))^(−2i/d)", stays = NET)]
 pub(super) fn frequencies_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies")
 }
@@ -209,6 +233,9 @@ pub(in crate::rope) fn no_frequencies(rope: &Rope, d: usize, base: f64, ratio: f
         .map_err(|violation| violation.on(scale(d, base, ratio)))
 }
 
+/// Head sizes that are odd or below 4, bases of 1 or less and ratios below 1 are refused.
+#[law("rope/frequencies-refuse", see = "rope#frequencies", about = Refusal, points = 1,
+    formula = "d odd, d < 4, base ≤ 1 or k < 1  ⇒  no result")]
 pub(super) fn frequencies_refuse(rope: &Rope, _: &Run) -> Verdict {
     for (asked, rule) in [
         (scale(5, 10_000.0, 2.0), "an odd head size"),
@@ -286,6 +313,10 @@ fn small() -> Vec<Asked> {
     vec![asked(scale(4, 10_000.0, 1.0)), asked(scale(8, 500.0, 2.0)), asked(scale(6, 1e5, 3.0))]
 }
 
+/// At position 0 all cosines are 1 and all sines are 0, exactly.
+#[law("rope/tables-position-zero", see = "rope#tables", about = Rotation, points = 1,
+    formula = "C[0, j] = 1,  S[0, j] = 0",
+    stays = "The row that can be written down without a calculator.")]
 pub(super) fn tables_position_zero(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
@@ -298,6 +329,10 @@ pub(super) fn tables_position_zero(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// At position 1 the first plane has turned by 1 radian.
+#[law("rope/tables-position-one", see = "rope#tables", about = Rotation, points = 1,
+    formula = "C[1, 0] = cos 1,  S[1, 0] = sin 1",
+    stays = "The first row that tells radians from degrees, and cos 1 can be looked up.")]
 pub(super) fn tables_position_one(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
@@ -311,6 +346,10 @@ pub(super) fn tables_position_one(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Both halves of a row are equal, bit for bit: plane i stands in columns i and i + d/2.
+#[law("rope/tables-equal-halves", see = "rope#layouts", about = Order, points = 2,
+    formula = "C[t, i] = C[t, i + d/2],  S[t, i] = S[t, i + d/2]",
+    stays = "A wrong layout shows here by name; elsewhere it is just a wrong number.")]
 pub(super) fn tables_equal_halves(rope: &Rope, run: &Run) -> Verdict {
     run.forall(tables_asked(), |asked| {
         let d = asked.scale.head_dim;
@@ -327,6 +366,10 @@ pub(super) fn tables_equal_halves(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Each cosine and its sine lie on the circle.
+#[law("rope/tables-on-circle", see = "rope#tables", about = Rotation, points = 1,
+    formula = "C² + S² = 1, within 4·2⁻²⁴",
+    stays = "A law without an oracle: it tells a wrong size from a wrong angle.")]
 pub(super) fn tables_on_circle(rope: &Rope, run: &Run) -> Verdict {
     run.forall(tables_asked(), |asked| {
         let Tables { cos, sin } = tables(rope, asked)?;
@@ -339,6 +382,10 @@ pub(super) fn tables_on_circle(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Row t is for position start + t, and there are as many rows as positions.
+#[law("rope/tables-rows", see = "rope#tables", about = Offset, points = 1,
+    formula = "tables(a..b)[t] = tables(0..b)[a + t]",
+    stays = "It looks at the rows alone, whatever stands in them.")]
 pub(super) fn tables_rows(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
@@ -362,6 +409,9 @@ pub(super) fn tables_rows(rope: &Rope, _: &Run) -> Verdict {
 /// What `f64` angles give at any position: half an ulp of 1, twice for safety.
 const F64_ANGLES: f64 = 2.0 * U;
 
+/// Angles are exact enough at position 4095, at 20,010 and at a million. Positions and frequencies in half precision are not.
+#[law("rope/tables-precision", see = "rope#precision", about = Precision, points = 2,
+    formula = "|C − cos(n·θ)| ≤ n·2⁻²³ + 4·2⁻²⁴;  angles in f64 give 2⁻²⁴ at every n")]
 pub(super) fn tables_precision(rope: &Rope, _: &Run) -> Verdict {
     let scales = [scale(8, 10_000.0, 1.0), scale(4, 10_000.0, 4.0), scale(16, 500_000.0, 1.0)];
     let mut measured = Vec::new();
@@ -383,6 +433,9 @@ pub(super) fn tables_precision(rope: &Rope, _: &Run) -> Verdict {
     }))
 }
 
+/// For any settings and positions, tables are what plain f64 loops give.
+#[law("rope/tables-f64-loops", see = "rope#tables", about = Rotation, points = 3,
+    formula = "C[t, j] = cos((a + t)·θ_{j mod d/2}),  S likewise", stays = NET)]
 pub(super) fn tables_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "tables")
 }

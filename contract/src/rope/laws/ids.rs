@@ -2,6 +2,7 @@
 
 use super::Rope;
 use super::module::{CALL_WHY, Module, build, forward, sample_of, settings, tolerance_at};
+use crate::component::law;
 use crate::graded_cases::{Combination, Draw, combinations, is_short};
 use crate::laws::widen;
 use crate::rope::interface::*;
@@ -139,6 +140,10 @@ fn long(run: &Run) -> Vec<Plan> {
     plans
 }
 
+/// With position_ids each token is turned by its own position, as a text alone is: packed, padded at its start, in any order,
+/// in each row of the batch.
+#[law("rope/each-token-its-position", see = "rope#position-ids", about = Offset, points = 2,
+    formula = "y[b, t] = R_{p[b, t]}·x[b, t]")]
 pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
     let mut with_nan = plain();
     with_nan.case.x[1] = f32::NAN;
@@ -148,6 +153,10 @@ pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With position_ids a text past the cache gets the frequencies of its own length, and a shorter one beside it keeps those that
+/// it has alone.
+#[law("rope/each-text-its-length", see = "rope#position-ids", about = Frequencies, points = 1,
+    formula = "p[b, t..] = 0, 1, …, L − 1  ⇒  k' = 2·⌈L / (2·ms)⌉ if L > es, else k")]
 pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
     for plan in long(run) {
         plan.as_alone(rope, &mut plan.module(rope)?).map_err(|violation| violation.on(&plan))?;
@@ -155,6 +164,9 @@ pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// What position_ids have turned, the gradient turns back by the same positions.
+#[law("rope/position-ids-turn-back", see = "rope#position-ids", about = Gradient, points = 1,
+    formula = "R_pᵀ·R_p·x = x")]
 pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
     for plan in short(run) {
         plan.turns_back(rope, &mut plan.module(rope)?).map_err(|violation| violation.on(&plan))?;
@@ -162,6 +174,9 @@ pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Position_ids that are not one for each token are refused, and nothing changes.
+#[law("rope/one-id-for-each-token", see = "rope#position-ids", about = Refusal, points = 1,
+    formula = "shape(p) ≠ [b, s]  ⇒  no result")]
 pub(super) fn one_id_for_each_token(rope: &Rope, _: &Run) -> Verdict {
     // After the refusal the module is asked about whole texts: what is wrong about others is another law.
     let plan = Plan { ids: (0..15).map(|token| token % 5).collect(), ..plain() };

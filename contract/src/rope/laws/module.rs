@@ -3,6 +3,7 @@
 use super::frequencies::{TABLE_WHY, table_tolerance};
 use super::{Rope, partner_sizes, values};
 use crate::category::Category;
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
 use crate::oracle::Oracle;
@@ -21,6 +22,10 @@ fn ratio(rope: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
         .map_err(|violation| violation.on(format!("length {length}, max_seq_len {max_seq_len}")))
 }
 
+/// A long call's ratio is right at the edges: it changes one position past a multiple of 2·ms, to the next even number.
+#[law("rope/long-ratio-edges", see = "rope#long-calls", about = Frequencies, points = 2,
+    formula = "k'(L) = 2·⌈L / (2·ms)⌉;  ms = 3: k'(6) = 2, k'(7) = 4, k'(13) = 6",
+    stays = "The edges by hand, where every wrong rounding shows.")]
 pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
     for (length, max_seq_len, expected) in [
         (4, 3, 2), // one past 3 positions
@@ -45,6 +50,9 @@ pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any length and training length, also the largest, the ratio is the one of the definition.
+#[law("rope/ratio-any-length", see = "rope#long-calls", about = Frequencies, points = 1,
+    formula = "k' = 2·⌈L / (2·ms)⌉,  L to 2⁶⁴ − 1", stays = NET)]
 pub(super) fn ratio_any_length(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "ratio_for_length")
 }
@@ -64,6 +72,9 @@ pub(in crate::rope) fn no_ratio(rope: &Rope) -> Step {
         .map_err(|violation| violation.on("length 5, max_seq_len 0"))
 }
 
+/// A long call's ratio is even, large enough, and no smaller even number would do.
+#[law("rope/long-ratio-smallest-even", see = "rope#long-calls", about = Frequencies, points = 1,
+    formula = "k' even,  ms·k' ≥ L,  ms·(k' − 2) < L")]
 pub(super) fn long_ratio_smallest_even(rope: &Rope, run: &Run) -> Verdict {
     run.integers(|&(length, max_seq_len): &(u32, u16)| {
         let (length, max_seq_len) = (length as usize + 1, max_seq_len as usize + 1);
@@ -238,6 +249,10 @@ fn play_all(
 
 // --- short calls ----------------------------------------------------------------------------
 
+/// A new module holds its ratio and a cache of ms·k rows with that ratio's frequencies.
+#[law("rope/fresh-state", see = "rope#cache", about = State, points = 2,
+    formula = "es = ms·k,  C, S: [es, d]",
+    stays = "A wrong cache is named before any call hides or shows it.")]
 pub(super) fn fresh_state(rope: &Rope, _: &Run) -> Verdict {
     for dynamic in [false, true] {
         for settings in
@@ -250,6 +265,10 @@ pub(super) fn fresh_state(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Row t of the module's output is turned by position t.
+#[law("rope/turns-by-position", see = "rope#rotation", about = Offset, points = 2,
+    formula = "x_t = e_j  ⇒  y_t = cos(t·θ_j)·e_j + sin(t·θ_j)·e_{j+d/2}",
+    stays = "The module's first answer, by numbers that can be checked by hand.")]
 pub(super) fn turns_by_position(rope: &Rope, _: &Run) -> Verdict {
     for ratio in [1, 2] {
         let settings = settings(4, 6, ratio, false);
@@ -301,6 +320,10 @@ impl fmt::Display for Dot {
     }
 }
 
+/// The inner product of a rotated query and a rotated key depends on their distance only.
+#[law("rope/relative-positions", see = "rope#why", about = Offset, points = 2,
+    formula = "⟨R_m·q, R_n·k⟩ = ⟨R_{m−n}·q, k⟩",
+    stays = "What RoPE is for, in one formula, without an oracle.")]
 pub(super) fn relative_positions(rope: &Rope, run: &Run) -> Verdict {
     let dots = (prop::sample::select(&menu::HEAD_DIM[..3]), 0..8usize, 1..8usize).prop_flat_map(
         |(d, distance, shift)| {
@@ -329,6 +352,10 @@ pub(super) fn relative_positions(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A row alone, with its position as offset, gives what it gives among all rows: decoding token by token equals one call.
+#[law("rope/offset", see = "rope#offset", about = Offset, points = 3,
+    formula = "rope(x)[t] = rope(x[t], offset = t)",
+    stays = "Decoding with a cache stands and falls with it; no oracle is needed.")]
 pub(super) fn offset_is_position(rope: &Rope, _: &Run) -> Verdict {
     for (d, parts) in [(4, vec![1; 6]), (6, vec![3, 1, 1, 1]), (8, vec![2, 4])] {
         let settings = settings(d, 6, 1, false);
@@ -359,6 +386,10 @@ pub(super) fn offset_is_position(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A call that ends exactly at the end of the cache uses the cache and changes nothing.
+#[law("rope/exact-end-uses-cache", see = "rope#long-calls", about = Offset, points = 1,
+    formula = "offset + s = es  ⇒  k stays",
+    stays = "The edge between short and long, from the short side.")]
 pub(super) fn exact_end_uses_cache(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, false), vec![(0, 3), (2, 1), (1, 2)]),
@@ -371,6 +402,10 @@ pub(super) fn exact_end_uses_cache(rope: &Rope, _: &Run) -> Verdict {
 
 // --- long calls -----------------------------------------------------------------------------
 
+/// Whether a call is long, and its ratio, depend on offset + s, not on s alone.
+#[law("rope/offset-counts-in-length", see = "rope#long-calls", about = Offset, points = 2,
+    formula = "L = offset + s;  L > es  ⇒  k' = 2·⌈L / (2·ms)⌉",
+    stays = "It looks at calls that are long by their offset alone.")]
 pub(super) fn offset_counts_in_length(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 4, 1, false), vec![(3, 2)]), // ends at 5: k' = 2
@@ -381,6 +416,10 @@ pub(super) fn offset_counts_in_length(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, VALUES, "offset + s positions are needed, not s")
 }
 
+/// A call past the cache turns all its rows by the frequencies of k'.
+#[law("rope/long-call-ratio", see = "rope#long-calls", about = Frequencies, points = 2,
+    formula = "L > es  ⇒  y_t = R_{offset+t}(k')·x_t",
+    stays = "The edges of long calls, before anything about what stays.")]
 pub(super) fn long_call_ratio(rope: &Rope, _: &Run) -> Verdict {
     // es + 1, ms·k', ms·k' + 1, with k from 1 and from 3, and one call far away.
     let scripts = [
@@ -397,6 +436,10 @@ pub(super) fn long_call_ratio(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, VALUES, why)
 }
 
+/// The output of a long call does not depend on dynamic: only what stays afterwards does.
+#[law("rope/long-call-same-either-way", see = "rope#long-calls", about = Frequencies, points = 1,
+    formula = "y(dynamic = true) = y(dynamic = false)",
+    stays = "It compares the module with itself, so that one branch can't drift away.")]
 pub(super) fn long_call_same_either_way(rope: &Rope, _: &Run) -> Verdict {
     for (ratio, offset, s) in [(1, 0, 4), (1, 2, 5), (3, 9, 1), (3, 0, 13)] {
         let output = |dynamic| -> Step<(RopeCase, Vec<f32>)> {
@@ -417,6 +460,9 @@ pub(super) fn long_call_same_either_way(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With dynamic = false a long call leaves no trace: ratio, cache and later short calls are what they were, bit for bit.
+#[law("rope/static-state-stays", see = "rope#long-calls", about = State, points = 2,
+    formula = "dynamic = false  ⇒  state after = state before")]
 pub(super) fn static_state_stays(rope: &Rope, _: &Run) -> Verdict {
     for (settings, long) in [
         (settings(4, 3, 1, false), (0, 7)),
@@ -448,6 +494,10 @@ pub(super) fn static_state_stays(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// With dynamic = true a long call replaces the ratio and the whole cache for good.
+#[law("rope/dynamic-grows", see = "rope#long-calls", about = State, points = 2,
+    formula = "dynamic = true, L > es  ⇒  k = k', es = ms·k', C = C(k'), S = S(k')",
+    stays = "The state itself, before any later call depends on it.")]
 pub(super) fn dynamic_grows(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 4)]),
@@ -458,6 +508,10 @@ pub(super) fn dynamic_grows(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, STATES, "")
 }
 
+/// After a dynamic module has grown, short calls use the new frequencies too.
+#[law("rope/dynamic-later-calls", see = "rope#long-calls", about = State, points = 2,
+    formula = "dynamic = true, then L ≤ ms·k'  ⇒  y_t = R_{offset+t}(k')·x_t",
+    stays = "It shows by values, not by a report, that the cache was replaced.")]
 pub(super) fn dynamic_later_calls(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 7), (1, 2)]),
@@ -468,6 +522,9 @@ pub(super) fn dynamic_later_calls(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, Judged { from: 1, ..VALUES }, why)
 }
 
+/// A dynamic module grows as often as calls get longer, each time measured from ms.
+#[law("rope/dynamic-grows-again", see = "rope#long-calls", about = State, points = 1,
+    formula = "k' = 2·⌈L / (2·ms)⌉ for the second long call as for the first")]
 pub(super) fn dynamic_grows_again(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 4), (0, 7), (0, 13)]), // k' = 2, 4, 6
@@ -477,6 +534,10 @@ pub(super) fn dynamic_grows_again(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, judged, "a second long call grows the cache again")
 }
 
+/// A dynamic module does not shrink when calls get shorter again.
+#[law("rope/dynamic-never-shrinks", see = "rope#long-calls", about = State, points = 1,
+    formula = "L ≤ es  ⇒  k stays",
+    stays = "Some libraries shrink on purpose, so the rule has to be said.")]
 pub(super) fn dynamic_never_shrinks(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
         (settings(4, 3, 1, true), vec![(0, 7), (0, 2), (0, 4), (5, 1)]),
@@ -486,6 +547,9 @@ pub(super) fn dynamic_never_shrinks(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, judged, "a shorter call leaves the grown cache as it is")
 }
 
+/// The module is exact at large odd positions, from its cache and past it.
+#[law("rope/large-positions", see = "rope#precision", about = Offset, points = 2,
+    formula = "|y − y₆₄| ≤ (n·2⁻²³ + 8·2⁻²⁴)·(|x_i| + |x_{i+d/2}|),  n > 16,384")]
 pub(super) fn large_positions(rope: &Rope, _: &Run) -> Verdict {
     let settings = settings(4, 2053, 1, false);
     let mut module = build(rope, &settings)?;
@@ -511,6 +575,10 @@ fn overflowing(d: usize) -> RopeCase {
     RopeCase { offset: usize::MAX, ..sample(d, 0, 2) }
 }
 
+/// An offset so large that offset + s overflows is refused.
+#[law("rope/overflow-is-refused", see = "rope#offset", about = Refusal, points = 1,
+    formula = "offset + s ≥ 2⁶⁴  ⇒  no result",
+    stays = "Wrapped or clamped offsets break it by name.")]
 pub(super) fn overflow_is_refused(rope: &Rope, _: &Run) -> Verdict {
     for dynamic in [false, true] {
         for less in [0, 1] {
@@ -525,6 +593,9 @@ pub(super) fn overflow_is_refused(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A call that is refused leaves the module as it was.
+#[law("rope/refused-call-changes-nothing", see = "rope#long-calls", about = State, points = 1,
+    formula = "no result  ⇒  state after = state before")]
 pub(super) fn refused_call_changes_nothing(rope: &Rope, _: &Run) -> Verdict {
     // The positions overflow, or the cache that a dynamic module would need for them.
     let calls = [(false, usize::MAX), (true, usize::MAX), (true, usize::MAX - 3)];
@@ -559,6 +630,9 @@ pub(super) fn refused_call_changes_nothing(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A module with a bad head size, base, ratio or training length is not built.
+#[law("rope/settings-refused", see = "rope#cache", about = Refusal, points = 1,
+    formula = "d odd, d < 4, base ≤ 1, k < 1 or ms = 0  ⇒  no module")]
 pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
     for (head_dim, rule) in [(5, "an odd head size"), (2, "head size 2")] {
@@ -580,6 +654,10 @@ pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
 
 // --- nets -----------------------------------------------------------------------------------
 
+/// Two modules do not know of each other, whatever they share inside.
+#[law("rope/modules-are-apart", see = "rope#cache", about = State, points = 1,
+    formula = "calls of A change no result of B",
+    stays = "It is the only one that has two modules at once.")]
 pub(super) fn modules_are_apart(rope: &Rope, _: &Run) -> Verdict {
     for (dynamic, other) in [(true, false), (false, false), (true, true)] {
         let first = settings(4, 3, 1, dynamic);
@@ -619,6 +697,9 @@ fn scripts() -> impl Strategy<Value = Script> {
     })
 }
 
+/// For any settings and any few calls, outputs and states are what plain f64 loops give.
+#[law("rope/module-f64-loops", see = "rope#cache", about = State, points = 3,
+    formula = "y_t = R_{offset+t}(k)·x_t, and the state after each call", stays = NET)]
 pub(super) fn module_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "build")?;
     let judged = Judged { states: true, ..VALUES };

@@ -2,6 +2,7 @@
 
 use super::{Rope, sizes, sizes_back, values};
 use crate::category::Category;
+use crate::component::{NET, law};
 use crate::graded_cases::Draw;
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, widen};
@@ -188,14 +189,26 @@ fn unit_vectors(rope: &Rope, layout: Layout) -> Verdict {
     Ok(None)
 }
 
+/// A 1 in dimension 0 becomes cos 1 in dimension 0 and sin 1 in dimension d/2 at position 1; and so for each dimension.
+#[law("rope/rotate-unit-vector", see = "rope#rotation", about = Rotation, points = 2,
+    formula = "R₁·e₀ = cos 1·e₀ + sin 1·e_{d/2}",
+    stays = "It shows layout and sign at once, by numbers that can be checked by hand.")]
 pub(super) fn rotate_unit_vector(rope: &Rope, _: &Run) -> Verdict {
     unit_vectors(rope, Layout::HalfSplit)
 }
 
+/// In the interleaved layout neighbours turn together: a 1 in dimension 0 becomes cos 1 there and sin 1 in dimension 1.
+#[law("rope/rotate-interleaved", see = "rope#layouts", about = Order, points = 2,
+    formula = "R₁·e₀ = cos 1·e₀ + sin 1·e₁",
+    stays = "The same witness for the second layout, which may be written later.")]
 pub(super) fn rotate_interleaved(rope: &Rope, _: &Run) -> Verdict {
     unit_vectors(rope, Layout::Interleaved)
 }
 
+/// Position 0 is the identity, bit for bit.
+#[law("rope/rotate-position-zero", see = "rope#rotation", about = Rotation, points = 1,
+    formula = "R₀·x = x",
+    stays = "The one position with an exact answer.")]
 pub(super) fn rotate_position_zero(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for d in [4, 6] {
@@ -213,6 +226,10 @@ pub(super) fn rotate_position_zero(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A rotation keeps the length of each pair.
+#[law("rope/rotate-keeps-lengths", see = "rope#rotation", about = Rotation, points = 2,
+    formula = "y_i² + y_{i+d/2}² = x_i² + x_{i+d/2}²",
+    stays = "It says what a rotation is, without an oracle.")]
 pub(super) fn rotate_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, .. }| {
         let expected = lengths(case, &case.x);
@@ -226,6 +243,10 @@ pub(super) fn rotate_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The rotation is linear in x: nothing is added, nothing is bent.
+#[law("rope/rotate-linear", see = "rope#rotation", about = Rotation, points = 1,
+    formula = "R(2x + z) = 2·R(x) + R(z)",
+    stays = "A law without an oracle: it tells what is added or bent from what is turned.")]
 pub(super) fn rotate_linear(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, dy }| {
         let with = |x: Vec<f32>| RotateCase { x, ..case.clone() };
@@ -243,6 +264,10 @@ pub(super) fn rotate_linear(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Every batch row and every head turns by the same angle: only the place in the sequence counts.
+#[law("rope/rotate-same-for-all", see = "rope#rotation", about = Order, points = 2,
+    formula = "x[b, t, n] = x[0, t, 0]  ⇒  y[b, t, n] = y[0, t, 0]",
+    stays = "A position that counts along the wrong axis shows here by name.")]
 pub(super) fn rotate_same_for_all(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         let mut case = witness(4, 1, layout);
@@ -262,6 +287,9 @@ pub(super) fn rotate_same_for_all(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A NaN in one plane leaves all other planes, heads and rows as they were, bit for bit.
+#[law("rope/rotate-planes-apart", see = "rope#rotation", about = Order, points = 1,
+    formula = "x_i = NaN  ⇒  y_j unchanged for j ≠ i, i + d/2")]
 pub(super) fn rotate_planes_apart(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for plane in 0..3 {
@@ -284,6 +312,10 @@ pub(super) fn rotate_planes_apart(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Turning by m and then by n is turning by m + n.
+#[law("rope/rotate-composes", see = "rope#rotation", about = Rotation, points = 1,
+    formula = "R_n·R_m = R_{m+n}",
+    stays = "The law from which the relative property follows.")]
 pub(super) fn rotate_composes(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for (m, n) in [(1, 2), (5, 40), (7, 7)] {
@@ -318,6 +350,10 @@ pub(super) fn rotate_composes(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The two layouts are one rotation: reorder, turn in the other layout, reorder back.
+#[law("rope/layouts-agree", see = "rope#layouts", about = Order, points = 2,
+    formula = "R_half = P⁻¹ · R_interleaved · P",
+    stays = "It ties the two layouts together, which separate witnesses do not.")]
 pub(super) fn layouts_agree(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, .. }| {
         let d = case.shape[3];
@@ -345,6 +381,9 @@ pub(super) fn layouts_agree(rope: &Rope, run: &Run) -> Verdict {
 
 type Reorder = fn(&Oracle, usize, &[f32]) -> Vec<f32>;
 
+/// For any tables, on the circle or not, and either layout, y is what plain f64 loops give.
+#[law("rope/rotate-f64-loops", see = "rope#rotation", about = Rotation, points = 3,
+    formula = "y = x ⊙ C + rotate_half(x) ⊙ S,  rotate_half(x) = (−x[d/2..], x[..d/2])", stays = NET)]
 pub(super) fn rotate_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "rotate")
 }
@@ -471,6 +510,9 @@ pub(in crate::rope) fn matches_back(rope: &Rope, [rows, d]: [usize; 2]) -> Step 
         .map_err(|violation| violation.on(format!("{rows} rows of {d}: 0, NaN, 2, ..")))
 }
 
+/// Tables must have one row for each row of x. One row for all, or more rows than x has, is refused.
+#[law("rope/rotate-table-shape", see = "rope#rotation", about = Refusal, points = 1,
+    formula = "rows(C) ≠ s  ⇒  no result")]
 pub(super) fn rotate_table_shape(rope: &Rope, _: &Run) -> Verdict {
     for rows in [1, 2, 4] {
         let case = witness(4, 1, Layout::HalfSplit);
@@ -488,6 +530,10 @@ fn places(d: usize) -> Vec<f32> {
     (0..2 * d).map(|i| (i / d * 100 + i % d) as f32).collect()
 }
 
+/// Interleaving takes the first of the first half, the first of the second half, and so on, in each head.
+#[law("rope/interleaved-order", see = "rope#layouts", about = Order, points = 1,
+    formula = "P: 0, d/2, 1, d/2 + 1, …",
+    stays = "The order itself, to be read off: a round trip can't tell which way it went.")]
 pub(super) fn interleaved_order(rope: &Rope, _: &Run) -> Verdict {
     for (d, order) in [(6, vec![0, 3, 1, 4, 2, 5]), (8, vec![0, 4, 1, 5, 2, 6, 3, 7])] {
         let x = places(d);
@@ -504,10 +550,17 @@ pub(super) fn interleaved_order(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Heads of any even size are reordered so, however many there are.
+#[law("rope/interleaved-any-size", see = "rope#layouts", about = Order, points = 1,
+    formula = "P·x for d = 4, 6, 8, …", stays = NET)]
 pub(super) fn interleaved_any_size(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "to_interleaved")
 }
 
+/// Splitting takes the even places first and then the odd ones, in each head.
+#[law("rope/half-split-order", see = "rope#layouts", about = Order, points = 1,
+    formula = "P⁻¹: 0, 2, 4, …, 1, 3, 5, …",
+    stays = "The order itself, to be read off: a round trip can't tell which way it went.")]
 pub(super) fn half_split_order(rope: &Rope, _: &Run) -> Verdict {
     for (d, order) in [(6, vec![0, 2, 4, 1, 3, 5]), (8, vec![0, 2, 4, 6, 1, 3, 5, 7])] {
         let x = places(d);
@@ -524,6 +577,9 @@ pub(super) fn half_split_order(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Heads of any even size are reordered back, however many there are.
+#[law("rope/half-split-any-size", see = "rope#layouts", about = Order, points = 1,
+    formula = "P⁻¹·x for d = 4, 6, 8, …", stays = NET)]
 pub(super) fn half_split_any_size(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "to_half_split")
 }
@@ -541,6 +597,10 @@ impl fmt::Display for Heads {
     }
 }
 
+/// The two reorderings undo each other.
+#[law("rope/layouts-round-trip", see = "rope#layouts", about = Order, points = 1,
+    formula = "P⁻¹·P·x = x = P·P⁻¹·x",
+    stays = "A law without an oracle, for any values and every head size.")]
 pub(super) fn layouts_round_trip(rope: &Rope, run: &Run) -> Verdict {
     let sizes = (prop::sample::select(&menu::HEAD_DIM[..]), 1..=3usize);
     let heads = sizes.prop_flat_map(|(d, rows)| values(d * rows).prop_map(move |x| Heads { d, x }));
@@ -556,6 +616,10 @@ pub(super) fn layouts_round_trip(rope: &Rope, run: &Run) -> Verdict {
 
 // --- rotate_backward ------------------------------------------------------------------------
 
+/// The gradient turns back: a 1 in dimension 0 becomes cos 1 there and −sin 1 in its partner at position 1.
+#[law("rope/gradient-turns-back", see = "rope#gradient", about = Gradient, points = 2,
+    formula = "R₁ᵀ·e₀ = cos 1·e₀ − sin 1·e_{d/2}",
+    stays = "It shows the sign of the turn by numbers that can be checked by hand.")]
 pub(super) fn gradient_turns_back(rope: &Rope, _: &Run) -> Verdict {
     for layout in LAYOUTS {
         for d in [4, 6] {
@@ -575,6 +639,10 @@ pub(super) fn gradient_turns_back(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is as long as dy, pair by pair: RoPE neither feeds nor starves the layers below.
+#[law("rope/gradient-keeps-lengths", see = "rope#gradient", about = Gradient, points = 1,
+    formula = "dx_i² + dx_{i+d/2}² = dy_i² + dy_{i+d/2}²",
+    stays = "It says why RoPE is kind to training, without an oracle.")]
 pub(super) fn gradient_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, dy }| {
         let expected = lengths(case, dy);
@@ -587,6 +655,10 @@ pub(super) fn gradient_keeps_lengths(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Turning x and sending the result back through the gradient gives x again.
+#[law("rope/gradient-undoes", see = "rope#gradient", about = Gradient, points = 1,
+    formula = "Rᵀ·R = 1",
+    stays = "Forward and backward against each other: it needs no formula for either.")]
 pub(super) fn gradient_undoes(rope: &Rope, run: &Run) -> Verdict {
     run.forall(true_tables(), |Input { case, .. }| {
         let d = case.shape[3];
@@ -602,6 +674,9 @@ pub(super) fn gradient_undoes(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The gradient is the transpose of what the forward pass does, whatever that is.
+#[law("rope/gradient-adjoint", see = "rope#gradient", about = Gradient, points = 2,
+    formula = "⟨dy, R·x⟩ = ⟨Rᵀ·dy, x⟩")]
 pub(super) fn gradient_adjoint(rope: &Rope, run: &Run) -> Verdict {
     run.forall(any_tables(), |Input { case, dy }| {
         let dot = |a: &[f32], b: &[f32]| -> f64 {
@@ -618,6 +693,9 @@ pub(super) fn gradient_adjoint(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// For any tables and either layout, dx is what plain f64 loops give.
+#[law("rope/gradient-f64-loops", see = "rope#gradient", about = Gradient, points = 3,
+    formula = "dx = Rᵀ·dy", stays = NET)]
 pub(super) fn gradient_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "rotate_backward")
 }

@@ -1,6 +1,7 @@
 //! Checks of rotations by several coordinates.
 
 use super::{lengths, lengths_off, off, one, score};
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
@@ -66,6 +67,10 @@ fn inputs() -> impl Strategy<Value = AxialCase> {
     )
 }
 
+/// A token whose coordinates are all 0 stays as it is, bit for bit.
+#[law("rotations/axial-origin", see = "rotations#axial", about = Offset, points = 1,
+    formula = "all coordinates 0  ⇒  y = x, exactly",
+    stays = "It can be checked by hand, and has no tolerance.")]
 pub(in crate::rotations) fn axial_origin(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let mut case = case.clone();
@@ -95,16 +100,29 @@ fn by_numbers(rotations: &Any, sections: Sections, base: f64, angles: [f64; 4]) 
         .map_err(|violation| violation.on(&case))
 }
 
+/// In a direct sum each section has its own frequencies, from 1 down: with 2 planes and base 100 they are 1 and 0.1 for rows,
+/// and 1 and 0.1 for columns.
+#[law("rotations/axial-sections-start-anew", see = "rotations#axial", about = Frequencies, points = 2,
+    formula = "θ = base^(−i/p),  i = 0 .. p−1, in each section",
+    stays = "Numbers that are known by heart, one for each plane.")]
 pub(in crate::rotations) fn axial_anew(rotations: &Any, _: &Run) -> Verdict {
     by_numbers(rotations, Sections::Anew, 100.0, [3.0, 0.3, 5.0, 0.5])?;
     Ok(None)
 }
 
+/// With one list, plane i has frequency i, whatever coordinate turns it.
+#[law("rotations/axial-one-list", see = "rotations#axial", about = Frequencies, points = 2,
+    formula = "θᵢ = base^(−2i/d)",
+    stays = "The same numbers for the other kind of sections.")]
 pub(in crate::rotations) fn axial_one_list(rotations: &Any, _: &Run) -> Verdict {
     by_numbers(rotations, Sections::OneList, 10_000.0, [3.0, 0.3, 0.05, 0.005])?;
     Ok(None)
 }
 
+/// Where all coordinates of a token are one number, sections of one list are RoPE in one dimension, bit for bit.
+#[law("rotations/axial-text-is-rope", see = "rotations#axial", about = Order, points = 2,
+    formula = "t = h = w = m  ⇒  y = R(m)x, exactly",
+    stays = "Why a model of text can go on with pictures: without a tolerance.")]
 pub(in crate::rotations) fn axial_text(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let axes = case.planes.len();
@@ -131,6 +149,10 @@ pub(in crate::rotations) fn axial_text(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// A coordinate turns the planes of its section, all of them, and no others.
+#[law("rotations/axial-rows-and-columns", see = "rotations#axial", about = Order, points = 2,
+    formula = "only row changes  ⇒  planes of columns unchanged, planes of rows turned",
+    stays = "A law without an oracle and without a tolerance: which planes belong to which coordinate.")]
 pub(in crate::rotations) fn axial_separate(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let mut case = case.clone();
@@ -170,6 +192,10 @@ fn exchanged(x: &[f32]) -> Vec<f32> {
     x.chunks(4).flat_map(|half| [half[2], half[3], half[0], half[1]]).collect()
 }
 
+/// In a direct sum of two equal sections, exchanging the coordinates is exchanging the sections.
+#[law("rotations/axial-swap", see = "rotations#axial", about = Order, points = 1,
+    formula = "y(c, r; P·x) = P·y(r, c; x), exactly",
+    stays = "A law without an oracle and without a tolerance: no coordinate is better than another.")]
 pub(in crate::rotations) fn axial_swap(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let coordinates = case.coordinates[..4].to_vec();
@@ -185,6 +211,10 @@ pub(in crate::rotations) fn axial_swap(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Each plane keeps its length.
+#[law("rotations/axial-keeps-lengths", see = "rotations#axial", about = Rotation, points = 1,
+    formula = "yᵢ² + yᵢ₊ₚ² = xᵢ² + xᵢ₊ₚ²",
+    stays = "What makes it a rotation, whatever turns it.")]
 pub(in crate::rotations) fn axial_keeps_lengths(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let y = turned(rotations, case)?;
@@ -200,6 +230,10 @@ pub(in crate::rotations) fn axial_keeps_lengths(rotations: &Any, run: &Run) -> V
     Ok(None)
 }
 
+/// A score depends on the difference of each coordinate alone.
+#[law("rotations/axial-relative", see = "rotations#axial", about = Offset, points = 2,
+    formula = "q(r+a, c+b) · k(r′+a, c′+b) = q(r, c) · k(r′, c′)",
+    stays = "What it is for, without an oracle.")]
 pub(in crate::rotations) fn axial_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let expected = turned(rotations, case)?;
@@ -222,10 +256,16 @@ pub(in crate::rotations) fn axial_relative(rotations: &Any, run: &Run) -> Verdic
     Ok(None)
 }
 
+/// On any input, y is what plain f64 loops give.
+#[law("rotations/axial-any-input", see = "rotations#axial", about = Rotation, points = 3,
+    formula = "plane i turned by coordinate · θᵢ", stays = NET)]
 pub(in crate::rotations) fn axial_any_input(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "axial")
 }
 
+/// The gradient turns back: of what was turned it gives the input.
+#[law("rotations/axial-gradient-turns-back", see = "rotations#axial", about = Gradient, points = 2,
+    formula = "dx(dy = y(x)) = x")]
 pub(in crate::rotations) fn axial_turns_back(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let y: Vec<f32> = Oracle.axial(case).iter().map(|y| *y as f32).collect();
@@ -243,6 +283,9 @@ pub(in crate::rotations) fn axial_turns_back(rotations: &Any, run: &Run) -> Verd
     Ok(None)
 }
 
+/// On any input, the gradient is what plain f64 loops give.
+#[law("rotations/axial-gradient-any-input", see = "rotations#axial", about = Gradient, points = 2,
+    formula = "dx = Rᵀdy", stays = NET)]
 pub(in crate::rotations) fn axial_gradient(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "axial_backward")
 }

@@ -1,6 +1,7 @@
 //! Checks of linear attention, over all pairs and as a state that runs.
 
 use super::off;
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::{U, values, widen};
 use crate::oracle::Oracle;
@@ -138,6 +139,10 @@ fn inputs() -> impl Strategy<Value = Input> {
 
 // --- forward --------------------------------------------------------------------------------
 
+/// The feature of 1 is 2, of 0 it is 1, of −ln 2 it is 1/2: they can be read from the weights.
+#[law("rotations/linear-phi-by-numbers", see = "rotations#linear", about = Wiring, points = 2,
+    formula = "φ(x) = elu(x) + 1",
+    stays = "Numbers by hand, without RoPE in the way.")]
 pub(in crate::rotations) fn phi_by_numbers(rotations: &Any, _: &Run) -> Verdict {
     let ln2 = std::f64::consts::LN_2;
     for (x, phi) in [(1.0, 2.0), (0.0, 1.0), (-ln2, 0.5), (3.0, 4.0), (-2.0 * ln2, 0.25)] {
@@ -157,6 +162,10 @@ pub(in crate::rotations) fn phi_by_numbers(rotations: &Any, _: &Run) -> Verdict 
     Ok(None)
 }
 
+/// The first token sees itself alone: it gets its own value.
+#[law("rotations/linear-first-token", see = "rotations#linear", about = Mask, points = 1,
+    formula = "y₀ = v₀",
+    stays = "It can be checked by hand: one weight, and its own sum.")]
 pub(in crate::rotations) fn first_token(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let y = attended(rotations, case)?;
@@ -166,6 +175,10 @@ pub(in crate::rotations) fn first_token(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// Where nothing turns, the weights of a query add up to 1: equal values come out as they are.
+#[law("rotations/linear-constant-values", see = "rotations#linear", about = Wiring, points = 1,
+    formula = "no RoPE, v = c  ⇒  y = c",
+    stays = "It holds without RoPE alone, and its opposite is the law that follows.")]
 pub(in crate::rotations) fn constant_values(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let case = LinearCase { base: None, v: vec![1.5; 16], ..case.clone() };
@@ -179,6 +192,11 @@ pub(in crate::rotations) fn constant_values(rotations: &Any, run: &Run) -> Verdi
 /// So small that its feature is as good as 0: `exp(-20)`.
 const NOTHING: f32 = -20.0;
 
+/// RoPE turns the numerator alone. Then weights need not add up to 1: of 5 equal tokens the last one's are below 0 together, so
+/// their sum could be no denominator.
+#[law("rotations/linear-numerator-alone", see = "rotations#linear", about = Wiring, points = 3,
+    formula = "φ = (4, 0, ..), v = 1  ⇒  yₘ = Σ cos(j) / (m+1),  j = 0 .. m;  y₄ < 0",
+    stays = "The counter-example in one line: the sum that could be no denominator.")]
 pub(in crate::rotations) fn numerator_alone(rotations: &Any, _: &Run) -> Verdict {
     let head = [3.0, NOTHING, NOTHING, NOTHING];
     let q: Vec<f32> = head.into_iter().cycle().take(20).collect();
@@ -202,6 +220,10 @@ pub(in crate::rotations) fn numerator_alone(rotations: &Any, _: &Run) -> Verdict
     Ok(None)
 }
 
+/// What comes later changes nothing, bit for bit.
+#[law("rotations/linear-causal", see = "rotations#linear", about = Mask, points = 2,
+    formula = "kₙ, vₙ changed for n > m  ⇒  yₘ unchanged",
+    stays = "A law without an oracle and without a tolerance.")]
 pub(in crate::rotations) fn causal(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let y = attended(rotations, case)?;
@@ -222,6 +244,10 @@ pub(in crate::rotations) fn causal(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// The offset of a call changes nothing: only distances are in it.
+#[law("rotations/linear-relative", see = "rotations#linear", about = Offset, points = 1,
+    formula = "y(offset + a) = y(offset)",
+    stays = "What RoPE promises, for attention without a softmax.")]
 pub(in crate::rotations) fn linear_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let case = LinearCase { base: Some(100.0), ..case.clone() };
@@ -236,6 +262,10 @@ pub(in crate::rotations) fn linear_relative(rotations: &Any, run: &Run) -> Verdi
     Ok(None)
 }
 
+/// A head, and a batch row, does not know of the others.
+#[law("rotations/linear-heads-are-apart", see = "rotations#linear", about = Order, points = 1,
+    formula = "one head changed  ⇒  all others unchanged, bit for bit",
+    stays = "A law without an oracle and without a tolerance.")]
 pub(in crate::rotations) fn heads_are_apart(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         for shape in [[1, 2, 2, 4], [2, 2, 1, 4]] {
@@ -263,6 +293,9 @@ pub(in crate::rotations) fn heads_are_apart(rotations: &Any, run: &Run) -> Verdi
     Ok(None)
 }
 
+/// On any input, y is what plain f64 loops over all pairs give.
+#[law("rotations/linear-any-input", see = "rotations#linear", about = Wiring, points = 3,
+    formula = "yₘ = Σ (Rₘφ(qₘ) · Rₙφ(kₙ))·vₙ / Σ φ(qₘ) · φ(kₙ),  n ≤ m", stays = NET)]
 pub(in crate::rotations) fn linear_any_input(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "linear")
 }
@@ -280,6 +313,10 @@ fn gradients(rotations: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads
     Ok(grads)
 }
 
+/// Query features that are all larger by one factor give the same result, and so do key features: along them the gradient is 0.
+#[law("rotations/linear-gradient-of-scale", see = "rotations#gradient", about = Gradient, points = 2,
+    formula = "Σ dq·φ(q)/φ′(q) = 0,  Σ dk·φ(k)/φ′(k) = 0",
+    stays = "A law without an oracle: a gradient that forgets the denominator breaks it.")]
 pub(in crate::rotations) fn gradient_of_scale(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let grads = gradients(rotations, case, dy)?;
@@ -308,6 +345,10 @@ pub(in crate::rotations) fn gradient_of_scale(rotations: &Any, run: &Run) -> Ver
     Ok(None)
 }
 
+/// Where nothing turns, the weights add up to 1, and so the gradients of the values add up to those of the results.
+#[law("rotations/linear-gradient-of-constants", see = "rotations#gradient", about = Gradient, points = 1,
+    formula = "no RoPE  ⇒  Σ dvₙ = Σ dyₘ",
+    stays = "A law without an oracle, for the gradient of the values.")]
 pub(in crate::rotations) fn gradient_of_constants(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, dy }| {
         let case = LinearCase { base: None, ..case.clone() };
@@ -363,6 +404,10 @@ fn loss(case: &LinearCase, dy: &[f32], moved: (usize, usize, f64)) -> f64 {
     sum
 }
 
+/// The gradients are the slopes of the loss.
+#[law("rotations/linear-gradient-differences", see = "rotations#gradient", about = Gradient, points = 2,
+    formula = "dq ≈ (8·(L(+δ) − L(−δ)) − (L(+2δ) − L(−2δ))) / 12δ",
+    stays = "The slope of the loss, with a formula that is written in another way.")]
 pub(in crate::rotations) fn gradient_differences(rotations: &Any, _: &Run) -> Verdict {
     let Input { case, dy } = witness();
     let LinearGrads { dq, dk, dv } = gradients(rotations, &case, &dy)?;
@@ -385,20 +430,33 @@ pub(in crate::rotations) fn gradient_differences(rotations: &Any, _: &Run) -> Ve
     Ok(None)
 }
 
+/// On any input, dq is what plain f64 loops give.
+#[law("rotations/linear-gradient-of-queries", see = "rotations#gradient", about = Gradient, points = 2,
+    formula = "dq = (Rₘᵀ Σ dw·Rₙφ(kₙ) + Σ dD·φ(kₙ)) ⊙ φ′(q)", stays = NET)]
 pub(in crate::rotations) fn gradient_of_queries(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "linear_backward (dq)")
 }
 
+/// On any input, dk is what plain f64 loops give.
+#[law("rotations/linear-gradient-of-keys", see = "rotations#gradient", about = Gradient, points = 2,
+    formula = "dk = (Rₙᵀ Σ dw·Rₘφ(qₘ) + Σ dD·φ(qₘ)) ⊙ φ′(k)", stays = NET)]
 pub(in crate::rotations) fn gradient_of_keys(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "linear_backward (dk)")
 }
 
+/// On any input, dv is what plain f64 loops give.
+#[law("rotations/linear-gradient-of-values", see = "rotations#gradient", about = Gradient, points = 2,
+    formula = "dvₙ = Σ wₘₙ·dyₘ / Dₘ,  m ≥ n", stays = NET)]
 pub(in crate::rotations) fn gradient_of_values(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "linear_backward (dv)")
 }
 
 // --- a state that runs ----------------------------------------------------------------------
 
+/// A token's own key and value are in the state when its query reads: the first gets its own value.
+#[law("rotations/running-own-token", see = "rotations#running", about = State, points = 1,
+    formula = "y₀ = v₀",
+    stays = "It can be checked by hand, and says in which order a token goes in and reads.")]
 pub(in crate::rotations) fn running_own_token(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let y = ran(rotations, case, &[case.shape[1]])?;
@@ -408,11 +466,18 @@ pub(in crate::rotations) fn running_own_token(rotations: &Any, run: &Run) -> Ver
     Ok(None)
 }
 
+/// The sums that run give what the sums over all pairs give.
+#[law("rotations/running-is-all-pairs", see = "rotations#running", about = State, points = 2,
+    formula = "q·Σ(k vᵀ) = Σ(q·k)v",
+    stays = "Why the sums may be carried along at all.")]
 pub(in crate::rotations) fn running_is_all_pairs(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| matches_running(rotations, case, &[case.shape[1]]))?;
     Ok(None)
 }
 
+/// A text may be cut into two pieces anywhere, or into single tokens: the state carries all that is needed.
+#[law("rotations/running-cut-anywhere", see = "rotations#running", about = State, points = 3,
+    formula = "y(a, s−a) = y(s)")]
 pub(in crate::rotations) fn running_cut(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |Input { case, .. }| {
         let s = case.shape[1];
@@ -430,6 +495,9 @@ pub(in crate::rotations) fn running_cut(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input and for any pieces, y is what plain f64 loops over all pairs give.
+#[law("rotations/running-any-input", see = "rotations#running", about = State, points = 3,
+    formula = "S += Rₙφ(kₙ)·vₙᵀ,  z += φ(kₙ),  y = Sᵀ·Rₘφ(qₘ) / (z·φ(qₘ))", stays = NET)]
 pub(in crate::rotations) fn running_any_input(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "running")
 }

@@ -1,6 +1,7 @@
 //! Checks of xPos.
 
 use super::{lengths, lengths_off, off, one, score};
+use crate::component::{NET, law};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::values;
 use crate::oracle::Oracle;
@@ -65,6 +66,10 @@ fn unit(plane: usize, offset: usize) -> XPosCase {
     }
 }
 
+/// In a head of 4, at position 512, queries of the two planes are 2/7 and 9/14 as long, and keys as much longer.
+#[law("rotations/xpos-by-numbers", see = "rotations#xpos", about = Frequencies, points = 2,
+    formula = "ζ₀ = 0.4/1.4,  ζ₁ = 0.9/1.4;  |q′| = ζ·|q|,  |k′| = |k|/ζ",
+    stays = "Numbers that can be computed by hand, and the point at which the constants of the paper are seen.")]
 pub(in crate::rotations) fn xpos_by_numbers(rotations: &Any, _: &Run) -> Verdict {
     for (plane, zeta) in [(0, 2.0 / 7.0), (1, 9.0 / 14.0)] {
         for offset in [512, 1024] {
@@ -80,6 +85,9 @@ pub(in crate::rotations) fn xpos_by_numbers(rotations: &Any, _: &Run) -> Verdict
     Ok(None)
 }
 
+/// At the center, both scales are 1, wherever it is.
+#[law("rotations/xpos-center", see = "rotations#xpos", about = Offset, points = 1,
+    formula = "m = center  ⇒  |q′| = |q|,  |k′| = |k|")]
 pub(in crate::rotations) fn xpos_center(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let case = XPosCase { shape: [1, 1, 1, 4], center: case.offset, ..first_head(case) };
@@ -114,6 +122,10 @@ fn first_head(case: &XPosCase) -> XPosCase {
     XPosCase { shape: [1, 1, 1, 4], q, k, ..case.clone() }
 }
 
+/// At distance 0 the scales cancel: the score is that of the plain vectors.
+#[law("rotations/xpos-scales-cancel", see = "rotations#xpos", about = Rotation, points = 2,
+    formula = "q′ₘ · k′ₘ = q · k",
+    stays = "A law without an oracle: what keeps a score of near tokens that of RoPE.")]
 pub(in crate::rotations) fn xpos_scales_cancel(rotations: &Any, run: &Run) -> Verdict {
     run.forall(inputs(), |case| {
         let got = asked(rotations, case)?;
@@ -130,6 +142,9 @@ pub(in crate::rotations) fn xpos_scales_cancel(rotations: &Any, run: &Run) -> Ve
     Ok(None)
 }
 
+/// A score depends on the distance alone, also of keys from another call.
+#[law("rotations/xpos-relative", see = "rotations#xpos", about = Offset, points = 2,
+    formula = "q′ₘ₊ₐ · k′ₙ₊ₐ = q′ₘ · k′ₙ")]
 pub(in crate::rotations) fn xpos_relative(rotations: &Any, run: &Run) -> Verdict {
     run.forall((inputs(), 1usize..300).prop_map(|(case, a)| Moved { case, a }), |moved| {
         let Moved { case, a } = moved;
@@ -177,6 +192,10 @@ impl std::fmt::Display for Moved {
     }
 }
 
+/// With each 512 positions of distance, plane i of a score shrinks by its ζ, the first plane fastest.
+#[law("rotations/xpos-fades", see = "rotations#xpos", about = Rotation, points = 2,
+    formula = "|q′ₘ|·|k′ₙ| = ζᵢ^((m−n)/512)",
+    stays = "What xPos is for, in one number a plane.")]
 pub(in crate::rotations) fn xpos_fades(rotations: &Any, _: &Run) -> Verdict {
     for plane in [0, 1] {
         let zeta: f64 = [2.0 / 7.0, 9.0 / 14.0][plane];
@@ -196,6 +215,9 @@ pub(in crate::rotations) fn xpos_fades(rotations: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
+/// On any input, queries and keys are what plain f64 loops give.
+#[law("rotations/xpos-any-input", see = "rotations#xpos", about = Rotation, points = 3,
+    formula = "q′ = ζ^((m−c)/S)·R(m)q,  k′ = ζ^(−(n−c)/S)·R(n)k", stays = NET)]
 pub(in crate::rotations) fn xpos_any_input(rotations: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rotations, run, "xpos")
 }

@@ -1,8 +1,7 @@
 //! What {Type} promises.
 
-use crate::category::Category;
 use crate::violation::*;
-use crate::component::{Invariant, NET};
+use crate::component::{NET, law, laws};
 use crate::graded_cases::judge::judge_graded_cases;
 use crate::laws::U;
 use crate::oracle::Oracle;
@@ -12,17 +11,8 @@ use crate::{slug}::interface::{{Type}, {Type}Case};
 
 type Any = dyn {Type};
 
-/// All of them, the most telling first. TO DO: at least 5, and above this one those that need no oracle.
-pub static INVARIANTS: &[Invariant<Any>] = &[Invariant {
-    id: "{slug}/forward-any-input",
-    sentence: "On any input, the result is what plain f64 loops give.",
-    formula: "TO DO: y = …, and how near: |y − y₆₄| ≤ …",
-    chapter: "{slug}#definition",
-    category: Category::Statistics,
-    weight: 3,
-    stays: Some(NET),
-    check: forward_any_input,
-}];
+// TO DO: at least 5, and before this one those that need no oracle.
+laws! { forward_any_input }
 
 /// How far a result may be from `expected`, and why.
 fn tolerance(expected: f64) -> f64 {
@@ -30,6 +20,9 @@ fn tolerance(expected: f64) -> f64 {
 }
 const WHY: &str = "TO DO: which roundings were counted";
 
+/// On any input, the result is what plain f64 loops give.
+#[law("{slug}/forward-any-input", see = "{slug}#definition", about = Statistics, points = 3,
+    formula = "TO DO: y = …, and how near: |y − y₆₄| ≤ …", stays = NET)]
 fn forward_any_input(implementation: &Any, run: &Run) -> Verdict {
     judge_graded_cases(implementation, run, "forward")
 }
