@@ -348,7 +348,7 @@ fn task_numbers(line: &str, complaints: &mut Complaints) -> String {
 
 /// The code of a bug: the item below its attribute.
 fn wrong_step(code: &str, id: &str) -> Option<String> {
-    let (_, rest) = code.split_once(&format!("#[bug(\"{id}\""))?;
+    let (_, rest) = code.split_once(&format!("\"{id}\","))?;
     let (_, rest) = rest.split_once(")]\n")?;
     let (step, _) = rest.split_once("\n}\n")?;
     Some(format!("{step}\n}}"))
