@@ -1,53 +1,48 @@
-//! Positions that are added to tokens: sinusoids and a learned table.
+//! Positions that are added to tokens: sinusoids beside their formula, in `f64`, and rows of a learned table.
+
+mod unasked;
 
 use crate::support::*;
 use proptest::prelude::*;
-use quadrivium::Error;
 use quadrivium::position::*;
 use quadrivium::tensor::*;
-use quadrivium::weights::{load_weights, save_weights};
 
-type Tokens<F> = Tensor<(usize, usize, Const<4>), F, Dev>;
-
-fn wave(n: usize, k: f64) -> Vec<f64> {
-    (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
+/// The formula: sine and cosine of the angle `m / base^(2i/h)`, in turns.
+fn loops(m: usize, h: usize, base: f64) -> Vec<f64> {
+    let mut row = Vec::new();
+    for i in 0..h / 2 {
+        let angle = m as f64 / base.powf(2.0 * i as f64 / h as f64);
+        row.extend([angle.sin(), angle.cos()]);
+    }
+    row
 }
 
-fn tokens(b: usize, s: usize, k: f64) -> Tokens<f64> {
-    tensor(&wave(b * s * 4, k), (b, s, Const))
+fn row(m: usize, h: usize, base: f64) -> Vec<f64> {
+    sinusoids(m..m + 1, h, base).unwrap()
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-fn table() -> impl Strategy<Value = (usize, usize, f64)> {
+/// A position, a hidden size, and a base.
+fn rows() -> impl Strategy<Value = (usize, usize, f64)> {
     (0usize..100_000, 1usize..20, 2.0f64..1e6).prop_map(|(m, half, base)| (m, 2 * half, base))
 }
 
-/// The formula. A power `base^(2i/h)` is off by `ln base` times the rounding of its exponent and by its own, half an
+/// A power `base^(2i/h)` is off by `ln base` times the rounding of its exponent and by its own, half an
 /// ulp each; here and there. So an angle, which is below `m + 1`, is off by `2 ln base + 6` half ulps, and its sine
 /// by no more.
 #[test]
 fn sinusoids_are_the_formula() {
-    forall(table(), |(m, h, base)| {
-        let got = sinusoids(m..m + 3, h, base).unwrap();
-        let element = |at: usize| {
-            let (m, i) = ((m + at / h) as f64, at % h / 2);
-            let angle = m / base.powf(2.0 * i as f64 / h as f64);
-            if at % 2 == 0 { angle.sin() } else { angle.cos() }
-        };
-        let want: Vec<f64> = (0..3 * h).map(element).collect();
-        let bound = (m as f64 + 3.0) * (2.0 * base.ln() + 6.0) * U64;
-        assert_within(&got, &want, |_| bound + U64);
+    forall(rows(), |(m, h, base)| {
+        let want = [loops(m, h, base), loops(m + 1, h, base)].concat();
+        let bound = (m as f64 + 2.0) * (2.0 * base.ln() + 6.0) * U64;
+        assert_within(&sinusoids(m..m + 2, h, base).unwrap(), &want, |_| bound + U64);
     });
 }
 
-/// Each plane holds a point of the unit circle: two squares and a sum, each rounded.
+/// Each pair is a point of the unit circle: two squares and a sum, each rounded.
 #[test]
 fn each_plane_is_a_unit_vector() {
-    forall(table(), |(m, h, base)| {
-        for pair in sinusoids(m..m + 1, h, base).unwrap().chunks(2) {
+    forall(rows(), |(m, h, base)| {
+        for pair in row(m, h, base).chunks(2) {
             assert!((dot(pair, pair) - 1.0).abs() <= 4.0 * U64);
         }
     });
@@ -58,254 +53,42 @@ fn each_plane_is_a_unit_vector() {
 /// its sum add three.
 #[test]
 fn a_shift_is_one_rotation_for_all_positions() {
-    forall((table(), 0usize..5000), |((m, h, base), k)| {
-        let here = sinusoids(m..m + 1, h, base).unwrap();
-        let there = sinusoids(m + k..m + k + 1, h, base).unwrap();
+    forall((rows(), 0usize..5000), |((m, h, base), k)| {
+        let (here, there) = (row(m, h, base), row(m + k, h, base));
         let blocks = sinusoid_shift(k, h, base).unwrap();
-        let moved: Vec<f64> = here
-            .chunks(2)
-            .zip(&blocks)
-            .flat_map(|(pair, block)| block.map(|row| dot(&row, pair)))
-            .collect();
+        let pairs = here.chunks(2).zip(&blocks);
+        let moved: Vec<f64> =
+            pairs.flat_map(|(pair, block)| block.map(|row| dot(&row, pair))).collect();
         assert_within(&moved, &there, |_| (2.0 * (m + k) as f64 + 6.0) * U64);
     });
 }
 
-/// The inner product of two rows knows the distance alone: it is the sum of `cos(j w_i)`.
+/// Rows of a learned table are added where they belong, and each gets the gradients of its texts.
 #[test]
-fn rows_meet_by_their_distance() {
-    let (h, base) = (16, 100.0);
-    let rows = sinusoids(0..60, h, base).unwrap();
-    let row = |m: usize| &rows[m * h..][..h];
-    for j in [0, 1, 7] {
-        let first = dot(row(j), row(0));
-        let cosines: f64 =
-            sinusoid_shift(j, h, base).unwrap().iter().map(|block| block[0][0]).sum();
-        assert!((first - cosines).abs() < 1e-13);
-        for m in j..60 {
-            // Eight planes, with angles up to 60 that are rounded once each.
-            assert!((dot(row(m), row(m - j)) - first).abs() < 8.0 * 2.0 * 60.0 * U64);
+fn learned_rows_are_added() {
+    forall((numbers(24), numbers(24), numbers(24), 0..4usize), |(x, table, dy, offset)| {
+        let (x, table) = (tensor(&x, (2, 3, 4)), tensor(&table, (6, 4)));
+        let y = add_learned_positions(x.leaky_trace(), &table, offset).unwrap();
+        let (mut want, mut dtable) = (x.as_vec(), vec![0.0; 24]);
+        for i in 0..24 {
+            let of_table = (offset + i / 4 % 3) * 4 + i % 4;
+            want[i] += table.as_vec()[of_table];
+            dtable[of_table] += dy[i];
         }
+        assert_eq!(y.as_vec(), want);
+        let grads = backward(y, &dy);
+        assert_eq!((grads.get(&x).as_vec(), grads.get(&table).as_vec()), (dy, dtable));
+    });
+}
+
+/// A row knows its own position and no other: rows of a long table are those of a short one. With quickcheck.
+#[test]
+fn rows_are_a_slice() {
+    fn slice(start: u16, skipped: u8, rows: u8) -> bool {
+        let (start, skipped) = (usize::from(start), usize::from(skipped));
+        let (from, end) = (start + skipped, start + skipped + usize::from(rows) + 1);
+        sinusoids(start..end, 8, 1e4).unwrap()[8 * skipped..]
+            == sinusoids(from..end, 8, 1e4).unwrap()
     }
-}
-
-/// What it does for tokens is not relative: a token meets the other's position too, and those products change with
-/// the place.
-#[test]
-fn added_to_tokens_they_are_not_relative() {
-    let x = tokens(1, 2, 1.7);
-    let positions = LearnedPositions::<64, 4, f64, Dev>::new(&dev(), Default::default()).unwrap();
-    let score = |y: Tokens<f64>| {
-        let y = y.as_vec();
-        dot(&y[..4], &y[4..])
-    };
-    let sinusoidal = |m| score(Sinusoidal::default().forward((x.clone(), m)));
-    let learned = |m| score(positions.forward((x.clone(), m)));
-    assert!((sinusoidal(0) - sinusoidal(5)).abs() > 0.1);
-    assert!((learned(0) - learned(5)).abs() > 1e-3); // its rows are of size 0.02
-}
-
-/// Row `t` of a call is at `offset + t`, rounded to the tokens' type; and the call's text does not matter.
-#[test]
-fn sinusoids_start_at_the_offset() {
-    let zeros: Tokens<f32> = dev().zeros_like(&(2, 3, Const));
-    let y = Sinusoidal::default().forward((zeros.clone(), 41)).as_vec();
-    let want: Vec<f32> = sinusoids(41..44, 4, 1e4).unwrap().into_iter().map(|x| x as f32).collect();
-    assert_same_bits(&y, &[want.clone(), want].concat());
-    let y = Sinusoidal::new(100.0).unwrap().forward(zeros).as_vec();
-    assert_eq!(y[4..8], [1.0f64.sin(), 1.0f64.cos(), 0.1f64.sin(), 0.1f64.cos()].map(|x| x as f32));
-
-    let token: Tokens<f64> = dev().zeros_like(&(1, 1, Const));
-    let last = (1usize << 53) - 1;
-    let y = Sinusoidal::default().forward((token.clone(), last)).as_vec();
-    assert_eq!(y[..2], [(last as f64).sin(), (last as f64).cos()]);
-    assert!(Sinusoidal::default().try_forward((token, last + 1)).is_err());
-}
-
-/// The gradient passes as it is, also through a view.
-#[test]
-fn sinusoids_let_the_gradient_pass() {
-    let dy = wave(24, 0.9);
-    let x = tokens(2, 3, 1.7);
-    let grads = backward(Sinusoidal::default().forward((x.leaky_trace(), 5)), &dy);
-    assert_eq!(grads.get(&x).as_vec(), dy);
-    let x: Tensor<(usize, usize, Const<4>), f64, Dev> = tensor(&wave(24, 1.7), (3, 2, Const));
-    let view = x.leaky_trace().permute::<(usize, usize, Const<4>), Axes3<1, 0, 2>>();
-    let grads = backward(Sinusoidal::default().forward((view, 5)), &dy);
-    let want =
-        tensor(&dy, (2, 3, Const::<4>)).permute::<(usize, usize, Const<4>), Axes3<1, 0, 2>>();
-    assert_eq!(grads.get(&x).as_vec(), want.as_vec());
-}
-
-/// A copy in another type has the base too: dfdx builds it anew.
-#[test]
-fn the_base_travels() {
-    let sinusoidal = Sinusoidal::new(100.0).unwrap();
-    let copy = ToDtype::<f64, Dev>::to_dtype::<f32>(&sinusoidal);
-    assert_eq!((copy.base(), copy.to_string()), (100.0, "Sinusoidal(base=100)".into()));
-    assert_eq!(NumParams::<f64, Dev>::num_trainable_params(&sinusoidal), 0);
-}
-
-#[test]
-fn what_sinusoids_refuse() {
-    for (positions, h, base) in [
-        (0..0, 4, 1e4),
-        (0..3, 5, 1e4),
-        (0..3, 0, 1e4),
-        (0..3, 4, 1.0),
-        (0..3, 4, f64::NAN),
-        (0..3, 4, f64::INFINITY),
-        (0..(1 << 53) + 1, 4, 1e4),
-        (1 << 53..(1 << 53) + 1, 4, 1e4),
-        (0..usize::MAX, 4, 1e4),
-    ] {
-        assert!(sinusoids(positions.clone(), h, base).is_err(), "{positions:?} {h} {base}");
-    }
-    assert!(Sinusoidal::new(0.5).is_err());
-    assert!(sinusoid_shift((1 << 53) + 1, 4, 1e4).is_err());
-    let odd = add_sinusoids(tensor(&[0.0; 6], (1, 2, 3)), 0, 1e4).unwrap_err();
-    assert!(odd.to_string().starts_with("hidden_size must be even and at least 2"), "{odd}");
-    let far = Sinusoidal::default().try_forward((tokens(1, 2, 1.0), usize::MAX)).unwrap_err();
-    assert_eq!(far, Error::PositionOverflow { offset: usize::MAX, length: 2 });
-    // Also where rows of an earlier call are kept.
-    let used = Sinusoidal::default();
-    used.try_forward((tokens(1, 2, 1.0), 0)).unwrap();
-    for far in [1 << 53, 1 << 62, usize::MAX - 2] {
-        let error = used.try_forward((tokens(1, 2, 1.0), far)).unwrap_err();
-        assert_eq!(error, Sinusoidal::default().try_forward((tokens(1, 2, 1.0), far)).unwrap_err());
-    }
-    let empty: Tokens<f64> = dev().zeros_like(&(1, 0, Const));
-    let error = Sinusoidal::default().try_forward((empty, 0)).unwrap_err();
-    assert!(matches!(error, Error::Empty { .. }));
-}
-
-fn learned() -> LearnedPositions<6, 4, f64, Dev> {
-    LearnedPositions::new(&dev(), Default::default()).unwrap()
-}
-
-/// Rows are added where they belong, and there is none past the last.
-#[test]
-fn learned_rows_are_added_and_end() {
-    let (positions, x) = (learned(), tokens(2, 3, 1.7));
-    let rows = positions.table.weight.as_vec();
-    for offset in 0..=3 {
-        let y = positions.forward((x.clone(), offset)).as_vec();
-        let row = |at: usize| rows[(offset + at / 4 % 3) * 4 + at % 4];
-        let want: Vec<f64> = x.as_vec().iter().enumerate().map(|(at, x)| x + row(at)).collect();
-        assert_eq!(y, want);
-    }
-    let error = positions.try_forward((x.clone(), 4)).unwrap_err();
-    assert_eq!(error, Error::Rows { start: 4, end: 7, rows: 6 });
-    let error = positions.try_forward(tokens(1, 7, 1.0)).unwrap_err();
-    assert_eq!(error, Error::Rows { start: 0, end: 7, rows: 6 });
-    let error = positions.try_forward((x.clone(), usize::MAX)).unwrap_err();
-    assert_eq!(error, Error::PositionOverflow { offset: usize::MAX, length: 3 });
-    let narrow = tensor(&[0.0; 12], (6, 2));
-    let error = add_learned_positions(x, &narrow, 0).unwrap_err();
-    assert!(matches!(error, Error::Shape { name: "the table of positions", .. }), "{error}");
-}
-
-/// A row's gradient counts the texts with a token there; a row that was not asked for has none.
-#[test]
-fn the_gradient_of_a_row_counts_its_texts() {
-    let (positions, x) = (learned(), tokens(2, 3, 1.7));
-    let dy = wave(24, 0.9);
-    let grads = backward(positions.forward((x.leaky_trace(), 2)), &dy);
-    assert_eq!(grads.get(&x).as_vec(), dy);
-    let row = |m: usize, i: usize| {
-        if (2..5).contains(&m) { dy[(m - 2) * 4 + i] + dy[12 + (m - 2) * 4 + i] } else { 0.0 }
-    };
-    let want: Vec<f64> = (0..24).map(|at| row(at / 4, at % 4)).collect();
-    assert_eq!(grads.get(&positions.table.weight).as_vec(), want);
-
-    // Twice in one graph: both calls count.
-    let both = positions.forward((x.leaky_trace(), 0)) + positions.forward((x.leaky_trace(), 1));
-    let counts = backward(both, &[1.0; 24]).get(&positions.table.weight).as_vec();
-    assert_eq!(counts, [2.0, 4.0, 4.0, 2.0, 0.0, 0.0].map(|n| [n; 4]).concat());
-}
-
-/// Drawn as a vocabulary is, and of standard deviation 0.02; saved and loaded by its name; converted.
-#[test]
-fn a_learned_table_is_a_table() {
-    let big = LearnedPositions::<64, 64, f64, Dev>::new(&dev(), Default::default()).unwrap();
-    let drawn = big.table.weight.as_vec();
-    let std = (dot(&drawn, &drawn) / 4096.0).sqrt();
-    assert!((std - 0.02).abs() < 5.0 * 0.02 / (2.0 * 4096f64).sqrt(), "{std}"); // five deviations
-    assert_eq!(big.to_string(), "LearnedPositions(positions=64, hidden_size=64)");
-
-    let (positions, mut other) = (learned(), learned());
-    let path = tempfile::tempdir().unwrap().path().with_extension("safetensors");
-    other.table.weight = tensor(&[0.5; 24], (Const, Const));
-    save_weights(&positions, &path).unwrap();
-    load_weights(&mut other, &path).unwrap();
-    assert_eq!(other.table.weight.as_vec(), positions.table.weight.as_vec());
-    std::fs::remove_file(path).unwrap();
-
-    other.reset_params();
-    assert_eq!(other.table.weight.as_vec(), positions.table.weight.as_vec());
-    let half = positions.to_dtype::<f32>();
-    assert_eq!(half.table.config(), positions.table.config());
-    let error = LearnedPositions::<6, 4, f64, Dev>::new(
-        &dev(),
-        LearnedPositionsConfig { init_std: -1.0, init_seed: 42 },
-    );
-    assert!(error.is_err());
-}
-
-/// `f16`: the sum is rounded once, and 3000 texts are 3000, where adding up in `f16` would end at 2048.
-#[test]
-#[cfg(feature = "f16")]
-fn halves_are_rounded_once() {
-    let half = |x: f64| f16::from_f64(x);
-    // 1000 + sin(1) lies between two halves whose distance is 0.5.
-    let x = tensor(&[half(1000.0); 4], (1, 1, Const::<4>));
-    let y = Sinusoidal::default().forward((x, 1)).as_vec();
-    let rows = sinusoids(1..2, 4, 1e4).unwrap();
-    let want: Vec<f16> = rows.iter().map(|&row| half(f64::from(1000.0 + row as f32))).collect();
-    assert_eq!(y, want);
-
-    let positions = LearnedPositions::<2, 1, f16, Dev>::new(&dev(), Default::default()).unwrap();
-    let x: Tensor<(usize, usize, Const<1>), f16, Dev> = dev().zeros_like(&(3000, 1, Const));
-    let grads = backward(positions.forward((x.leaky_trace(), 1)), &vec![half(1.0); 3000]);
-    let counts = grads.get(&positions.table.weight).as_vec();
-    assert_eq!(counts, [half(0.0), half(3000.0)]);
-}
-
-/// One pass over memory and operation by operation: the same bits.
-#[test]
-fn fused_and_composed_agree() {
-    let learned = learned();
-    let module = Sinusoidal::default();
-    for (b, s) in [(1, 1), (3, 5), (40, 6)] {
-        let x = tokens(b, s, 0.7);
-        let run = || {
-            let y = module.try_forward((x.leaky_trace(), 3)).unwrap();
-            let values = y.as_vec();
-            let grads = (y * tokens(b, s, 0.3)).sum::<Rank0, _>().backward();
-            (values, grads.get(&x).as_vec())
-        };
-        assert_eq!(run(), quadrivium::composed(run));
-        let x = tokens(b, s.min(5), 0.7);
-        let table = &learned.table.weight;
-        let run = || {
-            let y = learned.try_forward((x.leaky_trace(), 1)).unwrap();
-            let values = y.as_vec();
-            let grads = y.square().sum::<Rank0, _>().backward();
-            (values, grads.get(&x).as_vec(), grads.get(table).as_vec())
-        };
-        assert_eq!(run(), quadrivium::composed(run));
-        assert_eq!(run(), quadrivium::in_threads(run));
-    }
-}
-
-/// Whatever was asked before, and by whichever clone, changes nothing.
-#[test]
-fn kept_rows_are_those_of_the_formula() {
-    let module = Sinusoidal::default();
-    let asked = [(0, 8), (3, 2), (6, 4), (100, 1), (0, 9), (5, 8), (1 << 40, 9)];
-    for (offset, s) in asked {
-        let zeros: Tokens<f64> = Dev::default().zeros_like(&(1, s, Const));
-        let got = module.clone().try_forward((zeros, offset)).unwrap().as_vec();
-        assert_eq!(got, sinusoids(offset..offset + s, 4, 10_000.0).unwrap());
-    }
+    law(slice as fn(u16, u8, u8) -> bool);
 }

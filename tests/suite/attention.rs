@@ -1,16 +1,43 @@
-//! Attention and its cache: what the contract does not ask of them. `f64`, padding, views of the cache, words of refusals.
+//! Attention in `f64`, for any size, beside one plain loop; and its future, which nobody sees.
 
-use crate::oracle::model::attend;
+mod unasked;
+
 use crate::support::*;
-use quadrivium::Error;
-use quadrivium::attention::{KvCache, causal_mask};
-use quadrivium::functional::{causal_attention, repeat_kv, softmax_backward};
+use quadrivium::attention::causal_mask;
+use quadrivium::functional::causal_attention;
 use quadrivium::tensor::*;
 
 type Heads = Tensor<(usize, usize, usize, usize), f64, Dev>;
 
-fn wave(n: usize, k: f64) -> Vec<f64> {
-    (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
+/// What the query at position `at` finds, `[nh * hd]`. `keys` and `values` are those of all positions, each
+/// `[nkv * hd]`; the first `pad` of them are no text.
+pub(crate) fn attend(
+    q: &[f64],
+    (keys, values): (&[Vec<f64>], &[Vec<f64>]),
+    (at, pad): (usize, usize),
+    (nh, nkv): (usize, usize),
+) -> Vec<f64> {
+    let hd = q.len() / nh;
+    let mut found = vec![0.0; q.len()];
+    for head in 0..nh {
+        let shared = head / (nh / nkv) * hd;
+        let q = &q[head * hd..][..hd];
+        let seen: Vec<usize> = (0..=at).filter(|&t| t >= pad || t == at).collect();
+        let score = |t: &usize| -> f64 {
+            let key = &keys[*t][shared..][..hd];
+            q.iter().zip(key).map(|(q, k)| q * k).sum::<f64>() / (hd as f64).sqrt()
+        };
+        let scores: Vec<f64> = seen.iter().map(score).collect();
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - largest).exp()).sum();
+        for (t, score) in seen.iter().zip(&scores) {
+            let weight = (score - largest).exp() / total;
+            for j in 0..hd {
+                found[head * hd + j] += weight * values[*t][shared + j];
+            }
+        }
+    }
+    found
 }
 
 fn heads(shape: (usize, usize, usize, usize), k: f64) -> Heads {
@@ -51,6 +78,24 @@ fn it_is_the_formula() {
     });
 }
 
+/// What comes later changes nothing, bit for bit, not even if it is no number.
+#[test]
+fn nobody_sees_the_future() {
+    forall((1..6usize, 1..4usize, 1..9usize), |(s, nh, hd)| {
+        let [q, k, v] = [1.7, 2.3, 3.1].map(|wave| heads((1, s, nh, hd), wave));
+        let y = |k: &[f64], v: &[f64]| {
+            let [k, v] = [k, v].map(|x| tensor(x, (1, s, nh, hd)));
+            causal_attention(q.clone(), k, v, &[]).unwrap().as_vec()
+        };
+        let (k, v, row) = (k.as_vec(), v.as_vec(), nh * hd);
+        let whole = y(&k, &v);
+        for t in 1..s {
+            let hidden = |x: &[f64]| [&x[..t * row], &vec![f64::NAN; (s - t) * row]].concat();
+            assert_eq!(y(&hidden(&k), &hidden(&v))[..t * row], whole[..t * row]);
+        }
+    });
+}
+
 /// The gradients are those of the forward pass: central differences of the fourth order, whose error at a step
 /// of 2^-8 is a fifth derivative, below 100 here, times 2^-32 / 30.
 #[test]
@@ -83,79 +128,13 @@ fn agrees_with_finite_differences() {
     }
 }
 
-/// The softmax's gradient by hand is what dfdx derives.
+/// A query sees its own key and those before it. With quickcheck: any tokens behind any number of kept ones.
 #[test]
-fn softmax_backward_is_dfdx_own() {
-    let shape = (2, 3, 2, 5);
-    let (scores, dy) = (heads(shape, 1.7), heads(shape, 0.9));
-    let y = scores.clone().softmax::<Axis<3>>();
-    let got = softmax_backward(y, dy.clone()).unwrap().as_vec();
-    let grads = backward(scores.leaky_trace().softmax::<Axis<3>>(), &dy.as_vec());
-    assert_within(&got, &grads.get(&scores).as_vec(), |_| 1e-15);
-
-    let error = softmax_backward(heads(shape, 1.0), heads((2, 3, 2, 4), 1.0)).unwrap_err();
-    assert!(matches!(error, Error::Shape { .. }), "{error}");
-}
-
-/// Tokens that are no text are seen by nobody but themselves: not in the mask, and not in the values.
-#[test]
-fn padding_is_not_seen() {
-    let mask = causal_mask(0, 3, 3, &[0, 2]);
-    let rows: Vec<String> = mask
-        .chunks(3)
-        .map(|row| row.iter().map(|&m| if m { '1' } else { '0' }).collect())
-        .collect();
-    assert_eq!(rows, ["100", "110", "111", "100", "010", "001"]);
-
-    let (of_q, of_k, padding) = ((2, 2, 4, 2), (2, 5, 2, 2), [0, 3]);
-    let [q, k, v] = [heads(of_q, 1.7), heads(of_k, 2.3), heads(of_k, 3.1)];
-    let want = loops([&q, &k, &v], &padding);
-    let y = causal_attention(q, k, v, &padding).unwrap();
-    assert_within(&y.as_vec(), &want, |_| NEAR);
-}
-
-#[test]
-fn what_does_not_fit_is_an_error() {
-    let attend = |of_q, of_k, of_v, padding: &[usize]| {
-        causal_attention(heads(of_q, 1.0), heads(of_k, 1.0), heads(of_v, 1.0), padding).unwrap_err()
-    };
-    let (q, k) = ((1, 2, 4, 2), (1, 3, 2, 2));
-    let uneven = attend(q, (1, 3, 3, 2), (1, 3, 3, 2), &[]);
-    assert_eq!(uneven, Error::KeyValueHeads { num_heads: 4, num_kv_heads: 3 });
-    let short = attend(q, (1, 1, 2, 2), (1, 1, 2, 2), &[]);
-    assert_eq!(short, Error::FewerKeys { keys: 1, queries: 2 });
-    for (of_k, of_v, padding) in [
-        ((2, 3, 2, 2), (2, 3, 2, 2), &[][..]), // another batch
-        ((1, 3, 2, 4), (1, 3, 2, 4), &[]),     // another head size
-        (k, (1, 4, 2, 2), &[]),                // more values than keys
-        (k, k, &[0, 0]),                       // padding for two texts
-    ] {
-        let error = attend(q, of_k, of_v, padding);
-        assert!(matches!(error, Error::Shape { .. }), "{error}");
+fn the_mask_is_a_triangle() {
+    fn triangle(kept: u8, tokens: u8) -> bool {
+        let (p, s) = (usize::from(kept), usize::from(tokens) + 1);
+        let mask = causal_mask(p, s, p + s, &[0]);
+        (0..s * (p + s)).all(|at| mask[at] == (at % (p + s) <= p + at / (p + s)))
     }
-    assert!(repeat_kv(heads(k, 1.0), 0).is_err());
-    assert!(repeat_kv(heads(k, 1.0), usize::MAX).is_err());
-}
-
-/// A clone of a cache goes its own way, and a cleared one begins anew.
-#[test]
-fn a_cache_is_cloned_and_cleared() {
-    let piece = |s: usize, k: f64| {
-        let piece: Tensor<(usize, usize, Const<2>, Const<3>), f64, Dev> =
-            tensor(&wave(s * 6, k), (1, s, Const, Const));
-        piece
-    };
-    let mut cache = KvCache::<2, 3, f64, Dev>::new(3);
-    cache.push(piece(2, 1.0), piece(2, 2.0)).unwrap();
-    let mut other = cache.clone();
-    let (keys, _) = other.push(piece(1, 3.0), piece(1, 4.0)).unwrap();
-    assert_eq!(keys.as_vec(), [wave(12, 1.0), wave(6, 3.0)].concat());
-    assert_eq!((cache.positions(), other.positions()), (2, 3));
-    let full = other.push(piece(1, 5.0), piece(1, 6.0)).unwrap_err();
-    assert_eq!(full, Error::CacheFull { positions: 3, capacity: 3, asked: 1 });
-    let (keys, _) = cache.push(piece(1, 7.0), piece(1, 8.0)).unwrap();
-    assert_eq!(keys.as_vec(), [wave(12, 1.0), wave(6, 7.0)].concat());
-    cache.clear();
-    assert_eq!((cache.positions(), cache.batch(), cache.capacity()), (0, 0, 3));
-    cache.push(piece(3, 9.0), piece(3, 1.0)).unwrap();
+    law(triangle as fn(u8, u8) -> bool);
 }

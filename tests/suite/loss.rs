@@ -1,110 +1,89 @@
-//! The loss: what the contract does not ask of it. `f64`, dfdx's own gradient, views, refusals.
+//! The loss in `f64`, for any logits, beside one plain loop.
 
-use crate::oracle::model::cross_entropy as loops;
+mod unasked;
+
 use crate::support::*;
-use quadrivium::Error;
-use quadrivium::loss::{IGNORE, cross_entropy, mean_loss, next_tokens, perplexity};
+use proptest::prelude::*;
+use quadrivium::loss::{IGNORE, cross_entropy, next_tokens};
 use quadrivium::tensor::*;
 
-fn wave(n: usize, k: f64) -> Vec<f64> {
-    (0..n).map(|i| 3.0 * (k * (i as f64 + 1.0)).sin()).collect()
+/// Mean of `-log softmax(logits)[target]` over the places with a target.
+pub(crate) fn loops(logits: &[f64], v: usize, targets: &[Option<usize>]) -> f64 {
+    let mut losses = Vec::new();
+    for (row, target) in logits.chunks(v).zip(targets) {
+        let Some(target) = target else { continue };
+        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
+        losses.push(largest + sum.ln() - row[*target]);
+    }
+    losses.iter().sum::<f64>() / losses.len() as f64
 }
 
-/// Every third place is not asked about.
-fn targets(n: usize, v: usize) -> Vec<Option<usize>> {
-    (0..n).map(|t| (t % 3 != 1).then_some(t * 5 % v)).collect()
-}
-
-fn as_ids(targets: &[Option<usize>], shape: (usize, usize)) -> Tensor<(usize, usize), usize, Dev> {
+/// A batch of one text, whose places each have a target, or none.
+fn as_ids(targets: &[Option<usize>]) -> Tensor<(usize, usize), usize, Dev> {
     let values: Vec<usize> = targets.iter().map(|target| target.unwrap_or(IGNORE)).collect();
-    ids(&values, shape)
+    ids(&values, (1, targets.len()))
 }
 
-/// Loss and gradient in `f64`.
-fn run(
-    (b, s, v): (usize, usize, usize),
-    logits: &[f64],
-    targets: &[Option<usize>],
-) -> (f64, Vec<f64>) {
-    let logits = tensor(logits, (b, s, v));
-    let loss = cross_entropy(Trace::<f64, Dev>::leaky_trace(&logits), &as_ids(targets, (b, s)));
-    let loss = loss.unwrap();
+/// Of the library: the loss, and the gradient of the logits.
+fn run(logits: &[f64], v: usize, targets: &[Option<usize>]) -> (f64, Vec<f64>) {
+    let logits = tensor(logits, (1, logits.len() / v, v));
+    let loss = cross_entropy(Trace::<f64, Dev>::leaky_trace(&logits), &as_ids(targets)).unwrap();
     (loss.array(), loss.backward().get(&logits).as_vec())
 }
 
-/// In `f64`, and the gradients are those of the forward pass: central differences with step `2^-17`, whose method errs
-/// by `step^2 / 6 = 1e-11` times a third derivative below 1, and by roundings over the step, about `1e-10`.
+/// Logits `[s, v]` and targets; at least the first place is asked about.
+fn cases() -> impl Strategy<Value = (usize, Vec<f64>, Vec<Option<usize>>)> {
+    (1..6usize, 1..9usize).prop_flat_map(|(s, v)| {
+        let targets = proptest::collection::vec(proptest::option::of(0..v), s - 1);
+        let targets = (0..v, targets).prop_map(|(first, rest)| [vec![Some(first)], rest].concat());
+        (Just(v), numbers(s * v), targets)
+    })
+}
+
+/// Some tens of roundings of a loss below 11.
 #[test]
-fn agrees_with_loops_and_finite_differences() {
-    for (b, s, v) in [(1, 1, 1), (2, 3, 5), (3, 2, 9)] {
-        let (logits, targets) = (wave(b * s * v, 1.7), targets(b * s, v));
-        let (loss, grads) = run((b, s, v), &logits, &targets);
+fn it_is_the_formula() {
+    forall(cases(), |(v, logits, targets)| {
         let want = loops(&logits, v, &targets);
-        assert_within(&[loss], &[want], |_| 1e-15 + 1e-14 * want);
-        let step = 2.0f64.powi(-17);
-        let slope = |i: usize| {
-            let moved = |by: f64| {
-                let mut logits = logits.clone();
-                logits[i] += by;
-                loops(&logits, v, &targets)
-            };
-            (moved(step) - moved(-step)) / (2.0 * step)
-        };
-        let want: Vec<f64> = (0..grads.len()).map(slope).collect();
-        assert_within(&grads, &want, |_| 2e-10);
+        assert_within(&[run(&logits, v, &targets).0], &[want], |_| 1e-13);
+        // A hundred times as large, a plain `exp` would still be a number, and its digits gone.
+        let large: Vec<f64> = logits.iter().map(|logit| 100.0 * logit).collect();
+        assert_within(&[run(&large, v, &targets).0], &[loops(&large, v, &targets)], |_| 1e-12);
+    });
+}
+
+/// The gradient is that of the loss: central differences. It adds up to 0 at each place, and is 0 where nothing is asked.
+#[test]
+fn the_gradient_is_the_slope_of_the_loss() {
+    forall(cases(), |(v, logits, targets)| {
+        let (_, dlogits) = run(&logits, v, &targets);
+        assert_within(&dlogits, &slopes(&logits, |logits| loops(logits, v, &targets)), |_| 2e-8);
+        for (row, target) in dlogits.chunks(v).zip(&targets) {
+            assert!(row.iter().sum::<f64>().abs() < 1e-14);
+            assert!(target.is_some() || row.iter().all(|d| *d == 0.0));
+        }
+    });
+}
+
+/// One number added to all logits of a place changes nothing.
+#[test]
+fn a_shift_of_all_logits_changes_nothing() {
+    forall((cases(), -1000.0..1000.0f64), |((v, logits, targets), c)| {
+        let shifted: Vec<f64> = logits.iter().map(|logit| logit + c).collect();
+        let [here, there] = [&logits, &shifted].map(|logits| run(logits, v, &targets).0);
+        assert!((here - there).abs() <= 1e-12); // two roundings of a logit of size 1000
+    });
+}
+
+/// What is asked at a place is what is read at the next one. With quickcheck: any bytes are a text.
+#[test]
+fn a_target_is_the_next_token() {
+    fn shifted(first: u8, second: u8, others: Vec<u8>) -> bool {
+        let bytes = [vec![first, second], others].concat();
+        let text: Vec<usize> = bytes.into_iter().map(usize::from).collect();
+        let (inputs, targets) = next_tokens(&ids(&text, (1, text.len()))).unwrap();
+        inputs.as_vec() == text[..text.len() - 1] && targets.as_vec() == text[1..]
     }
-}
-
-/// The hand-written gradient is also what dfdx derives from its own operations, where everything is asked about.
-#[test]
-fn agrees_with_dfdx_autograd() {
-    let (b, s, v) = (2, 3, 5);
-    let logits = wave(b * s * v, 1.7);
-    let all: Vec<Option<usize>> = (0..b * s).map(|t| Some(t * 5 % v)).collect();
-    let (loss, grads) = run((b, s, v), &logits, &all);
-    let logits: Tensor<(usize, usize, usize), f64, Dev> = tensor(&logits, (b, s, v));
-    let traced = Trace::<f64, Dev>::leaky_trace(&logits).log_softmax::<Axis<2>>();
-    let want = traced.select(as_ids(&all, (b, s))).sum::<Rank0, _>() / -((b * s) as f64);
-    assert_within(&[loss], &[want.array()], |_| 1e-14);
-    assert_within(&grads, &want.backward().get(&logits).as_vec(), |_| 1e-15);
-}
-
-/// A text of `s` tokens has `s - 1` pairs, and one that is too short is refused.
-#[test]
-fn texts_are_shifted_once() {
-    let text = ids(&[1, 2, 3, 4, 5, 6], (2, 3));
-    let (inputs, targets) = next_tokens(&text).unwrap();
-    assert_eq!((inputs.as_vec(), targets.as_vec()), (vec![1, 2, 4, 5], vec![2, 3, 5, 6]));
-    assert_eq!(inputs.shape().concrete(), [2, 2]);
-    // A view: its elements lie in another order in memory.
-    let turned = ids(&[1, 4, 2, 5, 3, 6], (3, 2)).permute::<_, Axes2<1, 0>>();
-    assert_eq!(next_tokens(&turned).unwrap().1.as_vec(), [2, 3, 5, 6]);
-    let error = next_tokens(&ids(&[1, 2], (2, 1))).unwrap_err();
-    assert!(matches!(error, Error::Setting { got, .. } if got == 1.0), "{error}");
-}
-
-/// Refusals name what is wrong, and nothing panics.
-#[test]
-fn bad_calls_are_errors() {
-    let logits = tensor(&[0.5f32; 12], (2, 2, 3));
-    let call = |targets: &[usize], shape| cross_entropy(logits.clone(), &ids(targets, shape));
-    let error = call(&[0, 1, 3, 9], (2, 2)).unwrap_err();
-    assert_eq!(error, Error::TokenId { id: 3, batch: 1, position: 0, vocab_size: 3 });
-    let error = call(&[IGNORE; 4], (2, 2)).unwrap_err();
-    assert!(error.to_string().contains("at least 1"), "{error}");
-    let error = call(&[0, 1, 2], (1, 3)).unwrap_err();
-    assert_eq!(error, Error::Shape { name: "targets", expected: vec![2, 2], got: vec![1, 3] });
-    let empty = tensor::<_, f32>(&[], (2, 0, 3));
-    assert!(cross_entropy(empty, &ids(&[], (2, 0))).is_err());
-}
-
-/// Parts of any length give the perplexity of the whole; none at all is an error.
-#[test]
-fn perplexity_of_parts_is_that_of_the_whole() {
-    let mean = mean_loss(&[(1.5, 40), (1.75, 52), (10.25, 4)]).unwrap();
-    assert_eq!(mean, 2.0);
-    assert_eq!(perplexity(mean), 2.0f64.exp());
-    for parts in [&[][..], &[(1.0, 0)]] {
-        assert!(mean_loss(parts).is_err());
-    }
+    law(shifted as fn(u8, u8, Vec<u8>) -> bool);
 }

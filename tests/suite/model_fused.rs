@@ -1,8 +1,8 @@
 //! The model's fused code on a CPU: beside the formulas, beside loops in `f64`, on any number of threads, with values that
 //! are no numbers; and the cache that is written behind.
 
+use crate::attention::attend;
 use crate::fused::{Answer, TOKENS, draw, expect};
-use crate::oracle::model as oracle;
 use crate::support::assert_within;
 use quadrivium::attention::*;
 use quadrivium::feedforward::silu_mul;
@@ -89,7 +89,7 @@ fn attention_is_that_of_the_loops() {
                 for i in 0..s {
                     let q = &q[(row * s + i) * nh * hd..][..nh * hd];
                     let at = (t - s + i, padding[row]);
-                    want.extend(oracle::attend(q, (&lists(&k), &lists(&v)), at, (nh, nkv)));
+                    want.extend(attend(q, (&lists(&k), &lists(&v)), at, (nh, nkv)));
                 }
             }
             assert_within(&got, &want, |i| 1e-13 * want[i].abs().max(1.0));

@@ -47,63 +47,6 @@ fn cache_bits(rope: &Rope) -> Vec<u32> {
     [tables.cos.as_vec(), tables.sin.as_vec()].concat().iter().map(|x| x.to_bits()).collect()
 }
 
-/// `(k, end, k used)`: calls that end at es, es + 1, ms k' and ms k' + 1. With an odd k, a call
-/// that ends at es shows whether the cache was used: k' would be even.
-const CALLS: [(usize, usize, usize); 14] = [
-    (1, 1, 1),
-    (1, 6, 1),
-    (1, 7, 2),
-    (1, 12, 2),
-    (1, 13, 4),
-    (3, 18, 3),
-    (3, 19, 4),
-    (3, 24, 4),
-    (3, 25, 6),
-    (4, 24, 4),
-    (4, 25, 6),
-    (4, 36, 6),
-    (4, 37, 8),
-    (4, 48, 8),
-];
-
-/// Makes each of the calls, short and long, on a fresh module: `check` gets the module and its
-/// cache from before the call, the module after it, and the ratio that the call used.
-fn each_call(dynamic: bool, check: impl Fn(&Rope, Vec<u32>, &mut Rope, usize)) {
-    for (ratio, end, used) in CALLS {
-        for length in [1, end] {
-            let config = NtkAwareRopeConfig { ratio, dynamic, ..CONFIG };
-            let mut rope = Rope::new(&dev(), config).unwrap();
-            let (before, bits) = (rope.clone(), cache_bits(&rope));
-            let y = call(&mut rope, end - length, length);
-            assert_same_bits(&y, &with_ratio(used, end - length, length));
-            check(&before, bits, &mut rope, used);
-        }
-    }
-}
-
-/// A static module uses k' for the long call only: k and the cache stay, bit for bit.
-#[test]
-fn a_static_module_forgets_the_long_call() {
-    each_call(false, |before, bits, after, _| {
-        assert_eq!(after.config(), before.config());
-        assert_eq!(after.cached_len(), before.cached_len());
-        assert_eq!(cache_bits(after), bits);
-    });
-}
-
-/// A dynamic module keeps k' and its cache. The long call's own output is the same.
-#[test]
-fn a_dynamic_module_grows_for_good() {
-    each_call(true, |_, _, after, used| {
-        assert_eq!((after.ratio(), after.cached_len()), (used, 6 * used));
-        let fresh = Rope::new(&dev(), NtkAwareRopeConfig { ratio: used, ..CONFIG }).unwrap();
-        assert_eq!(cache_bits(after), cache_bits(&fresh));
-        // Every later call uses it, short ones too.
-        assert_same_bits(&call(after, 2, 4), &with_ratio(used, 2, 4));
-        assert_eq!(after.ratio(), used);
-    });
-}
-
 /// `&self` can't replace anything: `forward` on a dynamic module gives the same output, once.
 #[test]
 fn a_shared_reference_never_grows() {
@@ -152,24 +95,6 @@ fn the_offset_is_a_position() {
         }
     }
     assert_same_bits(&rope.forward(x.clone()).as_vec(), &rope.forward((x, 0)).as_vec());
-}
-
-/// k' is even, reaches, and no smaller even number does.
-#[test]
-fn the_ratio_is_the_smallest_even_one_that_reaches() {
-    fn smallest(length: u32, max_seq_len: u16) -> bool {
-        let (length, ms) = (length as usize + 1, usize::from(max_seq_len) + 1);
-        let k = ratio_for_length(length, ms).unwrap();
-        k % 2 == 0 && ms * k >= length && (k == 2 || ms * (k - 2) < length)
-    }
-    law(smallest as fn(u32, u16) -> bool);
-    let ends = [(1, 2), (12, 2), (13, 4), (24, 4), (25, 6)];
-    for (length, k) in ends {
-        assert_eq!(ratio_for_length(length, 6), Ok(k));
-    }
-    assert!(ratio_for_length(1, 0).is_err());
-    assert!(ratio_for_length(usize::MAX, 1).is_err());
-    assert_eq!(ratio_for_length(usize::MAX, usize::MAX), Ok(2));
 }
 
 /// A call that fails changes nothing: here, growing would need too large a table.

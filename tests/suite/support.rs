@@ -125,3 +125,34 @@ pub fn value() -> impl Strategy<Value = f32> {
 pub fn values(n: usize) -> impl Strategy<Value = Vec<f32>> {
     proptest::collection::vec(value(), n)
 }
+
+/// The same in `f64`, with all its digits.
+pub fn numbers(n: usize) -> impl Strategy<Value = Vec<f64>> {
+    use proptest::prelude::*;
+    proptest::collection::vec(prop_oneof![9 => -4.0f64..4.0, 1 => Just(0.0f64)], n)
+}
+
+/// `n` values of either sign, no two alike.
+pub fn wave(n: usize, k: f64) -> Vec<f64> {
+    (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
+}
+
+pub fn dot<F: Copy + Into<f64>>(a: &[F], b: &[F]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (*a).into() * (*b).into()).sum()
+}
+
+pub fn length<F: Copy + Into<f64>>(a: &[F]) -> f64 {
+    dot(a, a).sqrt()
+}
+
+/// How `loss` grows with each number of `at`: central differences with step `2^-17`. The method errs by `step^2 / 6 = 1e-11` times a
+/// third derivative, and by the rounding of the loss divided by the step.
+pub fn slopes(at: &[f64], loss: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let step = 2.0f64.powi(-17);
+    let moved = |i: usize, by: f64| {
+        let mut at = at.to_vec();
+        at[i] += by;
+        loss(&at)
+    };
+    (0..at.len()).map(|i| (moved(i, step) - moved(i, -step)) / (2.0 * step)).collect()
+}

@@ -104,20 +104,6 @@ fn values_and_gradients_are_those_of_loops_and_of_differences() {
     });
 }
 
-/// At position 0 a frequency does nothing; and a gradient without the position would be another.
-#[test]
-fn the_gradient_of_a_frequency_has_the_position_in_it() {
-    let (x, theta) =
-        (tensor(&[1.0f64, 2.0, 3.0, 4.0], (1, 1, 1, Const::<4>)), tensor(&[0.0; 2], (2usize,)));
-    let at = |position| {
-        let y =
-            rotate_by_frequencies(x.leaky_trace(), &theta, position, Layout::HalfSplit).unwrap();
-        backward(y, &[1.0, 0.0, 0.0, 2.0]).get(&theta).as_vec()
-    };
-    // dy_b y_a - dy_a y_b: 0 * 1 - 1 * 3 and 2 * 2 - 0 * 4.
-    assert_eq!((at(0), at(1), at(10)), (vec![0.0, 0.0], vec![-3.0, 4.0], vec![-30.0, 40.0]));
-}
-
 /// The same values and the same `dx`, bit for bit, on any number of threads; sums over tokens are in another order.
 #[test]
 fn the_fused_rotation_by_frequencies_is_that_of_the_formula() {
@@ -182,23 +168,6 @@ fn both_sides_of_a_score_train_the_frequencies() {
     // Tables are f32: of terms of at most 2, times 17.
     assert_within(&shifted, &far, |_| 8.0 * U32 * 2.0 * 17.0);
     assert_within(&gradient(9, 9), &[0.0; 2], |_| 8.0 * U32 * 2.0 * 9.0);
-}
-
-/// One head that is query and key: its gradient is the sum over both places.
-#[test]
-fn an_input_that_is_used_twice_collects_its_gradient() {
-    let theta = tensor(&[0.9f64, 0.1], (2usize,));
-    let x: X<4, f64> = tensor(&[0.3, -1.0, 0.7, 2.0], (1, 1, 1, Const));
-    let turn = |x, m| rotate_by_frequencies(x, &theta, m, Layout::HalfSplit).unwrap();
-    let run = || {
-        let traced = x.leaky_trace();
-        let twice = turn(traced.with_empty_tape(), 7) + turn(traced, 2);
-        backward(twice, &[1.0, -2.0, 0.5, 3.0]).get(&x).as_vec()
-    };
-    let once = |m| backward(turn(x.leaky_trace(), m), &[1.0, -2.0, 0.5, 3.0]).get(&x).as_vec();
-    let want: Vec<f64> = once(7).iter().zip(once(2)).map(|(a, b)| a + b).collect();
-    assert_within(&run(), &want, |_| 8.0 * U64);
-    assert_within(&composed(run), &want, |_| 8.0 * U64);
 }
 
 /// A model that was turned by other frequencies is found by steps downhill.

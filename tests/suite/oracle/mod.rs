@@ -2,7 +2,4 @@
 //!
 //! Nothing here is shared with the library.
 
-pub mod embedding;
 pub mod model;
-pub mod norm;
-pub mod rope;

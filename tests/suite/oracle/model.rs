@@ -1,5 +1,6 @@
 //! A Llama decoder in `f64` loops, one token after the other. Weights by their names in a checkpoint.
 
+use crate::attention::attend;
 use std::collections::BTreeMap;
 
 /// The sizes of a model, in the letters of the specification.
@@ -37,37 +38,6 @@ pub fn rotate(x: &[f64], position: f64, base: f64) -> Vec<f64> {
 pub fn rms_norm(x: &[f64], gamma: &[f64], eps: f64) -> Vec<f64> {
     let rms = (x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64 + eps).sqrt();
     x.iter().zip(gamma).map(|(x, gamma)| x / rms * gamma).collect()
-}
-
-/// What the query at position `at` finds, `[nh * hd]`. `keys` and `values` are those of all positions, each
-/// `[nkv * hd]`; the first `pad` of them are no text.
-pub fn attend(
-    q: &[f64],
-    (keys, values): (&[Vec<f64>], &[Vec<f64>]),
-    (at, pad): (usize, usize),
-    (nh, nkv): (usize, usize),
-) -> Vec<f64> {
-    let hd = q.len() / nh;
-    let mut found = vec![0.0; q.len()];
-    for head in 0..nh {
-        let shared = head / (nh / nkv) * hd;
-        let q = &q[head * hd..][..hd];
-        let seen: Vec<usize> = (0..=at).filter(|&t| t >= pad || t == at).collect();
-        let score = |t: &usize| -> f64 {
-            let key = &keys[*t][shared..][..hd];
-            q.iter().zip(key).map(|(q, k)| q * k).sum::<f64>() / (hd as f64).sqrt()
-        };
-        let scores: Vec<f64> = seen.iter().map(score).collect();
-        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = scores.iter().map(|score| (score - largest).exp()).sum();
-        for (t, score) in seen.iter().zip(&scores) {
-            let weight = (score - largest).exp() / total;
-            for j in 0..hd {
-                found[head * hd + j] += weight * values[*t][shared + j];
-            }
-        }
-    }
-    found
 }
 
 /// `silu(gate) * up`.
@@ -113,16 +83,4 @@ pub fn logits(sizes: Sizes, weights: &Weights, ids: &[usize]) -> Vec<f64> {
 
 fn add(x: &mut [f64], y: &[f64]) {
     x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
-}
-
-/// Mean of `-log softmax(logits)[target]` over the places with a target.
-pub fn cross_entropy(logits: &[f64], v: usize, targets: &[Option<usize>]) -> f64 {
-    let mut losses = Vec::new();
-    for (row, target) in logits.chunks(v).zip(targets) {
-        let Some(target) = target else { continue };
-        let largest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = row.iter().map(|logit| (logit - largest).exp()).sum();
-        losses.push(largest + sum.ln() - row[*target]);
-    }
-    losses.iter().sum::<f64>() / losses.len() as f64
 }

@@ -21,7 +21,7 @@ fn embedding<const V: usize, const M: usize>(case: &Case) {
     let grads = backward(y, &case.f32("dy")).get(&embedding.weight).as_vec();
     let want = case.f32("dtable");
     let abs: Vec<f64> = widen(&case.f32("dy")).iter().map(|x| x.abs()).collect();
-    let terms = oracle::embedding::gradient(&tokens, &abs, V, M);
+    let terms = crate::embedding::gradient(&tokens, &abs, V, M);
     // Two sums of at most 14 terms, in two orders.
     assert_within(&widen(&grads), &widen(&want), |i| 28.0 * U32 * terms[i]);
     for id in (0..V).filter(|id| !tokens.contains(id)) {

@@ -20,7 +20,6 @@ mod parallel;
 mod rope;
 mod rotations;
 
-use crate::oracle;
 use crate::support::*;
 use quadrivium::init::Init;
 use quadrivium::tensor::*;
