@@ -9,7 +9,7 @@ fn main() {
 }
 
 /// `QUADRIVIUM_STARTERS=norm,rope` builds with the starters of these components in place of the learner's
-/// files. `cargo course` asks for it when a file does not compile, so that the others can be graded.
+/// files. `cargo course` asks for it when a file does not compile, so that the others can be graded, and cuts the starters before.
 fn starters() {
     println!("cargo::rerun-if-env-changed=QUADRIVIUM_STARTERS");
     println!("cargo::rustc-check-cfg=cfg(starter, values(any()))");

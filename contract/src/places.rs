@@ -36,10 +36,9 @@ pub static OWN: &[Own] = &[
     own("src/{slug}/mod.rs", "the module of the library, with its settings"),
     own("exercises/{slug}/solution.rs", "the model solution, with the tasks' marks"),
     own(
-        "exercises/{slug}/starter.rs",
-        "the starter: `cargo course reset {slug}` cuts it from the solution",
+        "exercises/src/{slug}.rs",
+        "the learner's file: `cargo course reset {slug}` cuts it from the solution",
     ),
-    own("exercises/src/{slug}.rs", "the learner's file: `cargo course reset {slug}` writes it"),
     own("exercises/{slug}/hints", "a file of hints for each task"),
     own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as an implementation"),
     own("tests/suite/implementations/reference/{slug}.rs", "the library as an implementation"),
@@ -172,7 +171,7 @@ pub fn unwritten(root: &Path, slug: &str) -> Vec<String> {
     for Own { path, .. } in OWN {
         let path = path.replace("{slug}", slug);
         // What a learner fills in is empty by design.
-        if path.ends_with("/starter.rs") || path.starts_with("exercises/src/") {
+        if path.starts_with("exercises/src/") {
             continue;
         }
         unwritten.extend(

@@ -33,8 +33,8 @@ extern crate dfdx_prebuilt as _;
 // compiles again when this path has changed.
 const _: Option<&str> = option_env!("INSTA_WORKSPACE_ROOT");
 
-// A file that does not compile would hide all others. `cargo course` builds again with the starter in its
-// place: see build.rs.
+// A file that does not compile would hide all others. `cargo course` cuts its starter from the solution, and builds again with that
+// in its place: see build.rs.
 
 #[cfg_attr(starter = "norm", path = "../norm/starter.rs")]
 pub mod norm;

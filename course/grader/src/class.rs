@@ -38,7 +38,7 @@ struct Common {
 /// # Errors
 /// Bad arguments; no sandbox; a folder that can't be used.
 pub fn run(arguments: &GradeArguments) -> Result<bool> {
-    let course = Workspace::find()?.path("");
+    let course = Workspace::find()?;
     if let Some(package) = arguments.package {
         // Settings that are wrong are said to be here, and not on the other system.
         let text = arguments.settings.as_deref().map(|path| {
@@ -47,7 +47,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
             settings.and(text)
         });
         let text = text.transpose()?;
-        for line in package::write(package, &course, text.as_deref(), &arguments.out)? {
+        for line in package::write(package, &course.path(""), text.as_deref(), &arguments.out)? {
             println!("{line}");
         }
         return Ok(true);

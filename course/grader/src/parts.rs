@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::folder::lock_file;
 use crate::intake::hex;
 use contract::registry::COMPONENTS;
-use learner::exercise::compile::STARTERS;
+use learner::exercise::Workspace;
+use learner::exercise::compile::stand_in;
 use learner::progress::Progress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,11 +47,13 @@ impl Parts {
     ///
     /// # Errors
     /// Cargo or rustc can't be run, or fails.
-    pub fn build(course: &Path, says: Progress<'_>) -> Result<Self> {
+    pub fn build(workspace: &Workspace, says: Progress<'_>) -> Result<Self> {
+        let course = &workspace.path("");
         let slugs: Vec<&str> = COMPONENTS.iter().map(|of| of.slug).collect();
         let mut cargo = learner::program::plain_cargo();
-        // Without the lecturer's own exercises: they may be in any state.
-        cargo.current_dir(course).env(STARTERS, slugs.join(","));
+        cargo.current_dir(course);
+        // Without the lecturer's own exercises: they may be in any state. The files with the starters are copied for each submission.
+        stand_in(&mut cargo, workspace, &slugs)?;
         cargo.args(["build", "--locked", "--package", "submission", "--package", "sandbox-exec"]);
         cargo.args(["--message-format=json", "--color=never"]);
         cargo.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -105,7 +105,7 @@ exec bwrap "$@""#;
     impl Ground {
         fn new(folder: PathBuf) -> Self {
             let workspace = Workspace::find().unwrap();
-            let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
+            let parts = Parts::build(&workspace, &|_| {}).unwrap();
             let limits = Limits { cpu_seconds: 5, wall_seconds: 10, ..Limits::default() };
             let judge =
                 Judge::new(parts, Settings { limits, ..Settings::default() }, Sandbox::Full, 7);

@@ -337,7 +337,7 @@ fn a_grader_in_another_container_leaves_the_folders_of_this_one() {
     let class = Class::new();
     class.write("class/ann/loss.rs", solution("loss"));
     let workspace = Workspace::find().unwrap();
-    let parts = grader::parts::Parts::build(&workspace.path(""), &|_| {}).unwrap();
+    let parts = grader::parts::Parts::build(&workspace, &|_| {}).unwrap();
     let stage = grader::program::Stage::new(&parts, &grader::intake::Taken::default()).unwrap();
     let mut container = Command::new("bwrap");
     container.args(["--unshare-user", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc"]);

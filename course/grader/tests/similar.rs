@@ -50,7 +50,7 @@ impl Corpus {
                 }
             }
         }
-        Self { printer: Printer::new(&workspace.path("")), sources, written }
+        Self { printer: Printer::new(&workspace), sources, written }
     }
 
     /// Whole files: of each set as many as it has ways to write one of the tasks.

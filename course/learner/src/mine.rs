@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
-use crate::exercise::compile::{Built, STARTERS, build};
+use crate::exercise::compile::{Built, build, stand_in};
 use crate::program::{in_place, run_package};
 use crate::progress::with_spinner;
 
@@ -28,6 +28,6 @@ pub fn run(needed: &[&str]) -> Result<u8> {
     }
     let others: Vec<&str> = others.iter().filter_map(|error| error.component).collect();
     let mut model = run_package(&workspace, "mine", &["--release"]);
-    model.env(STARTERS, others.join(","));
+    stand_in(&mut model, &workspace, &others)?;
     in_place(model)
 }

@@ -2,8 +2,9 @@
 //! built with optimization.
 
 use crate::error::Result;
+use crate::exercise::Workspace;
+use crate::exercise::compile::stand_in;
 use crate::exercise::grading::{Graded, grade};
-use crate::exercise::{Workspace, compile};
 use crate::program;
 use crate::progress::with_spinner;
 use contract::registry::{COMPONENTS, TASKS};
@@ -23,14 +24,12 @@ const FORWARD: [&str; 5] =
 /// What can go wrong in grading; cargo can't be run.
 pub fn run(check: bool) -> Result<u8> {
     let workspace = Workspace::find()?;
-    let slugs = |which: &dyn Fn(&str) -> bool| -> String {
-        let of: Vec<&str> =
-            COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect();
-        of.join(",")
+    let slugs = |which: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        COMPONENTS.iter().map(|of| of.slug).filter(|slug| which(slug)).collect()
     };
     let mut race = program::run_package(&workspace, "race", &["--release"]);
     if check {
-        race.env(compile::STARTERS, slugs(&|_| true));
+        stand_in(&mut race, &workspace, &slugs(&|_| true))?;
         return program::in_place(race);
     }
     let tasks: Vec<&'static Task> =
@@ -44,7 +43,8 @@ pub fn run(check: bool) -> Result<u8> {
         let of = tasks.iter().find(|task| task.component == slug);
         of.is_some_and(|task| grades.of(task).is_some_and(|grade| grade.does_not_compile()))
     };
-    race.env(RACERS, slugs(&passes)).env(compile::STARTERS, slugs(&fails));
+    race.env(RACERS, slugs(&passes).join(","));
+    stand_in(&mut race, &workspace, &slugs(&fails))?;
     program::in_place(race)
 }
 

@@ -25,10 +25,8 @@ fn the_files_in_the_repository_are_the_starters() {
     let workspace = Workspace::find().unwrap();
     for source in Source::all(&workspace).unwrap() {
         let text = workspace.read(&source.file()).unwrap();
-        assert!(text == source.starter(), "{} is not the starter", source.file());
-        let kept = workspace.read(&source.starter_file()).unwrap();
-        let again = format!("`cargo course reset {}` cuts it anew", source.slug);
-        assert!(kept == source.starter(), "{} is not the starter: {again}", source.starter_file());
+        let again = format!("`cargo course reset {}` cuts it again", source.slug);
+        assert!(text == source.starter(), "{} is not the starter: {again}", source.file());
     }
 }
 
@@ -390,7 +388,7 @@ fn a_file_that_is_not_whole_is_told_in_few_words() {
         assert_eq!(said.out.matches("is missing").count(), marks, "{said:#?}");
     }
     // It compiles, and all marks of it are gone.
-    let marked = Scratch::read(&scratch, "exercises/norm/starter.rs");
+    let marked = norm().starter();
     let bare: String = marked
         .lines()
         .filter(|line| !line.contains("// task "))

@@ -1,6 +1,7 @@
 //! `cargo course model train --mine`: the learner's components in a model that is trained, beside the library's.
 
 use crate::scratch::{Said, Scratch};
+use learner::exercise::source::cut;
 
 /// What `cargo course model` does with the code of a workspace. (Without optimization: a learner gets the same program with
 /// it.)
@@ -119,7 +120,8 @@ fn solutions_give_the_librarys_losses_and_bugs_differ_in_a_step_that_is_named() 
     }
 
     // As long as something is missing, the parts that are there stand in the library's model.
-    scratch.write("exercises/src/attention.rs", &scratch.read("exercises/attention/starter.rs"));
+    let starter = cut(&scratch.read("exercises/attention/solution.rs"));
+    scratch.write("exercises/src/attention.rs", &starter);
     let said = trained(&scratch, "10", "").ends_with(0);
     let words = "yours       norm, embedding and RoPE, in the library's model: task";
     assert!(said.out.contains(words), "{said:#?}");

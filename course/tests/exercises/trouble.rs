@@ -19,8 +19,8 @@ fn fill(scratch: &Scratch, round: usize) -> BTreeMap<String, String> {
     files
 }
 
-fn starter(slug: &'static str) -> String {
-    Source::of(&Workspace::find().unwrap(), slug).unwrap().starter()
+fn starter(slug: &str) -> String {
+    Workspace::find().unwrap().starter(slug).unwrap()
 }
 
 /// What stands in a folder, by name.

@@ -12,7 +12,7 @@ mod write;
 use crate::error::Result;
 use contract::places::{missing, unwritten, unwritten_in_lists};
 use learner::exercise::Workspace;
-use learner::exercise::source::Source;
+use learner::exercise::source::cut;
 use learner::terminal::Terminal;
 use name::Name;
 use std::collections::BTreeMap;
@@ -54,12 +54,8 @@ pub fn run(slug: &str, type_name: Option<&str>) -> Result<bool> {
 pub fn new(root: &Path, slug: &str, type_name: Option<&str>) -> Result<Written> {
     let name = Name::checked(root, slug, type_name)?;
     let mut files = name.templates(root)?;
-    // The learner's file, and the starter that stands in for one that does not compile.
-    let solution = format!("exercises/{slug}/solution.rs");
-    if let Some(solution) = files.get(&solution) {
-        let starter = Source { slug: "", solution: solution.clone() }.starter();
-        files.insert(format!("exercises/{slug}/starter.rs"), starter.clone());
-        files.insert(format!("exercises/src/{slug}.rs"), starter);
+    if let Some(solution) = files.get(&format!("exercises/{slug}/solution.rs")) {
+        files.insert(format!("exercises/src/{slug}.rs"), cut(solution));
     }
     let changed = lines::added(root, &name)?;
     let formatted = |files: BTreeMap<String, String>| -> Result<BTreeMap<String, String>> {

@@ -1,7 +1,9 @@
 //! The files of the course that go into a package.
 
 use crate::error::{Error, Result};
-use std::path::{Path, PathBuf};
+use learner::exercise::Workspace;
+use learner::exercise::source::starter_file;
+use std::path::Path;
 use std::process::Command;
 
 /// What cargo needs for the grader: the packages of the workspace, since cargo reads the manifests of all.
@@ -26,13 +28,11 @@ const TAKEN: &[&str] = &[
 ];
 /// What is in these, and is not needed.
 const LEFT: &[&str] = &["benches/peers/", "tests/cuda/", "tests/goldens/"];
-/// Grading does not need them, so they are not on other machines.
-const SOLUTION: &str = "/solution.rs";
 
 /// A copy of the course.
 pub struct Course {
-    /// Names of files, with `/` and sorted, and where they are.
-    pub files: Vec<(String, PathBuf)>,
+    /// Names of files, with `/` and sorted, and what they hold.
+    pub files: Vec<(String, Vec<u8>)>,
     /// The version of Rust.
     pub channel: String,
 }
@@ -41,7 +41,7 @@ impl Course {
     /// The files that git tracks in a folder. What else lies there, such as other submissions, goes nowhere.
     ///
     /// # Errors
-    /// git can't be run, or knows no files there; the version of Rust can't be read.
+    /// git can't be run, or knows no files there; a file can't be read.
     pub fn find(root: &Path) -> Result<Self> {
         let asked = Command::new("git")
             .arg("-C")
@@ -54,13 +54,14 @@ impl Course {
             return Err(refused(root, String::from_utf8_lossy(&output.stderr).trim()));
         }
         let names = String::from_utf8_lossy(&output.stdout);
-        let mut files: Vec<(String, PathBuf)> = names
+        // Not links, and files that were taken away since.
+        let is_file =
+            |name: &str| root.join(name).symlink_metadata().is_ok_and(|about| about.is_file());
+        let mut files = names
             .split('\0')
-            .filter(|name| !name.is_empty() && !is_left(name))
-            .map(|name| (name.to_string(), root.join(name)))
-            // Links, and files that were taken away since.
-            .filter(|(_, path)| path.symlink_metadata().is_ok_and(|about| about.is_file()))
-            .collect();
+            .filter(|name| !is_left(name) && is_file(name))
+            .map(|name| packed(root, name))
+            .collect::<Result<Vec<_>>>()?;
         files.sort();
         files.dedup();
         if !files.iter().any(|(name, _)| name == "Cargo.lock") {
@@ -70,13 +71,26 @@ impl Course {
     }
 }
 
-/// The content of a file of the course, for Linux: git may have checked its text out with the line ends of another system.
-pub fn content(path: &Path) -> std::io::Result<Vec<u8>> {
-    let content = std::fs::read(path)?;
-    Ok(match String::from_utf8(content) {
+/// A file as it is packed: its name, and what it holds. Grading does not need solutions, so they are not on other machines: what goes
+/// there are the starters.
+fn packed(root: &Path, name: &str) -> Result<(String, Vec<u8>)> {
+    if let Some(slug) = solved(name) {
+        let starter = Workspace::at(root.to_path_buf())?.starter(slug)?;
+        return Ok((starter_file(slug), starter.into_bytes()));
+    }
+    let path = root.join(name);
+    let content = std::fs::read(&path).map_err(Error::file(path, "can't be read"))?;
+    // git may have checked out a text with the line ends of another system, and the package is for Linux.
+    let content = match String::from_utf8(content) {
         Ok(text) => with_line_feeds(&text).into_bytes(),
         Err(binary) => binary.into_bytes(),
-    })
+    };
+    Ok((name.to_string(), content))
+}
+
+/// The component whose solution a file is.
+fn solved(name: &str) -> Option<&str> {
+    name.strip_prefix("exercises/")?.strip_suffix("/solution.rs")
 }
 
 /// A text whose lines end as they do on Linux.
@@ -86,7 +100,6 @@ pub fn with_line_feeds(text: &str) -> String {
 
 fn is_left(name: &str) -> bool {
     LEFT.iter().any(|folder| name.starts_with(folder))
-        || name.starts_with("exercises/") && name.ends_with(SOLUTION)
 }
 
 fn refused(root: &Path, got: &str) -> Error {
@@ -119,21 +132,21 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_leaves_the_machine() {
-        for left in [
-            "exercises/norm/solution.rs",
-            "tests/goldens/norm.safetensors",
-            "benches/peers/Cargo.toml",
-        ] {
+        for left in ["tests/goldens/norm.safetensors", "benches/peers/Cargo.toml"] {
             assert!(is_left(left), "{left}");
         }
-        for taken in [
-            "exercises/norm/starter.rs",
-            "benches/Cargo.toml",
-            "tests/memory.rs",
-            "contract/src/solution.rs",
-        ] {
-            assert!(!is_left(taken), "{taken}");
+        for taken in ["benches/Cargo.toml", "tests/memory.rs", "contract/src/solution.rs"] {
+            assert!(!is_left(taken) && solved(taken).is_none(), "{taken}");
         }
+    }
+
+    #[test]
+    fn a_starter_goes_where_its_solution_does_not() {
+        let course = Workspace::find().unwrap();
+        let (name, content) = packed(&course.path(""), "exercises/norm/solution.rs").unwrap();
+        assert_eq!(name, "exercises/norm/starter.rs");
+        assert_eq!(content, course.starter("norm").unwrap().into_bytes());
+        assert_ne!(content, std::fs::read(course.path("exercises/norm/solution.rs")).unwrap());
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The autograder archive: `setup.sh` and `run_autograder` at its root, and what they need.
 
-use super::course::content;
 use super::{BUILD, Course, File, GRADE};
 use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
@@ -28,9 +27,9 @@ pub fn files(course: &Course, settings: Option<&str>) -> io::Result<Vec<File>> {
         zip.start_file(name, if runs { plain.unix_permissions(0o755) } else { plain })?;
         zip.write_all(&content)?;
     }
-    for (name, path) in &course.files {
+    for (name, content) in &course.files {
         zip.start_file(format!("course/{name}"), plain)?;
-        zip.write_all(&content(path)?)?;
+        zip.write_all(content)?;
     }
     let content = zip.finish()?.into_inner();
     Ok(vec![

@@ -10,10 +10,10 @@ use crate::folder::Folder;
 use crate::intake::{Taken, hex};
 use crate::record::Record;
 use contract::registry::COMPONENTS;
+use learner::exercise::Workspace;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// The share of the fingerprints of the smaller file from which two files are called alike.
 pub const SHARE: f64 = 0.75;
@@ -99,15 +99,14 @@ pub struct Comparison {
 
 impl Printer {
     /// Reads the course's files.
-    pub fn new(course: &Path) -> Self {
-        let read = |slug: &str, name: &str| {
-            std::fs::read_to_string(course.join(format!("exercises/{slug}/{name}.rs")))
-                .unwrap_or_default()
-        };
+    pub fn new(course: &Workspace) -> Self {
+        let starter = |slug| course.starter(slug).unwrap_or_default();
+        let solution =
+            |slug| course.read(&format!("exercises/{slug}/solution.rs")).unwrap_or_default();
         let grams = |text: String| winnow::grams(&winnow::tokens(&text));
         let slugs = || COMPONENTS.iter().map(|component| component.slug);
-        let given = slugs().flat_map(|slug| grams(read(slug, "starter"))).collect();
-        let files = slugs().map(|slug| (slug, read(slug, "solution"))).collect();
+        let given = slugs().flat_map(|slug| grams(starter(slug))).collect();
+        let files = slugs().map(|slug| (slug, solution(slug))).collect();
         let nothing =
             Prints { measure: String::new(), digest: String::new(), files: BTreeMap::new() };
         let mut printer = Self { given, solution: nothing };
@@ -240,15 +239,14 @@ fn pairs(files: &[Member<'_>], submissions: usize) -> Vec<Alike> {
 mod tests {
     use super::*;
     use contract::registry::TASKS;
-    use learner::exercise::Workspace;
     use learner::exercise::source::{Source, region, replaced};
 
-    fn course() -> std::path::PathBuf {
-        Workspace::find().unwrap().path("")
+    fn course() -> Workspace {
+        Workspace::find().unwrap()
     }
 
     fn solution(slug: &str) -> String {
-        std::fs::read_to_string(course().join(format!("exercises/{slug}/solution.rs"))).unwrap()
+        course().read(&format!("exercises/{slug}/solution.rs")).unwrap()
     }
 
     fn class(printer: &Printer, files: &[(&str, &'static str, &str)]) -> BTreeMap<String, Prints> {
@@ -326,7 +324,7 @@ mod tests {
     fn empty_tasks_and_those_of_a_line_or_two_are_like_nobodys() {
         let printer = Printer::new(&course());
         let mut short = 0;
-        for source in Source::all(&Workspace::find().unwrap()).unwrap() {
+        for source in Source::all(&course()).unwrap() {
             let mut texts = vec![source.starter(), String::new(), "fn half( {".to_string()];
             for task in TASKS.iter().filter(|task| task.component == source.slug) {
                 let Some(lines) = source.solution_region(task.name) else { continue };

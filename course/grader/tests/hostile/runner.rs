@@ -35,7 +35,7 @@ const MOST: usize = 4 << 20;
 impl Ground {
     fn new() -> Self {
         let workspace = Workspace::find().unwrap();
-        let parts = Parts::build(&workspace.path(""), &|_| {}).unwrap();
+        let parts = Parts::build(&workspace, &|_| {}).unwrap();
         let judges = LINES.map(|(lines, layer)| {
             let parts = parts.clone();
             let judge = move || {

@@ -36,8 +36,8 @@ fn paragraph(file: &str, slug: &str, wrong: &[(&str, String)]) -> String {
     }
     let names: Vec<&str> = wrong.iter().map(|(name, _)| *name).collect();
     format!(
-        "{file}: the marks of {} tasks are missing or wrong ({}). Put them back, as in exercises/{slug}/starter.rs, so that \
-         `reset` and `diff` find your lines. {again}",
+        "{file}: the marks of {} tasks are missing or wrong ({}). Put them back: your lines for a task stand \
+         between `// task NAME: begin` and `// task NAME: end`, where `reset` and `diff` look for them. {again}",
         names.len(),
         names.join(", ")
     )

@@ -24,11 +24,6 @@ pub fn run(names: &[String]) -> Result<bool> {
     let mut terminal = Terminal::stdout();
     for name in names {
         let Reset { what, source, text } = Reset::of(&workspace, name)?;
-        // For authors: the starter that stands in for a file that does not compile is cut again, too.
-        let (starter, kept) = (source.starter(), source.starter_file());
-        if text == starter && workspace.read(&kept).ok().as_ref() != Some(&starter) {
-            workspace.write(&kept, &starter)?;
-        }
         if let Some(copy) = back_up(&workspace, &source)? {
             terminal.line(&format!("your file is kept as {copy}"))?;
         }

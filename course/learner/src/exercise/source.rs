@@ -41,45 +41,9 @@ impl Source {
         format!("exercises/src/{}.rs", self.slug)
     }
 
-    /// The file that stands in its place if it does not compile.
-    pub fn starter_file(&self) -> String {
-        format!("exercises/{}/starter.rs", self.slug)
-    }
-
     /// The whole file as the learner gets it.
     pub fn starter(&self) -> String {
-        let mut out = String::new();
-        let mut place: Option<Task> = None;
-        for line in self.solution.lines() {
-            match Marker::of(line) {
-                Some(Marker { name, kind: "begin" }) => {
-                    out.push_str(line);
-                    out.push('\n');
-                    place = Some(Task { name, tail: None });
-                }
-                Some(Marker { kind: "starter", .. }) => {
-                    if let Some(task) = &mut place {
-                        task.tail = Some(String::new());
-                    }
-                }
-                Some(_) => {
-                    if let Some(task) = place.take() {
-                        out.push_str(&task.starter(indent(line)));
-                    }
-                    out.push_str(line);
-                    out.push('\n');
-                }
-                None => match &mut place {
-                    None => {
-                        out.push_str(line);
-                        out.push('\n');
-                    }
-                    Some(Task { tail: Some(tail), .. }) => tail.push_str(&uncovered(line)),
-                    Some(_) => {}
-                },
-            }
-        }
-        out
+        cut(&self.solution)
     }
 
     /// What stands in a task's place in the starter.
@@ -95,6 +59,60 @@ impl Source {
         let lines = self.solution[inner].lines().take_while(tail);
         Some(lines.map(|line| format!("{line}\n")).collect())
     }
+}
+
+impl Workspace {
+    /// The starter of a component, cut from its solution. The packages of the grader hold no solutions: there it is a file.
+    ///
+    /// # Errors
+    /// Neither can be read.
+    pub fn starter(&self, slug: &str) -> Result<String> {
+        match self.read(&format!("exercises/{slug}/solution.rs")) {
+            Ok(solution) => Ok(cut(&solution)),
+            Err(error) => self.read(&starter_file(slug)).map_err(|_| error),
+        }
+    }
+}
+
+/// Where the compiler looks for the starter of a component: see `exercises/src/lib.rs`. Git does not look at it.
+pub fn starter_file(slug: &str) -> String {
+    format!("exercises/{slug}/starter.rs")
+}
+
+/// A solution as the learner gets it.
+pub fn cut(solution: &str) -> String {
+    let mut out = String::new();
+    let mut place: Option<Task> = None;
+    for line in solution.lines() {
+        match Marker::of(line) {
+            Some(Marker { name, kind: "begin" }) => {
+                out.push_str(line);
+                out.push('\n');
+                place = Some(Task { name, tail: None });
+            }
+            Some(Marker { kind: "starter", .. }) => {
+                if let Some(task) = &mut place {
+                    task.tail = Some(String::new());
+                }
+            }
+            Some(_) => {
+                if let Some(task) = place.take() {
+                    out.push_str(&task.starter(indent(line)));
+                }
+                out.push_str(line);
+                out.push('\n');
+            }
+            None => match &mut place {
+                None => {
+                    out.push_str(line);
+                    out.push('\n');
+                }
+                Some(Task { tail: Some(tail), .. }) => tail.push_str(&uncovered(line)),
+                Some(_) => {}
+            },
+        }
+    }
+    out
 }
 
 /// A place that is being read.
@@ -234,6 +252,21 @@ fn a() {
         assert_eq!(source.starter_region("a/two").unwrap(), "    left\n\n        deep\n");
         assert_eq!(source.solution_region("a/two").unwrap(), "    right\n");
         assert_eq!(source.starter_region("a/three"), None);
+    }
+
+    #[test]
+    fn a_starter_is_a_file_where_no_solution_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["exercises/src", "exercises/a"] {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+        }
+        let workspace = Workspace::at(folder.path().to_path_buf()).unwrap();
+        let said = workspace.starter("a").unwrap_err().to_string();
+        assert!(said.contains("exercises/a/solution.rs"), "{said}");
+        workspace.write(&starter_file("a"), "of a package").unwrap();
+        assert_eq!(workspace.starter("a").unwrap(), "of a package");
+        workspace.write("exercises/a/solution.rs", SOLUTION).unwrap();
+        assert_eq!(workspace.starter("a").unwrap(), STARTER);
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod diagnostics;
 pub mod without;
 
 use super::Workspace;
+use super::source::starter_file;
 use crate::compile_error::CompileError;
 use crate::error::{Error, Result};
 use crate::program::{cargo, listen};
@@ -42,7 +43,27 @@ struct Target {
 const NAME: &str = "autograder";
 
 /// Tells `exercises/build.rs` which files to leave out.
-pub const STARTERS: &str = "QUADRIVIUM_STARTERS";
+const STARTERS: &str = "QUADRIVIUM_STARTERS";
+
+/// Makes cargo build with the starters of these components in place of the learner's files. They are written where the compiler
+/// looks for them.
+///
+/// # Errors
+/// A starter can't be read or written.
+pub fn stand_in(cargo: &mut Command, workspace: &Workspace, slugs: &[&str]) -> Result<()> {
+    for slug in slugs {
+        let (file, starter) = (starter_file(slug), workspace.starter(slug)?);
+        // Cargo compiles what has a new time.
+        if workspace.read(&file).ok().as_ref() != Some(&starter) {
+            workspace.write(&file, &starter)?;
+        }
+    }
+    match slugs {
+        [] => cargo.env_remove(STARTERS),
+        _ => cargo.env(STARTERS, slugs.join(",")),
+    };
+    Ok(())
+}
 
 /// The autograder, and the files that it was built without.
 pub type Built = Settled<Autograder>;
@@ -124,7 +145,7 @@ fn attempt(
 ) -> Attempt<Autograder, Error> {
     let failed = |reason: String| Error::Program { what: "cargo can't build", reason };
     let mut cargo =
-        compiling(workspace, starters).spawn().map_err(|error| failed(error.to_string()))?;
+        compiling(workspace, starters)?.spawn().map_err(|error| failed(error.to_string()))?;
     let (stdout, stderr) = (cargo.stdout.take(), cargo.stderr.take());
     let (program, errors, said) = std::thread::scope(|scope| {
         let listener = scope.spawn(|| listen(stderr, progress));
@@ -155,14 +176,11 @@ fn attempt(
     }
 }
 
-fn compiling(workspace: &Workspace, starters: &[&str]) -> Command {
+fn compiling(workspace: &Workspace, starters: &[&str]) -> Result<Command> {
     let mut cargo = cargo(workspace);
     cargo
         .args(["test", "--package", "exercises", "--test", NAME, "--no-run"])
-        .args(["--message-format=json", "--color=never"])
-        .env_remove(STARTERS);
-    if !starters.is_empty() {
-        cargo.env(STARTERS, starters.join(","));
-    }
-    cargo
+        .args(["--message-format=json", "--color=never"]);
+    stand_in(&mut cargo, workspace, starters)?;
+    Ok(cargo)
 }
