@@ -46,11 +46,11 @@ const fn same(a: &str, b: &str) -> bool {
 }
 
 components! {
-    norm: GroupRmsNorm,
     embedding: VocabEmbedding,
+    norm: GroupRmsNorm,
+    layernorm: LayerNorm,
     parallel: ParallelVocabEmbedding,
     rope: NtkAwareRope,
-    layernorm: LayerNorm,
     attention: GroupedQueryAttention,
     feedforward: SwiGlu,
     loss: CrossEntropy,

@@ -236,7 +236,7 @@ mod tests {
         let taken = Taken { files: [("rope", file("any", "f()"))].into(), ..Taken::default() };
         blame(&mut tasks, &taken, |_| None);
         let told = |at: usize| {
-            tasks[at].report.contains("calls task 4.1 (rope/frequencies), which is wrong")
+            tasks[at].report.contains("calls task 5.1 (rope/frequencies), which is wrong")
         };
         assert_eq!([0, 1, 2].map(told), [false, true, false]);
     }

@@ -110,7 +110,7 @@ pub struct TourArguments {
 Examples:
   cargo course check                 all tasks
   cargo course check norm/forward    one task
-  cargo course check 1.2 1.3 rope    two tasks and a component
+  cargo course check 2.2 2.3 rope    two tasks and a component
   cargo course check norm --watch    a component, again at each save
   cargo course check norm.rs:70      what is written there, as editors name it
   cargo course check --json -        the grades for a script

@@ -45,10 +45,10 @@ fn starters_fail_every_task_and_the_board_says_so() {
 
     let said = scratch.run(&[]).ends_with(0);
     assert!(said.out.contains("next       1.1"), "{said:#?}");
-    assert!(said.out.contains("file       exercises/src/norm.rs:"), "{said:#?}");
+    assert!(said.out.contains("file       exercises/src/embedding.rs:"), "{said:#?}");
 
-    let said = scratch.run(&["diff", "1.2"]).ends_with(1);
-    assert!(said.out.contains("Task 1.2 does not pass yet."), "{said:#?}");
+    let said = scratch.run(&["diff", "2.2"]).ends_with(1);
+    assert!(said.out.contains("Task 2.2 does not pass yet."), "{said:#?}");
     let begin = |line: &str| line.ends_with("// task norm/forward: begin");
     let first = scratch.read("exercises/src/norm.rs").lines().position(begin).unwrap() + 2;
     assert!(said.out.contains(&format!("file       exercises/src/norm.rs:{first}\n")), "{said:#?}");
@@ -66,12 +66,12 @@ fn solutions_pass_every_task_and_can_be_compared() {
         let line = |line: &str| line.starts_with(&format!("  ok      {} ", task.number));
         assert!(said.out.lines().any(line), "{}: {said:#?}", task.number);
     }
-    let said = scratch.run(&["diff", "1.5"]).ends_with(0);
+    let said = scratch.run(&["diff", "2.5"]).ends_with(0);
     assert!(said.out.contains("word for word"), "{said:#?}");
     assert!(said.out.contains("src/norm/formula.rs:"), "{said:#?}");
 
     scratch.change("exercises/src/norm.rs", "to_dtype::<f32>()).to", "to_dtype::<f32>()) .to");
-    let said = scratch.run(&["diff", "1.5"]).ends_with(0);
+    let said = scratch.run(&["diff", "2.5"]).ends_with(0);
     assert!(
         said.out.contains("- self.forward") && said.out.contains("+ self.forward"),
         "{said:#?}"
@@ -166,7 +166,7 @@ fn bad_input_is_refused_before_anything_is_built() {
         let said = run(&["check", "--json", path]).ends_with(2);
         assert!(said.err.contains("nothing was graded") && said.err.contains(path), "{said:#?}");
     }
-    let said = run(&["check", "1.1"]).ends_with(2);
+    let said = run(&["check", "2.1"]).ends_with(2);
     assert!(said.err.contains("cargo can't build"), "{said:#?}");
 }
 
@@ -176,14 +176,14 @@ fn a_program_works_where_it_is_called() {
     let outside = tempfile::tempdir().unwrap();
     let hint = |folder: &Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_course"));
-        command.args(["hint", "1.2"]).current_dir(folder);
+        command.args(["hint", "2.2"]).current_dir(folder);
         command.env_remove("QUADRIVIUM_ROOT").env_remove("CARGO_MANIFEST_DIR");
         Said::new(command.output().unwrap())
     };
     let scratch = Scratch::with_starters();
     for folder in ["", "exercises", "notebooks"] {
         let hints = "exercises/norm/hints/forward.md";
-        assert!(hint(&scratch.file(folder)).ends_with(0).out.contains("1.2"), "{folder}");
+        assert!(hint(&scratch.file(folder)).ends_with(0).out.contains("2.2"), "{folder}");
         let words = scratch.read(hints);
         scratch.write(hints, &words.replace("A group", "Of this copy: a group"));
         let said = hint(&scratch.file(folder)).ends_with(0);
@@ -204,7 +204,7 @@ fn code_that_does_not_compile_is_told_with_its_first_error() {
     let row = scratch.read(file).lines().position(|line| line.contains("let a: u32")).unwrap() + 1;
     let json = scratch.file("none.json");
     let _ = std::fs::remove_file(&json);
-    let said = scratch.run(&["check", "1.2", "--json", json.to_str().unwrap()]).ends_with(2);
+    let said = scratch.run(&["check", "2.2", "--json", json.to_str().unwrap()]).ends_with(2);
     for words in [
         "no task of exercises/src/norm.rs can be graded until it compiles".to_string(),
         "got       2 errors, the first at exercises/src/norm.rs:".to_string(),
@@ -225,7 +225,7 @@ fn code_that_does_not_compile_is_told_with_its_first_error() {
     // The autograder calls what the starter names.
     scratch.run(&["reset", "norm"]).ends_with(0);
     scratch.change(file, "pub fn uniform(", "pub fn uniform_values(");
-    let said = scratch.run(&["check", "1.1"]).ends_with(2);
+    let said = scratch.run(&["check", "2.1"]).ends_with(2);
     assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
 }
 
@@ -266,12 +266,12 @@ fn what_compiles_is_graded() {
     assert!(said.out.contains("exercises/src/embedding.rs does not compile"), "{said:#?}");
     // These two call functions of the other file.
     let line = |task: &str, mark: &str| said.out.contains(&format!("  {mark}  {task}   "));
-    assert!(line("3.1", "ok    ") && line("3.4", "ok    "), "{said:#?}");
-    assert!(line("3.2", "waits ") && line("3.3", "waits "), "{said:#?}");
+    assert!(line("4.1", "ok    ") && line("4.4", "ok    "), "{said:#?}");
+    assert!(line("4.2", "waits ") && line("4.3", "waits "), "{said:#?}");
     scratch.run(&["check", "embedding"]).ends_with(2);
     // The board says both: what is graded, and what does not compile.
     let said = scratch.run(&[]).ends_with(0);
-    assert!(said.out.contains("ok      1.1") && said.out.contains("error: the code"), "{said:#?}");
+    assert!(said.out.contains("ok      2.1") && said.out.contains("error: the code"), "{said:#?}");
 }
 
 /// Nor does one that is no Rust at all.
@@ -322,7 +322,7 @@ fn reset_restores_and_keeps_a_copy() {
     let mine = scratch.read(file);
 
     let reader = std::fs::File::open(scratch.file(file)).unwrap();
-    let said = scratch.run(&["reset", "1.1"]).ends_with(0);
+    let said = scratch.run(&["reset", "2.1"]).ends_with(0);
     // Written over, the file would be empty for a moment, and stay so if the command is ended then.
     assert_eq!(std::io::read_to_string(reader).unwrap(), mine);
     assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
@@ -343,7 +343,7 @@ fn reset_restores_and_keeps_a_copy() {
 
     scratch.change(file, "// task norm/backward: end", "");
     let broken = scratch.read(file);
-    let said = scratch.run(&["reset", "1.4"]).ends_with(2);
+    let said = scratch.run(&["reset", "2.4"]).ends_with(2);
     assert!(said.err.contains("`// task norm/backward: end` is missing"), "{said:#?}");
     assert!(said.err.contains("cargo course reset norm"), "{said:#?}");
     assert_eq!(scratch.read(file), broken);
@@ -360,17 +360,17 @@ fn several_names_are_one_command() {
     // Nothing is changed if one of them can't be.
     scratch.run(&["reset", "norm/uniform", "norm/hafl"]).ends_with(2);
     assert_eq!(scratch.read(file), mine);
-    scratch.run(&["reset", "norm/uniform", "1.5", "embedding"]).ends_with(0);
+    scratch.run(&["reset", "norm/uniform", "2.5", "embedding"]).ends_with(0);
     assert_eq!(scratch.read(file), starter);
 
-    let said = scratch.run(&["check", "1.2", "loss", "norm/forward", "rope/ratio"]).ends_with(1);
+    let said = scratch.run(&["check", "2.2", "loss", "norm/forward", "rope/ratio"]).ends_with(1);
     let line = |number: &str| said.out.matches(&format!("  to do   {number} ")).count();
-    let shown = ["1.2", "4.7", "8.1", "8.4"].map(line);
-    assert_eq!((shown, line("1.1")), ([1; 4], 0), "{said:#?}");
+    let shown = ["2.2", "5.7", "8.1", "8.4"].map(line);
+    assert_eq!((shown, line("2.1")), ([1; 4], 0), "{said:#?}");
     assert!(said.out.contains("0 of 6 tasks done"), "{said:#?}");
     let said = scratch.run(&["check", "norm", "9.9"]).ends_with(2);
     assert!(said.err.contains("no task is called \"9.9\""), "{said:#?}");
-    let said = scratch.run(&["diff", "1.1", "1.2"]).ends_with(1);
+    let said = scratch.run(&["diff", "2.1", "2.2"]).ends_with(1);
     assert_eq!(said.out.matches("does not pass yet").count(), 2, "{said:#?}");
 }
 
@@ -409,13 +409,13 @@ fn a_file_that_is_not_whole_is_told_in_few_words() {
 #[test]
 fn hints_come_in_tiers() {
     let scratch = Scratch::with_starters();
-    let said = scratch.run(&["hint", "1.2"]).ends_with(0);
+    let said = scratch.run(&["hint", "2.2"]).ends_with(0);
     assert!(said.out.contains("Hint 1 of 3: Idea"), "{said:#?}");
-    assert!(said.out.trim_end().ends_with("more: cargo course hint 1.2 2"), "{said:#?}");
-    let said = scratch.run(&["hint", "1.2", "3"]).ends_with(0);
+    assert!(said.out.trim_end().ends_with("more: cargo course hint 2.2 2"), "{said:#?}");
+    let said = scratch.run(&["hint", "2.2", "3"]).ends_with(0);
     assert!(said.out.contains("reshape_like"), "{said:#?}");
     assert!(said.out.contains("That was the last one."), "{said:#?}");
-    scratch.run(&["hint", "1.2", "4"]).ends_with(2);
+    scratch.run(&["hint", "2.2", "4"]).ends_with(2);
 }
 
 /// A process that ends with its test, also with one that fails.
@@ -432,7 +432,7 @@ impl Drop for Running {
 fn a_save_is_graded_also_during_a_run() {
     let scratch = Scratch::with_starters();
     let norm = norm();
-    let mut command = scratch.command(&["check", "1.1", "--watch"]);
+    let mut command = scratch.command(&["check", "2.1", "--watch"]);
     // No limit ends a loop here.
     command.env("QUADRIVIUM_SECONDS", "1000000");
     let command = command.stdout(Stdio::piped()).stderr(Stdio::null());
@@ -443,7 +443,7 @@ fn a_save_is_graded_also_during_a_run() {
     // A save that is never graded ends the test, too. The first build takes minutes.
     let mut lines = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(600)).ok());
     let mut verdict = || -> String {
-        let verdict = lines.find(|line| line.contains("1.1   ")).expect("it goes on");
+        let verdict = lines.find(|line| line.contains("2.1   ")).expect("it goes on");
         lines.find(|line| line.starts_with("waiting for the next save")).expect("it waits");
         verdict
     };

@@ -19,7 +19,7 @@ fn every_command_works(moved: &Moved, here: &Path, wrapped: &dyn Fn(&str, &[&str
     let solved = std::fs::read(&file).unwrap();
 
     let said = cargo(&["course", "check", "norm"], 0);
-    assert!(said.out.contains("  ok      1.3"), "{said:#?}");
+    assert!(said.out.contains("  ok      2.3"), "{said:#?}");
     cargo(&["course", "hint", "norm/forward"], 0);
     cargo(&["course", "diff", "norm/uniform"], 0);
     cargo(&["course", "matrix", "layernorm", "--json"], 0);
@@ -28,7 +28,7 @@ fn every_command_works(moved: &Moved, here: &Path, wrapped: &dyn Fn(&str, &[&str
     assert!(said.out.contains("exercises/backups/norm-1.rs"), "{said:#?}");
     assert_eq!(std::fs::read(moved.root.join("exercises/backups/norm-1.rs")).unwrap(), solved);
     let said = cargo(&["course", "check", "norm/uniform"], 1);
-    assert!(said.out.contains("  to do   1.1"), "{said:#?}");
+    assert!(said.out.contains("  to do   2.1"), "{said:#?}");
     let starter = std::fs::read(&file).unwrap();
     std::fs::write(&file, &solved).unwrap();
     std::fs::remove_dir_all(moved.root.join("exercises/backups")).unwrap();
@@ -69,7 +69,7 @@ fn a_copy_works_on_itself() {
     let all = moved.root.read_dir().unwrap().map(|entry| entry.unwrap().path());
     copy.arg("-a").args(all.filter(|path| !path.ends_with("target")));
     assert!(copy.arg(&first).status().unwrap().success());
-    let said = Said::new(moved.command("cargo", &["course", "hint", "1.2"]).output().unwrap());
+    let said = Said::new(moved.command("cargo", &["course", "hint", "2.2"]).output().unwrap());
     assert!(!said.err.contains("Compiling"), "it is not what was copied: {said:#?}");
     let before = std::fs::read(first.join("exercises/src/norm.rs")).unwrap();
     every_command_works(&moved, &moved.root, &|program, arguments| {

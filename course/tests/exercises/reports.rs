@@ -21,7 +21,7 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
         assert!(said.err.contains(&reset(module)), "{said:#?}");
         assert!(!said.err.contains(&reset("norm")), "{said:#?}");
         // Another task is graded, and the file is named beside it.
-        let said = scratch.run(&["check", "1.1"]).ends_with(0);
+        let said = scratch.run(&["check", "2.1"]).ends_with(0);
         assert!(
             said.out.contains("does not compile. Its starter") && said.out.contains(&file),
             "{said:#?}"
@@ -31,7 +31,7 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
     // Found when the autograder uses it, at a place that is deep in Rust's own library.
     scratch.change(NORM, "GZ > 0 && H % GZ == 0", "GZ > 7 && H % GZ == 0");
     let row = scratch.read(NORM).lines().position(|line| line.contains("GZ > 7")).unwrap() + 1;
-    let said = scratch.run(&["check", "1.1"]).ends_with(2);
+    let said = scratch.run(&["check", "2.1"]).ends_with(2);
     assert!(said.err.contains(&format!(" at {NORM}:{row}:")), "{said:#?}");
     assert!(said.err.contains("to do     mend the first error"), "{said:#?}");
 }
@@ -40,7 +40,7 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
 fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
     let scratch = Scratch::with_solutions();
     scratch.change(NORM, "// task norm/forward: begin", "");
-    for arguments in [&["check", "1.2"][..], &["check", "1.3"], &[]] {
+    for arguments in [&["check", "2.2"][..], &["check", "2.3"], &[]] {
         let said = scratch.run(arguments).ends_with(0);
         let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
         let gone = format!("{NORM}: the line `// task norm/forward: begin` is missing");
@@ -48,7 +48,7 @@ fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
         assert!(words.contains("`cargo course reset norm`"), "{said:#?}");
         assert!(said.out.contains("  ok      1."), "{said:#?}");
     }
-    let said = scratch.run(&["check", "1.1"]).ends_with(0);
+    let said = scratch.run(&["check", "2.1"]).ends_with(0);
     assert!(!said.out.contains("is missing"), "{said:#?}");
 }
 
@@ -130,7 +130,7 @@ fn what_proptest_says_by_itself_is_not_in_a_report() {
     outcome.map_err(|error| error.to_string())?;
 ";
     scratch.change(NORM, begin, &format!("{begin}{property}"));
-    let said = scratch.run(&["check", "1.7"]).ends_with(0);
+    let said = scratch.run(&["check", "2.7"]).ends_with(0);
     assert!(said.out.contains("my own line"), "{said:#?}");
     assert!(!said.out.contains("proptest:"), "{said:#?}");
 }
@@ -141,7 +141,7 @@ fn a_tensor_on_both_sides_is_told_in_plain_words() {
     let scratch = Scratch::with_solutions();
     let square = "x.with_empty_tape().square()";
     scratch.change(NORM, square, "x.with_empty_tape() * x.with_empty_tape()");
-    let said = scratch.run(&["check", "1.2", "1.3"]).ends_with(1);
+    let said = scratch.run(&["check", "2.2", "2.3"]).ends_with(1);
     let words = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("as in `x * x`: write `x.square()` (dfdx-0.13"), "{said:#?}");
 }
@@ -179,16 +179,16 @@ fn a_file_with_an_older_time_is_graded_as_it_is() {
     let kept = scratch.file("kept.rs");
     std::fs::rename(&file, &kept).unwrap();
     scratch.write(NORM, &cut(&scratch.read("exercises/norm/solution.rs")));
-    scratch.run(&["check", "1.1"]).ends_with(1);
+    scratch.run(&["check", "2.1"]).ends_with(1);
     std::fs::rename(&kept, &file).unwrap();
-    scratch.run(&["check", "1.1"]).ends_with(0);
+    scratch.run(&["check", "2.1"]).ends_with(0);
 }
 
 /// A full disk is no mistake of the code's.
 #[test]
 fn an_answer_that_can_not_be_written_is_no_grade() {
     let scratch = Scratch::with_solutions();
-    scratch.run(&["check", "1.1"]).ends_with(0);
+    scratch.run(&["check", "2.1"]).ends_with(0);
     let full = tempfile::tempdir().unwrap();
     let check = scratch.command(&["check"]);
     let mut inside = std::process::Command::new("bwrap");
@@ -206,12 +206,12 @@ fn an_answer_that_can_not_be_written_is_no_grade() {
 fn grades_replace_nothing_but_grades() {
     let scratch = Scratch::with_solutions();
     let file = scratch.file(NORM);
-    let said = scratch.run(&["check", "1.1", "--json", file.to_str().unwrap()]).ends_with(2);
+    let said = scratch.run(&["check", "2.1", "--json", file.to_str().unwrap()]).ends_with(2);
     assert!(said.err.contains("it holds something else than grades"), "{said:#?}");
     assert!(scratch.read(NORM).contains("// task norm/uniform: begin"));
     let json = scratch.file("new.json");
     for _ in 0..2 {
-        scratch.run(&["check", "1.1", "--json", json.to_str().unwrap()]).ends_with(0);
+        scratch.run(&["check", "2.1", "--json", json.to_str().unwrap()]).ends_with(0);
     }
 }
 
@@ -225,7 +225,7 @@ fn an_answer_beside_the_line_to_do_is_graded() {
     let late = "\n        // to do: task norm/types, in place of this line\n        assert!(H % GZ == 0, \"late\");\n        ";
     scratch.change(NORM, lines, late);
     let said = scratch.run(&["check", "norm/types"]).ends_with(1);
-    assert!(said.out.contains("broken  1.6") && !said.out.contains("to do"), "{said:#?}");
+    assert!(said.out.contains("broken  2.6") && !said.out.contains("to do"), "{said:#?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
 //! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}` and `{{components bugs}}`, each alone on its
-//! line. `{{measured sets}}`, from [`super::measured`]. `{{attacks}}`, from the attacks on the grader. And `{{notebook 1-norm}}`, a notebook with its outputs.
+//! line. `{{measured sets}}`, from [`super::measured`]. `{{attacks}}`, from the attacks on the grader. And `{{notebook 2-norm}}`, a notebook with its outputs.
 //!
 //! In a sentence, `{{task norm/forward}}` is that task's number, and `{{tasks-of norm}}` the numbers of a
 //! component's first and last task.

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn links_lead_to_the_pages_of_the_book() {
         let markdown =
-            "See [the norm](../book/src/norm.md#eps), [next](2-embedding.ipynb), [x](y).";
+            "See [the norm](../book/src/norm.md#eps), [next](1-embedding.ipynb), [x](y).";
         let page = "See [the norm](norm.md#eps), [next](notebook-embedding.md), [x](y).";
         assert_eq!(links(markdown), page);
     }

@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn a_notebook_has_several_names() {
         let home = Home::new(&Workspace::find().unwrap());
-        for name in ["norm", "1-norm", "1", "1-norm.ipynb"] {
+        for name in ["norm", "2-norm", "2", "2-norm.ipynb"] {
             let files = home.select(Some(name)).unwrap();
-            assert_eq!(files.iter().map(|file| stem(file)).collect::<Vec<_>>(), ["1-norm"]);
+            assert_eq!(files.iter().map(|file| stem(file)).collect::<Vec<_>>(), ["2-norm"]);
         }
         assert!(matches!(home.select(Some("norms")), Err(Error::UnknownNotebook { .. })));
         assert!(matches!(home.select(Some("")), Err(Error::UnknownNotebook { .. })));

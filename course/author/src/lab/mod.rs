@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What to do with the notebooks.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// One notebook, such as `norm`, `1-norm` or a file.
+    /// One notebook, such as `norm`, `2-norm` or a file.
     pub notebook: Option<String>,
     /// Run them and compare.
     pub check: bool,

@@ -84,7 +84,7 @@ fn each_has_one_error_on_purpose_and_figures() {
 fn the_ranks_are_those_that_were_recorded() {
     let recorded = home().root().join("book/src/measured/ranks.txt");
     let recorded = std::fs::read_to_string(recorded).unwrap();
-    let shown = markdown(&notebook("3-parallel"));
+    let shown = markdown(&notebook("4-parallel"));
     assert!(shown.contains(&format!("```text\n{recorded}```")), "put it in again:\n{recorded}");
 }
 

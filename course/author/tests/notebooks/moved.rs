@@ -22,7 +22,7 @@ impl Moved {
             std::fs::create_dir_all(root.join(name)).unwrap();
         }
         std::fs::write(root.join("exercises/src/lib.rs"), "").unwrap();
-        for name in ["requirements.txt", "1-norm.ipynb"] {
+        for name in ["requirements.txt", "2-norm.ipynb"] {
             std::fs::copy(home().notebooks().join(name), root.join("notebooks").join(name))
                 .unwrap();
         }
